@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a command line to resolved options: defaults < preset < config files in order < flags.
+// Everything that is wrong is reported at once, with file:line and the nearest name.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/options.h"
+#include "config/table.h"
+#include "core/machine.h"
+
+namespace stoker::config {
+
+/// What the command line asked for besides option values.
+struct CommandLine {
+  std::string verb;                       ///< "" (train), "eval", "predict", ...
+  bool help = false;
+  bool version = false;
+  bool print_config = false;
+  bool dry_run = false;
+  bool help_markdown = false;             ///< hidden: writes docs/options.md to stdout
+  std::vector<std::string> config_files;
+  std::string preset;
+  bool names_data = false;                ///< --data-dir or --dataset given by flag, file or preset
+  // eval and predict
+  std::string checkpoint;                 ///< run directory or checkpoint directory
+  std::string which = "best";             ///< best, last
+  std::string input;                      ///< predict: folder or file
+  std::string output;                     ///< predict: CSV path, "-" is stdout; eval: folder for CSV files
+  bool logits = false;
+  std::string split;                      ///< eval: the split to evaluate; empty: the validation split
+};
+
+/// Options with the table that is bound to them. Movable only as a whole (held by pointer).
+struct Configuration {
+  Options options;
+  Table table{options};
+  CommandLine command;
+
+  Configuration() = default;
+  Configuration(const Configuration&) = delete;
+  Configuration& operator=(const Configuration&) = delete;
+};
+
+/// Parses flags, preset and config files into `out`. Throws core::Error{usage} for flags and
+/// Error{config} for files, listing every problem, one per line.
+void parse_command_line(int argc, const char* const* argv, Configuration& out);
+
+/// Reads one YAML text strictly and assigns its values; `path` is for messages. Appends problems to `problems`.
+void read_yaml(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
+               std::vector<std::string>& problems);
+
+/// Facts about the data that resolve() needs, known after the scan.
+struct DataFacts {
+  int64_t num_classes = 0;
+  int64_t channels = 0;        ///< most common: 1 or 3
+  int64_t median_height = 0;   ///< pixels; of a deterministic sample of at most 100 images
+  int64_t median_width = 0;
+  int64_t train_images = 0;
+};
+
+/// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in the
+/// row's origin. Two steps, since the data cannot be scanned before its options are known:
+/// resolve_machine before anything else, resolve_data after the scan. Throws Error{config} listing all problems
+/// (Error{unavailable} for a device that is not there).
+void resolve_machine(Configuration& configuration, const core::MachineFacts& machine);
+void resolve_data(Configuration& configuration, const DataFacts& data);
+
+/// YAML of all values, grouped, reloadable with -c; with_origin adds a comment with each value's origin.
+std::string render_yaml(const Table& table, bool with_origin);
+/// --help of a verb ("" is train), 100 columns.
+std::string render_help(const Table& table, const std::string& verb);
+/// docs/options.md.
+std::string render_markdown(const Table& table);
+/// name = value lines of training-relevant options only: what must not change on resume.
+std::vector<std::pair<std::string, std::string>> training_relevant_values(const Table& table);
+
+/// Presets embedded at build time from configs/*.yaml: name -> text. Throws Error{config} listing the names.
+const std::string& preset_text(const std::string& name);
+std::vector<std::string> preset_names();
+
+}  // namespace stoker::config

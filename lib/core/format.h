@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text for people: {fmt} under our own name, and bytes, durations and counts with their units.
+#pragma once
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stoker::core {
+
+using fmt::format;
+
+std::string bytes_text(double bytes);       ///< "18.4 MB", "1.2 GB": powers of 1000
+std::string duration_text(double seconds);  ///< "4.2s", "3m12s", "2h05m"
+std::string count_text(int64_t count);      ///< "60,000"
+/// "a, b and 3 more": at most `limit` of `items`.
+std::string list_text(const std::vector<std::string>& items, size_t limit = 10);
+/// The candidate with the smallest edit distance to `word`, or "" when none is close.
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
+/// Printable form of a path of any bytes: control characters and invalid UTF-8 become \xNN.
+std::string printable(std::string_view bytes);
+
+}  // namespace stoker::core

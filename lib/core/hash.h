@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// XXH3-128 digests: checkpoint integrity, fingerprints of configuration and data, hash splits.
+// Detects accidents, not attackers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace stoker::core {
+
+/// Digest of everything given to add(), in order.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
+  void add(const void* bytes, uint64_t count);
+  void add(std::string_view text) { add(text.data(), text.size()); }
+  std::string hex() const;  ///< 32 lower-case hexadecimal digits
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string hash_hex(std::string_view bytes);
+/// 64 bits of hash, the same on every machine.
+uint64_t hash64(std::string_view bytes);
+
+}  // namespace stoker::core

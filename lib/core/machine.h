@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process may use of this machine: CPUs by affinity and cgroup, memory by cgroup, SIMD level.
+// Torch-free; whoever knows about accelerators fills in `accelerators`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stoker::core {
+
+struct AcceleratorFacts {
+  std::string name;           ///< "NVIDIA H200"
+  int64_t memory_bytes = 0;
+  bool native_bfloat16 = false;  ///< compute capability 8.0 or newer
+};
+
+struct MachineFacts {
+  int cpus = 1;                   ///< usable at once: min(affinity, cgroup quota rounded up)
+  std::string cpus_reason;        ///< "2 by affinity, no cgroup limit"
+  int64_t ram_bytes = 0;          ///< min(physical, cgroup limit)
+  int64_t ram_available_bytes = 0;  ///< what can be taken now without swapping
+  bool avx2 = false;
+  bool avx512 = false;
+  bool native_bfloat16 = false;   ///< AVX512-BF16 or AMX-BF16
+  std::vector<AcceleratorFacts> accelerators;
+};
+
+/// Reads /proc, /sys/fs/cgroup (v1 and v2), sched_getaffinity and CPUID. Never throws: what is unknown stays 0.
+MachineFacts read_machine_facts();
+
+struct ProcessMemory {
+  int64_t resident_bytes = 0;
+  int64_t peak_resident_bytes = 0;
+};
+ProcessMemory read_process_memory();
+/// User plus system CPU seconds of this process so far.
+double read_process_cpu_seconds();
+
+}  // namespace stoker::core

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the bytes of an image file to uint8 pixels. Tells the format by content, checks the header against the
+// limits before any memory is taken, and reports trouble as a value: bad images are expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stoker::data {
+
+enum class ImageFormat { unknown, jpeg, png, bmp, webp };
+
+/// Told from the header alone; width and height are those after EXIF orientation has been applied.
+struct ImageHeader {
+  ImageFormat format = ImageFormat::unknown;
+  int width = 0, height = 0;
+  int channels = 0;        ///< as stored: 1, 3 or 4
+  int orientation = 1;     ///< EXIF 1..8
+};
+
+/// uint8 pixels, HWC, rows packed. Reused between samples: capacity only grows.
+struct ImageBuffer {
+  int height = 0, width = 0, channels = 0;
+  std::vector<uint8_t> pixels;
+};
+
+struct DecodeLimits {
+  double max_megapixels = 64;
+  int max_side = 65535;
+  int max_jpeg_scans = 100;
+};
+
+/// Returns "" or why the bytes are not an image that we read.
+std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, ImageHeader& header);
+
+/// Decodes to `channels` (1 or 3). Meaning of the rest: gray -> RGB repeats; RGB -> gray is ITU-R BT.601 luma;
+/// alpha is composited over black; 16-bit is scaled to 8 by /257; palettes are looked up; CMYK JPEG is
+/// converted to RGB (Adobe-inverted where marked); EXIF orientation is applied; animations give the first
+/// frame. Returns "" or the reason; any decoder warning makes a bad image.
+std::string decode_image(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
+                         ImageBuffer& out);
+
+}  // namespace stoker::data

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// From host slabs to normalised batches on the device, copied ahead of use. On CUDA the copy runs on its own
+// stream, ordered by events; on the CPU it is the normalisation alone. Knows nothing of models.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <vector>
+
+#include "data/loader.h"
+
+namespace stoker::data {
+
+/// What the network sees.
+struct Batch {
+  torch::Tensor images;          ///< float32 [n, C, H, W] on the device, normalised; channels-last if asked
+  torch::Tensor labels;          ///< int64 [n] on the device
+  std::vector<int64_t> samples;  ///< [n] source indices
+  int64_t planned_images = 0;    ///< n + skipped bad images
+  int64_t image_count() const { return labels.size(0); }
+};
+
+struct FeedSettings {
+  torch::Device device = torch::kCPU;
+  bool channels_last = false;
+  std::vector<double> mean, std;  ///< per channel, of pixels in [0, 1]
+};
+
+/// Wraps a loader; one consumer thread.
+class DeviceFeed {
+ public:
+  DeviceFeed(std::shared_ptr<Loader> loader, FeedSettings settings);
+  ~DeviceFeed();
+
+  Loader& loader() { return *loader_; }
+  void begin_epoch(int64_t epoch, int64_t first_batch = 0);
+  bool next(Batch& batch);  ///< as Loader::next
+
+ private:
+  struct Impl;
+  std::shared_ptr<Loader> loader_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker::data

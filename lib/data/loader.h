@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader: worker threads turn samples into rows of batch slabs, a fixed ring of slabs is handed over in
+// order. Bit-identical for any number of workers and any prefetch. Knows nothing of models or devices.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/loader_stats.h"
+#include "data/source.h"
+#include "data/transform.h"
+
+namespace stoker::data {
+
+struct LoaderSettings {
+  int64_t batch_size = 1;      ///< images
+  int64_t num_workers = 0;     ///< threads; 0: the calling thread decodes
+  int64_t prefetch_factor = 4; ///< batches ahead of the one in use
+  bool pin_memory = false;     ///< page-locked slabs, for copies that overlap
+  bool shuffle = false;
+  bool drop_last = false;
+  uint64_t seed = 0;
+  config::OnBadImage on_bad_image = config::OnBadImage::fail;
+  int64_t max_bad = 0;         ///< images
+  DecodeLimits limits;
+};
+
+/// One batch in host memory. The tensors are views of a slab: valid until the batch is released.
+struct HostBatch {
+  torch::Tensor images;          ///< uint8 [n, H, W, C], C contiguous; pinned when asked for
+  torch::Tensor labels;          ///< int64 [n]; -1 where there are none
+  std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports
+  int64_t planned_images = 0;    ///< n + skipped bad images
+  int64_t slab = -1;             ///< internal: which slab of the ring
+};
+
+/// A sample that could not be used.
+struct BadSample {
+  int64_t sample = 0;
+  std::string name;
+  std::string reason;
+};
+
+/// One consumer thread. The destructor joins the workers. Workers persist over epochs.
+class Loader {
+ public:
+  Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderSettings settings);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  int64_t batches_per_epoch() const;
+  int64_t images_per_epoch() const;        ///< all, less a dropped last batch
+  int64_t images_in_batch(int64_t batch) const;  ///< planned: full, or the short last one
+
+  /// Starts epoch `epoch` at batch `first_batch`, dropping what was under way. No sample before it is read.
+  void begin_epoch(int64_t epoch, int64_t first_batch = 0);
+  /// The next batch in order; false after the last. Returned batches must be released in order; at most
+  /// prefetch_factor may be held at once. Bad images throw Error{data} with path and reason, or, when skipped,
+  /// are left out of the batch (later rows move up) and recorded.
+  /// Polls stop requests while waiting and throws core::StopRequested.
+  bool next(HostBatch& batch);
+  /// Gives the slab back for refilling.
+  void release(const HostBatch& batch);
+
+  LoaderStats stats() const;
+  /// All bad samples met so far, by sample index. Restoring them skips the decode, not the decision.
+  std::vector<BadSample> bad_samples() const;
+  void restore_bad_samples(const std::vector<BadSample>& known);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker::data

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where samples come from: an ordered, labelled, fingerprinted list of images. Knows nothing of batches,
+// augmentation or devices.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+
+namespace stoker::data {
+
+/// The content of one sample: encoded bytes of an image file, or pixels that need no decoding.
+/// Pointers live as long as the source (pixels) or the caller's buffer (encoded).
+struct SampleContent {
+  const uint8_t* bytes = nullptr;
+  uint64_t size = 0;
+  // Set when `bytes` are uint8 pixels in HWC order; 0 when they are an encoded file.
+  int height = 0, width = 0, channels = 0;
+  bool is_pixels() const { return height > 0; }
+};
+
+/// Immutable after construction; every method is safe from any thread.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual int64_t size() const = 0;
+  virtual int64_t label(int64_t index) const = 0;   ///< [0, num_classes); -1 where there are no labels
+  virtual std::string name(int64_t index) const = 0;  ///< path or "file#17": for messages and predictions
+  /// Reads sample `index`. Returns "" or the cause in words (missing, changed since the scan, unreadable).
+  virtual std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const = 0;
+
+  const std::vector<std::string>& class_names() const { return class_names_; }
+  int64_t num_classes() const { return static_cast<int64_t>(class_names_.size()); }
+  /// Digest over names, sizes and labels in order: two sources with equal fingerprints give equal samples.
+  const std::string& fingerprint() const { return fingerprint_; }
+
+ protected:
+  std::vector<std::string> class_names_;
+  std::string fingerprint_;
+};
+
+struct Datasets {
+  std::shared_ptr<const Source> train;
+  std::shared_ptr<const Source> val;
+  std::vector<std::string> notes;  ///< for the banner: skipped entries, which split was chosen and why
+};
+
+/// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, or CSV manifest
+/// (`path,label`). Sorted, symlink-loop-safe, labels checked. Throws core::Error (no_input with the expected
+/// tree, data with file:line); throws core::StopRequested when a stop is asked for during the scan.
+Datasets open_datasets(const config::DataOptions& options);
+/// One split by name, as `train eval --split` wants it.
+std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split);
+/// Loose images of a folder (recursively) or one file, without labels, for prediction.
+std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
+
+/// Most common channel count (1 or 3) and median size of up to 100 evenly spaced samples.
+struct SizeProbe {
+  int64_t channels = 0, median_height = 0, median_width = 0;
+};
+SizeProbe probe_sizes(const Source& source, double max_image_megapixels);
+
+}  // namespace stoker::data

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loss scaling for fp16: scale, check, grow and back off, all on the device. The algorithm and its defaults are
+// PyTorch's torch.cuda.amp.GradScaler (Micikevicius et al. 2018, "Mixed Precision Training").
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+namespace stoker::optim {
+
+struct GradScalerSettings {
+  bool enabled = false;
+  double init_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int64_t growth_interval = 2000;  ///< updates without inf or NaN before the scale grows
+};
+
+/// Disabled, it passes losses through and reports finite gradients without looking.
+class GradScaler {
+ public:
+  GradScaler(const GradScalerSettings& settings, torch::Device device);
+
+  bool enabled() const { return settings_.enabled; }
+  torch::Tensor scaled(const torch::Tensor& loss) const;  ///< loss * scale
+  /// Divides gradients by the scale in place and notes whether any is not finite. No host sync.
+  /// Returns found_inf, float32 [1] on the device; undefined when disabled.
+  torch::Tensor unscale(const std::vector<torch::Tensor>& gradients);
+  /// After the optimizer step: back off after a non-finite update, grow after `growth_interval` good ones.
+  void update();
+
+  // State, float32 [1] / int32 [1] / int64 [1] on the device; reading the values is a host sync.
+  torch::Tensor& scale() { return scale_; }
+  torch::Tensor& growth_tracker() { return growth_tracker_; }
+  torch::Tensor& skipped() { return skipped_; }  ///< updates skipped so far
+
+ private:
+  GradScalerSettings settings_;
+  torch::Tensor scale_, growth_tracker_, skipped_, found_inf_;
+};
+
+}  // namespace stoker::optim

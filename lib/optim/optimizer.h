@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SGD, Adam and AdamW over all parameters at once: fused or foreach kernels on CUDA, one pass over memory per
+// parameter on the CPU. Arithmetic is torch.optim's. State is kept and saved by parameter name.
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+
+namespace stoker::optim {
+
+struct NamedParameter {
+  std::string name;
+  torch::Tensor tensor;  ///< float32 leaf that requires grad
+};
+
+/// A tensor of the optimizer's state, "momentum.<parameter>" and the like.
+struct NamedState {
+  std::string name;
+  torch::Tensor tensor;
+};
+
+class Optimizer {
+ public:
+  /// Parameters with fewer than two dimensions (norms and biases) get no weight decay unless asked for.
+  Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options);
+
+  const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  std::vector<torch::Tensor> gradients() const;  ///< of parameters that have one
+
+  /// One update with learning rate `lr`. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1 nothing
+  /// changes; fused kernels read it on the device without a host sync, others read it on the host.
+  /// Parameters without a gradient are left alone.
+  void step(double lr, const torch::Tensor& found_inf = {});
+  void zero_grad();  ///< frees the gradients
+
+  /// All state tensors, created if need be, in a fixed order: for saving, and for restoring with copy_().
+  std::vector<NamedState> state();
+  int64_t steps_taken() const { return steps_; }  ///< Adam's t; skipped steps do not count
+  void set_steps_taken(int64_t steps) { steps_ = steps; }
+};
+
+}  // namespace stoker::optim
