@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/format.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+namespace stoker::core {
+namespace {
+
+/// Levenshtein distance.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+/// Bytes of the UTF-8 sequence that starts at `at`, or 0 when it is not well formed.
+size_t utf8_length(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(at);
+  const size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3
+                        : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+  if (length == 0 || at + length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+  }
+  if (length == 3 && ((lead == 0xE0 && byte(at + 1) < 0xA0) || (lead == 0xED && byte(at + 1) > 0x9F))) return 0;
+  if (length == 4 && ((lead == 0xF0 && byte(at + 1) < 0x90) || (lead == 0xF4 && byte(at + 1) > 0x8F))) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string bytes_text(double bytes) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  size_t unit = 0;
+  while (std::abs(bytes) >= 999.95 && unit + 1 < std::size(units)) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? format("{:.0f} B", bytes) : format("{:.1f} {}", bytes, units[unit]);
+}
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds)) return "n/a";
+  if (seconds < 60) return format("{:.1f}s", seconds);
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole < 3600) return format("{}m{:02d}s", whole / 60, whole % 60);
+  return format("{}h{:02d}m", whole / 3600, whole % 3600 / 60);
+}
+
+std::string count_text(int64_t count) {
+  std::string digits = std::to_string(std::llabs(count));
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return count < 0 ? "-" + digits : digits;
+}
+
+std::string list_text(const std::vector<std::string>& items, size_t limit) {
+  const size_t shown = std::min(limit, items.size());
+  const size_t rest = items.size() - shown;
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == shown && rest == 0;
+    if (i > 0) text += last ? " and " : ", ";
+    text += items[i];
+  }
+  if (rest > 0) text += format(" and {} more", rest);
+  return text;
+}
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string printable(std::string_view bytes) {
+  std::string text;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t length = utf8_length(bytes, at);
+    const auto byte = static_cast<unsigned char>(bytes[at]);
+    if (length == 0 || byte < 0x20 || byte == 0x7F) {
+      text += format("\\x{:02x}", byte);
+      ++at;
+    } else {
+      text += bytes.substr(at, length);
+      at += length;
+    }
+  }
+  return text;
+}
+
+}  // namespace stoker::core

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/error.h"
+
+namespace stoker::core {
+namespace {
+
+constexpr int kRepeatsShown = 20;
+
+struct LogState {
+  std::mutex mutex;
+  LogLevel console_level = LogLevel::info;
+  std::function<void(LogLevel, std::string_view)> console_writer;
+  std::vector<std::shared_ptr<spdlog::logger>> files;
+  std::unordered_map<std::string, int> warnings_seen;
+};
+
+/// Never destroyed: log lines may come while other statics go.
+LogState& log_state() {
+  static LogState* const state = new LogState;
+  return *state;
+}
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return spdlog::level::debug;
+    case LogLevel::info: return spdlog::level::info;
+    case LogLevel::warning: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+void write_console(LogLevel level, std::string_view line) {
+  std::FILE* const stream = level >= LogLevel::warning ? stderr : stdout;
+  const char* const prefix = level == LogLevel::warning ? "warning: " : level == LogLevel::error ? "error: " : "";
+  // A console that went away is no reason to stop: the result is not looked at.
+  std::fprintf(stream, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+  std::fflush(stream);
+}
+
+}  // namespace
+
+void set_console_level(LogLevel level) {
+  const std::lock_guard<std::mutex> lock(log_state().mutex);
+  log_state().console_level = level;
+}
+
+void open_log_file(const std::string& path) {
+  try {
+    auto logger = std::make_shared<spdlog::logger>(
+        "file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path, /*truncate=*/false));
+    logger->set_level(spdlog::level::debug);
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+    const std::lock_guard<std::mutex> lock(log_state().mutex);
+    log_state().files.push_back(std::move(logger));
+  } catch (const spdlog::spdlog_ex& error) {
+    throw Error(ErrorKind::cannot_create, format("cannot open the log file {}: {}", printable(path), error.what()));
+  }
+}
+
+void set_console_writer(std::function<void(LogLevel, std::string_view)> writer) {
+  const std::lock_guard<std::mutex> lock(log_state().mutex);
+  log_state().console_writer = std::move(writer);
+}
+
+void flush_log() {
+  const std::lock_guard<std::mutex> lock(log_state().mutex);
+  for (const auto& file : log_state().files) file->flush();
+}
+
+void log_line(LogLevel level, std::string_view line) {
+  LogState& state = log_state();
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (level == LogLevel::warning) {
+    const int seen = ++state.warnings_seen[std::string(line)];
+    if (seen > kRepeatsShown) return;
+  }
+  for (const auto& file : state.files) {
+    file->log(spdlog_level(level), "{}", line);
+    if (level >= LogLevel::info) file->flush();
+  }
+  if (level < state.console_level) return;
+  if (state.console_writer) {
+    state.console_writer(level, line);
+  } else {
+    write_console(level, line);
+  }
+}
+
+}  // namespace stoker::core
