@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// When something that happens every so often is due: `1e`, `2000u` or `10m`.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "config/options.h"
+
+namespace stoker::engine {
+
+class Cadence {
+ public:
+  explicit Cadence(config::Interval interval);
+
+  /// After an update. Seconds are counted from construction or from the last time that this was true.
+  bool due_after_update(int64_t updates);
+  /// After an epoch; `epochs` have been finished.
+  bool due_after_epoch(int64_t epochs) const;
+
+ private:
+  config::Interval interval_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace stoker::engine

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// For a LibTorch without CUDA: there are no accelerators.
+#include "engine/device.h"
+
+namespace stoker::engine {
+
+std::vector<core::AcceleratorFacts> list_accelerators() { return {}; }
+
+DeviceMemory device_memory(torch::Device) { return {}; }
+
+void synchronize(torch::Device) {}
+
+}  // namespace stoker::engine

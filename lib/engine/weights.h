@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving tensors between a file and a model by name, all or nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+
+namespace stoker::engine {
+
+/// Throws Error{data} listing (at most 20) tensors that are missing, surplus, or of another type or shape.
+void require_same_table(const std::vector<model::NamedTensor>& wanted, const std::vector<model::NamedTensor>& given,
+                        const std::string& what);
+/// Copies values; the tables must be the same.
+void copy_by_name(const std::vector<model::NamedTensor>& targets, const std::vector<model::NamedTensor>& sources);
+
+/// Both, for a whole module.
+void load_weights(torch::nn::Module& module, const std::vector<model::NamedTensor>& weights, const std::string& what);
+/// Starting weights from a safetensors file: as load_weights, but a classifier of another shape keeps its fresh
+/// values. Returns what was done, in words for the log.
+std::string load_pretrained(model::ImageModel& model, const std::string& path);
+
+}  // namespace stoker::engine
