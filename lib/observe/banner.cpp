@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/banner.h"
+
+#include <unistd.h>
+
+#include "core/format.h"
+
+namespace stoker::observe {
+
+using core::count_text;
+using core::format;
+
+std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Table& table) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::vector<std::string> lines = {
+      format("stoker train {}  {}  pid {} on {}", facts.version, facts.libtorch, ::getpid(), host),
+      "command   " + facts.command_line,
+      "device    " + facts.device + ", " + facts.precision,
+      format("data      {} training and {} validation images, {} classes", count_text(facts.train_images),
+             count_text(facts.val_images), facts.num_classes),
+      format("model     {}, {} parameters", facts.model, count_text(facts.parameters)),
+      format("batch     {} images per device x {} accumulation x 1 device = {} images per update", facts.batch_size,
+             facts.accumulation, facts.batch_size * facts.accumulation),
+      format("length    {} epochs x {} updates = {} updates, peak learning rate {:g}", facts.epochs,
+             count_text(facts.updates_per_epoch), count_text(facts.total_updates), facts.learning_rate),
+      format("loader    {} workers, {} of slabs", facts.num_workers,
+             core::bytes_text(static_cast<double>(facts.loader_ring_bytes))),
+      "run       " + facts.run_dir + ", " + facts.start};
+  for (const std::string& note : facts.data_notes) lines.push_back("note      " + note);
+  for (const config::Row& row : table.rows()) {
+    if (row.origin.kind != config::Origin::Kind::resolved) continue;
+    lines.push_back(format("chosen    --{} {}: {}", row.name, row.render(), row.origin.detail));
+  }
+  return lines;
+}
+
+}  // namespace stoker::observe

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/run_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/format.h"
+
+namespace stoker::observe {
+namespace {
+
+using core::format;
+using core::Json;
+
+constexpr uint64_t kMaxSummaryBytes = 64 << 20;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// JSON has no infinities; null says that there is no number.
+Json number_or_null(double value) { return value == value && value - value == 0 ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+const char* const kSummaryHeader =
+    "epoch,train_loss,eval_loss,eval_top1,eval_top5,lr,updates,images,best,bad_images,train_seconds,eval_seconds,"
+    "images_per_second,data_wait_share";
+
+std::string summary_until(const std::string& text, int64_t start_epoch) {
+  std::string kept = std::string(kSummaryHeader) + "\n";
+  std::istringstream lines(text.substr(0, text.find_last_of('\n') + 1));
+  for (std::string line; std::getline(lines, line);) {
+    char* end = nullptr;
+    const int64_t epoch = std::strtoll(line.c_str(), &end, 10);
+    if (end != line.c_str() && *end == ',' && epoch < start_epoch) kept += line + "\n";
+  }
+  return kept;
+}
+
+RunFiles::RunFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+
+void RunFiles::on_start(const engine::StartEvent& event) {
+  start_ = event;
+  const std::string path = run_dir_ + "/summary.csv";
+  const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes) : "";
+  core::write_file_atomically(path, summary_until(old, event.start_epoch), /*durable=*/true);
+  append_event({{"event", event.start_updates > 0 || event.start_epoch > 0 ? "resume" : "start"},
+                {"epoch", event.start_epoch},
+                {"updates", event.start_updates},
+                {"epochs", event.epochs},
+                {"total_updates", event.total_updates}});
+  write_status("training", {{"epoch", event.start_epoch}, {"updates", event.start_updates}});
+}
+
+void RunFiles::on_report(const engine::ReportEvent& event) {
+  const Json fields = {{"epoch", event.at.epoch},
+                       {"updates", event.at.updates},
+                       {"update_in_epoch", event.at.update_in_epoch},
+                       {"train_loss", number_or_null(event.train_loss)},
+                       {"train_top1", event.train_top1_percent},
+                       {"lr", event.at.learning_rate},
+                       {"images_per_second", event.images_per_second},
+                       {"data_wait_share", event.data_wait_share},
+                       {"gradient_norm", event.gradient_norm < 0 ? Json(nullptr) : number_or_null(event.gradient_norm)},
+                       {"skipped_updates", event.skipped_updates}};
+  Json line = {{"event", "report"}};
+  line.update(fields);
+  append_event(line);
+  write_status("training", fields);
+}
+
+void RunFiles::on_epoch(const engine::EpochEvent& event) {
+  const auto evaluated = [&](double value) { return event.has_eval ? format("{:.6f}", value) : std::string(); };
+  append("summary.csv",
+         format("{},{:.6f},{},{},{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f}\n", event.epoch, event.train_loss,
+                evaluated(event.eval_loss), evaluated(event.eval_top1_percent), evaluated(event.eval_top5_percent),
+                event.learning_rate, event.updates, event.images, event.is_best ? 1 : 0, event.bad_images,
+                event.train_seconds, event.eval_seconds, event.images_per_second, event.data_wait_share));
+  append_event({{"event", "epoch"},
+                {"epoch", event.epoch},
+                {"updates", event.updates},
+                {"train_loss", number_or_null(event.train_loss)},
+                {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
+                {"eval_top1", event.has_eval ? Json(event.eval_top1_percent) : Json(nullptr)},
+                {"eval_top5", event.has_eval ? Json(event.eval_top5_percent) : Json(nullptr)},
+                {"best", event.is_best},
+                {"images_per_second", event.images_per_second},
+                {"data_wait_share", event.data_wait_share}});
+}
+
+void RunFiles::on_checkpoint(const engine::CheckpointEvent& event) {
+  append_event({{"event", "checkpoint"},
+                {"updates", event.updates},
+                {"path", event.path},
+                {"bytes", event.bytes},
+                {"seconds", event.seconds}});
+}
+
+void RunFiles::on_finish(const engine::FinishEvent& event) {
+  const Json fields = {{"reason", engine::reason_text(event.reason, event.signal_name)},
+                       {"updates", event.updates},
+                       {"epochs_done", event.epochs_done},
+                       {"best_value", number_or_null(event.best_value)},
+                       {"best_epoch", event.best_epoch},
+                       {"checkpoint", event.checkpoint}};
+  Json line = {{"event", "finish"}};
+  line.update(fields);
+  append_event(line);
+  write_status(event.reason == engine::StopReason::signal ? "stopped" : "finished", fields);
+}
+
+void RunFiles::append(const std::string& file, const std::string& line) const {
+  const std::string path = run_dir_ + "/" + file;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) throw core::errno_error(errno, "open", core::printable(path), core::ErrorKind::io);
+  const ssize_t written = ::write(fd, line.data(), line.size());
+  const int error_number = written < 0 ? errno : ENOSPC;
+  ::close(fd);
+  if (written != static_cast<ssize_t>(line.size())) {
+    throw core::errno_error(error_number, "write", core::printable(path), core::ErrorKind::io);
+  }
+}
+
+void RunFiles::append_event(Json event) const {
+  event["time"] = utc_now();
+  append("metrics.jsonl", event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void RunFiles::write_status(const std::string& state, Json fields) const {
+  Json status = {{"state", state}, {"pid", ::getpid()}, {"time", utc_now()}};
+  status.update(fields);
+  try {
+    core::write_file_atomically(run_dir_ + "/status.json",
+                                status.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", /*durable=*/false);
+  } catch (const core::Error&) {
+    // News only; the rows above are what counts, and they throw.
+  }
+}
+
+}  // namespace stoker::observe
