@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/app.h"
+
+#include <c10/util/Exception.h>
+
+#include <csignal>
+#include <cstdio>
+#include <new>
+
+#include "app/process.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/stop_signal.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+void write_stdout(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+core::LogLevel console_level(const config::LogOptions& options) {
+  if (options.quiet) return core::LogLevel::warning;
+  if (options.log_level == "debug") return core::LogLevel::debug;
+  if (options.log_level == "warning") return core::LogLevel::warning;
+  if (options.log_level == "error") return core::LogLevel::error;
+  return core::LogLevel::info;
+}
+
+Outcome dispatch(const Invocation& invocation) {
+  config::Configuration& configuration = invocation.configuration;
+  const config::CommandLine& command = configuration.command;
+  if (command.help || command.version || command.help_markdown) {
+    write_stdout(command.help            ? config::render_help(configuration.table, command.verb)
+                 : command.help_markdown ? config::render_markdown(configuration.table)
+                                         : "stoker train " STOKER_VERSION "\n");
+    return {core::kExitOk, ""};
+  }
+  core::set_console_level(console_level(configuration.options.log));
+  if (!configuration.options.log.log_file.empty()) core::open_log_file(configuration.options.log.log_file);
+  if (command.verb == "eval") return eval(invocation);
+  if (command.verb == "predict") return predict(invocation);
+  return train(invocation);
+}
+
+Outcome failed(const Error& error) {
+  core::log_error("{}", error.what());
+  if (!error.hint().empty()) core::log_error("hint: {}", error.hint());
+  if (error.kind() == ErrorKind::bug) core::log_error("this is a bug: please report it with the lines above");
+  return {core::exit_code(error.kind()), "error"};
+}
+
+Error translate_torch_error(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  core::log_debug("{}", error.what());
+  if (text.find("out of memory") != std::string::npos || text.find("can't allocate memory") != std::string::npos) {
+    return Error(ErrorKind::out_of_memory, "out of memory: " + text,
+                 "use a smaller --batch-size with more --accumulation-steps: the same update from smaller pieces");
+  }
+  if (text.find("CUDA error") != std::string::npos || text.find("cuDNN error") != std::string::npos) {
+    return Error(ErrorKind::os, "the device failed: " + text, "run the same command again: it resumes");
+  }
+  return Error(ErrorKind::bug, text);
+}
+
+/// Turns whatever ends a verb into an outcome.
+Outcome run_guarded(const Invocation& invocation) {
+  try {
+    config::parse_command_line(invocation.argc, invocation.argv, invocation.configuration);
+    return dispatch(invocation);
+  } catch (const core::StopRequested&) {  // before anything was trained: nothing to save
+    const bool interrupted = core::stop_signal_name() == "INT";
+    const int stopped = static_cast<int>(invocation.configuration.options.run.stop_exit_code);
+    return {interrupted ? core::kExitInterrupted : stopped, "signal:" + core::stop_signal_name()};
+  } catch (const Error& error) {
+    return failed(error);
+  } catch (const c10::Error& error) {
+    return failed(translate_torch_error(error));
+  } catch (const std::bad_alloc&) {
+    return failed(Error(ErrorKind::out_of_memory, "out of host memory",
+                        "use a smaller --batch-size or --prefetch-factor, or give the job more memory"));
+  } catch (const std::exception& error) {
+    return failed(Error(ErrorKind::bug, error.what()));
+  }
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  prepare_process();
+  config::Configuration configuration;
+  const Outcome outcome = run_guarded({argc, argv, configuration});
+  core::flush_log();
+  std::fflush(stdout);
+  if (outcome.reason.empty()) return outcome.exit_code;  // help and the like: nothing to report
+  std::string line = core::format("train: exit={} reason={}", outcome.exit_code, outcome.reason);
+  if (outcome.updates >= 0) line += core::format(" update={}", outcome.updates);
+  if (!outcome.checkpoint.empty()) line += " checkpoint=" + core::printable(outcome.checkpoint);
+  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fflush(stderr);
+  return outcome.exit_code;
+}
+
+}  // namespace stoker::app

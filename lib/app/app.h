@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program: which verb runs, and how every end of it becomes an exit code and a last line.
+#pragma once
+
+#include <string>
+
+#include "config/config.h"
+
+namespace stoker::app {
+
+/// Runs the command line and returns the exit code of docs/exit-codes.md. Never throws.
+int run(int argc, const char* const* argv);
+
+/// How a verb ended, for the machine-readable last line on stderr.
+struct Outcome {
+  int exit_code = 0;
+  std::string reason;      ///< "finished", "already-finished", "signal:TERM", ...
+  int64_t updates = -1;    ///< -1: not a training run
+  std::string checkpoint;
+};
+
+/// What a verb is given. `arguments` are those of main, for verbs that parse them again over a checkpoint's
+/// configuration.
+struct Invocation {
+  int argc = 0;
+  const char* const* argv = nullptr;
+  config::Configuration& configuration;
+};
+
+Outcome train(const Invocation& invocation);
+Outcome eval(const Invocation& invocation);
+Outcome predict(const Invocation& invocation);
+
+}  // namespace stoker::app

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/assemble.h"
+
+#include <ATen/Context.h>
+
+#include <thread>
+
+#include "core/format.h"
+#include "core/log.h"
+#include "engine/device.h"
+#include "engine/weights.h"
+#include "model/model.h"
+
+namespace stoker::app {
+namespace {
+
+data::LoaderSettings loader_settings(const config::Options& options) {
+  data::LoaderSettings settings;
+  settings.num_workers = options.loader.num_workers;
+  settings.prefetch_factor = options.loader.prefetch_factor;
+  settings.pin_memory = options.loader.pin_memory;
+  settings.seed = options.train.seed;
+  settings.on_bad_image = options.data.on_bad_image;
+  settings.max_bad = options.data.max_bad;
+  settings.limits.max_megapixels = options.data.max_image_megapixels;
+  return settings;
+}
+
+data::FeedSettings feed_settings(const config::Options& options, torch::Device device) {
+  data::FeedSettings settings;
+  settings.device = device;
+  settings.channels_last = options.precision.channels_last;
+  settings.mean = options.data.mean;
+  settings.std = options.data.std;
+  return settings;
+}
+
+}  // namespace
+
+core::MachineFacts machine_with_accelerators() {
+  core::MachineFacts machine = core::read_machine_facts();
+  machine.accelerators = engine::list_accelerators();
+  return machine;
+}
+
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
+  const data::SizeProbe probe = data::probe_sizes(train, options.max_image_megapixels);
+  config::DataFacts facts;
+  facts.num_classes = train.num_classes();
+  facts.channels = probe.channels;
+  facts.median_height = probe.median_height;
+  facts.median_width = probe.median_width;
+  facts.train_images = train.size();
+  return facts;
+}
+
+torch::Device open_and_configure_device(const config::Options& options) {
+  engine::BackendSettings backend;
+  backend.threads = options.device.threads;
+  backend.tf32 = options.precision.tf32;
+  backend.deterministic = options.train.deterministic;
+  engine::configure_backends(backend);
+  return engine::open_device(options.device.device);
+}
+
+engine::Precision precision_of(const config::Options& options, torch::Device device) {
+  engine::Precision precision;
+  precision.device = device;
+  precision.autocast = options.precision.amp;
+  if (precision.autocast) {
+    precision.dtype = options.precision.amp_dtype.value() == config::AmpDtype::float16 ? at::kHalf : at::kBFloat16;
+  }
+  return precision;
+}
+
+std::string precision_text(const config::Options& options, const engine::Precision& precision) {
+  std::string text = !precision.autocast                ? "float32"
+                     : precision.dtype == at::kHalf ? "float16 autocast with loss scaling"
+                                                        : "bfloat16 autocast";
+  text += options.precision.channels_last.value() ? ", channels-last" : ", channels-first";
+  if (precision.device.is_cuda()) text += options.precision.tf32 ? ", TF32 on" : ", TF32 off";
+  return text + core::format(", {} CPU threads", options.device.threads.value());
+}
+
+std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device) {
+  torch::manual_seed(options.train.seed);
+  model::ModelSpec spec;
+  spec.name = options.model.model;
+  spec.in_chans = options.data.in_chans;
+  spec.num_classes = options.data.num_classes;
+  spec.width = options.model.width;
+  spec.zero_init_residual = options.model.zero_init_residual;
+  std::shared_ptr<model::ImageModel> model = model::make_model(spec);
+  model->to(device);
+  if (options.precision.channels_last) model::to_channels_last(*model);
+  return model;
+}
+
+std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
+                                                std::shared_ptr<const data::Source> source, torch::Device device) {
+  data::LoaderSettings settings = loader_settings(options);
+  settings.batch_size = options.loader.batch_size;
+  settings.shuffle = true;
+  settings.drop_last = options.loader.drop_last;
+  auto loader = std::make_shared<data::Loader>(
+      std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);
+  return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
+}
+
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
+                                                  std::shared_ptr<const data::Source> source, torch::Device device) {
+  data::LoaderSettings settings = loader_settings(options);
+  settings.batch_size = options.loader.val_batch_size;
+  auto loader = std::make_shared<data::Loader>(
+      std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/false), settings);
+  return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
+}
+
+engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader) {
+  return {loader.images_per_epoch(), options.loader.batch_size, loader.batches_per_epoch(),
+          options.train.accumulation_steps};
+}
+
+engine::RunLimits limits_of(const config::Options& options) {
+  return {options.train.epochs, options.train.max_updates, options.train.max_time_seconds, options.train.patience};
+}
+
+engine::Trainee build_trainee(const config::Options& options, torch::Device device) {
+  engine::Trainee trainee;
+  trainee.device = device;
+  trainee.model = build_model(options, device);
+  if (!options.model.init_from.empty()) {
+    core::log_info("starting weights: {}", engine::load_pretrained(*trainee.model, options.model.init_from));
+  }
+  std::vector<optim::NamedParameter> parameters;
+  for (const auto& item : trainee.model->named_parameters()) parameters.push_back({item.key(), item.value()});
+  trainee.optimizer = std::make_unique<optim::Optimizer>(std::move(parameters), options.optim);
+  optim::GradScalerSettings scaling;
+  scaling.enabled = options.precision.amp && options.precision.amp_dtype.value() == config::AmpDtype::float16;
+  scaling.init_scale = options.precision.init_scale;
+  scaling.growth_interval = options.precision.scale_growth_interval;
+  trainee.scaler = std::make_unique<optim::GradScaler>(scaling, device);
+  if (options.optim.model_ema) {
+    trainee.ema = std::make_unique<optim::Ema>(*trainee.model, options.optim.model_ema_decay,
+                                               options.optim.model_ema_warmup);
+  }
+  return trainee;
+}
+
+engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
+                                         const engine::Precision& precision) {
+  engine::TrainerSettings settings;
+  settings.plan = plan;
+  settings.limits = limits_of(options);
+  settings.precision = precision;
+  settings.label_smoothing = options.train.label_smoothing;
+  settings.clip_grad = options.optim.clip_grad;
+  settings.clip_mode = options.optim.clip_mode;
+  settings.eval_metric = options.train.eval_metric;
+  settings.min_delta = options.train.min_delta;
+  settings.val_every = options.train.val_every;
+  settings.save_every = options.run.save_every;
+  settings.report_every = options.run.report_every;
+  return settings;
+}
+
+}  // namespace stoker::app

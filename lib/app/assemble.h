@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// From resolved options to the parts that train: the one place where options meet constructors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "data/device_feed.h"
+#include "data/source.h"
+#include "engine/checkpoint.h"
+#include "engine/plan.h"
+#include "engine/precision.h"
+#include "engine/trainer.h"
+#include "optim/schedule.h"
+
+namespace stoker::app {
+
+/// Machine facts with the accelerators that LibTorch sees.
+core::MachineFacts machine_with_accelerators();
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options);
+
+torch::Device open_and_configure_device(const config::Options& options);
+engine::Precision precision_of(const config::Options& options, torch::Device device);
+std::string precision_text(const config::Options& options, const engine::Precision& precision);
+
+std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
+std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
+                                                std::shared_ptr<const data::Source> source, torch::Device device);
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
+                                                  std::shared_ptr<const data::Source> source, torch::Device device);
+
+engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader);
+engine::RunLimits limits_of(const config::Options& options);
+engine::Trainee build_trainee(const config::Options& options, torch::Device device);
+engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
+                                         const engine::Precision& precision);
+
+}  // namespace stoker::app

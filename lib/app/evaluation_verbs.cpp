@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train eval` and `train predict`: a checkpoint used without changing it.
+#include <cstdio>
+
+#include "app/app.h"
+#include "app/assemble.h"
+#include "app/report_csv.h"
+#include "app/run_directory.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "engine/evaluate.h"
+#include "engine/weights.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+/// A checkpoint's model with its own configuration, over which this command line's flags have been laid.
+struct LoadedModel {
+  std::unique_ptr<config::Configuration> configuration;
+  engine::SavedModel saved;
+  std::shared_ptr<model::ImageModel> model;
+  torch::Device device = torch::kCPU;
+  engine::Precision precision;
+};
+
+LoadedModel load_model(const Invocation& invocation) {
+  const config::CommandLine& command = invocation.configuration.command;
+  LoadedModel loaded;
+  loaded.saved = engine::load_saved_model(find_checkpoint(command.checkpoint, command.which));
+  loaded.configuration = std::make_unique<config::Configuration>();
+  std::vector<std::string> problems;
+  config::read_yaml(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", config::Origin::Kind::file,
+                    loaded.configuration->table, problems);
+  if (!problems.empty()) throw Error(ErrorKind::data, core::list_text(problems, 5), "the checkpoint is of another version");
+  config::parse_command_line(invocation.argc, invocation.argv, *loaded.configuration);
+  config::resolve_machine(*loaded.configuration, machine_with_accelerators());
+  const config::Options& options = loaded.configuration->options;
+  loaded.device = open_and_configure_device(options);
+  loaded.precision = precision_of(options, loaded.device);
+  loaded.model = build_model(options, loaded.device);
+  engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
+  return loaded;
+}
+
+void write_result(const std::string& path, const std::string& content) {
+  if (path.empty() || path == "-") {
+    std::fwrite(content.data(), 1, content.size(), stdout);
+    std::fflush(stdout);
+    return;
+  }
+  core::write_file_atomically(path, content, /*durable=*/true);
+}
+
+void require_same_classes(const data::Source& source, const std::vector<std::string>& trained) {
+  if (source.class_names() == trained) return;
+  throw Error(ErrorKind::data,
+              format("the classes of the data ({}) are not those of the model ({})", core::list_text(source.class_names()),
+                     core::list_text(trained)),
+              "evaluate on data with the same classes, in folders or labels of the same names");
+}
+
+}  // namespace
+
+Outcome eval(const Invocation& invocation) {
+  LoadedModel loaded = load_model(invocation);
+  const config::Options& options = loaded.configuration->options;
+  const config::CommandLine& command = loaded.configuration->command;
+  const std::shared_ptr<const data::Source> source =
+      command.split.empty() ? data::open_datasets(options.data).val : data::open_split(options.data, command.split);
+  require_same_classes(*source, loaded.saved.class_names);
+  const auto feed = evaluation_feed(options, source, loaded.device);
+
+  const size_t classes = loaded.saved.class_names.size();
+  ConfusionMatrix counts(classes, std::vector<int64_t>(classes, 0));
+  const engine::EvalReport report =
+      engine::evaluate(*loaded.model, *feed, loaded.precision, [&](const data::Batch& batch, const torch::Tensor& logits) {
+        const torch::Tensor predicted = logits.argmax(1).to(torch::kCPU);
+        const torch::Tensor truth = batch.labels.to(torch::kCPU);
+        for (int64_t i = 0; i < truth.size(0); ++i) {
+          ++counts[static_cast<size_t>(truth.data_ptr<int64_t>()[i])][static_cast<size_t>(predicted.data_ptr<int64_t>()[i])];
+        }
+      });
+  core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
+  core::log_info("images {}  loss {:.4f}  top1 {:.2f}%  top5 {:.2f}%", report.images, report.loss, report.top1_percent,
+                 report.top5_percent);
+  const std::string per_class = per_class_csv(counts, loaded.saved.class_names);
+  if (command.output.empty()) {
+    write_result("-", per_class);
+  } else {
+    core::make_directories(command.output);
+    write_result(command.output + "/per_class.csv", per_class);
+    write_result(command.output + "/confusion.csv", confusion_csv(counts, loaded.saved.class_names));
+    core::log_info("written: {0}/per_class.csv, {0}/confusion.csv", command.output);
+  }
+  return {core::kExitOk, "evaluated", loaded.saved.state.updates, loaded.saved.path};
+}
+
+Outcome predict(const Invocation& invocation) {
+  LoadedModel loaded = load_model(invocation);
+  const config::Options& options = loaded.configuration->options;
+  const config::CommandLine& command = loaded.configuration->command;
+  const auto source = data::open_loose_images(command.input, options.data.follow_symlinks);
+  const auto feed = evaluation_feed(options, source, loaded.device);
+
+  const std::vector<std::string>& classes = loaded.saved.class_names;
+  std::string csv = "path,class";
+  if (command.logits) {
+    for (const std::string& name : classes) csv += "," + csv_field(name);
+  } else {
+    csv += ",probability";
+  }
+  csv += "\n";
+  int64_t images = 0;
+  engine::predict(*loaded.model, *feed, loaded.precision, [&](const data::Batch& batch, const torch::Tensor& logits) {
+    const torch::Tensor scores = logits.to(torch::kCPU).contiguous();  // float32 [B, classes]
+    const torch::Tensor probabilities = scores.softmax(1);
+    const auto [best, index] = probabilities.max(1);
+    for (int64_t i = 0; i < scores.size(0); ++i) {
+      const auto winner = static_cast<size_t>(index.data_ptr<int64_t>()[i]);
+      csv += csv_field(source->name(batch.samples[static_cast<size_t>(i)])) + "," + csv_field(classes[winner]);
+      if (command.logits) {
+        for (int64_t k = 0; k < scores.size(1); ++k) csv += format(",{:.9g}", scores.data_ptr<float>()[i * scores.size(1) + k]);
+      } else {
+        csv += format(",{:.9g}", best.data_ptr<float>()[i]);
+      }
+      csv += "\n";
+    }
+    images += batch.image_count();
+  });
+  write_result(command.output, csv);
+  if (!command.output.empty() && command.output != "-") core::log_info("{} predictions in {}", images, command.output);
+  for (const data::BadSample& bad : feed->loader().bad_samples()) {
+    core::log_warning("skipped {}: {}", core::printable(bad.name), bad.reason);
+  }
+  return {core::kExitOk, "predicted", loaded.saved.state.updates, loaded.saved.path};
+}
+
+}  // namespace stoker::app

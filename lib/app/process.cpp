@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/process.h"
+
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/log.h"
+#include "core/stop_signal.h"
+#include "engine/torch_compat.h"
+
+namespace stoker::app {
+namespace {
+
+/// A job started with closed descriptors would otherwise get its checkpoint as stdout.
+void reopen_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int null = ::open("/dev/null", O_RDWR);  // gets the lowest free number, which is fd
+    if (null >= 0 && null != fd) ::close(null);
+  }
+}
+
+void raise_open_file_limit() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class WarningsToLog : public c10::WarningHandler {
+ public:
+#if STOKER_TORCH_AT_LEAST(2, 0)
+  void process(const c10::Warning& warning) override { core::log_warning("LibTorch: {}", warning.msg()); }
+#else
+  void process(const c10::SourceLocation&, const std::string& text, const bool) override {
+    core::log_warning("LibTorch: {}", text);
+  }
+#endif
+};
+
+void send_torch_warnings_to_log() {
+  static WarningsToLog handler;
+#if STOKER_TORCH_AT_LEAST(2, 0)
+  c10::WarningUtils::set_warning_handler(&handler);
+#else
+  c10::Warning::set_warning_handler(&handler);
+#endif
+}
+
+}  // namespace
+
+void prepare_process() {
+  reopen_standard_descriptors();
+  core::install_stop_signals();
+  raise_open_file_limit();
+  // Each arena keeps what its threads freed; more of them would make memory grow with workers.
+  ::mallopt(M_ARENA_MAX, 2);
+  send_torch_warnings_to_log();
+}
+
+}  // namespace stoker::app

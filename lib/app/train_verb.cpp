@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train`: from a command line to a finished, stopped or already finished run.
+#include <cstdio>
+#include <filesystem>
+
+#include "app/app.h"
+#include "app/assemble.h"
+#include "app/run_directory.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/stop_signal.h"
+#include "engine/device.h"
+#include "observe/banner.h"
+#include "observe/console.h"
+#include "observe/progress.h"
+#include "observe/run_files.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+std::string command_line_text(const Invocation& invocation) {
+  std::string text;
+  for (int i = 0; i < invocation.argc; ++i) text += (i > 0 ? " " : "") + core::printable(invocation.argv[i]);
+  return text;
+}
+
+/// The checkpoint to go on from, or "" to start from scratch.
+std::string choose_checkpoint(const config::RunOptions& options, engine::CheckpointFiles& files) {
+  const std::vector<int64_t> present = files.list();
+  if (options.resume == "none") {
+    if (present.empty()) return "";
+    throw Error(ErrorKind::config, format("--resume none, but {} holds checkpoints of an earlier run", files.directory()),
+                "choose another --run-dir, or move the old run away");
+  }
+  if (options.resume == "auto") {
+    const std::string path = files.newest_verified();
+    if (!path.empty() || present.empty()) return path;
+    throw Error(ErrorKind::data, format("none of the {} checkpoints in {} verifies", present.size(), files.directory()),
+                "restore one from a copy, or choose another --run-dir to start over");
+  }
+  if (options.resume == "last" || options.resume == "best") {
+    const int64_t updates = files.pointed(options.resume);
+    if (updates >= 0) return files.path_of(updates);
+    throw Error(ErrorKind::no_input, format("--resume {}: there is no such checkpoint in {}", options.resume, files.directory()),
+                "use --resume auto to start or resume");
+  }
+  return find_checkpoint(options.resume, "last");
+}
+
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume) {
+  const std::vector<std::string> differences = checkpoints.differences(path);
+  if (differences.empty()) return;
+  if (override_resume) {
+    for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);
+    return;
+  }
+  std::string list;
+  for (const std::string& difference : differences) list += "\n  " + difference;
+  throw Error(ErrorKind::config, format("{} was written by a run that differs from this one:{}", path, list),
+              "use the same options, another --run-dir for a new run, or --override-resume to go on regardless");
+}
+
+/// A resume from an older checkpoint leaves newer ones behind; auto-resume must not find them later.
+void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
+  for (const int64_t newer : files.list()) {
+    if (newer <= updates) continue;
+    const std::string aside = files.directory() + format("/superseded-step-{:08d}", newer);
+    std::error_code ignored;
+    std::filesystem::remove_all(aside, ignored);
+    std::filesystem::rename(files.path_of(newer), aside);
+    core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer), aside);
+  }
+}
+
+/// CPU results depend on the number of threads: an automatic count follows the checkpoint.
+void keep_thread_count(config::Configuration& configuration, const std::string& checkpoint) {
+  if (checkpoint.empty() || configuration.table.find("threads")->origin.kind != config::Origin::Kind::resolved) return;
+  const core::Json extra = engine::verify_checkpoint(checkpoint).extra;
+  const int64_t saved = extra.value("threads", int64_t{0});
+  if (saved <= 0 || saved == configuration.options.device.threads) return;
+  core::log_info("--threads {}: as in the checkpoint, so that the bits stay the same", saved);
+  configuration.options.device.threads = saved;
+}
+
+void refuse_single_image_batch(const config::Options& options, const engine::EpochPlan& plan) {
+  const int64_t last = plan.images - (plan.batches - 1) * plan.batch_size;
+  if (last != 1 || plan.images == 1 || options.loader.drop_last) return;
+  throw Error(ErrorKind::config,
+              format("{} images in batches of {} leave a last batch of one, which batch norm cannot train on",
+                     plan.images, plan.batch_size),
+              "add --drop-last or change --batch-size");
+}
+
+engine::RunIdentity identity_of(const config::Configuration& configuration, const data::Datasets& datasets) {
+  engine::RunIdentity identity;
+  identity.config_yaml = config::render_yaml(configuration.table, /*with_origin=*/false);
+  identity.training_options = config::training_relevant_values(configuration.table);
+  identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
+  identity.class_names = datasets.train->class_names();
+  identity.threads = configuration.options.device.threads;
+  return identity;
+}
+
+observe::BannerFacts banner_facts(const Invocation& invocation, const data::Datasets& datasets,
+                                  const engine::TrainerSettings& settings, const engine::Trainee& trainee,
+                                  const data::LoaderStats& loader, const optim::Schedule&) {
+  const config::Options& options = invocation.configuration.options;
+  observe::BannerFacts facts;
+  facts.version = STOKER_VERSION;
+  facts.libtorch = engine::libtorch_text();
+  facts.command_line = command_line_text(invocation);
+  facts.device = options.device.device;
+  if (trainee.device.is_cuda()) {
+    const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(trainee.device.index()));
+    facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
+  }
+  facts.precision = precision_text(options, settings.precision);
+  facts.train_images = datasets.train->size();
+  facts.val_images = datasets.val->size();
+  facts.num_classes = options.data.num_classes;
+  facts.data_notes = datasets.notes;
+  facts.model = options.model.model;
+  facts.parameters = model::parameter_count(*trainee.model);
+  facts.batch_size = options.loader.batch_size;
+  facts.accumulation = options.train.accumulation_steps;
+  facts.updates_per_epoch = settings.plan.updates();
+  facts.epochs = options.train.epochs;
+  facts.total_updates = engine::total_updates(settings.plan, settings.limits);
+  facts.num_workers = loader.num_workers;
+  facts.loader_ring_bytes = loader.ring_bytes;
+  facts.learning_rate = options.optim.lr;
+  facts.run_dir = options.run.run_dir;
+  return facts;
+}
+
+Outcome outcome_of(const engine::FinishEvent& finish, const config::RunOptions& options) {
+  Outcome outcome;
+  outcome.reason = engine::reason_text(finish.reason, finish.signal_name);
+  outcome.updates = finish.updates;
+  outcome.checkpoint = finish.checkpoint;
+  if (finish.reason == engine::StopReason::signal) {
+    outcome.exit_code = finish.signal_name == "INT" ? core::kExitInterrupted : static_cast<int>(options.stop_exit_code);
+    core::log_info("stopped by SIG{} at epoch {} update {}; checkpoint verified: run the same command to go on",
+                   finish.signal_name, finish.epochs_done + 1, finish.updates);
+  }
+  return outcome;
+}
+
+void say_where_it_is(const config::RunOptions& options, const engine::FinishEvent& finish) {
+  if (finish.reason == engine::StopReason::signal) return;
+  const std::string& run_dir = options.run_dir;
+  core::log_info("finished ({}) after {} epochs, {} updates, {}", engine::reason_text(finish.reason, ""),
+                 finish.epochs_done, finish.updates, core::duration_text(finish.elapsed_seconds));
+  if (finish.best_epoch >= 0) core::log_info("best      {:.4f} in epoch {}", finish.best_value, finish.best_epoch + 1);
+  core::log_info("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)", run_dir);
+  core::log_info("next      train eval {0}    train predict {0} IMAGES", run_dir);
+}
+
+/// A fresh start or an exact continuation.
+engine::TrainState start_or_resume(const std::string& checkpoint, const config::RunOptions& options,
+                                   engine::Checkpoints& checkpoints, engine::Trainee& trainee, data::Loader& loader) {
+  if (checkpoint.empty()) return {};
+  std::vector<data::BadSample> bad;
+  const engine::TrainState at = checkpoints.load(checkpoint, trainee, bad);
+  loader.restore_bad_samples(bad);
+  if (options.resume != "auto") set_newer_aside(checkpoints.files(), at.updates);
+  checkpoints.repair_links(at);
+  return at;
+}
+
+}  // namespace
+
+Outcome train(const Invocation& invocation) {
+  config::Configuration& configuration = invocation.configuration;
+  const config::Options& options = configuration.options;
+  const config::CommandLine& command = configuration.command;
+  const bool only_shows = command.print_config || command.dry_run;
+
+  config::resolve_machine(configuration, machine_with_accelerators());
+  std::unique_ptr<RunDirectory> run_dir;
+  if (!only_shows) {
+    run_dir = std::make_unique<RunDirectory>(options.run.run_dir);
+    core::open_log_file(run_dir->path() + "/train.log");
+  }
+  observe::Console console(options.log.quiet);
+  const data::Datasets datasets = data::open_datasets(options.data);
+  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  if (command.print_config) {
+    const std::string yaml = config::render_yaml(configuration.table, /*with_origin=*/true);
+    std::fwrite(yaml.data(), 1, yaml.size(), stdout);
+    return {core::kExitOk, ""};
+  }
+
+  engine::CheckpointFiles files(options.run.run_dir.value() + "/checkpoints");
+  if (!only_shows) files.prepare();
+  const std::string checkpoint = choose_checkpoint(options.run, files);
+  keep_thread_count(configuration, checkpoint);
+  const torch::Device device = open_and_configure_device(options);
+  engine::Checkpoints checkpoints({files.directory(), options.run.keep_last, options.run.save_best,
+                                   options.run.space_check}, identity_of(configuration, datasets));
+  if (!checkpoint.empty()) refuse_other_run(checkpoints, checkpoint, options.run.override_resume);
+
+  const auto train_feed = training_feed(options, datasets.train, device);
+  const auto val_feed = evaluation_feed(options, datasets.val, device);
+  const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
+  refuse_single_image_batch(options, plan);
+  engine::Trainee trainee = build_trainee(options, device);
+  const engine::TrainState at =
+      start_or_resume(checkpoint, options.run, checkpoints, trainee, train_feed->loader());
+  const engine::TrainerSettings settings = trainer_settings(options, plan, precision_of(options, device));
+  const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(), plan.updates());
+
+  observe::BannerFacts facts = banner_facts(invocation, datasets, settings, trainee, train_feed->loader().stats(), schedule);
+  facts.start = checkpoint.empty() ? "from scratch"
+                                   : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
+  for (const std::string& line : observe::banner_lines(facts, configuration.table)) core::log_info("{}", line);
+  if (command.dry_run) return {core::kExitOk, "dry-run"};
+  if (const auto reason = engine::limit_reached(settings.limits, at)) {
+    core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*reason, ""), run_dir->path());
+    return {core::kExitOk, "already-finished", at.updates, checkpoint};
+  }
+  core::write_file_atomically(run_dir->path() + "/config.yaml",
+                              config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
+
+  observe::Progress progress(console);
+  observe::RunFiles run_files(run_dir->path());
+  engine::Observers observers;
+  observers.add(run_files);
+  observers.add(progress);
+  engine::Trainer trainer(settings, {trainee, *train_feed, *val_feed, schedule, checkpoints, observers});
+  const engine::FinishEvent finish = trainer.run(at);
+  console.clear_live();
+  say_where_it_is(options.run, finish);
+  return outcome_of(finish, options.run);
+}
+
+}  // namespace stoker::app
