@@ -26,6 +26,7 @@ struct NamedState {
 class Optimizer {
  public:
   /// Parameters with fewer than two dimensions (norms and biases) get no weight decay unless asked for.
+  /// All parameters are on one device, and stay there.
   Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
@@ -39,8 +40,30 @@ class Optimizer {
 
   /// All state tensors, created if need be, in a fixed order: for saving, and for restoring with copy_().
   std::vector<NamedState> state();
-  int64_t steps_taken() const { return steps_; }  ///< Adam's t; skipped steps do not count
-  void set_steps_taken(int64_t steps) { steps_ = steps; }
+  /// Adam's t; skipped steps do not count. A host sync after fused steps that were told of found_inf.
+  int64_t steps_taken() const;
+  void set_steps_taken(int64_t steps);
+
+ private:
+  /// What step() works on: parameters with a gradient and one weight decay, entry i of each list together.
+  struct Group {
+    double weight_decay = 0;
+    std::vector<torch::Tensor> parameters, gradients, first, second;
+  };
+
+  void create_state(size_t index);
+  std::vector<Group> groups();
+  void step_on_cpu(const Group& group, double lr) const;
+  void step_on_device(const Group& group, double lr, const torch::Tensor& found_inf) const;
+  /// Whether found_inf is read by the kernels on the device.
+  bool skips_on_device() const;
+
+  config::OptimOptions options_;
+  std::vector<NamedParameter> parameters_;
+  std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
+  std::vector<torch::Tensor> second_;  ///< exp_avg_sq
+  int64_t steps_ = 0;           ///< steps asked for that were not skipped on the host
+  torch::Tensor skipped_;       ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined
 };
 
 }  // namespace stoker::optim

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small residual network for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at full
+// size, where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers.
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include "model/architectures.h"
+
+namespace stoker::model {
+namespace {
+
+/// Convolution without bias, batch norm, and ReLU unless told otherwise.
+class ConvNorm : public torch::nn::Module {
+ public:
+  ConvNorm(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+    const int64_t padding = (kernel - 1) / 2;
+    conv_ = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel)
+                                                          .stride(stride)
+                                                          .padding(padding)
+                                                          .bias(false)));
+    norm_ = register_module("norm", torch::nn::BatchNorm2d(out));
+    torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
+  }
+
+  torch::Tensor linear(const torch::Tensor& x) { return norm_(conv_(x)); }
+  torch::Tensor forward(const torch::Tensor& x) { return linear(x).relu_(); }
+  void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
+
+ private:
+  torch::nn::Conv2d conv_{nullptr};
+  torch::nn::BatchNorm2d norm_{nullptr};
+};
+
+/// x -> relu(x + f(x)), f two 3x3 convolutions; shape kept.
+class SmallResidual : public torch::nn::Module {
+ public:
+  SmallResidual(int64_t channels, bool zero_init) {
+    first_ = register_module("first", std::make_shared<ConvNorm>(channels, channels, 3, 1));
+    second_ = register_module("second", std::make_shared<ConvNorm>(channels, channels, 3, 1));
+    if (zero_init) second_->zero_scale();
+  }
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    return second_->linear(first_->forward(x)).add_(x).relu_();
+  }
+
+ private:
+  std::shared_ptr<ConvNorm> first_, second_;
+};
+
+class SmallCnn : public ImageModel {
+ public:
+  explicit SmallCnn(const ModelSpec& spec) {
+    const int64_t width = spec.width;
+    stem_ = register_module("stem", std::make_shared<ConvNorm>(spec.in_chans, width, 4, 2));
+    block1_ = register_module("block1", std::make_shared<SmallResidual>(width, spec.zero_init_residual));
+    down2_ = register_module("down2", std::make_shared<ConvNorm>(width, 2 * width, 3, 2));
+    block2_ = register_module("block2", std::make_shared<SmallResidual>(2 * width, spec.zero_init_residual));
+    down3_ = register_module("down3", std::make_shared<ConvNorm>(2 * width, 4 * width, 3, 2));
+    block3_ = register_module("block3", std::make_shared<SmallResidual>(4 * width, spec.zero_init_residual));
+    fc_ = register_module("fc", torch::nn::Linear(4 * width, spec.num_classes));
+  }
+
+  torch::Tensor forward(torch::Tensor x) override {
+    x = block1_->forward(stem_->forward(x));   // [B, W, H/2, W/2]
+    x = block2_->forward(down2_->forward(x));  // [B, 2W, H/4, W/4]
+    x = block3_->forward(down3_->forward(x));  // [B, 4W, H/8, W/8]
+    return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+  }
+
+  std::string head_prefix() const override { return "fc."; }
+
+ private:
+  std::shared_ptr<ConvNorm> stem_, down2_, down3_;
+  std::shared_ptr<SmallResidual> block1_, block2_, block3_;
+  torch::nn::Linear fc_{nullptr};
+};
+
+}  // namespace
+
+std::shared_ptr<ImageModel> make_small_cnn(const ModelSpec& spec) { return std::make_shared<SmallCnn>(spec); }
+
+}  // namespace stoker::model

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// On CUDA the kernels that torch.cuda.amp uses; elsewhere the same algorithm in ordinary tensor operations, since
+// LibTorch before 2.4 has those kernels for CUDA only. Neither waits for the device.
+#include "optim/grad_scaler.h"
+
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/_amp_update_scale.h>
+#include <ATen/ops/_foreach_norm.h>
+
+#include <limits>
+
+#include "optim/torch_kernels.h"
+
+namespace stoker::optim {
+
+GradScaler::GradScaler(const GradScalerSettings& settings, torch::Device device) : settings_(settings) {
+  if (!settings_.enabled) return;
+  const auto on_device = torch::TensorOptions(device);
+  scale_ = torch::full({1}, settings_.init_scale, on_device.dtype(torch::kFloat32));
+  growth_tracker_ = torch::zeros({1}, on_device.dtype(torch::kInt32));
+  skipped_ = torch::zeros({1}, on_device.dtype(torch::kInt64));
+  found_inf_ = torch::zeros({1}, on_device.dtype(torch::kFloat32));
+}
+
+torch::Tensor GradScaler::scaled(const torch::Tensor& loss) const {
+  return settings_.enabled ? loss * scale_.reshape({}) : loss;
+}
+
+torch::Tensor GradScaler::unscale(const std::vector<torch::Tensor>& gradients) {
+  if (!settings_.enabled) return {};
+  torch::NoGradGuard no_grad;
+  found_inf_.zero_();
+  if (gradients.empty()) return found_inf_;
+  // In double, since the reciprocal of a float32 scale may be subnormal; as torch.cuda.amp does.
+  const torch::Tensor inverse_scale = scale_.to(torch::kFloat64).reciprocal().to(torch::kFloat32);
+  if (scale_.is_cuda()) {
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf_, inverse_scale);
+    return found_inf_;
+  }
+  // The largest absolute value of all, which is inf or NaN when any value is, and cannot overflow itself.
+  const double infinity = std::numeric_limits<double>::infinity();
+  const torch::Tensor largest = torch::stack(at::_foreach_norm(gradients, infinity)).max();
+  found_inf_.copy_(torch::isfinite(largest).logical_not());
+  multiply_all(gradients, inverse_scale);
+  return found_inf_;
+}
+
+void GradScaler::update() {
+  if (!settings_.enabled) return;
+  torch::NoGradGuard no_grad;
+  skipped_.add_(found_inf_.to(torch::kInt64));
+  if (scale_.is_cuda()) {
+    at::_amp_update_scale_(scale_, growth_tracker_, found_inf_, settings_.growth_factor, settings_.backoff_factor,
+                           settings_.growth_interval);
+    return;
+  }
+  const torch::Tensor bad = found_inf_ > 0;
+  const torch::Tensor good_updates = growth_tracker_ + 1;
+  const torch::Tensor due = good_updates == settings_.growth_interval;
+  const torch::Tensor larger = scale_ * settings_.growth_factor;
+  const torch::Tensor grown = torch::where(due.logical_and(torch::isfinite(larger)), larger, scale_);
+  scale_.copy_(torch::where(bad, scale_ * settings_.backoff_factor, grown));
+  growth_tracker_.copy_(good_updates.masked_fill(bad.logical_or(due), 0));
+}
+
+}  // namespace stoker::optim

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers parameters, gradients and state, and hands them to the kernels for their device.
+#include "optim/optimizer.h"
+
+#include "core/error.h"
+#include "core/format.h"
+#include "optim/one_pass.h"
+#include "optim/torch_kernels.h"
+
+namespace stoker::optim {
+namespace {
+
+void check_parameter(const NamedParameter& parameter, const torch::Device& device) {
+  const torch::Tensor& tensor = parameter.tensor;
+  if (tensor.scalar_type() != torch::kFloat32 || tensor.device() != device ||
+      !tensor.is_non_overlapping_and_dense()) {
+    throw core::Error(core::ErrorKind::bug,
+                      core::format("parameter '{}' is not a dense float32 tensor on {}", parameter.name, device.str()));
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options)
+    : options_(options), parameters_(std::move(parameters)), first_(parameters_.size()), second_(parameters_.size()) {
+  if (parameters_.empty()) throw core::Error(core::ErrorKind::bug, "the optimizer was given no parameters");
+  for (const NamedParameter& parameter : parameters_) check_parameter(parameter, parameters_[0].tensor.device());
+}
+
+std::vector<torch::Tensor> Optimizer::gradients() const {
+  std::vector<torch::Tensor> gradients;
+  for (const NamedParameter& parameter : parameters_) {
+    if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
+  }
+  return gradients;
+}
+
+void Optimizer::step(double lr, const torch::Tensor& found_inf) {
+  torch::NoGradGuard no_grad;
+  const bool on_device = skips_on_device();
+  if (found_inf.defined() && !on_device && found_inf.item<float>() != 0) return;
+  ++steps_;
+  for (const Group& group : groups()) {
+    parameters_[0].tensor.is_cpu() ? step_on_cpu(group, lr) : step_on_device(group, lr, found_inf);
+  }
+  if (found_inf.defined() && on_device) skipped_ = skipped_.defined() ? skipped_ + found_inf : found_inf.clone();
+}
+
+void Optimizer::zero_grad() {
+  for (NamedParameter& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+std::vector<NamedState> Optimizer::state() {
+  const bool sgd = options_.opt == config::OptimizerKind::sgd;
+  std::vector<NamedState> state;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    create_state(i);
+    const std::string& name = parameters_[i].name;
+    if (first_[i].defined()) state.push_back({(sgd ? "momentum." : "exp_avg.") + name, first_[i]});
+    if (second_[i].defined()) state.push_back({"exp_avg_sq." + name, second_[i]});
+  }
+  return state;
+}
+
+int64_t Optimizer::steps_taken() const {
+  return skipped_.defined() ? steps_ - static_cast<int64_t>(skipped_.item<float>()) : steps_;
+}
+
+void Optimizer::set_steps_taken(int64_t steps) {
+  steps_ = steps;
+  skipped_.reset();
+}
+
+void Optimizer::create_state(size_t index) {
+  const torch::Tensor& parameter = parameters_[index].tensor;
+  const bool adam = options_.opt != config::OptimizerKind::sgd;
+  const auto create = [&parameter](torch::Tensor& slot) {
+    torch::NoGradGuard no_grad;
+    slot = slot.defined() ? with_layout_of(parameter, slot) : torch::zeros_like(parameter).detach();
+  };
+  if (adam || options_.momentum != 0) create(first_[index]);
+  if (adam) create(second_[index]);
+}
+
+std::vector<Optimizer::Group> Optimizer::groups() {
+  Group decayed, kept;
+  decayed.weight_decay = options_.weight_decay;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const torch::Tensor& parameter = parameters_[i].tensor;
+    if (!parameter.grad().defined()) continue;
+    create_state(i);
+    Group& group = parameter.dim() > 1 || options_.decay_norm_and_bias ? decayed : kept;
+    group.parameters.push_back(parameter);
+    group.gradients.push_back(with_layout_of(parameter, parameter.grad()));
+    if (first_[i].defined()) group.first.push_back(first_[i]);
+    if (second_[i].defined()) group.second.push_back(second_[i]);
+  }
+  std::vector<Group> groups;
+  if (!decayed.parameters.empty()) groups.push_back(std::move(decayed));
+  if (!kept.parameters.empty()) groups.push_back(std::move(kept));
+  return groups;
+}
+
+void Optimizer::step_on_cpu(const Group& group, double lr) const {
+  const SgdRule sgd{lr, options_.momentum, options_.nesterov, group.weight_decay};
+  const AdamRule adam{lr,           options_.beta1,     options_.beta2,
+                      options_.eps, group.weight_decay, options_.opt == config::OptimizerKind::adamw};
+  for (size_t i = 0; i < group.parameters.size(); ++i) {
+    if (options_.opt == config::OptimizerKind::sgd) {
+      one_pass_sgd(group.parameters[i], group.gradients[i], group.first.empty() ? torch::Tensor() : group.first[i],
+                   sgd);
+    } else {
+      one_pass_adam(group.parameters[i], group.gradients[i], group.first[i], group.second[i], adam, steps_);
+    }
+  }
+}
+
+void Optimizer::step_on_device(const Group& group, double lr, const torch::Tensor& found_inf) const {
+  const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
+  if (options_.opt == config::OptimizerKind::sgd) {
+    const SgdRule rule{lr, options_.momentum, options_.nesterov, group.weight_decay};
+    has_fused_sgd() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
+    return;
+  }
+  const AdamRule rule{lr,           options_.beta1,     options_.beta2,
+                      options_.eps, group.weight_decay, options_.opt == config::OptimizerKind::adamw};
+  const auto like = torch::TensorOptions(group.parameters[0].device()).dtype(torch::kFloat32);
+  torch::Tensor step = torch::full({1}, static_cast<double>(steps_), like);
+  if (skipped_.defined()) step.sub_(skipped_);
+  fused_adam(lists, rule, step, found_inf);
+}
+
+bool Optimizer::skips_on_device() const {
+  return !parameters_[0].tensor.is_cpu() && (options_.opt != config::OptimizerKind::sgd || has_fused_sgd());
+}
+
+}  // namespace stoker::optim

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers of one optimizer step, as every kernel of this room takes them. Only this room includes this file.
+#pragma once
+
+#include <cstdint>
+
+namespace stoker::optim {
+
+/// g += weight_decay * p;  m = momentum * m + g;  p -= lr * (nesterov ? g + momentum * m : m).
+/// As torch.optim.SGD with dampening 0 (Sutskever et al. 2013). Without momentum: p -= lr * g.
+struct SgdRule {
+  double lr = 0;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+};
+
+/// Kingma & Ba 2015, algorithm 1, with epsilon outside the corrected root as torch.optim.Adam has it.
+/// Decoupled (AdamW: Loshchilov & Hutter 2019, algorithm 2): p *= 1 - lr * weight_decay; else g += weight_decay * p.
+struct AdamRule {
+  double lr = 0;
+  double beta1 = 0;
+  double beta2 = 0;
+  double eps = 0;
+  double weight_decay = 0;
+  bool decoupled = false;
+};
+
+}  // namespace stoker::optim

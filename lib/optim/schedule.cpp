@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learning rates by formula. Knows no optimizer.
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stoker::optim {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+int64_t epochs_to_updates(double epochs, int64_t updates_per_epoch) {
+  return std::llround(epochs * static_cast<double>(updates_per_epoch));
+}
+
+/// From `start` at share 0 to `end` at share 1 along half a cosine.
+double cosine_between(double start, double end, double share) {
+  return end + (start - end) / 2 * (1 + std::cos(kPi * share));
+}
+
+/// torch.optim.lr_scheduler.OneCycleLR, anneal_strategy="cos", three_phase=False.
+double one_cycle(const config::ScheduleOptions& options, double peak_lr, double update, double total_updates) {
+  const double start_lr = peak_lr / options.one_cycle_div_factor;
+  const double end_lr = start_lr / options.one_cycle_final_div_factor;
+  const double peak_update = options.one_cycle_pct_start * total_updates - 1;
+  const double last_update = total_updates - 1;
+  if (update <= peak_update) {
+    return peak_update > 0 ? cosine_between(start_lr, peak_lr, update / peak_update) : peak_lr;
+  }
+  const double length = last_update - peak_update;
+  return length > 0 ? cosine_between(peak_lr, end_lr, (update - peak_update) / length) : end_lr;
+}
+
+}  // namespace
+
+Schedule::Schedule(const config::ScheduleOptions& options, double peak_lr, int64_t total_updates,
+                   int64_t updates_per_epoch)
+    : options_(options),
+      peak_lr_(peak_lr),
+      total_updates_(std::max<int64_t>(total_updates, 1)),
+      updates_per_epoch_(std::max<int64_t>(updates_per_epoch, 1)),
+      warmup_updates_(options.sched == config::ScheduleKind::one_cycle
+                          ? 0
+                          : epochs_to_updates(options.warmup_epochs, updates_per_epoch_)) {}
+
+double Schedule::at(int64_t update) const {
+  update = std::clamp<int64_t>(update, 0, total_updates_ - 1);
+  if (update < warmup_updates_) {
+    const double share = static_cast<double>(update) / static_cast<double>(warmup_updates_);
+    return options_.warmup_lr + (peak_lr_ - options_.warmup_lr) * share;
+  }
+  return after_warmup(update);
+}
+
+double Schedule::after_warmup(int64_t update) const {
+  const double share = static_cast<double>(update - warmup_updates_) /
+                       static_cast<double>(std::max<int64_t>(total_updates_ - warmup_updates_, 1));
+  switch (options_.sched) {
+    case config::ScheduleKind::constant:
+      return peak_lr_;
+    case config::ScheduleKind::step:
+    case config::ScheduleKind::multistep:
+      return std::max(options_.min_lr,
+                      peak_lr_ * std::pow(options_.decay_rate, static_cast<double>(decays_until(update))));
+    case config::ScheduleKind::cosine:
+      return cosine_between(peak_lr_, options_.min_lr, share);
+    case config::ScheduleKind::polynomial:
+      return options_.min_lr + (peak_lr_ - options_.min_lr) * std::pow(1 - share, options_.poly_power);
+    case config::ScheduleKind::one_cycle:
+      return one_cycle(options_, peak_lr_, static_cast<double>(update), static_cast<double>(total_updates_));
+  }
+  return peak_lr_;
+}
+
+int64_t Schedule::decays_until(int64_t update) const {
+  if (options_.sched == config::ScheduleKind::step) {
+    return update / std::max<int64_t>(epochs_to_updates(options_.decay_epochs, updates_per_epoch_), 1);
+  }
+  int64_t decays = 0;
+  for (const double milestone : options_.decay_milestones) {
+    if (update >= epochs_to_updates(milestone, updates_per_epoch_)) ++decays;
+  }
+  return decays;
+}
+
+}  // namespace stoker::optim

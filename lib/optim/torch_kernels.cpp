@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of fused and foreach kernels, chosen by LibTorch release.
+#include "optim/torch_kernels.h"
+
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_sub.h>
+#include <ATen/ops/_fused_adam.h>
+#include <torch/version.h>
+
+#include "core/error.h"
+
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+#define STOKER_FUSED_SGD_AND_ADAMW 1
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#else
+#define STOKER_FUSED_SGD_AND_ADAMW 0
+#endif
+
+namespace stoker::optim {
+namespace {
+
+using TensorVector = std::vector<torch::Tensor>;
+
+void fused_coupled_adam(const KernelLists& lists, const AdamRule& rule, double weight_decay,
+                        const TensorVector& steps, const torch::Tensor& found_inf) {
+  if (found_inf.defined()) {
+    at::_fused_adam_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                     rule.beta2, weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{},
+                     found_inf);
+  } else {
+    at::_fused_adam_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                     rule.beta2, weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false);
+  }
+}
+
+#if STOKER_FUSED_SGD_AND_ADAMW
+
+void fused_decoupled_adam(const KernelLists& lists, const AdamRule& rule, const TensorVector& steps,
+                          const torch::Tensor& found_inf) {
+  if (found_inf.defined()) {
+    at::_fused_adamw_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                      rule.beta2, rule.weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false,
+                      /*grad_scale=*/{}, found_inf);
+  } else {
+    at::_fused_adamw_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                      rule.beta2, rule.weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false);
+  }
+}
+
+#else
+
+/// Shrinks the weights first, by nothing where found_inf is 1, and leaves the rest to the coupled kernel.
+void fused_decoupled_adam(const KernelLists& lists, const AdamRule& rule, const TensorVector& steps,
+                          const torch::Tensor& found_inf) {
+  const double decay = rule.lr * rule.weight_decay;
+  if (decay != 0 && found_inf.defined()) {
+    multiply_all(lists.parameters, 1 - decay * (1 - found_inf));
+  } else if (decay != 0) {
+    at::_foreach_mul_(lists.parameters, 1 - decay);
+  }
+  fused_coupled_adam(lists, rule, /*weight_decay=*/0, steps, found_inf);
+}
+
+#endif
+
+}  // namespace
+
+bool has_fused_sgd() { return STOKER_FUSED_SGD_AND_ADAMW != 0; }
+
+void fused_sgd(const KernelLists& lists, const SgdRule& rule, const torch::Tensor& found_inf) {
+#if STOKER_FUSED_SGD_AND_ADAMW
+  if (found_inf.defined()) {
+    at::_fused_sgd_(lists.parameters, lists.gradients, lists.first, rule.weight_decay, rule.momentum, rule.lr,
+                    /*dampening=*/0, rule.nesterov, /*maximize=*/false, /*is_first_step=*/false,
+                    /*grad_scale=*/{}, found_inf);
+  } else {
+    at::_fused_sgd_(lists.parameters, lists.gradients, lists.first, rule.weight_decay, rule.momentum, rule.lr,
+                    /*dampening=*/0, rule.nesterov, /*maximize=*/false, /*is_first_step=*/false);
+  }
+#else
+  (void)lists, (void)rule, (void)found_inf;
+  throw core::Error(core::ErrorKind::bug, "this LibTorch has no fused SGD");
+#endif
+}
+
+void fused_adam(const KernelLists& lists, const AdamRule& rule, const torch::Tensor& step,
+                const torch::Tensor& found_inf) {
+  const TensorVector steps(lists.parameters.size(), step);  // only read: all may be the same tensor
+  if (rule.decoupled) {
+    fused_decoupled_adam(lists, rule, steps, found_inf);
+  } else {
+    fused_coupled_adam(lists, rule, rule.weight_decay, steps, found_inf);
+  }
+}
+
+void foreach_sgd(const KernelLists& lists, const SgdRule& rule) {
+  if (rule.weight_decay != 0) at::_foreach_add_(lists.gradients, lists.parameters, rule.weight_decay);
+  if (rule.momentum == 0) {
+    at::_foreach_add_(lists.parameters, lists.gradients, -rule.lr);
+    return;
+  }
+  at::_foreach_mul_(lists.first, rule.momentum);
+  at::_foreach_add_(lists.first, lists.gradients, 1);
+  if (rule.nesterov) {
+    at::_foreach_add_(lists.gradients, lists.first, rule.momentum);
+    at::_foreach_add_(lists.parameters, lists.gradients, -rule.lr);
+  } else {
+    at::_foreach_add_(lists.parameters, lists.first, -rule.lr);
+  }
+}
+
+void multiply_all(const TensorVector& tensors, const torch::Tensor& factor) {
+  const torch::Tensor scalar = factor.reshape({});
+#if STOKER_FUSED_SGD_AND_ADAMW
+  at::_foreach_mul_(tensors, scalar);
+#else
+  for (const torch::Tensor& tensor : tensors) tensor.mul_(scalar);
+#endif
+}
+
+void approach_all(const TensorVector& averages, const TensorVector& values, double share) {
+  if (!averages.empty() && averages[0].is_cpu()) {
+    for (size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(values[i], share);
+    return;
+  }
+  const TensorVector differences = at::_foreach_sub(values, averages);
+  at::_foreach_add_(averages, differences, share);
+}
+
+void approach_all(const TensorVector& averages, const TensorVector& values, const torch::Tensor& share) {
+  const torch::Tensor scalar = share.reshape({});
+  for (size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(values[i], scalar);
+}
+
+}  // namespace stoker::optim

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of LibTorch that work on all tensors at once, and all that differs between its releases here.
+// Only this room includes this file. Tensors may be on any device that has the kernel; nothing syncs with the host.
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+#include "optim/rules.h"
+
+namespace stoker::optim {
+
+/// One optimizer step's lists; entry i of each belongs together, with one layout.
+struct KernelLists {
+  std::vector<torch::Tensor> parameters, gradients;
+  std::vector<torch::Tensor> first;   ///< momentum or exp_avg; empty without momentum
+  std::vector<torch::Tensor> second;  ///< exp_avg_sq
+};
+
+bool has_fused_sgd();  ///< LibTorch has the kernel for CUDA
+/// `found_inf` float32 [1] on the device or undefined; at 1 nothing changes.
+void fused_sgd(const KernelLists& lists, const SgdRule& rule, const torch::Tensor& found_inf);
+/// `step` float32 [1] on the device: 1 for the first step.
+void fused_adam(const KernelLists& lists, const AdamRule& rule, const torch::Tensor& step,
+                const torch::Tensor& found_inf);
+/// The same arithmetic from foreach operations; changes the gradients' contents as well.
+void foreach_sgd(const KernelLists& lists, const SgdRule& rule);
+
+/// Multiplies all in place by a one-element tensor of the same device.
+void multiply_all(const std::vector<torch::Tensor>& tensors, const torch::Tensor& factor);
+/// average += share * (value - average) for each pair, in place.
+void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values,
+                  double share);
+/// The same with a one-element float32 tensor on their device.
+void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values,
+                  const torch::Tensor& share);
+
+}  // namespace stoker::optim
