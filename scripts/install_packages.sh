@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the packages of scripts/packages.txt that are missing. Debian 12 and 13; as root or through sudo.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+
+. /etc/os-release
+case "${ID:-}:${VERSION_ID:-}" in
+  debian:12) release=debian12 ;;
+  debian:13) release=debian13 ;;
+  *)
+    echo "install_packages: this is ${PRETTY_NAME:-an unknown system}; only Debian 12 and 13 are known here." >&2
+    echo "install_packages: install what scripts/packages.txt lists yourself, then build with cmake --preset release." >&2
+    exit 1 ;;
+esac
+
+missing=
+while read -r package only; do
+  case $package in ''|'#'*) continue ;; esac
+  case $only in ''|"$release") ;; *) continue ;; esac
+  status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+  [ "$status" = 'install ok installed' ] || missing="$missing $package"
+done < "$here/packages.txt"
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then as_root=
+elif command -v sudo >/dev/null 2>&1; then as_root=sudo
+else
+  echo "install_packages: these packages are missing:$missing" >&2
+  echo "install_packages: run this as root, or install sudo." >&2
+  exit 1
+fi
+echo "installing:$missing"
+$as_root apt-get update -qq
+# shellcheck disable=SC2086  # a list of words
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null

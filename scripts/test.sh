@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds everything and runs every test.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/build.sh
+ctest --test-dir build/release --output-on-failure -j "$(nproc)" "$@"
