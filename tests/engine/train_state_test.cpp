@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/train_state.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace stoker::engine {
+namespace {
+
+TEST(TrainStateTest, SurvivesJsonBitForBit) {
+  TrainState state;
+  state.epoch = 3;
+  state.updates = 1234567890123;
+  state.epoch_loss_sum = 0.1 + 0.2;
+  state.best_value = 1.0 / 3;
+  state.best_epoch = 2;
+  const core::Json json = core::parse_json(state.to_json().dump(), "x");
+  const TrainState back = TrainState::from_json(json, "x");
+  EXPECT_EQ(back.to_json().dump(), state.to_json().dump());
+  EXPECT_EQ(back.epoch_loss_sum, state.epoch_loss_sum);
+  EXPECT_EQ(back.updates, state.updates);
+}
+
+TEST(TrainStateTest, NamesTheFieldThatIsMissingOrWrong) {
+  core::Json json = TrainState().to_json();
+  json.erase("best_epoch");
+  try {
+    TrainState::from_json(json, "state.json");
+    FAIL();
+  } catch (const core::Error& error) {
+    EXPECT_STREQ(error.what(), "state.json: the training state lacks a usable field best_epoch");
+  }
+  json = TrainState().to_json();
+  json["updates"] = "many";
+  EXPECT_THROW(TrainState::from_json(json, "x"), core::Error);
+}
+
+}  // namespace
+}  // namespace stoker::engine
