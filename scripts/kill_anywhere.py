@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills training with SIGKILL at random moments, runs the same command again until it ends, and compares the
+result with a run that was never interrupted: weights, optimizer state and summary.csv (less its clock columns)
+must be identical, bit for bit.
+
+    scripts/kill_anywhere.py --train build/release/apps/train --trials 50
+
+Options after `--` are given to `train`; without any, a tiny network is trained on images made here.
+"""
+import argparse
+import csv
+import hashlib
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+CLOCK_COLUMNS = {"train_seconds", "eval_seconds", "images_per_second", "data_wait_share"}
+
+
+def write_idx(folder, stem, count, rng):
+    """Images of 12x12 whose class shows as a bright quadrant under noise."""
+    labels = bytes(rng.randrange(4) for _ in range(count))
+    pixels = bytearray()
+    for label in labels:
+        for y in range(12):
+            for x in range(12):
+                bright = 90 if (y // 6) * 2 + x // 6 == label else 0
+                pixels.append(bright + rng.randrange(120))
+    (folder / f"{stem}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, count, 12, 12) + pixels)
+    (folder / f"{stem}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
+
+
+def tiny_options(folder):
+    write_idx(folder, "train", 500, random.Random(1))
+    write_idx(folder, "t10k", 120, random.Random(2))
+    return ["--data-dir", str(folder), "--epochs", "4", "--batch-size", "16", "--accumulation-steps", "2",
+            "--model", "small_cnn", "--width", "8", "--num-workers", "2", "--threads", "1", "--save-every", "5u",
+            "--model-ema", "--lr", "0.05", "--report-every", "3u"]
+
+
+def digest(run_dir):
+    """What must not depend on interruptions: name -> SHA-256."""
+    last = run_dir / "checkpoints" / "last"
+    result = {name: hashlib.sha256((last / name).read_bytes()).hexdigest()
+              for name in ("model.safetensors", "model_ema.safetensors", "optimizer.safetensors")
+              if (last / name).exists()}
+    with open(run_dir / "summary.csv", newline="") as file:
+        rows = [{key: value for key, value in row.items() if key not in CLOCK_COLUMNS} for row in csv.DictReader(file)]
+    result["summary.csv"] = hashlib.sha256(repr(rows).encode()).hexdigest()
+    return result
+
+
+def start(train, options, run_dir):
+    return subprocess.Popen([train, *options, "--run-dir", str(run_dir)], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def complete(train, options, run_dir):
+    process = start(train, options, run_dir)
+    _, errors = process.communicate(timeout=600)
+    if process.returncode != 0:
+        sys.exit(f"kill_anywhere: training in {run_dir} ended with {process.returncode}:\n{errors}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", default="build/release/apps/train")
+    parser.add_argument("--trials", type=int, default=50, help="runs that are each killed at least once")
+    parser.add_argument("--kills-per-trial", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("options", nargs="*", help="options of train, after --")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    with tempfile.TemporaryDirectory(prefix="stoker-kill-") as name:
+        folder = pathlib.Path(name)
+        (folder / "data").mkdir()
+        options = args.options or tiny_options(folder / "data")
+        begin = time.monotonic()
+        complete(args.train, options, folder / "unbroken")
+        seconds = time.monotonic() - begin
+        wanted = digest(folder / "unbroken")
+        print(f"unbroken run: {seconds:.1f} s", flush=True)
+
+        same = killed = 0
+        for trial in range(args.trials):
+            run_dir = folder / f"trial-{trial}"
+            for _ in range(args.kills_per_trial):
+                process = start(args.train, options, run_dir)
+                try:
+                    process.wait(timeout=rng.uniform(0, seconds))
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    killed += 1
+                process.communicate()
+            complete(args.train, options, run_dir)
+            got = digest(run_dir)
+            differing = [key for key in wanted if got.get(key) != wanted[key]]
+            same += not differing
+            if differing:
+                print(f"trial {trial}: differs in {', '.join(differing)}", flush=True)
+            shutil.rmtree(run_dir)
+        print(f"{killed} kills in {args.trials} trials: {same} of {args.trials} identical to the unbroken run")
+        return 0 if same == args.trials else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
