@@ -39,6 +39,7 @@ struct Configuration {
   Options options;
   Table table{options};
   CommandLine command;
+  std::vector<std::string> notes;  ///< for the banner: what was accepted without effect, or assumed
 
   Configuration() = default;
   Configuration(const Configuration&) = delete;
@@ -52,6 +53,11 @@ void parse_command_line(int argc, const char* const* argv, Configuration& out);
 /// Reads one YAML text strictly and assigns its values; `path` is for messages. Appends problems to `problems`.
 void read_yaml(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
                std::vector<std::string>& problems);
+
+/// Takes over the configuration of a finished run for eval and predict: everything but what belongs to a process
+/// or a machine (device, threads, workers, logs). Flags, files and presets keep precedence.
+/// Throws Error{config}. Call before resolve_machine.
+void read_run_config(const std::string& text, const std::string& path, Configuration& configuration);
 
 /// Facts about the data that resolve() needs, known after the scan.
 struct DataFacts {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/options.h"
@@ -13,7 +14,9 @@ namespace stoker::config {
 
 /// Where a value came from, for --print-config and error messages.
 struct Origin {
-  enum class Kind { built_in, preset, file, flag, resolved } kind = Kind::built_in;
+  /// In order of precedence: a value never replaces one of a later kind, whichever is read first.
+  /// `run` is the configuration of a finished run that eval and predict take over.
+  enum class Kind { built_in, run, preset, file, flag, resolved } kind = Kind::built_in;
   std::string detail;  ///< "configs/a.yaml:12", "--batch-size", "2 CPUs by affinity"
 };
 
@@ -22,6 +25,7 @@ struct Row {
   std::string name;                  ///< canonical kebab-case long name, without dashes
   std::string group;                 ///< also the YAML group
   std::vector<std::string> aliases;  ///< long names accepted besides; one-letter aliases are short flags
+  std::string placeholder;           ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
   std::string unit;                  ///< "images per device", "epochs"; empty when it has none
   std::string range;                 ///< for people: "1 to 1048576"; empty when free
   std::vector<std::string> choices;
@@ -29,13 +33,32 @@ struct Row {
   std::string default_text;          ///< rendered built-in value
   bool is_switch = false;            ///< bool: `--x` and `--no-x`
   bool is_list = false;
+  bool is_number = false;            ///< a YAML value in quotes is text and therefore an error
   bool training_relevant = true;     ///< a change of it changes the trained bits: checked on resume
+  bool used_in_inference = false;    ///< eval and predict take it too
+  bool per_process = false;          ///< of this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.
   std::function<std::string(const std::string& text)> assign;
   std::function<std::string()> render;  ///< the current value as text that assign() reads back
   std::function<bool()> is_auto;        ///< still to be chosen by resolve()
   Origin origin;
+};
+
+/// A name that other trainers use for a combination of ours: `--bf16`, `--precision 16-mixed`, `--gpus 1`.
+struct Shorthand {
+  using Values = std::vector<std::pair<std::string, std::string>>;  ///< option name, text
+  std::string name;
+  std::string group;
+  bool is_switch = false;            ///< `--x` alone; its only choice is "true"
+  std::vector<std::pair<std::string, Values>> choices;
+  std::string help;
+};
+
+/// One option and the text to give it.
+struct Assignment {
+  Row* row = nullptr;
+  std::string text;
 };
 
 struct Group {
@@ -51,15 +74,31 @@ class Table {
   std::vector<Row>& rows() { return rows_; }
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<Group>& groups() const { return groups_; }
+  const std::vector<Shorthand>& shorthands() const { return shorthands_; }
   /// By canonical name or alias, `_` taken for `-`; nullptr when unknown.
   Row* find(const std::string& name);
-  /// Canonical names and aliases, for "did you mean".
+  const Row* find(const std::string& name) const;
+  const Shorthand* find_shorthand(const std::string& name) const;
+  const Group* find_group(const std::string& name) const;
+
+  /// What `name` = `text` means: the option itself, or those behind a shorthand. Returns "" or what is wrong;
+  /// nothing is stored.
+  std::string expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments);
+  /// Checks the text and stores it, unless the row holds a value of a later kind of origin.
+  /// Returns "" or what is wrong.
+  std::string set(Row& row, const std::string& text, const Origin& origin);
+
+  /// Canonical names, aliases and shorthands, for "did you mean". One-letter aliases are left out.
   std::vector<std::string> all_names() const;
 
  private:
   friend class Declaration;
   std::vector<Row> rows_;
   std::vector<Group> groups_;
+  std::vector<Shorthand> shorthands_;
 };
+
+/// `_` becomes `-`: both are accepted in every name.
+std::string kebab(std::string name);
 
 }  // namespace stoker::config

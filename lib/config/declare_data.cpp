@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the groups data, augment and loader. Nothing here knows how options are read or shown.
+#include <limits>
+
+#include "config/declaration.h"
+
+namespace stoker::config {
+namespace {
+
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+constexpr Bounds kProbability{0, 1};
+
+void declare_source(Declaration& d, DataOptions& o) {
+  d.group("data", "What is learned from");
+  d.add("data-dir", o.data_dir, text_codec("DIR", false))
+      .alias({"data", "data-path"})
+      .help("Folder that holds the data set: IDX files, one folder per class, or CSV files.")
+      .free_on_resume()
+      .used_in_inference();
+  d.add("dataset", o.dataset,
+        choice_codec<DatasetType>({{"auto", DatasetType::automatic},
+                                   {"idx", DatasetType::idx},
+                                   {"folder", DatasetType::folder},
+                                   {"csv", DatasetType::csv}}))
+      .help("How the data set is laid out; auto tells it from what data-dir holds.")
+      .used_in_inference();
+  d.add("train-split", o.train_split, text_codec("NAME", false))
+      .help("Split to train on: a folder, an IDX stem, or a CSV file without .csv.");
+  d.add("val-split", o.val_split, text_codec("NAME", false))
+      .help("Split to evaluate on; auto takes the first of val, validation, test and t10k that exists.")
+      .used_in_inference();
+  d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
+      .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.")
+      .used_in_inference();
+  d.add("img-size", o.img_size, integer_codec(1, 8192))
+      .alias({"imgsz", "image-size"})
+      .unit("pixels")
+      .help("The network sees img-size x img-size; auto takes the median size up to 64, else 224.")
+      .used_in_inference();
+  d.add("in-chans", o.in_chans, choice_codec<int64_t>({{"1", 1}, {"3", 3}}))
+      .help("1 is gray, 3 is RGB; auto takes what most images have.")
+      .used_in_inference();
+  d.add("num-classes", o.num_classes, integer_codec(1, 1'000'000))
+      .unit("classes")
+      .help("Outputs of the network; auto takes the number in the data.")
+      .used_in_inference();
+}
+
+void declare_pixels(Declaration& d, DataOptions& o) {
+  d.add_list("mean", o.mean, {-kUnbounded, kUnbounded}, "auto")
+      .chosen_when_auto()
+      .unit("per channel, of pixels in [0, 1]")
+      .help("Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1.")
+      .used_in_inference();
+  d.add_list("std", o.std, {0, kUnbounded, true, false}, "auto")
+      .chosen_when_auto()
+      .unit("per channel, of pixels in [0, 1]")
+      .help("Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1.")
+      .used_in_inference();
+  d.add("on-bad-image", o.on_bad_image,
+        choice_codec<OnBadImage>({{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}}))
+      .help("What an image that cannot be decoded does: stop the run, or be left out and counted.")
+      .free_on_resume()
+      .used_in_inference();
+  d.add("max-bad", o.max_bad, integer_codec(0, 1'000'000'000))
+      .unit("images")
+      .help("With on-bad-image skip: more bad images than this stop the run.")
+      .free_on_resume()
+      .used_in_inference();
+  d.add("max-image-megapixels", o.max_image_megapixels, number_codec({0, 4096, true, false}))
+      .unit("million pixels")
+      .help("Larger images count as bad before any memory is taken for them.")
+      .free_on_resume()
+      .used_in_inference();
+  d.add_switch("follow-symlinks", o.follow_symlinks)
+      .help("Scan folders behind symbolic links; loops are found and left out.")
+      .used_in_inference();
+}
+
+void declare_crops(Declaration& d, AugmentOptions& o) {
+  d.group("augment", "How images are varied");
+  d.add("train-crop", o.train_crop,
+        choice_codec<TrainCrop>({{"none", TrainCrop::none},
+                                 {"center", TrainCrop::center},
+                                 {"random-resized", TrainCrop::random_resized},
+                                 {"padded", TrainCrop::padded}}))
+      .help("Crop while training; auto is padded below 64 pixels, else random-resized.");
+  d.add("scale-min", o.scale_min, number_codec({0, 1, true, false}))
+      .help("random-resized: smallest share of the image's area.");
+  d.add("scale-max", o.scale_max, number_codec({0, 1, true, false}))
+      .help("random-resized: largest share of the image's area.");
+  d.add("ratio-min", o.ratio_min, number_codec({0, 100, true, false}))
+      .unit("width / height")
+      .help("random-resized: smallest aspect ratio.");
+  d.add("ratio-max", o.ratio_max, number_codec({0, 100, true, false}))
+      .unit("width / height")
+      .help("random-resized: largest aspect ratio.");
+  d.add("crop-padding", o.crop_padding, integer_codec(0, 4096))
+      .unit("pixels")
+      .help("padded: zero border on each side before the crop; auto is 2 up to 28, 4 up to 32, else img-size / 8.");
+  d.add("hflip", o.hflip, number_codec(kProbability)).unit("probability").help("Mirror left to right.");
+  d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
+      .help("Crop for evaluation: none squeezes the whole image into the square.")
+      .used_in_inference();
+  d.add("crop-pct", o.crop_pct, number_codec({0, 1, true, false}))
+      .help("Share of the resized short side that the centre crop keeps; auto is 1 below 64 pixels, else 0.875.")
+      .used_in_inference();
+}
+
+void declare_loader(Declaration& d, LoaderOptions& o) {
+  d.group("loader", "How samples travel from disk to the device");
+  d.add("batch-size", o.batch_size, integer_codec(1, 1 << 20))
+      .alias({"b", "batch"})
+      .unit("images per device")
+      .help("Images in one forward pass; an optimizer update sees accumulation-steps times as many.");
+  d.add("val-batch-size", o.val_batch_size, integer_codec(1, 1 << 20))
+      .alias({"vb"})
+      .unit("images per device")
+      .help("Images in one evaluation pass; auto is batch-size, and at least 256 below 64 pixels.")
+      .free_on_resume()
+      .used_in_inference();
+  d.add("num-workers", o.num_workers, integer_codec(0, 1024))
+      .alias({"j", "workers"})
+      .unit("threads")
+      .help("Threads that decode; 0 decodes on the training thread. auto follows the CPUs this process may use.")
+      .per_process()
+      .used_in_inference();
+  d.add("prefetch-factor", o.prefetch_factor, integer_codec(1, 1024))
+      .alias({"prefetch"})
+      .unit("batches")
+      .help("Batches that are decoded ahead, of all workers together.")
+      .per_process()
+      .used_in_inference();
+  d.add_switch("pin-memory", o.pin_memory)
+      .alias({"pin-mem"})
+      .help("Decode into page-locked memory when the device is CUDA.")
+      .per_process()
+      .used_in_inference();
+  d.add_switch("persistent-workers", o.persistent_workers)
+      .help("Accepted for compatibility and without effect: workers always live as long as the run.")
+      .per_process()
+      .used_in_inference();
+  d.add_switch("drop-last", o.drop_last).help("Leave out the last batch of an epoch when it is not full.");
+}
+
+}  // namespace
+
+void declare_data(Declaration& declaration, Options& options) {
+  declare_source(declaration, options.data);
+  declare_pixels(declaration, options.data);
+  declare_crops(declaration, options.augment);
+  declare_loader(declaration, options.loader);
+}
+
+}  // namespace stoker::config

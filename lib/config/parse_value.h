@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text to values and back, strictly and without locale: the one place that knows how a number, a switch, a list,
+// an interval or a duration is written. Knows nothing of options, flags or files.
+//
+// Each reader returns "" and sets `value`, or returns what is wrong with the text, in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/options.h"
+
+namespace stoker::config {
+
+/// Accepted numbers; infinite ends mean "any finite number".
+struct Bounds {
+  double low = 0;
+  double high = 0;
+  bool low_open = false;   ///< `low` itself is not accepted
+  bool high_open = false;
+};
+
+/// Decimal digits with an optional `-`. No leading zero (octal in some YAML readers), hexadecimal, exponent,
+/// separator or blank.
+std::string read_integer(std::string_view text, int64_t min, int64_t max, int64_t& value);
+std::string read_unsigned(std::string_view text, uint64_t& value);
+/// A finite decimal number, with or without exponent.
+std::string read_number(std::string_view text, const Bounds& bounds, double& value);
+/// `true` or `false` and nothing else.
+std::string read_switch(std::string_view text, bool& value);
+/// Numbers separated by commas; blanks around them are allowed.
+std::string read_list(std::string_view text, const Bounds& bounds, std::vector<double>& value);
+/// `1e` (epochs), `2000u` (optimizer updates), `30s`, `10m`, `2h`, `1d` or `never`.
+std::string read_interval(std::string_view text, Interval& value);
+/// `600s`, `90m`, `10h`, `2d`, or `0` for no limit.
+std::string read_duration(std::string_view text, double& seconds);
+
+/// Shortest text that reads back as the same value.
+std::string number_text(double value);
+std::string list_value_text(const std::vector<double>& value);
+std::string interval_text(const Interval& value);
+/// In the largest unit that divides it: "90m", "0" for 0.
+std::string seconds_text(double seconds);
+
+/// "1 to 16", "above 0", "0 to below 1", "any number".
+std::string range_text(const Bounds& bounds);
+std::string range_text(int64_t min, int64_t max);
+
+/// The text in double quotes, printable, cut after 60 bytes.
+std::string shown(std::string_view text);
+/// Whether the bytes are well-formed UTF-8.
+bool is_utf8(std::string_view text);
+
+}  // namespace stoker::config

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table as YAML that -c reads back: the run's config.yaml and --print-config.
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+#include "core/format.h"
+
+namespace stoker::config {
+namespace {
+
+/// Text that YAML readers take as it stands, and for nothing else than text.
+bool is_plain_yaml(const std::string& text) {
+  const auto is_plain_char = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_./+-").find(c) != std::string_view::npos;
+  };
+  if (text.empty() || text[0] == '-' || !std::all_of(text.begin(), text.end(), is_plain_char)) return false;
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower != "null" && lower.find_first_not_of('.') != std::string::npos;
+}
+
+std::string yaml_string(const std::string& text) {
+  if (is_plain_yaml(text)) return text;
+  std::string escaped = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped + "\"";
+}
+
+std::string yaml_value(const Row& row) {
+  const std::string text = row.render();
+  if (row.is_list) return text == "auto" ? text : text == "none" ? "[]" : "[" + text + "]";
+  if (row.is_number || row.is_switch) return text;
+  return yaml_string(text);
+}
+
+std::string origin_text(const Origin& origin) {
+  switch (origin.kind) {
+    case Origin::Kind::built_in: return "default";
+    case Origin::Kind::resolved: return "auto: " + origin.detail;
+    case Origin::Kind::run:
+    case Origin::Kind::preset:
+    case Origin::Kind::file:
+    case Origin::Kind::flag: return origin.detail;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string render_yaml(const Table& table, bool with_origin) {
+  constexpr size_t kCommentColumn = 44;
+  std::string yaml;
+  for (const Group& group : table.groups()) {
+    yaml += group.name + ":\n";
+    for (const Row& row : table.rows()) {
+      if (row.group != group.name) continue;
+      std::string line = "  " + row.name + ": " + yaml_value(row);
+      if (with_origin) {
+        line.resize(std::max(line.size() + 1, kCommentColumn), ' ');
+        line += "# " + core::printable(origin_text(row.origin));
+      }
+      yaml += line + "\n";
+    }
+  }
+  return yaml;
+}
+
+std::vector<std::pair<std::string, std::string>> training_relevant_values(const Table& table) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const Row& row : table.rows()) {
+    if (row.training_relevant) values.emplace_back(row.name, row.render());
+  }
+  return values;
+}
+
+}  // namespace stoker::config

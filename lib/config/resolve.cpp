@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills every `auto` from facts, and writes into the row's origin what it chose and why.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/check.h"
+#include "config/config.h"
+#include "config/parse_value.h"
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::config {
+namespace {
+
+constexpr int64_t kSmallImage = 64;  // pixels: from here on images are treated as photographs
+
+/// Gives an automatic row its value; rows that were given one are left alone.
+void choose(Table& table, const std::string& name, const std::string& text, const std::string& reason) {
+  Row& row = *table.find(name);
+  if (!row.is_auto()) return;
+  const std::string problem = table.set(row, text, {Origin::Kind::resolved, reason});
+  if (problem.empty()) return;
+  throw core::Error(core::ErrorKind::config, name + ": the automatic choice does not fit: " + problem,
+                    "set " + name + " by hand");
+}
+
+[[noreturn]] void throw_unavailable(const std::string& message) {
+  throw core::Error(core::ErrorKind::unavailable, message, "run on another machine, or use --device cpu");
+}
+
+/// Leaves `cpu` or `cuda:N`, and N < the number of accelerators.
+void choose_device(Configuration& configuration, const core::MachineFacts& machine) {
+  Table& table = configuration.table;
+  std::string& device = configuration.options.device.device;
+  const size_t count = machine.accelerators.size();
+  if (device == "auto") {
+    const bool has_cuda = count > 0;
+    choose(table, "device", has_cuda ? "cuda:0" : "cpu",
+           has_cuda ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name : "no CUDA device found");
+    return;
+  }
+  if (device == "cpu") return;
+  if (count == 0) throw_unavailable("device " + device + " was asked for, but no CUDA device is available");
+  if (device == "cuda") device = "cuda:0";
+  int64_t index = 0;
+  read_integer(device.substr(5), 0, 63, index);
+  if (static_cast<size_t>(index) < count) return;
+  throw_unavailable(core::format("device {} was asked for, but there {} {} CUDA device{}", device,
+                                 count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
+}
+
+size_t cuda_index(const std::string& device) {
+  int64_t index = 0;
+  read_integer(device.substr(5), 0, 63, index);
+  return static_cast<size_t>(index);
+}
+
+void choose_threads(Configuration& configuration, const core::MachineFacts& machine) {
+  const int64_t cpus = std::max(machine.cpus, 1);
+  const std::string count = core::format("{} CPU{}", cpus, cpus == 1 ? "" : "s");
+  const std::string source = machine.cpus_reason.empty() ? count : count + " (" + machine.cpus_reason + ")";
+  choose(configuration.table, "threads", std::to_string(std::min<int64_t>(cpus, 1024)), source);
+  if (configuration.options.device.device == "cpu") {
+    choose(configuration.table, "num-workers", std::to_string(std::min<int64_t>(cpus, 4)),
+           "at most 4 of " + source + ", which decoding shares with the network");
+  } else {
+    choose(configuration.table, "num-workers", std::to_string(std::clamp<int64_t>(cpus - 1, 1, 1024)),
+           "one less than " + source + ", the training thread keeps one");
+  }
+}
+
+void choose_precision(Configuration& configuration, const core::MachineFacts& machine) {
+  Table& table = configuration.table;
+  const bool amp = configuration.options.precision.amp;
+  const std::string& device = configuration.options.device.device;
+  if (device == "cpu") {
+    choose(table, "amp-dtype", "bfloat16", "the CPU computes no float16");
+    choose(table, "channels-last", "true", "faster on the CPU");
+    return;
+  }
+  const core::AcceleratorFacts& accelerator = machine.accelerators[cuda_index(device)];
+  const bool native = accelerator.native_bfloat16;
+  choose(table, "amp-dtype", native ? "bfloat16" : "float16",
+         accelerator.name + (native ? " computes bfloat16 natively" : " does not compute bfloat16 natively"));
+  choose(table, "channels-last", amp ? "true" : "false", amp ? "faster with amp" : "amp is off");
+}
+
+void choose_lr(Configuration& configuration) {
+  const Options& o = configuration.options;
+  const auto images = static_cast<double>(o.loader.batch_size * o.train.accumulation_steps);
+  choose(configuration.table, "lr", number_text(o.optim.lr_base * images / 256),
+         core::format("lr-base {} x {} images / 256", number_text(o.optim.lr_base), images));
+}
+
+/// "runs/" and what the command names: preset and configuration files, else the data set.
+void choose_run_dir(Configuration& configuration) {
+  const CommandLine& command = configuration.command;
+  std::string name = command.preset;
+  for (const std::string& path : command.config_files) {
+    name += (name.empty() ? "" : "+") + std::filesystem::path(path).stem().string();
+  }
+  std::string reason = "named after the preset or the config files";
+  if (name.empty()) {
+    std::filesystem::path data_dir = configuration.options.data.data_dir;
+    if (!data_dir.has_filename()) data_dir = data_dir.parent_path();
+    name = data_dir.filename().string();
+    reason = "named after data-dir";
+  }
+  if (name.empty() || name == "." || name == "..") name = "run";
+  std::replace(name.begin(), name.end(), '/', '-');
+  choose(configuration.table, "run-dir", "runs/" + name, reason);
+}
+
+void choose_shape(Configuration& configuration, const DataFacts& data) {
+  Table& table = configuration.table;
+  choose(table, "num-classes", std::to_string(data.num_classes), "classes in the data");
+  choose(table, "in-chans", std::to_string(data.channels), "channels of most images");
+  const int64_t side = std::min(data.median_height, data.median_width);
+  const std::string median = core::format("median size {} x {}", data.median_width, data.median_height);
+  const bool small = side > 0 && side <= kSmallImage;
+  choose(table, "img-size", std::to_string(small ? side : 224), median);
+}
+
+void choose_crops(Configuration& configuration) {
+  Table& table = configuration.table;
+  const int64_t size = configuration.options.data.img_size.value();
+  const bool small = size < kSmallImage;
+  const std::string reason = core::format("{} pixels", size);
+  choose(table, "train-crop", small ? "padded" : "random-resized", reason);
+  choose(table, "crop-padding", std::to_string(size <= 28 ? 2 : size <= 32 ? 4 : size / 8), reason);
+  choose(table, "crop-pct", small ? "1" : "0.875", reason);
+  const int64_t batch_size = configuration.options.loader.batch_size;
+  const int64_t val_batch_size = small ? std::max<int64_t>(256, batch_size) : batch_size;
+  choose(table, "val-batch-size", std::to_string(val_batch_size),
+         val_batch_size == batch_size ? "batch-size" : "small images fit in larger batches");
+}
+
+void choose_normalization(Configuration& configuration) {
+  const bool rgb = configuration.options.data.in_chans.value() == 3;
+  const std::string reason = rgb ? "ImageNet's, for 3 channels" : "for 1 channel";
+  choose(configuration.table, "mean", rgb ? "0.485,0.456,0.406" : "0.5", reason);
+  choose(configuration.table, "std", rgb ? "0.229,0.224,0.225" : "0.25", reason);
+}
+
+[[noreturn]] void throw_rules(const std::vector<std::string>& broken) {
+  std::string message = broken.front();
+  if (broken.size() > 1) {
+    message = core::format("{} options do not fit together:", broken.size());
+    for (const std::string& rule : broken) message += "\n  " + rule;
+  }
+  throw core::Error(core::ErrorKind::config, message, "train --print-config shows where each value came from");
+}
+
+}  // namespace
+
+void resolve_machine(Configuration& configuration, const core::MachineFacts& machine) {
+  choose_device(configuration, machine);
+  choose_threads(configuration, machine);
+  choose_precision(configuration, machine);
+  choose_lr(configuration);
+  choose_run_dir(configuration);
+  const std::vector<std::string> broken = broken_rules(configuration.options);
+  if (!broken.empty()) throw_rules(broken);
+}
+
+void resolve_data(Configuration& configuration, const DataFacts& data) {
+  choose_shape(configuration, data);
+  choose_crops(configuration);
+  choose_normalization(configuration);
+  const std::vector<std::string> broken = broken_data_rules(configuration.options, data);
+  if (!broken.empty()) throw_rules(broken);
+}
+
+}  // namespace stoker::config

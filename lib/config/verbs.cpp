@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/verbs.h"
+
+#include <algorithm>
+
+namespace stoker::config {
+namespace {
+
+const std::vector<std::string> kEveryVerb = {"", "eval", "predict"};
+const std::vector<std::string> kInference = {"eval", "predict"};
+
+Positional checkpoint_positional() {
+  return {"RUN_OR_CHECKPOINT", "Run directory, or one checkpoint directory of it.",
+          [](CommandLine& line, const std::string& text) { line.checkpoint = text; }};
+}
+
+std::vector<Verb> make_verbs() {
+  const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
+                            [](CommandLine& line, const std::string& text) { line.input = text; }};
+  return {
+      {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
+      {"eval", "train eval RUN_OR_CHECKPOINT [options]", "Measures a trained network on a labelled split.",
+       {checkpoint_positional()}},
+      {"predict", "train predict RUN_OR_CHECKPOINT INPUT [options]", "Classifies images without labels.",
+       {checkpoint_positional(), input}},
+  };
+}
+
+std::vector<CommandFlag> make_common_flags() {
+  return {
+      {"config", {"c", "cfg"}, "FILE", {}, kEveryVerb,
+       "YAML file with options; may be given several times, later ones win.",
+       [](CommandLine& line, const std::string& text) { line.config_files.push_back(text); }},
+      {"preset", {}, "NAME", {}, kEveryVerb, "Options that are built in; config files and flags win over them.",
+       [](CommandLine& line, const std::string& text) { line.preset = text; }},
+      {"print-config", {"dump-config"}, "", {}, kEveryVerb,
+       "Print every option with its value and where it came from, and exit.",
+       [](CommandLine& line, const std::string&) { line.print_config = true; }},
+      {"dry-run", {}, "", {}, {""}, "Check options, data and model, and exit without training.",
+       [](CommandLine& line, const std::string&) { line.dry_run = true; }},
+      {"help", {"h"}, "", {}, kEveryVerb, "Print this and exit.",
+       [](CommandLine& line, const std::string&) { line.help = true; }},
+      {"version", {}, "", {}, kEveryVerb, "Print the version and exit.",
+       [](CommandLine& line, const std::string&) { line.version = true; }},
+      {"help-markdown", {}, "", {}, {""}, "", [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
+  };
+}
+
+std::vector<CommandFlag> make_inference_flags() {
+  return {
+      {"which", {}, "", {"best", "last"}, kInference, "Checkpoint of the run directory to use (default: best).",
+       [](CommandLine& line, const std::string& text) { line.which = text; }},
+      {"split", {}, "NAME", {}, {"eval"}, "Split to evaluate on (default: the run's validation split).",
+       [](CommandLine& line, const std::string& text) { line.split = text; }},
+      {"output", {"o"}, "FOLDER", {}, {"eval"}, "Folder for CSV files of results per image and per class.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output", {"o"}, "FILE", {}, {"predict"}, "CSV file for the predictions; - (the default) is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"logits", {}, "", {}, kInference, "Write the network's raw scores as well.",
+       [](CommandLine& line, const std::string&) { line.logits = true; }},
+  };
+}
+
+}  // namespace
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all = make_verbs();
+  return all;
+}
+
+const std::vector<CommandFlag>& command_flags() {
+  static const std::vector<CommandFlag> all = [] {
+    std::vector<CommandFlag> flags = make_inference_flags();
+    for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));
+    return flags;
+  }();
+  return all;
+}
+
+const Verb* find_verb(const std::string& name) {
+  for (const Verb& verb : verbs()) {
+    if (verb.name == name) return &verb;
+  }
+  return nullptr;
+}
+
+bool accepts(const CommandFlag& flag, const std::string& verb) {
+  return std::find(flag.verbs.begin(), flag.verbs.end(), verb) != flag.verbs.end();
+}
+
+bool accepts(const Row& row, const std::string& verb) { return verb.empty() || row.used_in_inference; }
+
+bool accepts(const Table& table, const Shorthand& shorthand, const std::string& verb) {
+  for (const auto& choice : shorthand.choices) {
+    for (const auto& value : choice.second) {
+      const Row* row = table.find(value.first);
+      if (!row || !accepts(*row, verb)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace stoker::config

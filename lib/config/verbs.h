@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the program and the flags that are no options: what --help lists besides the table.
+// A new verb is one entry here, and its flags.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace stoker::config {
+
+/// A word that stands without a flag, such as RUN_OR_CHECKPOINT.
+struct Positional {
+  std::string name;
+  std::string help;
+  std::function<void(CommandLine&, const std::string&)> store;
+};
+
+struct Verb {
+  std::string name;     ///< "" trains
+  std::string usage;    ///< "train eval RUN_OR_CHECKPOINT [options]"
+  std::string summary;  ///< one sentence
+  std::vector<Positional> positionals;  ///< all are required
+};
+
+/// A flag of the command line itself: it has no YAML key and no origin.
+struct CommandFlag {
+  std::string name;                   ///< long name without dashes
+  std::vector<std::string> aliases;   ///< one letter: a short flag
+  std::string placeholder;            ///< empty: a switch
+  std::vector<std::string> choices;
+  std::vector<std::string> verbs;     ///< that accept it
+  std::string help;                   ///< empty: not shown in --help
+  std::function<void(CommandLine&, const std::string&)> store;  ///< a switch gets "true"
+};
+
+const std::vector<Verb>& verbs();
+const std::vector<CommandFlag>& command_flags();
+/// nullptr when unknown.
+const Verb* find_verb(const std::string& name);
+bool accepts(const CommandFlag& flag, const std::string& verb);
+/// Whether a verb takes an option at all: training takes all of them.
+bool accepts(const Row& row, const std::string& verb);
+bool accepts(const Table& table, const Shorthand& shorthand, const std::string& verb);
+
+}  // namespace stoker::config
