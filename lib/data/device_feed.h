@@ -25,7 +25,13 @@ struct FeedSettings {
   torch::Device device = torch::kCPU;
   bool channels_last = false;
   std::vector<double> mean, std;  ///< per channel, of pixels in [0, 1]
+
+  torch::MemoryFormat memory_format() const {
+    return channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
+  }
 };
+
+class FeedPath;
 
 /// Wraps a loader; one consumer thread.
 class DeviceFeed {
@@ -35,12 +41,12 @@ class DeviceFeed {
 
   Loader& loader() { return *loader_; }
   void begin_epoch(int64_t epoch, int64_t first_batch = 0);
-  bool next(Batch& batch);  ///< as Loader::next
+  /// As Loader::next. A stop met while copying ahead is reported by the next call, not by this one.
+  bool next(Batch& batch, bool may_stop = true);
 
  private:
-  struct Impl;
   std::shared_ptr<Loader> loader_;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<FeedPath> path_;  ///< declared last: it reads slabs of the loader
 };
 
 }  // namespace stoker::data

@@ -60,10 +60,14 @@ class Loader {
   /// Starts epoch `epoch` at batch `first_batch`, dropping what was under way. No sample before it is read.
   void begin_epoch(int64_t epoch, int64_t first_batch = 0);
   /// The next batch in order; false after the last. Returned batches must be released in order; at most
-  /// prefetch_factor may be held at once. Bad images throw Error{data} with path and reason, or, when skipped,
-  /// are left out of the batch (later rows move up) and recorded.
-  /// Polls stop requests while waiting and throws core::StopRequested.
-  bool next(HostBatch& batch);
+  /// max(2, prefetch_factor) may be held at once. Bad images throw Error{data} with path and reason, or, when
+  /// skipped, are left out of the batch (later rows move up; a batch of bad images alone has no rows) and
+  /// recorded. After an error the same batch can be asked for again.
+  /// With `may_stop` it polls stop requests while waiting and throws core::StopRequested; without, it waits on:
+  /// an optimizer update that has consumed its first micro-batch must get the others.
+  bool next(HostBatch& batch, bool may_stop = true);
+  /// True when next() would not wait. Never true without workers.
+  bool is_ready() const;
   /// Gives the slab back for refilling.
   void release(const HostBatch& batch);
 

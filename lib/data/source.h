@@ -29,7 +29,10 @@ class Source {
   virtual int64_t size() const = 0;
   virtual int64_t label(int64_t index) const = 0;   ///< [0, num_classes); -1 where there are no labels
   virtual std::string name(int64_t index) const = 0;  ///< path or "file#17": for messages and predictions
+  /// The name without what depends on where the data lies: hash splits and fingerprints are made of it.
+  virtual std::string relative_name(int64_t index) const = 0;
   /// Reads sample `index`. Returns "" or the cause in words (missing, changed since the scan, unreadable).
+  /// Throws core::Error{io} when the storage fails (EIO, ESTALE, ETIMEDOUT) three times in a row.
   virtual std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const = 0;
 
   const std::vector<std::string>& class_names() const { return class_names_; }
@@ -52,12 +55,13 @@ struct Datasets {
 /// (`path,label`). Sorted, symlink-loop-safe, labels checked. Throws core::Error (no_input with the expected
 /// tree, data with file:line); throws core::StopRequested when a stop is asked for during the scan.
 Datasets open_datasets(const config::DataOptions& options);
-/// One split by name, as `train eval --split` wants it.
+/// One split by name, as `train eval --split` wants it; labels are those of the training split's classes.
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split);
 /// Loose images of a folder (recursively) or one file, without labels, for prediction.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
 
-/// Most common channel count (1 or 3) and median size of up to 100 evenly spaced samples.
+/// Most common channel count (1 or 3) and median size of up to 100 evenly spaced samples, unreadable ones left
+/// out. Throws core::Error{data} when none can be read.
 struct SizeProbe {
   int64_t channels = 0, median_height = 0, median_width = 0;
 };

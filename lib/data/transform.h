@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "core/rng.h"
 #include "data/decode.h"
+#include "data/resample.h"
 
 namespace stoker::data {
 
@@ -41,8 +42,8 @@ SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int so
 
 /// Scratch of one worker; capacity only grows.
 struct TransformScratch {
-  std::vector<uint8_t> rows;
-  std::vector<int32_t> weights;
+  ResampleScratch resample;
+  std::vector<uint8_t> padded;  ///< the region, where it reaches outside the source
 };
 
 /// Writes img_size x img_size x channels bytes, HWC, to `row`. Resizing is antialiased bilinear as Pillow and

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Antialiased bilinear resizing of uint8 pixels in integer arithmetic, windowed and mirrored on the way out.
+// Knows nothing of crops drawn at random, files or batches.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace stoker::data {
+
+/// What to compute: the source is resized to resized_width x resized_height, of which the window of
+/// out_width x out_height at (window_left, window_top) is written, mirrored left to right if asked.
+struct ResampleTask {
+  const uint8_t* source = nullptr;  ///< HWC
+  int64_t source_stride = 0;        ///< bytes from row to row
+  int source_width = 0, source_height = 0;
+  int channels = 0;                 ///< 1 or 3
+  int resized_width = 0, resized_height = 0;
+  int window_left = 0, window_top = 0;
+  int out_width = 0, out_height = 0;
+  bool mirror = false;
+};
+
+/// Taps of one axis. Output i is the sum over t < count[i] of source[first[i] + t] * weights[i * stride + t],
+/// in units of 2^-22.
+struct AxisWeights {
+  int stride = 0;
+  std::vector<int32_t> first, count, weights;
+};
+
+/// Scratch of one worker; capacity only grows.
+struct ResampleScratch {
+  AxisWeights columns, rows;
+  std::vector<uint8_t> narrowed;  ///< rows after the horizontal pass
+};
+
+/// Triangle filter of radius max(scale, 1), weights computed in double, normalised, rounded to 22 bits: the same
+/// bits as Pillow's Image.resize(BILINEAR) and, with it, torchvision's antialiased resize of PIL images.
+void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out);
+
+}  // namespace stoker::data

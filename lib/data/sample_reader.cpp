@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/sample_reader.h"
+
+#include <chrono>
+
+#include "data/convert.h"
+
+namespace stoker::data {
+namespace {
+
+/// Adds the time of a scope to a counter.
+class StageTimer {
+ public:
+  explicit StageTimer(int64_t& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~StageTimer() {
+    total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+  }
+  StageTimer(const StageTimer&) = delete;
+  StageTimer& operator=(const StageTimer&) = delete;
+
+ private:
+  int64_t& total_;
+  const std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace
+
+std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row, StageTimes& times) {
+  SampleContent content;
+  {
+    const StageTimer timer(times.read);
+    if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
+  }
+  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch), static_cast<uint64_t>(sample));
+  if (!content.is_pixels()) return write_encoded(content, rng, row, times);
+  write_pixels(content, rng, row, times);
+  return "";
+}
+
+std::string SampleReader::write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row,
+                                        StageTimes& times) {
+  {
+    const StageTimer timer(times.decode);
+    if (std::string reason = decode_image(content.bytes, content.size, plan_.channels, limits_, image_);
+        !reason.empty()) {
+      return reason;
+    }
+  }
+  const StageTimer timer(times.transform);
+  const SampleGeometry geometry = draw_geometry(plan_, image_.width, image_.height, rng);
+  transform_into(image_.pixels.data(), image_.height, image_.width, plan_, geometry, scratch_, row);
+  return "";
+}
+
+void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times) {
+  const StageTimer timer(times.transform);
+  const uint8_t* pixels = content.bytes;
+  if (content.channels != plan_.channels) {
+    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels, image_.pixels);
+    pixels = image_.pixels.data();
+  }
+  const SampleGeometry geometry = draw_geometry(plan_, content.width, content.height, rng);
+  transform_into(pixels, content.height, content.width, plan_, geometry, scratch_, row);
+}
+
+}  // namespace stoker::data

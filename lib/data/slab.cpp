@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/slab.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/format.h"
+
+namespace stoker::data {
+
+void Slab::allocate(int64_t batch_size, int64_t img_size, int64_t channels, bool pinned) {
+  row_bytes = img_size * img_size * channels;
+  const auto memory = torch::TensorOptions().device(torch::kCPU).pinned_memory(pinned);
+  try {
+    images = torch::empty({batch_size, img_size, img_size, channels}, memory.dtype(torch::kUInt8));
+    labels = torch::empty({batch_size}, memory.dtype(torch::kInt64));
+  } catch (const c10::Error&) {
+    throw core::Error(core::ErrorKind::out_of_memory,
+                      core::format("cannot allocate {}{} for a batch of images",
+                                   core::bytes_text(static_cast<double>(batch_size * row_bytes)),
+                                   pinned ? " of page-locked memory" : ""),
+                      "use a smaller --batch-size, --prefetch-factor or --img-size");
+  }
+  image_rows = images.data_ptr<uint8_t>();
+  label_rows = labels.data_ptr<int64_t>();
+  samples.resize(static_cast<size_t>(batch_size));
+}
+
+int64_t Slab::bytes() const {
+  return static_cast<int64_t>(samples.size()) * (row_bytes + int64_t{sizeof(int64_t)});
+}
+
+void Slab::sort_troubles() {
+  std::sort(troubles.begin(), troubles.end(),
+            [](const RowTrouble& a, const RowTrouble& b) { return a.row < b.row; });
+}
+
+int64_t Slab::close_gaps(int64_t rows) {
+  if (troubles.empty()) return rows;
+  int64_t kept = 0;
+  auto gap = troubles.begin();
+  for (int64_t row = 0; row < rows; ++row) {
+    if (gap != troubles.end() && gap->row == row) {
+      ++gap;
+      continue;
+    }
+    if (kept != row) {
+      std::memcpy(image_rows + kept * row_bytes, image_rows + row * row_bytes, static_cast<size_t>(row_bytes));
+      label_rows[kept] = label_rows[row];
+      samples[static_cast<size_t>(kept)] = samples[static_cast<size_t>(row)];
+    }
+    ++kept;
+  }
+  return kept;
+}
+
+}  // namespace stoker::data

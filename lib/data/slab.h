@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of one batch in the loader's ring. Knows nothing of threads or order.
+#pragma once
+
+#include <torch/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace stoker::data {
+
+/// A row that holds no image: either the image is bad, or something broke that no batch can be made without.
+struct RowTrouble {
+  int64_t row = 0;
+  std::string reason;                ///< of a bad image
+  std::optional<core::Error> error;  ///< anything else
+};
+
+/// Between being freed and being ready its rows belong to the workers that hold their tickets; all else is
+/// guarded by the loader's mutex.
+struct Slab {
+  torch::Tensor images;  ///< uint8 [batch_size, H, W, C]; undefined until first used
+  torch::Tensor labels;  ///< int64 [batch_size]
+  uint8_t* image_rows = nullptr;
+  int64_t* label_rows = nullptr;
+  int64_t row_bytes = 0;
+  std::vector<int64_t> samples;       ///< [batch_size] source indices
+  std::vector<RowTrouble> troubles;   ///< in order of completion
+  std::atomic<int64_t> rows_left{0};  ///< not yet written; the worker that takes it to 0 makes the slab ready
+  bool ready = false;
+
+  /// Page-locked if `pinned`. Throws Error{out_of_memory}.
+  void allocate(int64_t batch_size, int64_t img_size, int64_t channels, bool pinned);
+  int64_t bytes() const;
+  void sort_troubles();
+  /// Moves later rows over those in trouble, which are sorted; returns how many of the first `rows` rows are left.
+  int64_t close_gaps(int64_t rows);
+};
+
+}  // namespace stoker::data

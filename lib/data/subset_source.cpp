@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/subset_source.h"
+
+#include "core/format.h"
+#include "core/hash.h"
+
+namespace stoker::data {
+namespace {
+
+class SubsetSource : public Source {
+ public:
+  SubsetSource(std::shared_ptr<const Source> whole, std::vector<uint32_t> indices)
+      : whole_(std::move(whole)), indices_(std::move(indices)) {
+    class_names_ = whole_->class_names();
+    core::Hasher hasher;
+    hasher.add("subset of " + whole_->fingerprint());
+    hasher.add(indices_.data(), indices_.size() * sizeof(uint32_t));
+    fingerprint_ = hasher.hex();
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  int64_t label(int64_t index) const override { return whole_->label(of(index)); }
+  std::string name(int64_t index) const override { return whole_->name(of(index)); }
+  std::string relative_name(int64_t index) const override { return whole_->relative_name(of(index)); }
+  std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return whole_->read(of(index), buffer, content);
+  }
+
+ private:
+  int64_t of(int64_t index) const { return indices_[static_cast<size_t>(index)]; }
+
+  std::shared_ptr<const Source> whole_;
+  std::vector<uint32_t> indices_;
+};
+
+}  // namespace
+
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
+    const std::shared_ptr<const Source>& whole, double fraction) {
+  std::vector<uint32_t> kept, held;
+  for (int64_t i = 0; i < whole->size(); ++i) {
+    const double position = static_cast<double>(core::hash64(whole->relative_name(i)) >> 11) * 0x1.0p-53;
+    (position < fraction ? held : kept).push_back(static_cast<uint32_t>(i));
+  }
+  return {std::make_shared<SubsetSource>(whole, std::move(kept)), std::make_shared<SubsetSource>(whole, std::move(held))};
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of another source, and the split of a source in two by a hash of the names.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "data/source.h"
+
+namespace stoker::data {
+
+/// (kept, held out): a sample is held out when the hash of its relative name falls below `fraction`, so that it
+/// stays on its side when other samples come or go. Either part may be empty.
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
+    const std::shared_ptr<const Source>& whole, double fraction);
+
+}  // namespace stoker::data

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/transform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace stoker::data {
+namespace {
+
+/// To the nearest whole number, halves to even, as Python's round() that torchvision's geometry uses.
+int rounded_even(double value) { return static_cast<int>(std::nearbyint(value)); }
+
+int drawn_below(core::Rng& rng, int bound) { return static_cast<int>(rng.below(static_cast<uint64_t>(bound))); }
+
+/// The whole source, squashed to the output.
+SampleGeometry whole_source(const TransformPlan& plan, int source_width, int source_height) {
+  SampleGeometry geometry;
+  geometry.width = source_width;
+  geometry.height = source_height;
+  geometry.resize_width = geometry.resize_height = static_cast<int>(plan.img_size);
+  return geometry;
+}
+
+/// torchvision RandomResizedCrop.get_params: ten tries, then the largest centred box of an allowed ratio.
+SampleGeometry random_resized_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  SampleGeometry geometry = whole_source(plan, source_width, source_height);
+  const double area = static_cast<double>(source_width) * source_height;
+  const double log_min = std::log(plan.ratio_min), log_max = std::log(plan.ratio_max);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double target = area * rng.uniform(plan.scale_min, plan.scale_max);
+    const double ratio = std::exp(rng.uniform(log_min, log_max));
+    geometry.width = rounded_even(std::sqrt(target * ratio));
+    geometry.height = rounded_even(std::sqrt(target / ratio));
+    if (geometry.width < 1 || geometry.width > source_width) continue;
+    if (geometry.height < 1 || geometry.height > source_height) continue;
+    geometry.top = drawn_below(rng, source_height - geometry.height + 1);
+    geometry.left = drawn_below(rng, source_width - geometry.width + 1);
+    return geometry;
+  }
+  const double source_ratio = static_cast<double>(source_width) / source_height;
+  geometry.width = source_width;
+  geometry.height = source_height;
+  if (source_ratio < plan.ratio_min) {
+    geometry.height = std::clamp(rounded_even(source_width / plan.ratio_min), 1, source_height);
+  } else if (source_ratio > plan.ratio_max) {
+    geometry.width = std::clamp(rounded_even(source_height * plan.ratio_max), 1, source_width);
+  }
+  geometry.top = (source_height - geometry.height) / 2;
+  geometry.left = (source_width - geometry.width) / 2;
+  return geometry;
+}
+
+/// The whole source moved by up to crop_padding output pixels each way.
+SampleGeometry padded_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  SampleGeometry geometry = whole_source(plan, source_width, source_height);
+  const int padding = static_cast<int>(plan.crop_padding);
+  const auto drawn_shift = [&](int source_side) {
+    const int shift = drawn_below(rng, 2 * padding + 1) - padding;
+    return rounded_even(static_cast<double>(shift) * source_side / static_cast<double>(plan.img_size));
+  };
+  geometry.top = drawn_shift(source_height);
+  geometry.left = drawn_shift(source_width);
+  return geometry;
+}
+
+/// torchvision Resize(short side) and CenterCrop; the short side is floor(img_size / crop_pct) as timm has it.
+SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height) {
+  SampleGeometry geometry = whole_source(plan, source_width, source_height);
+  const auto out = static_cast<double>(plan.img_size);
+  // The nudge keeps exact quotients, such as 224 / 0.875 = 256, from falling short by one rounding.
+  const auto short_side = static_cast<int64_t>(std::floor(out / plan.crop_pct + 1e-9));
+  const int64_t width = source_width, height = source_height;
+  geometry.resize_width = static_cast<int>(width <= height ? short_side : short_side * width / height);
+  geometry.resize_height = static_cast<int>(width <= height ? short_side * height / width : short_side);
+  geometry.crop_left = rounded_even((geometry.resize_width - out) / 2);
+  geometry.crop_top = rounded_even((geometry.resize_height - out) / 2);
+  return geometry;
+}
+
+SampleGeometry drawn_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  if (!plan.training) {
+    return plan.eval_crop == config::EvalCrop::center ? centre_window(plan, source_width, source_height)
+                                                      : whole_source(plan, source_width, source_height);
+  }
+  switch (plan.train_crop) {
+    case config::TrainCrop::none: return whole_source(plan, source_width, source_height);
+    case config::TrainCrop::center: return centre_window(plan, source_width, source_height);
+    case config::TrainCrop::random_resized: return random_resized_box(plan, source_width, source_height, rng);
+    case config::TrainCrop::padded: return padded_box(plan, source_width, source_height, rng);
+  }
+  return whole_source(plan, source_width, source_height);
+}
+
+/// The region as packed pixels with zeros where it lies outside the source.
+const uint8_t* padded_region(const uint8_t* pixels, int source_height, int source_width, int channels,
+                             const SampleGeometry& geometry, std::vector<uint8_t>& padded) {
+  const int64_t row_bytes = static_cast<int64_t>(geometry.width) * channels;
+  padded.assign(static_cast<size_t>(row_bytes * geometry.height), 0);
+  const int from = std::max(0, geometry.left), to = std::min(source_width, geometry.left + geometry.width);
+  if (from >= to) return padded.data();
+  for (int y = std::max(0, -geometry.top); y < std::min(geometry.height, source_height - geometry.top); ++y) {
+    const uint8_t* const row = pixels + static_cast<int64_t>(y + geometry.top) * source_width * channels;
+    std::memcpy(padded.data() + y * row_bytes + static_cast<int64_t>(from - geometry.left) * channels,
+                row + static_cast<int64_t>(from) * channels, static_cast<size_t>(to - from) * static_cast<size_t>(channels));
+  }
+  return padded.data();
+}
+
+/// Copies the window of a region that keeps its size.
+void copy_window(const ResampleTask& task, uint8_t* out) {
+  const int64_t row_bytes = static_cast<int64_t>(task.out_width) * task.channels;
+  for (int y = 0; y < task.out_height; ++y, out += row_bytes) {
+    const uint8_t* const row = task.source + (y + task.window_top) * task.source_stride +
+                               static_cast<int64_t>(task.window_left) * task.channels;
+    if (!task.mirror) {
+      std::memcpy(out, row, static_cast<size_t>(row_bytes));
+      continue;
+    }
+    for (int x = 0; x < task.out_width; ++x) {
+      for (int c = 0; c < task.channels; ++c) {
+        out[x * task.channels + c] = row[(task.out_width - 1 - x) * task.channels + c];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,
+                                  bool training) {
+  TransformPlan plan;
+  plan.training = training;
+  plan.img_size = data.img_size.value();
+  plan.channels = static_cast<int>(data.in_chans.value());
+  plan.eval_crop = augment.eval_crop;
+  plan.crop_pct = augment.crop_pct.is_auto() ? 1.0 : augment.crop_pct.value();
+  if (!training) return plan;
+  plan.train_crop = augment.train_crop.value();
+  plan.scale_min = augment.scale_min;
+  plan.scale_max = augment.scale_max;
+  plan.ratio_min = augment.ratio_min;
+  plan.ratio_max = augment.ratio_max;
+  plan.crop_padding = augment.crop_padding.is_auto() ? 0 : augment.crop_padding.value();
+  plan.hflip = augment.hflip;
+  return plan;
+}
+
+SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  SampleGeometry geometry = drawn_box(plan, source_width, source_height, rng);
+  geometry.flip = plan.training && plan.hflip > 0 && rng.chance(plan.hflip);
+  return geometry;
+}
+
+void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
+                    const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row) {
+  ResampleTask task;
+  task.channels = plan.channels;
+  task.source_width = geometry.width;
+  task.source_height = geometry.height;
+  const bool inside = geometry.left >= 0 && geometry.top >= 0 && geometry.left + geometry.width <= source_width &&
+                      geometry.top + geometry.height <= source_height;
+  if (inside) {
+    task.source_stride = static_cast<int64_t>(source_width) * plan.channels;
+    task.source = pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * plan.channels;
+  } else {
+    task.source_stride = static_cast<int64_t>(geometry.width) * plan.channels;
+    task.source = padded_region(pixels, source_height, source_width, plan.channels, geometry, scratch.padded);
+  }
+  task.resized_width = geometry.resize_width;
+  task.resized_height = geometry.resize_height;
+  task.window_left = geometry.crop_left;
+  task.window_top = geometry.crop_top;
+  task.out_width = task.out_height = static_cast<int>(plan.img_size);
+  task.mirror = geometry.flip;
+  if (task.resized_width == task.source_width && task.resized_height == task.source_height) {
+    copy_window(task, row);
+  } else {
+    resample(task, scratch.resample, row);
+  }
+}
+
+}  // namespace stoker::data
