@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include "core/error.h"
+#include "model/loss.h"
+#include "model/deterministic_fill.h"
+
+namespace stoker::model {
+namespace {
+
+std::shared_ptr<ImageModel> small_model(int64_t width = 32, int64_t in_chans = 1) {
+  ModelSpec spec;
+  spec.name = "small_cnn";
+  spec.in_chans = in_chans;
+  spec.num_classes = 10;
+  spec.width = width;
+  return make_model(spec);
+}
+
+TEST(ModelTest, RefusesAnUnknownNameAndNamesTheKnownOnes) {
+  ModelSpec spec;
+  spec.name = "resnet81";
+  try {
+    make_model(spec);
+    FAIL() << "an unknown model was accepted";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.kind(), core::ErrorKind::config);
+    const std::string message = error.what();
+    EXPECT_NE(message.find("unknown model 'resnet81'"), std::string::npos) << message;
+    for (const std::string& name : model_names()) EXPECT_NE(message.find(name), std::string::npos) << message;
+    EXPECT_NE(error.hint().find("resnet"), std::string::npos) << error.hint();
+  }
+}
+
+TEST(ModelTest, RefusesCountsBelowOne) {
+  ModelSpec spec;
+  spec.name = "small_cnn";
+  spec.num_classes = 0;
+  try {
+    make_model(spec);
+    FAIL() << "no classes were accepted";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.kind(), core::ErrorKind::config);
+    EXPECT_STREQ(error.what(), "the number of classes is 0, but must be at least 1");
+  }
+}
+
+TEST(ModelTest, EveryKnownNameGivesLogitsOfTheRightShape) {
+  for (const std::string& name : model_names()) {
+    if (name == "resnet101" || name == "resnet152") continue;  // seconds each; resnet50 is the same code
+    ModelSpec spec;
+    spec.name = name;
+    spec.num_classes = 11;
+    const auto model = make_model(spec);
+    torch::NoGradGuard no_grad;
+    EXPECT_EQ(model->forward(torch::zeros({2, 3, 32, 32})).sizes(), (std::vector<int64_t>{2, 11})) << name;
+    const std::string head = model->head_prefix();
+    EXPECT_EQ(model->named_parameters()[head + "weight"].size(0), 11) << name;
+    EXPECT_EQ(model->named_parameters()[head + "bias"].size(0), 11) << name;
+  }
+}
+
+TEST(ModelTest, StateListsParametersThenBuffersInRegistrationOrder) {
+  const auto model = small_model();
+  const std::vector<NamedTensor> state = state_of(*model);
+  const size_t parameters = model->parameters().size();
+  ASSERT_EQ(state.size(), parameters + model->buffers().size());
+  EXPECT_EQ(state[0].name, "stem.conv.weight");
+  EXPECT_EQ(state[1].name, "stem.norm.weight");
+  EXPECT_EQ(state[parameters - 1].name, "fc.bias");
+  EXPECT_EQ(state[parameters].name, "stem.norm.running_mean");
+  EXPECT_EQ(state[parameters + 2].name, "stem.norm.num_batches_tracked");
+  state[0].tensor.detach().zero_();  // the model's own memory, not a copy
+  EXPECT_EQ(model->parameters()[0].abs().sum().item<float>(), 0);
+}
+
+TEST(ModelTest, SameSeedGivesTheSameWeights) {
+  torch::manual_seed(3);
+  const auto first = small_model();
+  torch::manual_seed(3);
+  const auto second = small_model();
+  const auto a = state_of(*first);
+  const auto b = state_of(*second);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::equal(a[i].tensor, b[i].tensor)) << a[i].name;
+}
+
+TEST(ModelTest, ChannelsLastChangesTheLayoutAndNotTheResult) {
+  torch::manual_seed(3);
+  const auto model = small_model(32, 3);
+  const torch::Tensor images = uniform_numbers(4 * 3 * 28 * 28, 1).reshape({4, 3, 28, 28});
+  const torch::Tensor before = model->forward(images);
+  to_channels_last(*model);
+  for (const auto& item : model->named_parameters()) {
+    if (item.value().dim() != 4) continue;
+    EXPECT_TRUE(item.value().is_contiguous(torch::MemoryFormat::ChannelsLast)) << item.key();
+    EXPECT_TRUE(item.value().is_leaf() && item.value().requires_grad()) << item.key();
+  }
+  const torch::Tensor after = model->forward(images.contiguous(torch::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(torch::allclose(before, after, 1e-4, 1e-4));
+  cross_entropy_sum(after, torch::tensor({0, 1, 2, 3}, torch::kInt64), 0).backward();
+  EXPECT_EQ(model->parameters()[0].grad().strides(), model->parameters()[0].strides());
+}
+
+TEST(ModelTest, SmallCnnLearnsFromEveryParameter) {
+  torch::manual_seed(3);
+  for (const int64_t size : {28, 32, 64}) {
+    const auto model = small_model(32, 3);
+    const torch::Tensor images = uniform_numbers(8 * 3 * size * size, 1).reshape({8, 3, size, size});
+    const torch::Tensor labels = torch::tensor({0, 1, 2, 3, 4, 5, 6, 7}, torch::kInt64);
+    cross_entropy_sum(model->forward(images), labels, 0).backward();
+    for (const auto& item : model->named_parameters()) {
+      EXPECT_GT(item.value().grad().abs().sum().item<float>(), 0) << item.key() << " at " << size;
+    }
+  }
+}
+
+TEST(ModelTest, WidthScalesSmallCnn) {
+  const auto narrow = small_model(32);
+  const auto wide = small_model(64);
+  EXPECT_EQ(wide->named_parameters()["stem.norm.weight"].numel(), 2 * narrow->named_parameters()["stem.norm.weight"].numel());
+  EXPECT_GT(parameter_count(*wide), 3 * parameter_count(*narrow));
+}
+
+}  // namespace
+}  // namespace stoker::model
