@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "config/suggest.h"
 #include "config/table.h"
-#include "core/format.h"
 
 namespace stoker::config {
 namespace {
@@ -134,8 +134,8 @@ std::string find_choice(const std::string& word, const std::vector<std::string>&
     return "";
   }
   if (word.empty()) return "no value given; accepted: " + joined(choices);
-  const std::string nearest = word.size() < 64 ? core::nearest_name(word, choices) : "";
-  return shown(word) + " is not accepted; write one of " + joined(choices) +
+  const std::string nearest = near_name(word, choices);
+  return shown(word) + " is not accepted; write " + (choices.size() > 1 ? "one of " : "") + joined(choices) +
          (nearest.empty() ? "" : " (did you mean " + nearest + "?)");
 }
 

@@ -52,7 +52,7 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   try {
     read_yaml(preset_text(name), "preset " + name, Origin::Kind::preset, out.table, found);
   } catch (const core::Error& error) {
-    found.push_back(std::string(error.what()) + "; " + error.hint());
+    found.push_back(std::string(error.what()) + " (" + error.hint() + ")");
   }
   problems.files.insert(problems.files.end(), found.begin(), found.end());
   if (why.empty()) return;

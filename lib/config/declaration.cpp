@@ -33,8 +33,13 @@ RowDraft& RowDraft::per_process() {
   return free_on_resume();
 }
 
+RowDraft& RowDraft::used_in_eval() {
+  row().verbs = {"eval"};
+  return *this;
+}
+
 RowDraft& RowDraft::used_in_inference() {
-  row().used_in_inference = true;
+  row().verbs = {"eval", "predict"};
   return *this;
 }
 
@@ -82,7 +87,8 @@ void Declaration::add_shorthand(const std::string& name, const std::string& help
   table_.shorthands_.push_back(std::move(shorthand));
 }
 
-std::string Declaration::automatic_advice(const std::string& text) {
+std::string Declaration::automatic_advice(const std::string& text, bool is_number) {
+  if (!is_number) return "";
   return text == "-1" ? "; -1 does not mean automatic, write auto" : "; auto is accepted too";
 }
 

@@ -25,7 +25,8 @@ class RowDraft {
   RowDraft& free_on_resume();
   /// It belongs to this process or machine; also free on resume.
   RowDraft& per_process();
-  RowDraft& used_in_inference();
+  RowDraft& used_in_eval();
+  RowDraft& used_in_inference();  ///< eval and predict
   /// The text "auto" is a request to resolve() although the field is no Auto<T>.
   RowDraft& chosen_when_auto();
 
@@ -66,7 +67,7 @@ class Declaration {
       }
       std::string problem = codec.parse(text, value);
       if (problem.empty()) field = Auto<T>(std::move(value));
-      return problem.empty() ? problem : problem + automatic_advice(text);
+      return problem.empty() ? problem : problem + automatic_advice(text, codec.is_number);
     };
     row.render = [&field, codec] { return field.is_auto() ? std::string("auto") : codec.render(field.value()); };
     row.is_auto = [&field] { return field.is_auto(); };
@@ -91,7 +92,7 @@ class Declaration {
     row.is_number = codec.is_number;
     return row;
   }
-  static std::string automatic_advice(const std::string& text);
+  static std::string automatic_advice(const std::string& text, bool is_number);
   RowDraft append(Row row);
 
   Table& table_;

@@ -16,47 +16,42 @@ void declare_source(Declaration& d, DataOptions& o) {
       .alias({"data", "data-path"})
       .help("Folder that holds the data set: IDX files, one folder per class, or CSV files.")
       .free_on_resume()
-      .used_in_inference();
+      .used_in_eval();
   d.add("dataset", o.dataset,
         choice_codec<DatasetType>({{"auto", DatasetType::automatic},
                                    {"idx", DatasetType::idx},
                                    {"folder", DatasetType::folder},
                                    {"csv", DatasetType::csv}}))
       .help("How the data set is laid out; auto tells it from what data-dir holds.")
-      .used_in_inference();
+      .used_in_eval();
   d.add("train-split", o.train_split, text_codec("NAME", false))
       .help("Split to train on: a folder, an IDX stem, or a CSV file without .csv.");
   d.add("val-split", o.val_split, text_codec("NAME", false))
       .help("Split to evaluate on; auto takes the first of val, validation, test and t10k that exists.")
-      .used_in_inference();
+      .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
-      .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.")
-      .used_in_inference();
+      .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.");
   d.add("img-size", o.img_size, integer_codec(1, 8192))
       .alias({"imgsz", "image-size"})
       .unit("pixels")
       .help("The network sees img-size x img-size; auto takes the median size up to 64, else 224.")
       .used_in_inference();
   d.add("in-chans", o.in_chans, choice_codec<int64_t>({{"1", 1}, {"3", 3}}))
-      .help("1 is gray, 3 is RGB; auto takes what most images have.")
-      .used_in_inference();
+      .help("1 is gray, 3 is RGB; auto takes what most images have.");
   d.add("num-classes", o.num_classes, integer_codec(1, 1'000'000))
       .unit("classes")
-      .help("Outputs of the network; auto takes the number in the data.")
-      .used_in_inference();
+      .help("Outputs of the network; auto takes the number in the data.");
 }
 
 void declare_pixels(Declaration& d, DataOptions& o) {
   d.add_list("mean", o.mean, {-kUnbounded, kUnbounded}, "auto")
       .chosen_when_auto()
       .unit("per channel, of pixels in [0, 1]")
-      .help("Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1.")
-      .used_in_inference();
+      .help("Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1.");
   d.add_list("std", o.std, {0, kUnbounded, true, false}, "auto")
       .chosen_when_auto()
       .unit("per channel, of pixels in [0, 1]")
-      .help("Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1.")
-      .used_in_inference();
+      .help("Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1.");
   d.add("on-bad-image", o.on_bad_image,
         choice_codec<OnBadImage>({{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}}))
       .help("What an image that cannot be decoded does: stop the run, or be left out and counted.")

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "config/parse_value.h"
+#include "config/suggest.h"
 #include "config/verbs.h"
 #include "core/format.h"
 
@@ -175,7 +176,7 @@ class FlagParser {
     size_t filled = 0;
     bool after_unknown = false;
     for (const std::string& word : app_.remaining()) {
-      const bool is_flag = word.size() > 1 && word[0] == '-' && !only_positionals_;
+      const bool is_flag = word.size() > 1 && word[0] == '-' && word != "--" && !only_positionals_;
       if (word == "--") {
         only_positionals_ = true;
       } else if (is_flag) {
@@ -210,8 +211,7 @@ class FlagParser {
     for (const auto& known : by_name_) {
       if (known.first.size() > 1) names.push_back(known.first);
     }
-    const std::string nearest = core::nearest_name(name, names);
-    problems_.push_back(written + ": unknown flag" + (nearest.empty() ? "" : "; did you mean --" + nearest + "?"));
+    problems_.push_back(written + ": unknown flag" + suggestion(name, names, "--"));
   }
 
   /// Where a flag that this verb does not take would be accepted.
@@ -249,10 +249,9 @@ std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Tabl
       for (const Verb& verb : verbs()) {
         if (!verb.name.empty()) names.push_back(verb.name);
       }
-      const std::string nearest = words[0].size() < 64 ? core::nearest_name(words[0], names) : "";
+      const std::string nearest = suggestion(words[0], names);
       problems.push_back("unknown verb " + shown(words[0]) +
-                         (nearest.empty() ? "; verbs: " + core::list_text(names) + ", and none to train"
-                                          : "; did you mean " + nearest + "?"));
+                         (nearest.empty() ? "; verbs: " + core::list_text(names) + ", or none to train" : nearest));
       return {};
     }
     command.verb = words[0];

@@ -24,6 +24,8 @@ double seconds_of_unit(char letter) {
   return 0;
 }
 
+constexpr Bounds kTimeAmount{0, 1e9, true, false};
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// "010" or "-010" or "01.5".
@@ -58,6 +60,8 @@ std::string read_whole(std::string_view text, T min, T max, const std::string& r
   T parsed{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
   const bool whole_text = end == text.data() + text.size();
+  const bool below_zero = min == 0 && text[0] == '-' && text.find_first_not_of("0123456789", 1) == text.npos;
+  if (below_zero && text.size() > 1 && text != "-0") return out_of_range(text, range);
   if (error == std::errc::invalid_argument || !whole_text) {
     return shown(text) + " is not a whole number in decimal digits; accepted: " + range;
   }
@@ -131,8 +135,9 @@ std::string read_interval(std::string_view text, Interval& value) {
   if (is_digit(letter)) return shown(text) + " has no unit" + accepted;
   if (letter == 'e' || letter == 'u') {
     int64_t count = 0;
-    const std::string problem = read_integer(amount, 1, 1'000'000'000'000, count);
-    if (!problem.empty()) return shown(text) + " is not an interval: " + problem + accepted;
+    if (!read_integer(amount, 1, 1'000'000'000'000, count).empty()) {
+      return shown(text) + " is not an interval: epochs and updates are whole numbers from 1" + accepted;
+    }
     const auto whole = static_cast<double>(count);
     value = letter == 'e' ? Interval::epochs(whole) : Interval::updates(whole);
     return "";
@@ -140,8 +145,7 @@ std::string read_interval(std::string_view text, Interval& value) {
   const double unit = seconds_of_unit(letter);
   if (unit == 0) return shown(text) + " is not an interval" + accepted;
   double number = 0;
-  const std::string problem = read_number(amount, {0, 1e9, true, false}, number);
-  if (!problem.empty()) return shown(text) + " is not an interval: " + problem + accepted;
+  if (!read_number(amount, kTimeAmount, number).empty()) return shown(text) + " is not an interval" + accepted;
   value = Interval::seconds(number * unit);
   return "";
 }
@@ -156,8 +160,8 @@ std::string read_duration(std::string_view text, double& seconds) {
   const double unit = seconds_of_unit(text.back());
   if (unit == 0) return shown(text) + (is_digit(text.back()) ? " has no unit" : " is not a duration") + accepted;
   double number = 0;
-  const std::string problem = read_number(text.substr(0, text.size() - 1), {0, 1e9, true, false}, number);
-  if (!problem.empty()) return shown(text) + " is not a duration: " + problem + accepted;
+  const std::string_view amount = text.substr(0, text.size() - 1);
+  if (!read_number(amount, kTimeAmount, number).empty()) return shown(text) + " is not a duration" + accepted;
   seconds = number * unit;
   return "";
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/suggest.h"
 #include "core/error.h"
 #include "core/format.h"
 
@@ -26,10 +27,8 @@ const std::string& preset_text(const std::string& name) {
   const auto found = texts.find(name);
   if (found != texts.end()) return found->second;
   const std::vector<std::string> names = preset_names();
-  const std::string nearest = name.size() < 64 ? core::nearest_name(name, names) : "";
   throw core::Error(core::ErrorKind::config,
-                    "unknown preset " + core::printable(name) +
-                        (nearest.empty() ? "" : " (did you mean " + nearest + "?)"),
+                    "unknown preset " + core::printable(name) + suggestion(name, names),
                     "presets: " + core::list_text(names, 100) + "; a file of your own is given with -c FILE");
 }
 

@@ -35,7 +35,7 @@ struct Row {
   bool is_list = false;
   bool is_number = false;            ///< a YAML value in quotes is text and therefore an error
   bool training_relevant = true;     ///< a change of it changes the trained bits: checked on resume
-  bool used_in_inference = false;    ///< eval and predict take it too
+  std::vector<std::string> verbs;    ///< that take it too, besides training: "eval", "predict"
   bool per_process = false;          ///< of this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.

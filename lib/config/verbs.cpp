@@ -88,7 +88,9 @@ bool accepts(const CommandFlag& flag, const std::string& verb) {
   return std::find(flag.verbs.begin(), flag.verbs.end(), verb) != flag.verbs.end();
 }
 
-bool accepts(const Row& row, const std::string& verb) { return verb.empty() || row.used_in_inference; }
+bool accepts(const Row& row, const std::string& verb) {
+  return verb.empty() || std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
+}
 
 bool accepts(const Table& table, const Shorthand& shorthand, const std::string& verb) {
   for (const auto& choice : shorthand.choices) {

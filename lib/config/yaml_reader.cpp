@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "config/parse_value.h"
+#include "config/suggest.h"
 #include "config/yaml_tree.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -78,7 +79,7 @@ class YamlAssigner {
     std::string text;
     const std::string problem = text_of(row, value, text);
     if (!problem.empty()) {
-      report(value.line, key.text + ": " + problem);
+      report(value.kind == YamlNode::Kind::null ? key.line : value.line, key.text + ": " + problem);
       return;
     }
     assign(key, text);
@@ -137,8 +138,7 @@ class YamlAssigner {
     if (!group && value.kind == YamlNode::Kind::map) {
       for (const Group& known : table_.groups()) candidates.push_back(known.name);
     }
-    const bool is_short = key.text.size() < 64;
-    const std::string nearest = is_short ? core::nearest_name(kebab(key.text), candidates) : "";
+    const std::string nearest = near_name(kebab(key.text), candidates);
     report(key.line, "unknown option " + shown(key.text) +
                          (nearest.empty() ? "" : "; did you mean " + nearest + in_group(group, nearest) + "?"));
   }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "config/command_words.h"
+
+namespace stoker::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of_file(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST(PresetsTest, EveryConfigurationFileIsEmbeddedByItsPath) {
+  const fs::path configs = fs::path(STOKER_SOURCE_DIR) / "configs";
+  size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(configs)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++files;
+    const std::string name = fs::relative(entry.path(), configs).replace_extension().generic_string();
+    EXPECT_EQ(preset_text(name), text_of_file(entry.path())) << name;
+  }
+  EXPECT_EQ(preset_names().size(), files);
+  EXPECT_GE(files, 2u);
+}
+
+TEST(PresetsTest, EveryPresetIsReadWithoutAProblemAndResolves) {
+  for (const std::string& name : preset_names()) {
+    const auto c = testing::parsed({"--preset", name});
+    core::MachineFacts machine;
+    machine.cpus = 2;
+    EXPECT_NO_THROW(resolve_machine(*c, machine)) << name;
+    EXPECT_TRUE(c->command.names_data) << name;
+  }
+}
+
+TEST(PresetsTest, ThePeerPresetHoldsTheHyperparametersOfTheScript) {
+  const auto c = testing::parsed({"--preset", "bench/fashion_mnist_peer"});
+  const Options& o = c->options;
+  EXPECT_EQ(o.model.model, "peer_cnn");
+  EXPECT_EQ(o.loader.batch_size, 128);
+  EXPECT_EQ(o.loader.val_batch_size.value(), 512);
+  EXPECT_TRUE(o.loader.drop_last);
+  EXPECT_EQ(o.optim.lr.value(), 0.1);
+  EXPECT_TRUE(o.optim.nesterov);
+  EXPECT_TRUE(o.optim.decay_norm_and_bias);
+  EXPECT_EQ(o.schedule.sched, ScheduleKind::one_cycle);
+  EXPECT_FALSE(o.precision.amp);
+  EXPECT_FALSE(o.precision.channels_last.value());
+}
+
+TEST(PresetsTest, AnUnknownPresetIsAConfigurationErrorThatListsThem) {
+  const auto failure = testing::failure_of([] { preset_text("nothing"); });
+  EXPECT_EQ(failure.kind, core::ErrorKind::config);
+  EXPECT_EQ(failure.message, "unknown preset nothing");
+  EXPECT_NE(failure.hint.find("fashion_mnist"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker::config
