@@ -22,7 +22,7 @@ struct ImageHeader {
 /// uint8 pixels, HWC, rows packed. Reused between samples: capacity only grows.
 struct ImageBuffer {
   int height = 0, width = 0, channels = 0;
-  std::vector<uint8_t> pixels;
+  std::vector<uint8_t> pixels;  ///< at least height * width * channels
 };
 
 struct DecodeLimits {

@@ -7,7 +7,7 @@ namespace {
 template <int kChannels>
 void normalise_interleaved(const uint8_t* pixels, int64_t count, const NormalTable& table, float* out) {
   const float* lookup[kChannels];
-  for (int c = 0; c < kChannels; ++c) lookup[c] = table[static_cast<size_t>(c)].data();
+  for (int c = 0; c < kChannels; ++c) lookup[c] = table[static_cast<std::size_t>(c)].data();
   for (int64_t i = 0; i < count; ++i, pixels += kChannels, out += kChannels) {
     for (int c = 0; c < kChannels; ++c) out[c] = lookup[c][pixels[c]];
   }
@@ -19,7 +19,7 @@ void normalise_planes(const uint8_t* pixels, int64_t area, const NormalTable& ta
   const float* lookup[kChannels];
   float* plane[kChannels];
   for (int c = 0; c < kChannels; ++c) {
-    lookup[c] = table[static_cast<size_t>(c)].data();
+    lookup[c] = table[static_cast<std::size_t>(c)].data();
     plane[c] = out + c * area;
   }
   for (int64_t i = 0; i < area; ++i, pixels += kChannels) {
@@ -31,8 +31,8 @@ void normalise_planes(const uint8_t* pixels, int64_t area, const NormalTable& ta
 
 NormalTable make_normal_table(const std::vector<double>& mean, const std::vector<double>& std) {
   NormalTable table(mean.size());
-  for (size_t c = 0; c < table.size(); ++c) {
-    for (size_t u = 0; u < 256; ++u) {
+  for (std::size_t c = 0; c < table.size(); ++c) {
+    for (std::size_t u = 0; u < 256; ++u) {
       table[c][u] = static_cast<float>((static_cast<double>(u) / 255 - mean[c]) / std[c]);
     }
   }

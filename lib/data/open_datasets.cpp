@@ -1,37 +1,186 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which layout a folder has, which split validates, and what is held out.
+#include <array>
+#include <tuple>
+
 #include "core/error.h"
+#include "core/file.h"
 #include "core/format.h"
-#include "data/idx_source.h"
+#include "data/file_source.h"
+#include "data/layout.h"
 #include "data/source.h"
 #include "data/subset_source.h"
+#include "data/tree_walk.h"
 
 namespace stoker::data {
+namespace {
+
+constexpr char kHeldOut[] = "val";  // what the held-out part is called when a split is asked for by name
+constexpr std::array kValSplits = {"val", "validation", "valid", "test", "t10k"};
+
+std::string expected_tree(const config::DataOptions& options) {
+  const std::string& train = options.train_split;
+  return core::format(
+      "expected below --data-dir one of\n"
+      "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
+      "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
+      "  CSV:    {0}.csv and val.csv with the columns path,label",
+      train);
+}
+
+bool has_class_folders(const config::DataOptions& options) {
+  ScanNotes ignored;
+  return !TreeWalker(options.follow_symlinks, ignored).folders_in(options.data_dir).empty();
+}
+
+void check_data_dir(const config::DataOptions& options) {
+  if (is_directory(options.data_dir)) return;
+  const char* const cause = core::file_exists(options.data_dir) ? "is not a folder" : "does not exist";
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("the data folder {} {}", core::printable(options.data_dir), cause),
+                    expected_tree(options));
+}
+
+std::unique_ptr<Layout> folder_layout(const config::DataOptions& options) {
+  const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
+  if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
+                                   core::printable(options.train_split)),
+                      "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
+                      "training split, name it with --train-split\n" + expected_tree(options));
+  }
+  return make_folder_layout(options, /*root_is_train=*/!has_train);
+}
+
+std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
+  check_data_dir(options);
+  switch (options.dataset) {
+    case config::DatasetType::idx: return make_idx_layout(options);
+    case config::DatasetType::csv: return make_csv_layout(options);
+    case config::DatasetType::folder: return folder_layout(options);
+    case config::DatasetType::automatic: break;
+  }
+  auto idx = make_idx_layout(options);
+  if (idx->has_split(options.train_split)) return idx;
+  auto csv = make_csv_layout(options);
+  if (csv->has_split(options.train_split)) return csv;
+  if (has_class_folders(options)) return folder_layout(options);
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
+                    expected_tree(options));
+}
+
+void require_images(const Source& source, const std::string& split) {
+  if (source.size() > 0) return;
+  throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
+                    "images are JPEG, PNG, BMP or WebP files");
+}
+
+std::shared_ptr<const Source> open_train(const Layout& layout, const config::DataOptions& options,
+                                         std::vector<std::string>& notes) {
+  if (!layout.has_split(options.train_split)) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} has no split '{}'", core::printable(options.data_dir),
+                                   core::printable(options.train_split)),
+                      expected_tree(options));
+  }
+  auto train = layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
+  require_images(*train, options.train_split);
+  return train;
+}
+
+/// The first usual name that exists. Throws no_input.
+std::string found_val_split(const Layout& layout, const config::DataOptions& options) {
+  for (const char* const name : kValSplits) {
+    if (name != options.train_split && layout.has_split(name)) return name;
+  }
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
+                                 core::list_text({kValSplits.begin(), kValSplits.end()})),
+                    "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1");
+}
+
+bool holds_out(const config::DataOptions& options) { return options.val_split.is_auto() && options.val_fraction > 0; }
+
+void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
+  const int64_t whole = datasets.train->size();
+  std::tie(datasets.train, datasets.val) = hold_out(datasets.train, options.val_fraction);
+  if (datasets.train->size() == 0 || datasets.val->size() == 0) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("--val-fraction {} of {} images leaves {} to train and {} to validate",
+                                   options.val_fraction, whole, datasets.train->size(), datasets.val->size()),
+                      "use more images or another fraction");
+  }
+  datasets.notes.push_back(core::format("validation: {} of {} images held out by a hash of their names",
+                                        core::count_text(datasets.val->size()), core::count_text(whole)));
+}
+
+}  // namespace
 
 Datasets open_datasets(const config::DataOptions& options) {
+  const std::unique_ptr<Layout> layout = detected_layout(options);
   Datasets datasets;
-  const std::vector<std::string> names =
-      idx_class_names(options.data_dir, options.num_classes.is_auto() ? 10 : options.num_classes.value());
-  datasets.train = open_idx_split(options.data_dir, options.train_split, names);
-  if (options.val_split.is_auto() && options.val_fraction > 0) {
-    std::tie(datasets.train, datasets.val) = hold_out(datasets.train, options.val_fraction);
-  } else {
-    datasets.val = open_idx_split(options.data_dir, options.val_split.is_auto() ? "t10k" : options.val_split.value(), names);
+  datasets.train = open_train(*layout, options, datasets.notes);
+  if (holds_out(options)) {
+    hold_out_val(options, datasets);
+    return datasets;
   }
+  const bool chosen = options.val_split.is_auto();
+  const std::string val = chosen ? found_val_split(*layout, options) : options.val_split.value();
+  if (!layout->has_split(val)) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(val)),
+                      expected_tree(options));
+  }
+  datasets.val = layout->open(val, datasets.train->class_names(), /*is_train=*/false, datasets.notes);
+  require_images(*datasets.val, val);
+  if (chosen) datasets.notes.push_back(core::format("validation: split '{}', the first of the usual names that exists", val));
+  if (!chosen && options.val_fraction > 0) datasets.notes.push_back("--val-fraction is not used: --val-split names a split");
   return datasets;
 }
 
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split) {
-  return open_idx_split(options.data_dir, split,
-                        idx_class_names(options.data_dir, options.num_classes.is_auto() ? 10 : options.num_classes.value()));
+  const std::unique_ptr<Layout> layout = detected_layout(options);
+  std::vector<std::string> notes;
+  if (holds_out(options) && (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
+    const auto [train, val] = hold_out(open_train(*layout, options, notes), options.val_fraction);
+    return split == options.train_split ? train : val;
+  }
+  if (!layout->has_split(split)) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
+                      expected_tree(options));
+  }
+  const bool has_train = layout->has_split(options.train_split);
+  const std::vector<std::string> class_names = layout->class_names(has_train ? options.train_split : split);
+  auto source = layout->open(split, class_names, /*is_train=*/false, notes);
+  require_images(*source, split);
+  return source;
 }
 
-std::shared_ptr<const Source> open_loose_images(const std::string&, bool) { return nullptr; }
-
-SizeProbe probe_sizes(const Source& source, double) {
-  std::vector<uint8_t> buffer;
-  SampleContent content;
-  source.read(0, buffer, content);
-  return {content.channels, content.height, content.width};
+std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks) {
+  constexpr int64_t kNoLabel = -1;
+  if (!is_directory(path)) {
+    FileList files("");
+    files.add(path, kNoLabel, stamp_of(path));
+    if (files.stamp(0).size < 0) {
+      const char* const cause = core::file_exists(path) ? "is not a regular file" : "does not exist";
+      throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(path), cause),
+                        "give an image or a folder of images");
+    }
+    return make_file_source(std::move(files), {});
+  }
+  ScanNotes ignored;
+  FileList files(path);
+  TreeWalker(follow_symlinks, ignored).visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
+    files.add(relative, kNoLabel, stamp);
+  });
+  if (files.size() == 0) {
+    throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)),
+                      "images are JPEG, PNG, BMP or WebP files");
+  }
+  return make_file_source(std::move(files), {});
 }
 
 }  // namespace stoker::data

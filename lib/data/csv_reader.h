@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict reading of comma-separated text, row by row, in bounded memory (RFC 4180: quotes may hold commas,
+// doubled quotes and line ends). Knows nothing of what the fields mean.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stoker::data {
+
+class CsvReader {
+ public:
+  /// Opens a regular file without blocking; skips a UTF-8 byte order mark. Throws core::Error.
+  explicit CsvReader(const std::string& path);
+  ~CsvReader();
+  CsvReader(const CsvReader&) = delete;
+  CsvReader& operator=(const CsvReader&) = delete;
+
+  /// The next row that is not blank; false at the end. Lines may end in LF or CRLF.
+  /// Throws Error{data} with file:line for stray or open quotes, NUL bytes, and rows longer than 64 KiB.
+  bool next_row(std::vector<std::string>& fields);
+  /// Where the last row began, counted from 1.
+  int64_t line() const { return row_line_; }
+  /// Throws Error{data}: "file:line: cause".
+  [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const;
+
+ private:
+  int peek();
+  int take();
+  void read_quoted(std::string& field);
+  void read_plain(std::string& field);
+  void append(std::string& field, int byte);
+  bool take_line_end();
+
+  std::string path_;
+  int fd_ = -1;
+  std::vector<char> block_;
+  size_t at_ = 0, filled_ = 0;
+  uint64_t row_bytes_ = 0;
+  int64_t line_ = 1, row_line_ = 1;
+};
+
+}  // namespace stoker::data

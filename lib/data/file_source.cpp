@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/file_source.h"
+
+#include "core/format.h"
+#include "core/hash.h"
+
+namespace stoker::data {
+namespace {
+
+class FileSource : public Source {
+ public:
+  FileSource(FileList files, std::vector<std::string> class_names) : files_(std::move(files)) {
+    class_names_ = std::move(class_names);
+    files_.shrink_to_fit();
+    core::Hasher hasher;
+    const auto add = [&](std::string_view text) {  // with its length, so that no two lists read the same
+      hasher.add(core::format("{}:", text.size()));
+      hasher.add(text);
+    };
+    for (const std::string& name : class_names_) add(name);
+    for (int64_t i = 0; i < files_.size(); ++i) {
+      add(files_.relative_path(i));
+      hasher.add(core::format("{} {}\n", files_.stamp(i).size, files_.label(i)));
+    }
+    fingerprint_ = hasher.hex();
+  }
+
+  int64_t size() const override { return files_.size(); }
+  int64_t label(int64_t index) const override { return files_.label(index); }
+  std::string name(int64_t index) const override { return files_.path(index); }
+  std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
+
+  std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    const FileStamp stamp = files_.stamp(index);
+    std::string cause = read_sample_file(files_.path(index), stamp, buffer);
+    if (!cause.empty()) return cause;
+    content.bytes = buffer.data();
+    content.size = static_cast<uint64_t>(stamp.size);
+    return "";
+  }
+
+ private:
+  FileList files_;
+};
+
+}  // namespace
+
+void FileList::add(std::string_view path, int64_t label, const FileStamp& stamp) {
+  entries_.push_back({paths_.size(), stamp.size, stamp.modified_ns, static_cast<uint32_t>(path.size()),
+                      static_cast<int32_t>(label)});
+  paths_.append(path);
+}
+
+FileStamp FileList::stamp(int64_t index) const {
+  const Entry& entry = entries_[static_cast<size_t>(index)];
+  return {entry.size, entry.modified_ns};
+}
+
+std::string_view FileList::relative_path(int64_t index) const {
+  const Entry& entry = entries_[static_cast<size_t>(index)];
+  return std::string_view(paths_).substr(entry.path_at, entry.path_length);
+}
+
+std::string FileList::absolute(std::string_view relative_path) const {
+  if (directory_.empty() || relative_path.substr(0, 1) == "/") return std::string(relative_path);
+  std::string whole = directory_;
+  if (whole.back() != '/') whole += '/';
+  return whole.append(relative_path);
+}
+
+void FileList::shrink_to_fit() {
+  paths_.shrink_to_fit();
+  entries_.shrink_to_fit();
+}
+
+std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names) {
+  return std::make_shared<FileSource>(std::move(files), std::move(class_names));
+}
+
+}  // namespace stoker::data
