@@ -7,9 +7,9 @@ namespace stoker::engine {
 
 UpdateWindow EpochPlan::window(int64_t update) const {
   UpdateWindow window;
-  window.first_batch = update * accumulation;
+  window.first_batch = std::min(update * accumulation, batches);
   window.batch_count = std::min(accumulation, batches - window.first_batch);
-  const int64_t first_image = window.first_batch * batch_size;
+  const int64_t first_image = std::min(window.first_batch * batch_size, images);
   const int64_t end_image = std::min((window.first_batch + window.batch_count) * batch_size, images);
   window.planned_images = end_image - first_image;
   return window;

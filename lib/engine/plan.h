@@ -26,6 +26,7 @@ struct EpochPlan {
   int64_t accumulation = 1;  ///< micro-batches per update
 
   int64_t updates() const { return (batches + accumulation - 1) / accumulation; }
+  /// Of update number `update` of an epoch; number updates() is the empty window at the end.
   UpdateWindow window(int64_t update) const;
 };
 

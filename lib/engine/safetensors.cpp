@@ -98,6 +98,8 @@ std::map<std::string, std::string> parse_metadata(const core::Json& value, const
   return metadata;
 }
 
+/// For bytes that do not begin with a plausible header length: says so when they are what Python's torch.save
+/// writes.
 void refuse_other_formats(const std::string& bytes, const std::string& what) {
   const bool zip = bytes.compare(0, 4, "PK\x03\x04") == 0;
   const bool pickle = !bytes.empty() && bytes[0] == '\x80' && bytes.size() > 1 && (bytes[1] >= 2 && bytes[1] <= 5);
@@ -145,11 +147,11 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
 }
 
 SafetensorsContent parse_safetensors(const std::string& bytes, const std::string& what) {
-  refuse_other_formats(bytes, what);
   if (bytes.size() < 8) malformed(what, format("{} bytes is too short", bytes.size()));
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
   if (header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - 8) {
+    refuse_other_formats(bytes, what);
     malformed(what, format("its header should have {} bytes, the file has {}", header_bytes, bytes.size()));
   }
   const core::Json header = core::parse_json({bytes.data() + 8, header_bytes}, what, /*max_depth=*/4);

@@ -80,7 +80,7 @@ FinishEvent Trainer::run(TrainState at) {
 Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
   trainee_.model->train();
   metrics_.restore({at.epoch_loss_sum, at.epoch_top1_count, 0, at.epoch_images});
-  train_feed_.begin_epoch(at.epoch, /*first_batch=*/at.update_in_epoch * settings_.plan.accumulation);
+  train_feed_.begin_epoch(at.epoch, settings_.plan.window(at.update_in_epoch).first_batch);
   epoch_begin_ = last_report_ = {metrics_.read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
 
   EpochEnd end = EpochEnd::complete;

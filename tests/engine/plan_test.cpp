@@ -13,6 +13,8 @@ TEST(EpochPlanTest, CoversEveryImageOnceIncludingShortLastWindowAndBatch) {
   EXPECT_EQ(plan.window(1).first_batch, 4);
   EXPECT_EQ(plan.window(2).batch_count, 3);
   EXPECT_EQ(plan.window(2).planned_images, 23) << "two full batches and a last one of three images";
+  EXPECT_EQ(plan.window(3).first_batch, 11) << "the end of the epoch, where a stopped run may stand";
+  EXPECT_EQ(plan.window(3).planned_images, 0);
 }
 
 TEST(EpochPlanTest, OneBatchPerUpdateWithoutAccumulation) {

@@ -31,6 +31,7 @@ class RowSource : public data::Source {
   int64_t size() const override { return count_; }
   int64_t label(int64_t index) const override { return index * 7 % 4; }
   std::string name(int64_t index) const override { return "row#" + std::to_string(index); }
+  std::string relative_name(int64_t index) const override { return name(index); }
   std::string read(int64_t index, std::vector<uint8_t>&, data::SampleContent& content) const override {
     if (one_is_bad_ && index == 3) return "torn in two";
     content.bytes = pixels_.data() + index * 16;
@@ -57,7 +58,7 @@ class LinearModel : public model::ImageModel {
   torch::nn::Linear fc_{nullptr};
 };
 
-struct RunOptions {
+struct TinyOptions {
   int64_t images = 103, batch_size = 8, accumulation = 1;
   double lr = 0.05;
   bool one_is_bad = false;
@@ -76,10 +77,10 @@ class Recorder : public Observer {
   void on_epoch(const EpochEvent& event) override { epochs.push_back(event); }
 };
 
-/// All parts of a tiny run in one folder; a second Run on the same folder is a second process.
-class Run {
+/// All parts of a tiny run in one folder; a second one on the same folder is a second process.
+class TinyRun {
  public:
-  Run(const std::string& folder, const RunOptions& options)
+  TinyRun(const std::string& folder, const TinyOptions& options)
       : options_(options), checkpoints_({folder, 2, true, true}, RunIdentity{}) {
     checkpoints_.files().prepare();
     torch::manual_seed(1);
@@ -136,7 +137,7 @@ class Run {
     return std::make_unique<data::DeviceFeed>(loader, feed_settings);
   }
 
-  RunOptions options_;
+  TinyOptions options_;
   Trainee trainee_;
   Checkpoints checkpoints_;
   std::unique_ptr<data::DeviceFeed> train_feed_, val_feed_;
@@ -147,8 +148,8 @@ class TrainerTest : public ::testing::Test {
   void SetUp() override { core::request_stop(0); }
   void TearDown() override { core::request_stop(0); }
 
-  torch::Tensor unbroken_weight(const RunOptions& options) {
-    Run run(folder_ / "unbroken", options);
+  torch::Tensor unbroken_weight(const TinyOptions& options) {
+    TinyRun run(folder_ / "unbroken", options);
     run.go();
     return run.weight();
   }
@@ -156,9 +157,9 @@ class TrainerTest : public ::testing::Test {
 };
 
 TEST_F(TrainerTest, Learns) {
-  RunOptions options;
+  TinyOptions options;
   options.images = 2000;
-  Run run(folder_ / "a", options);
+  TinyRun run(folder_ / "a", options);
   const FinishEvent finish = run.go();
   EXPECT_EQ(finish.reason, StopReason::epochs_done);
   EXPECT_EQ(finish.updates, 3 * 250);
@@ -166,47 +167,47 @@ TEST_F(TrainerTest, Learns) {
 }
 
 TEST_F(TrainerTest, MicroBatchesAddUpToTheLargeBatchIncludingTheShortLastWindow) {
-  RunOptions large, small;
+  TinyOptions large, small;
   large.batch_size = 32;  // 103 images: windows of 32, 32, 32 and 7
   small.batch_size = 8;   // the last window has one micro-batch of 7
   small.accumulation = 4;
-  Run a(folder_ / "large", large), b(folder_ / "small", small);
+  TinyRun a(folder_ / "large", large), b(folder_ / "small", small);
   EXPECT_EQ(a.go().updates, b.go().updates);
   EXPECT_TRUE(torch::allclose(a.weight(), b.weight(), 1e-5, 1e-6)) << (a.weight() - b.weight()).abs().max();
 }
 
 TEST_F(TrainerTest, AStopAtAnyUpdateThenAResumeGivesTheSameBits) {
-  RunOptions options;
+  TinyOptions options;
   options.accumulation = 3;  // 5 updates per epoch
   const torch::Tensor wanted = unbroken_weight(options);
   for (const int64_t update : {1, 4, 5, 6, 10, 14, 15}) {
     const std::string folder = folder_ / ("stop-" + std::to_string(update));
     {
-      Run first(folder, options);
+      TinyRun first(folder, options);
       first.recorder_.stop_after_update = update;
       const FinishEvent stopped = first.go();
       EXPECT_EQ(stopped.reason, StopReason::signal);
       EXPECT_EQ(stopped.updates, update) << "the update under way is finished, no other is begun";
     }
     core::request_stop(0);
-    Run second(folder, options);
+    TinyRun second(folder, options);
     EXPECT_EQ(second.go().updates, 15);
     EXPECT_TRUE(torch::equal(second.weight(), wanted)) << "stopped after update " << update;
   }
 }
 
 TEST_F(TrainerTest, TheEpochThatWasInterruptedReportsTheSameLoss) {
-  RunOptions options;
-  Run unbroken(folder_ / "unbroken", options);
+  TinyOptions options;
+  TinyRun unbroken(folder_ / "unbroken", options);
   unbroken.go();
   {
-    Run first(folder_ / "a", options);
+    TinyRun first(folder_ / "a", options);
     first.recorder_.stop_after_update = 6;
     first.go();
     EXPECT_TRUE(first.recorder_.epochs.empty());
   }
   core::request_stop(0);
-  Run second(folder_ / "a", options);
+  TinyRun second(folder_ / "a", options);
   second.go();
   ASSERT_EQ(second.recorder_.epochs.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
@@ -217,39 +218,39 @@ TEST_F(TrainerTest, TheEpochThatWasInterruptedReportsTheSameLoss) {
 }
 
 TEST_F(TrainerTest, MaxUpdatesStopsInsideAnEpochAndARaisedLimitGoesOnFromThere) {
-  RunOptions options;
+  TinyOptions options;
   const torch::Tensor wanted = unbroken_weight(options);
-  RunOptions limited = options;
+  TinyOptions limited = options;
   limited.limits.max_updates = 20;  // 13 updates per epoch
   {
-    Run first(folder_ / "a", limited);
+    TinyRun first(folder_ / "a", limited);
     const FinishEvent finish = first.go();
     EXPECT_EQ(finish.reason, StopReason::max_updates);
     EXPECT_EQ(finish.updates, 20);
     EXPECT_TRUE(first.recorder_.epochs.back().has_eval) << "the end of a run is always validated";
   }
-  Run second(folder_ / "a", options);
+  TinyRun second(folder_ / "a", options);
   EXPECT_EQ(second.go().updates, 39);
   EXPECT_TRUE(torch::equal(second.weight(), wanted));
 }
 
 TEST_F(TrainerTest, PatienceEndsARunThatNoLongerImproves) {
-  RunOptions options;
+  TinyOptions options;
   options.lr = 0;
   options.limits.patience = 1;
-  Run run(folder_ / "a", options);
+  TinyRun run(folder_ / "a", options);
   const FinishEvent finish = run.go();
   EXPECT_EQ(finish.reason, StopReason::no_improvement);
   EXPECT_EQ(finish.epochs_done, 2);
 }
 
 TEST_F(TrainerTest, DivergenceIsAnErrorAndOverwritesNoCheckpoint) {
-  RunOptions good;
+  TinyOptions good;
   good.limits.epochs = 1;
-  Run(folder_ / "a", good).go();
-  RunOptions bad;
+  TinyRun(folder_ / "a", good).go();
+  TinyOptions bad;
   bad.lr = std::numeric_limits<double>::infinity();
-  Run run(folder_ / "a", bad);
+  TinyRun run(folder_ / "a", bad);
   try {
     run.go();
     FAIL() << "no error";
@@ -262,18 +263,18 @@ TEST_F(TrainerTest, DivergenceIsAnErrorAndOverwritesNoCheckpoint) {
 
 TEST_F(TrainerTest, ASkippedImageLeavesTheMeanOverTheOthers) {
   // Every update holds all images, so its gradient is the mean over those that could be read.
-  RunOptions with_bad, without;
+  TinyOptions with_bad, without;
   with_bad.one_is_bad = true;
   with_bad.images = without.images = 8;
   with_bad.batch_size = without.batch_size = 4;
   with_bad.accumulation = without.accumulation = 2;
   with_bad.limits.epochs = without.limits.epochs = 1;
-  Run run(folder_ / "a", with_bad);
+  TinyRun run(folder_ / "a", with_bad);
   run.go();
   EXPECT_EQ(run.recorder_.epochs[0].images, 7);
   EXPECT_EQ(run.recorder_.epochs[0].bad_images, 1);
   EXPECT_TRUE(run.weight().isfinite().all().item<bool>());
-  Run whole(folder_ / "b", without);
+  TinyRun whole(folder_ / "b", without);
   whole.go();
   EXPECT_FALSE(torch::equal(run.weight(), whole.weight()));
 }
