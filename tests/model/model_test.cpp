@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "model/loss.h"
-#include "model/deterministic_fill.h"
+#include "tests/model/deterministic_fill.h"
 
 namespace stoker::model {
 namespace {

@@ -4,7 +4,7 @@
 #include <torch/utils.h>
 
 #include "model/model.h"
-#include "model/deterministic_fill.h"
+#include "tests/model/deterministic_fill.h"
 
 namespace stoker::model {
 namespace {

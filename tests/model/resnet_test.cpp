@@ -5,7 +5,7 @@
 
 #include "model/loss.h"
 #include "model/model.h"
-#include "model/deterministic_fill.h"
+#include "tests/model/deterministic_fill.h"
 
 namespace stoker::model {
 namespace {
