@@ -52,6 +52,7 @@ bool bmp_has_alpha(const ByteView& file) { return file.little32(14) >= 56 && fil
 std::string bmp_trouble(const ByteView& file, const ImageHeader& header) {
   const bool core_header = file.little32(14) == 12;
   const uint32_t compression = core_header ? 0 : file.little32(30);
+  if (compression > 3) return core::format("BMP compression {} is not read", compression);
   if (compression != 0 && compression != 3) return "";
   const uint64_t bits_per_pixel = file.little16(core_header ? 24 : 28);
   const uint64_t row_bytes = (static_cast<uint64_t>(header.width) * bits_per_pixel + 31) / 32 * 4;

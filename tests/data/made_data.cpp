@@ -21,6 +21,24 @@ void append_big32(Bytes& bytes, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(value >> shift));
 }
 
+void append_little(Bytes& bytes, uint32_t value, int count) {
+  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
+}
+
+void append_text(Bytes& bytes, const std::string& text) { bytes.insert(bytes.end(), text.begin(), text.end()); }
+
+void append_bytes(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
+
+Bytes png_chunk(const std::string& name, const Bytes& content) {
+  Bytes named(name.begin(), name.end());
+  append_bytes(named, content);
+  Bytes chunk;
+  append_big32(chunk, static_cast<uint32_t>(content.size()));
+  append_bytes(chunk, named);
+  append_big32(chunk, static_cast<uint32_t>(::crc32(0, named.data(), static_cast<uInt>(named.size()))));
+  return chunk;
+}
+
 /// RGB(A) to OpenCV's BGR(A).
 template <typename Value>
 std::vector<Value> swapped(std::vector<Value> pixels, int channels) {
@@ -144,14 +162,75 @@ Bytes jpeg_with_exif(const Bytes& jpeg, int orientation) {
 }
 
 Bytes png_with_chunk(const Bytes& png, const std::string& name, const Bytes& content) {
-  Bytes named(name.begin(), name.end());
-  named.insert(named.end(), content.begin(), content.end());
-  Bytes chunk;
-  append_big32(chunk, static_cast<uint32_t>(content.size()));
-  chunk.insert(chunk.end(), named.begin(), named.end());
-  append_big32(chunk, static_cast<uint32_t>(::crc32(0, named.data(), static_cast<uInt>(named.size()))));
+  const Bytes chunk = png_chunk(name, content);
   Bytes file = png;
   file.insert(file.begin() + 33, chunk.begin(), chunk.end());
+  return file;
+}
+
+Bytes palette_png(uint32_t width, uint32_t height, const Bytes& palette, const Bytes& rows) {
+  Bytes header;
+  append_big32(header, width);
+  append_big32(header, height);
+  append_bytes(header, {1, 3, 0, 0, 0});  // 1 bit, palette
+  Bytes packed(compressBound(rows.size()));
+  uLongf size = packed.size();
+  ::compress(packed.data(), &size, rows.data(), rows.size());
+  packed.resize(size);
+  Bytes file = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  append_bytes(file, png_chunk("IHDR", header));
+  append_bytes(file, png_chunk("PLTE", palette));
+  append_bytes(file, png_chunk("IDAT", packed));
+  append_bytes(file, png_chunk("IEND", {}));
+  return file;
+}
+
+Bytes bmp32_of(uint32_t width, uint32_t height, const Bytes& pixels, bool alpha_mask) {
+  const uint32_t dib_size = alpha_mask ? 108 : 40, offset = 14 + dib_size, bit_fields = 3;
+  Bytes file = {'B', 'M'};
+  for (const uint32_t value : {offset + static_cast<uint32_t>(pixels.size()), 0u, offset, dib_size, width, height}) {
+    append_little(file, value, 4);
+  }
+  append_little(file, 1, 2);
+  append_little(file, 32, 2);
+  append_little(file, alpha_mask ? bit_fields : 0, 4);
+  for (int i = 0; i < 5; ++i) append_little(file, 0, 4);
+  if (alpha_mask) {
+    for (const uint32_t mask : {0xFF0000u, 0xFF00u, 0xFFu, 0xFF000000u}) append_little(file, mask, 4);
+  }
+  file.resize(offset);
+  append_bytes(file, pixels);
+  return file;
+}
+
+Bytes animated_webp(int width, int height, const std::vector<StillFrame>& frames) {
+  const auto number = [](int value) { return static_cast<uint32_t>(value); };
+  Bytes body;
+  append_text(body, "WEBPVP8X");
+  append_little(body, 10, 4);
+  append_little(body, 0x02, 4);  // animated
+  append_little(body, number(width - 1), 3);
+  append_little(body, number(height - 1), 3);
+  append_text(body, "ANIM");
+  append_little(body, 6, 4);
+  append_little(body, 0xFFFFFFFF, 4);
+  append_little(body, 0, 2);
+  for (const StillFrame& frame : frames) {
+    const Bytes chunks(frame.webp.begin() + 12, frame.webp.end());
+    append_text(body, "ANMF");
+    append_little(body, number(16 + static_cast<int>(chunks.size())), 4);
+    append_little(body, number(frame.left / 2), 3);
+    append_little(body, number(frame.top / 2), 3);
+    append_little(body, number(frame.width - 1), 3);
+    append_little(body, number(frame.height - 1), 3);
+    append_little(body, 100, 3);
+    body.push_back(0);
+    append_bytes(body, chunks);
+  }
+  Bytes file;
+  append_text(file, "RIFF");
+  append_little(file, static_cast<uint32_t>(body.size()), 4);
+  append_bytes(file, body);
   return file;
 }
 

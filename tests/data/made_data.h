@@ -57,6 +57,17 @@ Bytes jpeg_with_exif(const Bytes& jpeg, int orientation);
 /// Puts a chunk with a right checksum after IHDR.
 Bytes png_with_chunk(const Bytes& png, const std::string& name, const Bytes& content);
 
+/// A PNG of 1 bit per pixel; `rows` are filter bytes and packed pixels, `palette` is RGB.
+Bytes palette_png(uint32_t width, uint32_t height, const Bytes& palette, const Bytes& rows);
+/// A BMP of 32 bits per pixel, with an alpha mask or without; `pixels` are BGRA, bottom-up.
+Bytes bmp32_of(uint32_t width, uint32_t height, const Bytes& pixels, bool alpha_mask);
+
+struct StillFrame {
+  int left, top, width, height;  ///< left and top even
+  Bytes webp;                    ///< a still file
+};
+Bytes animated_webp(int width, int height, const std::vector<StillFrame>& frames);
+
 Bytes idx_images(uint32_t count, uint32_t height, uint32_t width, const Bytes& pixels, uint32_t magic = 0x803);
 Bytes idx_labels(uint32_t count, const Bytes& labels, uint32_t magic = 0x801);
 Bytes gzipped(const Bytes& content);
