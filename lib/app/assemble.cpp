@@ -121,8 +121,10 @@ engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader&
           options.train.accumulation_steps};
 }
 
-engine::RunLimits limits_of(const config::Options& options) {
-  return {options.train.epochs, options.train.max_updates, options.train.max_time_seconds, options.train.patience};
+engine::RunLimits limits_of(const config::Options& options, double seconds_before) {
+  const double seconds = options.train.max_time_seconds;
+  return {options.train.epochs, options.train.max_updates, seconds > 0 ? seconds_before + seconds : 0,
+          options.train.patience};
 }
 
 engine::Trainee build_trainee(const config::Options& options, torch::Device device) {
@@ -148,10 +150,10 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
 }
 
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
-                                         const engine::Precision& precision) {
+                                         const engine::Precision& precision, double seconds_before) {
   engine::TrainerSettings settings;
   settings.plan = plan;
-  settings.limits = limits_of(options);
+  settings.limits = limits_of(options, seconds_before);
   settings.precision = precision;
   settings.label_smoothing = options.train.label_smoothing;
   settings.clip_grad = options.optim.clip_grad;

@@ -32,9 +32,10 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options
                                                   std::shared_ptr<const data::Source> source, torch::Device device);
 
 engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader);
-engine::RunLimits limits_of(const config::Options& options);
+/// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
+engine::RunLimits limits_of(const config::Options& options, double seconds_before);
 engine::Trainee build_trainee(const config::Options& options, torch::Device device);
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
-                                         const engine::Precision& precision);
+                                         const engine::Precision& precision, double seconds_before);
 
 }  // namespace stoker::app

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/report_csv.h"
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "core/format.h"
 
 namespace stoker::app {
@@ -18,6 +22,29 @@ std::string csv_field(const std::string& text) {
     quoted += c;
   }
   return quoted + "\"";
+}
+
+PredictionTable::PredictionTable(std::vector<std::string> class_names, bool truth, bool logits)
+    : class_names_(std::move(class_names)), truth_(truth), logits_(logits) {
+  text_ = truth_ ? "path,true,class,probability" : "path,class,probability";
+  if (logits_) {
+    for (const std::string& name : class_names_) text_ += "," + csv_field(name);
+  }
+  text_ += "\n";
+}
+
+void PredictionTable::add(const std::string& path, int64_t truth, const float* logits) {
+  const float* const end = logits + class_names_.size();
+  const float* const best = std::max_element(logits, end);
+  double sum = 0;  // of softmax's denominator, scaled by the largest term
+  for (const float* score = logits; score != end; ++score) sum += std::exp(double{*score} - double{*best});
+  text_ += csv_field(path);
+  if (truth_) text_ += "," + csv_field(class_names_[static_cast<size_t>(truth)]);
+  text_ += "," + csv_field(class_names_[static_cast<size_t>(best - logits)]) + core::format(",{:.9g}", 1 / sum);
+  if (logits_) {
+    for (const float* score = logits; score != end; ++score) text_ += core::format(",{:.9g}", *score);
+  }
+  text_ += "\n";
 }
 
 std::string per_class_csv(const ConfusionMatrix& counts, const std::vector<std::string>& class_names) {

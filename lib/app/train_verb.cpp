@@ -65,7 +65,8 @@ void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string&
               "use the same options, another --run-dir for a new run, or --override-resume to go on regardless");
 }
 
-/// A resume from an older checkpoint leaves newer ones behind; auto-resume must not find them later.
+/// A resume from an older checkpoint leaves newer ones behind: damaged ones, or those of a path not taken. Auto-resume
+/// must not find them later, and pruning must not count them among the checkpoints that it keeps.
 void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
   for (const int64_t newer : files.list()) {
     if (newer <= updates) continue;
@@ -106,6 +107,25 @@ engine::RunIdentity identity_of(const config::Configuration& configuration, cons
   return identity;
 }
 
+/// Bytes of one checkpoint's tensors: weights, what the optimizer keeps per weight, and their average.
+double checkpoint_bytes(const config::Options& options, const engine::Trainee& trainee) {
+  const bool adam = options.optim.opt != config::OptimizerKind::sgd;
+  const int copies = 1 + (adam ? 2 : options.optim.momentum > 0 ? 1 : 0) + (trainee.ema ? 1 : 0);
+  return static_cast<double>(model::parameter_count(*trainee.model)) * sizeof(float) * copies;
+}
+
+/// A new checkpoint is written before an old one is removed, so a run needs room for two, and later for one more.
+void refuse_full_disk(const config::Options& options, const engine::Trainee& trainee, const std::string& directory,
+                      bool resumes) {
+  const auto available = static_cast<double>(core::free_bytes(directory));
+  const double needed = checkpoint_bytes(options, trainee) * (resumes ? 1 : 2);
+  if (!options.run.space_check || available <= 0 || available >= needed) return;
+  throw Error(ErrorKind::cannot_create,
+              format("the disk under {} has {} free; checkpoints need {}", directory, core::bytes_text(available),
+                     core::bytes_text(needed)),
+              "free some space, choose another --run-dir, or go on regardless with --no-space-check");
+}
+
 observe::BannerFacts banner_facts(const Invocation& invocation, const data::Datasets& datasets,
                                   const engine::TrainerSettings& settings, const engine::Trainee& trainee,
                                   const data::LoaderStats& loader, const optim::Schedule&) {
@@ -123,7 +143,8 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.train_images = datasets.train->size();
   facts.val_images = datasets.val->size();
   facts.num_classes = options.data.num_classes;
-  facts.data_notes = datasets.notes;
+  facts.data_notes = invocation.configuration.notes;
+  facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;
   facts.parameters = model::parameter_count(*trainee.model);
   facts.batch_size = options.loader.batch_size;
@@ -143,16 +164,17 @@ Outcome outcome_of(const engine::FinishEvent& finish, const config::RunOptions& 
   outcome.reason = engine::reason_text(finish.reason, finish.signal_name);
   outcome.updates = finish.updates;
   outcome.checkpoint = finish.checkpoint;
-  if (finish.reason == engine::StopReason::signal) {
-    outcome.exit_code = finish.signal_name == "INT" ? core::kExitInterrupted : static_cast<int>(options.stop_exit_code);
-    core::log_info("stopped by SIG{} at epoch {} update {}; checkpoint verified: run the same command to go on",
-                   finish.signal_name, finish.epochs_done + 1, finish.updates);
-  }
+  const bool by_signal = finish.reason == engine::StopReason::signal;
+  if (!by_signal && finish.reason != engine::StopReason::max_time) return outcome;
+  const bool interrupted = by_signal && finish.signal_name == "INT";
+  outcome.exit_code = interrupted ? core::kExitInterrupted : static_cast<int>(options.stop_exit_code);
+  core::log_info("stopped by {} at epoch {} update {}; checkpoint verified: run the same command to go on",
+                 by_signal ? "SIG" + finish.signal_name : "--max-time", finish.epochs_done + 1, finish.updates);
   return outcome;
 }
 
 void say_where_it_is(const config::RunOptions& options, const engine::FinishEvent& finish) {
-  if (finish.reason == engine::StopReason::signal) return;
+  if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
   const std::string& run_dir = options.run_dir;
   core::log_info("finished ({}) after {} epochs, {} updates, {}", engine::reason_text(finish.reason, ""),
                  finish.epochs_done, finish.updates, core::duration_text(finish.elapsed_seconds));
@@ -162,13 +184,13 @@ void say_where_it_is(const config::RunOptions& options, const engine::FinishEven
 }
 
 /// A fresh start or an exact continuation.
-engine::TrainState start_or_resume(const std::string& checkpoint, const config::RunOptions& options,
-                                   engine::Checkpoints& checkpoints, engine::Trainee& trainee, data::Loader& loader) {
+engine::TrainState start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
+                                   engine::Trainee& trainee, data::Loader& loader) {
   if (checkpoint.empty()) return {};
   std::vector<data::BadSample> bad;
   const engine::TrainState at = checkpoints.load(checkpoint, trainee, bad);
   loader.restore_bad_samples(bad);
-  if (options.resume != "auto") set_newer_aside(checkpoints.files(), at.updates);
+  set_newer_aside(checkpoints.files(), at.updates);
   checkpoints.repair_links(at);
   return at;
 }
@@ -210,9 +232,9 @@ Outcome train(const Invocation& invocation) {
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
   refuse_single_image_batch(options, plan);
   engine::Trainee trainee = build_trainee(options, device);
-  const engine::TrainState at =
-      start_or_resume(checkpoint, options.run, checkpoints, trainee, train_feed->loader());
-  const engine::TrainerSettings settings = trainer_settings(options, plan, precision_of(options, device));
+  const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
+  const engine::TrainerSettings settings =
+      trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(), plan.updates());
 
   observe::BannerFacts facts = banner_facts(invocation, datasets, settings, trainee, train_feed->loader().stats(), schedule);
@@ -224,6 +246,7 @@ Outcome train(const Invocation& invocation) {
     core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*reason, ""), run_dir->path());
     return {core::kExitOk, "already-finished", at.updates, checkpoint};
   }
+  refuse_full_disk(options, trainee, files.directory(), !checkpoint.empty());
   core::write_file_atomically(run_dir->path() + "/config.yaml",
                               config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
 

@@ -12,6 +12,21 @@ TEST(CsvTest, QuotesOnlyWhereNeeded) {
   EXPECT_EQ(csv_field("say \"hi\""), "\"say \"\"hi\"\"\"");
 }
 
+TEST(PredictionTableTest, NamesTheLargestScoreAndItsSoftmax) {
+  PredictionTable table({"a", "b,c"}, /*truth=*/false, /*logits=*/false);
+  const float first[] = {1, 0}, second[] = {-100, 100};
+  table.add("x/1.png", -1, first);
+  table.add("x,2.png", -1, second);
+  EXPECT_EQ(table.text(), "path,class,probability\nx/1.png,a,0.731058579\n\"x,2.png\",\"b,c\",1\n");
+}
+
+TEST(PredictionTableTest, AddsTruthAndScoresWhenAsked) {
+  PredictionTable table({"a", "b"}, /*truth=*/true, /*logits=*/true);
+  const float scores[] = {0.5F, 0.5F};
+  table.add("1.png", 1, scores);
+  EXPECT_EQ(table.text(), "path,true,class,probability,a,b\n1.png,b,a,0.5,0.5,0.5\n");
+}
+
 TEST(PerClassTest, EqualsScikitLearn) {
   // precision_recall_fscore_support([0]*5 + [1]*3 + [2]*2, [0,0,0,1,1, 1,1,0, 0,1], zero_division=0)
   const ConfusionMatrix counts = {{3, 2, 0}, {1, 2, 0}, {1, 1, 0}};
