@@ -20,8 +20,8 @@ struct RegistryEntry {
 
 // All take [B, in_chans, H, W] and give [B, num_classes]. Parameters are for 1000 classes and 3 channels.
 constexpr RegistryEntry kRegistry[] = {
-    {"small_cnn", make_small_cnn},  // W -> 2W -> 4W channels at 1/2, 1/4, 1/8 of the size
-    {"peer_cnn", make_peer_cnn},    // 32-32-pool-64-64-pool-128
+    {"small_cnn", make_small_cnn},  // see small_cnn.cpp
+    {"peer_cnn", make_peer_cnn},    // 32-32-pool-64-64-pool-128 channels
     {"resnet18", make_resnet},      // 64-128-256-512 channels at 1/4 ... 1/32; 11,689,512 parameters
     {"resnet34", make_resnet},      // as resnet18, deeper; 21,797,672
     {"resnet50", make_resnet},      // 256-512-1024-2048 channels at 1/4 ... 1/32; 25,557,032
@@ -32,16 +32,18 @@ constexpr RegistryEntry kRegistry[] = {
 [[noreturn]] void refuse_unknown_model(const std::string& name) {
   const std::vector<std::string> known = model_names();
   const std::string nearest = core::nearest_name(name, known);
-  throw core::Error(core::ErrorKind::config,
-                    core::format("unknown model '{}'; known models: {}", name, core::list_text(known, known.size())),
-                    nearest.empty() ? "choose one of the known models with --model"
-                                    : core::format("did you mean '{}'?", nearest));
+  throw core::Error(
+      core::ErrorKind::config,
+      core::format("unknown model '{}'; known models: {}", name, core::list_text(known, known.size())),
+      nearest.empty() ? "choose one of the known models with --model"
+                      : core::format("did you mean '{}'?", nearest));
 }
 
 void check_model_spec(const ModelSpec& spec) {
   const auto require_positive = [](const char* what, int64_t value) {
     if (value < 1) {
-      throw core::Error(core::ErrorKind::config, core::format("{} is {}, but must be at least 1", what, value));
+      throw core::Error(core::ErrorKind::config,
+                        core::format("{} is {}, but must be at least 1", what, value));
     }
   };
   require_positive("the number of input channels", spec.in_chans);

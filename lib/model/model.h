@@ -27,7 +27,7 @@ struct ModelSpec {
   std::string name;
   int64_t in_chans = 3;
   int64_t num_classes = 1000;
-  int64_t width = 32;               ///< small_cnn: channels of the first stage
+  int64_t width = 32;  ///< small_cnn: channels of the first stage
   bool zero_init_residual = false;
 };
 

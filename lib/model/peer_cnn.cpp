@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plain network: five 3x3 convolutions with batch norm, named as the layers of a Python nn.Sequential, so that
-// weights move to and from such a script. For comparing speed and accuracy at equal arithmetic.
+// A plain network: five 3x3 convolutions with batch norm, named as the layers of a Python nn.Sequential, so
+// that weights move to and from such a script. For comparing speed and accuracy at equal arithmetic.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
 #include <torch/nn/modules/batchnorm.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResNet: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", 2015. Names, shapes, arithmetic,
-// initialisation and even the order of random draws are torchvision's. Bottlenecks are "v1.5": the stride is in
-// the 3x3 convolution.
+// ResNet: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", 2015. Names, shapes,
+// arithmetic, initialisation and even the order of random draws are torchvision's. Bottlenecks are "v1.5":
+// the stride is in the 3x3 convolution.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
 #include <torch/nn/init.h>
@@ -35,7 +35,9 @@ class ResidualBlock : public torch::nn::Module {
   void register_downsample(torch::nn::Sequential downsample) {
     if (!downsample.is_empty()) downsample_ = register_module("downsample", std::move(downsample));
   }
-  torch::Tensor shortcut(const torch::Tensor& x) { return downsample_.is_empty() ? x : downsample_->forward(x); }
+  torch::Tensor shortcut(const torch::Tensor& x) {
+    return downsample_.is_empty() ? x : downsample_->forward(x);
+  }
 
  private:
   torch::nn::Sequential downsample_{nullptr};
@@ -97,7 +99,7 @@ struct ResNetShape {
 };
 
 constexpr ResNetShape kResNetShapes[] = {
-    {"resnet18", false, {2, 2, 2, 2}}, {"resnet34", false, {3, 4, 6, 3}},   {"resnet50", true, {3, 4, 6, 3}},
+    {"resnet18", false, {2, 2, 2, 2}},  {"resnet34", false, {3, 4, 6, 3}},  {"resnet50", true, {3, 4, 6, 3}},
     {"resnet101", true, {3, 4, 23, 3}}, {"resnet152", true, {3, 8, 36, 3}},
 };
 
@@ -145,7 +147,8 @@ class ResNet : public ImageModel {
     for (int64_t i = 0; i < count; ++i) {
       torch::nn::Sequential downsample{nullptr};
       if (i == 0 && (stride != 1 || in_planes_ != out)) {
-        downsample = torch::nn::Sequential(resnet_conv(in_planes_, out, 1, stride), torch::nn::BatchNorm2d(out));
+        downsample =
+            torch::nn::Sequential(resnet_conv(in_planes_, out, 1, stride), torch::nn::BatchNorm2d(out));
       }
       const int64_t block_stride = i == 0 ? stride : 1;
       if (bottleneck_) {

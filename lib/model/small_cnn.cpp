@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small residual network for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at full
-// size, where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers.
+// A small residual network for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at
+// full size, where convolutions are costliest, and channels in multiples of 32, which fill vector and tile
+// registers.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -17,10 +18,9 @@ class ConvNorm : public torch::nn::Module {
  public:
   ConvNorm(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
     const int64_t padding = (kernel - 1) / 2;
-    conv_ = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel)
-                                                          .stride(stride)
-                                                          .padding(padding)
-                                                          .bias(false)));
+    conv_ = register_module(
+        "conv", torch::nn::Conv2d(
+                    torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(padding).bias(false)));
     norm_ = register_module("norm", torch::nn::BatchNorm2d(out));
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
@@ -81,6 +81,8 @@ class SmallCnn : public ImageModel {
 
 }  // namespace
 
-std::shared_ptr<ImageModel> make_small_cnn(const ModelSpec& spec) { return std::make_shared<SmallCnn>(spec); }
+std::shared_ptr<ImageModel> make_small_cnn(const ModelSpec& spec) {
+  return std::make_shared<SmallCnn>(spec);
+}
 
 }  // namespace stoker::model

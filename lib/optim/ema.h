@@ -15,8 +15,9 @@ class Ema {
  public:
   Ema(const torch::nn::Module& model, double decay, bool warmup);
 
-  /// average += (1 - d) * (weights - average), with d = min(decay, (1 + t) / (10 + t)) while warming up, t the
-  /// updates so far. With `found_inf` (float32 [1], 0 or 1) at 1 nothing moves; no host sync.
+  /// average += (1 - d) * (weights - average), with d = min(decay, (1 + t) / (10 + t)) while warming up, t
+  /// the updates so far. With `found_inf` (float32 [1], 0 or 1) at 1 nothing moves, though t counts on; no
+  /// host sync.
   void update(const torch::nn::Module& model, const torch::Tensor& found_inf = {});
   /// Swaps the averages with the model's own values in place; call twice around an evaluation.
   void swap(torch::nn::Module& model);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On CUDA the kernels that torch.cuda.amp uses; elsewhere the same algorithm in ordinary tensor operations, since
-// LibTorch before 2.4 has those kernels for CUDA only. Neither waits for the device.
+// On CUDA the kernels that torch.cuda.amp uses; elsewhere the same algorithm in ordinary tensor operations,
+// since LibTorch before 2.4 has those kernels for CUDA only. Neither waits for the device.
 #include "optim/grad_scaler.h"
 
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
@@ -50,8 +50,8 @@ void GradScaler::update() {
   torch::NoGradGuard no_grad;
   skipped_.add_(found_inf_.to(torch::kInt64));
   if (scale_.is_cuda()) {
-    at::_amp_update_scale_(scale_, growth_tracker_, found_inf_, settings_.growth_factor, settings_.backoff_factor,
-                           settings_.growth_interval);
+    at::_amp_update_scale_(scale_, growth_tracker_, found_inf_, settings_.growth_factor,
+                           settings_.backoff_factor, settings_.growth_interval);
     return;
   }
   const torch::Tensor bad = found_inf_ > 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scaling for fp16: scale, check, grow and back off, all on the device. The algorithm and its defaults are
-// PyTorch's torch.cuda.amp.GradScaler (Micikevicius et al. 2018, "Mixed Precision Training").
+// Loss scaling for fp16: scale, check, grow and back off, all on the device. The algorithm and its defaults
+// are PyTorch's torch.cuda.amp.GradScaler (Micikevicius et al. 2018, "Mixed Precision Training").
 #pragma once
 
 #include <torch/types.h>

@@ -23,7 +23,8 @@ struct SgdScalars {
   float lr, momentum, weight_decay;
 };
 
-void plain_sgd(float* __restrict p, const float* __restrict g, const SgdScalars& k, int64_t begin, int64_t end) {
+void plain_sgd(float* __restrict p, const float* __restrict g, const SgdScalars& k, int64_t begin,
+               int64_t end) {
   for (int64_t i = begin; i < end; ++i) p[i] -= k.lr * (g[i] + k.weight_decay * p[i]);
 }
 
@@ -40,10 +41,10 @@ void momentum_sgd(float* __restrict p, const float* __restrict g, float* __restr
 
 struct AdamScalars {
   float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
-  float step_size;          ///< lr / (1 - beta1^t)
-  float root_correction;    ///< sqrt(1 - beta2^t)
-  float coupled_decay;      ///< weight decay added to the gradient
-  float keep;               ///< 1 - lr * weight_decay when decoupled
+  float step_size;        ///< lr / (1 - beta1^t)
+  float root_correction;  ///< sqrt(1 - beta2^t)
+  float coupled_decay;    ///< weight decay added to the gradient
+  float keep;             ///< 1 - lr * weight_decay when decoupled
 };
 
 AdamScalars adam_scalars(const AdamRule& rule, int64_t step) {
@@ -90,8 +91,8 @@ torch::Tensor with_layout_of(const torch::Tensor& like, const torch::Tensor& ten
   return copy;
 }
 
-void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& momentum,
-                  const SgdRule& rule) {
+void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient,
+                  const torch::Tensor& momentum, const SgdRule& rule) {
   const SgdScalars k{static_cast<float>(rule.lr), static_cast<float>(rule.momentum),
                      static_cast<float>(rule.weight_decay)};
   auto* p = parameter.data_ptr<float>();
@@ -106,8 +107,9 @@ void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient,
   });
 }
 
-void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& exp_avg,
-                   const torch::Tensor& exp_avg_sq, const AdamRule& rule, int64_t step) {
+void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient,
+                   const torch::Tensor& exp_avg, const torch::Tensor& exp_avg_sq, const AdamRule& rule,
+                   int64_t step) {
   const AdamScalars k = adam_scalars(rule, step);
   auto* p = parameter.data_ptr<float>();
   const auto* g = gradient.data_ptr<float>();

@@ -32,8 +32,8 @@ class Optimizer {
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   std::vector<torch::Tensor> gradients() const;  ///< of parameters that have one
 
-  /// One update with learning rate `lr`. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1 nothing
-  /// changes; fused kernels read it on the device without a host sync, others read it on the host.
+  /// One update with learning rate `lr`. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1
+  /// nothing changes; fused kernels read it on the device without a host sync, others read it on the host.
   /// Parameters without a gradient are left alone.
   void step(double lr, const torch::Tensor& found_inf = {});
   void zero_grad();  ///< frees the gradients
@@ -62,8 +62,9 @@ class Optimizer {
   std::vector<NamedParameter> parameters_;
   std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
   std::vector<torch::Tensor> second_;  ///< exp_avg_sq
-  int64_t steps_ = 0;           ///< steps asked for that were not skipped on the host
-  torch::Tensor skipped_;       ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined
+  int64_t steps_ = 0;                  ///< steps asked for that were not skipped on the host
+  torch::Tensor
+      skipped_;  ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined
 };
 
 }  // namespace stoker::optim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of one optimizer step, as every kernel of this room takes them. Only this room includes this file.
+// The numbers of one optimizer step, as every kernel of this room takes them. Only this room includes this
+// file.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ struct SgdRule {
 };
 
 /// Kingma & Ba 2015, algorithm 1, with epsilon outside the corrected root as torch.optim.Adam has it.
-/// Decoupled (AdamW: Loshchilov & Hutter 2019, algorithm 2): p *= 1 - lr * weight_decay; else g += weight_decay * p.
+/// Decoupled (AdamW: Loshchilov & Hutter 2019, algorithm 2): p *= 1 - lr * weight_decay; else g +=
+/// weight_decay * p.
 struct AdamRule {
   double lr = 0;
   double beta1 = 0;

@@ -20,7 +20,8 @@ double cosine_between(double start, double end, double share) {
 }
 
 /// torch.optim.lr_scheduler.OneCycleLR, anneal_strategy="cos", three_phase=False.
-double one_cycle(const config::ScheduleOptions& options, double peak_lr, double update, double total_updates) {
+double one_cycle(const config::ScheduleOptions& options, double peak_lr, double update,
+                 double total_updates) {
   const double start_lr = peak_lr / options.one_cycle_div_factor;
   const double end_lr = start_lr / options.one_cycle_final_div_factor;
   const double peak_update = options.one_cycle_pct_start * total_updates - 1;

@@ -10,17 +10,17 @@ namespace stoker::optim {
 
 class Schedule {
  public:
-  /// `total_updates` and `updates_per_epoch` are > 0. Milestones and warm-up are given in epochs, counted from
-  /// the start of training; an epoch's updates are rounded to the nearest whole update.
+  /// `total_updates` and `updates_per_epoch` are > 0. Milestones and warm-up are given in epochs, counted
+  /// from the start of training; an epoch's updates are rounded to the nearest whole update.
   Schedule(const config::ScheduleOptions& options, double peak_lr, int64_t total_updates,
            int64_t updates_per_epoch);
 
   /// Learning rate for update number `update` (0 is the first). Past the end: the value of the last update.
   /// Warm-up rises in a straight line from warmup_lr at update 0 and reaches the peak after warmup_epochs.
   /// constant, step, multistep: as torch.optim.lr_scheduler's StepLR and MultiStepLR, but never below min_lr.
-  /// cosine (Loshchilov & Hutter 2017, eq. 5, without restarts) and polynomial: from the peak when warm-up ends
-  /// towards min_lr at total_updates. one_cycle: OneCycleLR with cos annealing; it has its own warm-up and end,
-  /// so warmup_epochs and min_lr do not matter.
+  /// cosine (Loshchilov & Hutter 2017, eq. 5, without restarts) and polynomial: from the peak when warm-up
+  /// ends towards min_lr at total_updates. one_cycle: OneCycleLR with cos annealing; it has its own warm-up
+  /// and end, so warmup_epochs and min_lr do not matter.
   double at(int64_t update) const;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights and images by formula, the same as scripts/parity/resnet_golden.py makes: golden numbers need no files.
+// Weights and images by formula, the same as scripts/parity/resnet_golden.py makes: golden numbers need no
+// files.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -66,7 +67,8 @@ inline uint64_t names_hash(const torch::nn::Module& module) {
   return hash;
 }
 
-/// True when every number is within `relative` of the golden one (of the largest golden one for small numbers).
+/// True when every number is within `relative` of the golden one (of the largest golden one for small
+/// numbers).
 inline bool near_golden(const torch::Tensor& values, const std::vector<double>& golden, double relative) {
   const torch::Tensor expected = torch::tensor(golden, torch::kFloat64);
   const torch::Tensor found = values.detach().to(torch::kFloat64).flatten();

@@ -120,7 +120,8 @@ TEST(ModelTest, SmallCnnLearnsFromEveryParameter) {
 TEST(ModelTest, WidthScalesSmallCnn) {
   const auto narrow = small_model(32);
   const auto wide = small_model(64);
-  EXPECT_EQ(wide->named_parameters()["stem.norm.weight"].numel(), 2 * narrow->named_parameters()["stem.norm.weight"].numel());
+  EXPECT_EQ(wide->named_parameters()["stem.norm.weight"].numel(),
+            2 * narrow->named_parameters()["stem.norm.weight"].numel());
   EXPECT_GT(parameter_count(*wide), 3 * parameter_count(*narrow));
 }
 

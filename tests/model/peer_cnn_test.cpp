@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// peer_cnn against the nn.Sequential it copies. Golden numbers: scripts/parity/plain_golden.py with torch 1.13.
+// peer_cnn against the nn.Sequential it copies. Golden numbers: scripts/parity/plain_golden.py with
+// torch 1.13.
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 

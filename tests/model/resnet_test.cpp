@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResNets against torchvision's. Golden numbers: scripts/parity/resnet_golden.py with torchvision 0.14, torch 1.13.
+// ResNets against torchvision's. Golden numbers: scripts/parity/resnet_golden.py with torchvision 0.14,
+// torch 1.13.
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
@@ -9,6 +11,9 @@
 
 namespace stoker::model {
 namespace {
+
+/// Many test processes run side by side; waiting threads of a pool would take each other's processors.
+const bool kOnOneThread = (at::set_num_threads(1), true);
 
 constexpr double kGoldenTolerance = 2e-4;  // of the largest number; float32 sums in another order
 
@@ -33,7 +38,9 @@ std::shared_ptr<ImageModel> five_class_model(const std::string& name, bool zero_
   return make_model(spec);
 }
 
-torch::Tensor golden_images() { return uniform_numbers(2 * 3 * 64 * 64, 999).reshape({2, 3, 64, 64}) * 2; }
+torch::Tensor golden_images() {
+  return uniform_numbers(2 * 3 * 64 * 64, 999).reshape({2, 3, 64, 64}) * 2;
+}
 
 void expect_golden(const std::string& name, const std::vector<double>& logits, double train_loss,
                    double gradient_norm, double variance_sum) {
@@ -54,6 +61,7 @@ void expect_golden(const std::string& name, const std::vector<double>& logits, d
 }
 
 TEST(ResNetTest, HasTorchvisionsNamesShapesAndParameterCounts) {
+  ASSERT_TRUE(kOnOneThread);
   for (const ResNetGolden& golden : kResNetGoldens) {
     ModelSpec spec;
     spec.name = golden.name;
@@ -80,8 +88,8 @@ TEST(ResNetTest, ComputesWhatTorchvisionsResNet34Does) {
 
 TEST(ResNetTest, ComputesWhatTorchvisionsResNet50Does) {
   expect_golden("resnet50",
-                {-88.8757172, 692.14093, -457.972473, -949.360046, 1146.43579, -36.3799973, 626.013733, -489.375,
-                 -977.972778, 1116.89966},
+                {-88.8757172, 692.14093, -457.972473, -949.360046, 1146.43579, -36.3799973, 626.013733,
+                 -489.375, -977.972778, 1116.89966},
                 2.22824192, 1021.94244, 729.807495);
 }
 
@@ -93,7 +101,8 @@ TEST(ResNetTest, DrawsTorchvisionsFirstWeightsForASeed) {
                           {0.0191308111, 0.0211441852, 0.00515774125}, 1e-4));
   EXPECT_TRUE(near_golden(parameters["layer2.0.downsample.0.weight"].flatten().slice(0, 0, 2),
                           {0.262380838, 0.0978594273}, 1e-4));
-  EXPECT_TRUE(near_golden(parameters["fc.weight"].flatten().slice(0, 0, 2), {-0.0173849743, -0.0344467349}, 1e-4));
+  EXPECT_TRUE(
+      near_golden(parameters["fc.weight"].flatten().slice(0, 0, 2), {-0.0173849743, -0.0344467349}, 1e-4));
 }
 
 TEST(ResNetTest, ZeroInitResidualStartsEveryBlockAsItsShortcut) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient accumulation: micro-batches of summed losses, divided by the images of the update, are one large batch.
+// Gradient accumulation: micro-batches of summed losses, divided by the images of the update, are one large
+// batch.
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
@@ -10,6 +12,9 @@
 
 namespace stoker::optim {
 namespace {
+
+/// Many test processes run side by side; waiting threads of a pool would take each other's processors.
+const bool kOnOneThread = (at::set_num_threads(1), true);
 
 class NormFreeNet : public torch::nn::Module {
  public:
@@ -48,10 +53,12 @@ std::vector<torch::Tensor> train_with(const std::vector<int64_t>& micro_batches)
 }
 
 TEST(AccumulationTest, MicroBatchesEqualOneLargeBatch) {
+  ASSERT_TRUE(kOnOneThread);
   const auto whole = train_with({12});
   for (const std::vector<int64_t>& split : {std::vector<int64_t>{6, 6}, {3, 3, 3, 3}, {5, 5, 2}}) {
     const auto parts = train_with(split);
-    for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(torch::allclose(whole[i], parts[i], 1e-5, 1e-6)) << i;
+    for (size_t i = 0; i < whole.size(); ++i)
+      EXPECT_TRUE(torch::allclose(whole[i], parts[i], 1e-5, 1e-6)) << i;
   }
 }
 

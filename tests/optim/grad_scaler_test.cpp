@@ -25,18 +25,19 @@ GradScalerSettings scaler_settings(double init_scale = 1024) {
 }
 
 struct ScalerUpdate {
-  float gradient;     ///< one value among finite ones, before unscaling
+  float gradient;  ///< one value among finite ones, before unscaling
   float found_inf;
-  float scale;        ///< after update()
-  int growth;         ///< after update()
+  float scale;  ///< after update()
+  int growth;   ///< after update()
   int64_t skipped;
 };
 
-// By hand from the algorithm: a bad update halves the scale and starts counting again; three good ones double it.
+// By hand from the algorithm: a bad update halves the scale and starts counting again; three good ones double
+// it.
 constexpr ScalerUpdate kScript[] = {
-    {1, 0, 1024, 1, 0},    {1, 0, 1024, 2, 0},   {1, 0, 2048, 0, 0},  {1, 0, 2048, 1, 0},  {kInf, 1, 1024, 0, 1},
-    {-kInf, 1, 512, 0, 2}, {1, 0, 512, 1, 2},    {1, 0, 512, 2, 2},   {kNaN, 1, 256, 0, 3}, {1, 0, 256, 1, 3},
-    {1e38F, 0, 256, 2, 3}, {-1e38F, 0, 512, 0, 3},
+    {1, 0, 1024, 1, 0},    {1, 0, 1024, 2, 0},    {1, 0, 2048, 0, 0},    {1, 0, 2048, 1, 0},
+    {kInf, 1, 1024, 0, 1}, {-kInf, 1, 512, 0, 2}, {1, 0, 512, 1, 2},     {1, 0, 512, 2, 2},
+    {kNaN, 1, 256, 0, 3},  {1, 0, 256, 1, 3},     {1e38F, 0, 256, 2, 3}, {-1e38F, 0, 512, 0, 3},
 };
 
 TEST(GradScalerTest, FollowsTheDocumentedSequence) {
@@ -44,7 +45,8 @@ TEST(GradScalerTest, FollowsTheDocumentedSequence) {
   int update = 0;
   for (const ScalerUpdate& expected : kScript) {
     const float scale_before = scaler.scale().item<float>();
-    const std::vector<torch::Tensor> gradients = {torch::ones({2, 3}), torch::tensor({1.0F, expected.gradient})};
+    const std::vector<torch::Tensor> gradients = {torch::ones({2, 3}),
+                                                  torch::tensor({1.0F, expected.gradient})};
     const torch::Tensor found_inf = scaler.unscale(gradients);
     EXPECT_EQ(found_inf.scalar_type(), torch::kFloat32);
     EXPECT_EQ(found_inf.item<float>(), expected.found_inf) << update;
