@@ -48,6 +48,10 @@ class FolderLayout : public Layout {
     ScanNotes scan_notes;
     TreeWalker walker(options_.follow_symlinks, scan_notes);
     check_same_classes(folder, walker.folders_in(folder), class_names);
+    walker.claim_with_ancestors(folder);
+    for (const std::string& name : class_names) {
+      if (!walker.claim(folder + "/" + name)) on_shared_folder(folder + "/" + name);
+    }
     FileList files(folder);
     for (size_t label = 0; label < class_names.size(); ++label) {
       const int64_t before = files.size();
@@ -78,6 +82,13 @@ class FolderLayout : public Layout {
     text.back() = '.';
     throw core::Error(core::ErrorKind::data, text,
                       "give both splits the same class folders; one without images may be empty outside of training");
+  }
+
+  [[noreturn]] static void on_shared_folder(const std::string& folder) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("class folder {} is, by a link, the same folder as another class or one above it",
+                                   core::printable(folder)),
+                      "an image can have one class only: remove the link");
   }
 
   static void on_empty_class(const std::string& folder, bool is_train, const FileList& files, ScanNotes& notes) {

@@ -173,7 +173,9 @@ std::shared_ptr<const Source> open_loose_images(const std::string& path, bool fo
   }
   ScanNotes ignored;
   FileList files(path);
-  TreeWalker(follow_symlinks, ignored).visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
+  TreeWalker walker(follow_symlinks, ignored);
+  walker.claim_with_ancestors(path);
+  walker.visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
     files.add(relative, kNoLabel, stamp);
   });
   if (files.size() == 0) {

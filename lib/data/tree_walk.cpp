@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -107,20 +108,22 @@ std::vector<std::string> TreeWalker::folders_in(const std::string& directory) {
   return folders;
 }
 
-/// False when the folder has been entered before.
-bool TreeWalker::enter(const std::string& directory, const std::string& path) {
+bool TreeWalker::claim(const std::string& directory) {
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0) {
     throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
   }
-  if (visited_.insert({static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino)}).second) return true;
-  notes_.count("skipped folders that links lead to a second time", path);
-  return false;
+  return visited_.insert({static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino)}).second;
+}
+
+void TreeWalker::claim_with_ancestors(const std::string& directory) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(directory.c_str(), nullptr), ::free);
+  if (!real) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  for (std::string path = real.get(); !path.empty(); path.resize(path.find_last_of('/'))) claim(path);
 }
 
 void TreeWalker::visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
   const std::string folder = joined(directory, relative);
-  if (!enter(folder, folder)) return;
   for (const std::string& name : sorted_names(folder)) {
     core::throw_if_stopped();
     if (name[0] == '.' || name == "Thumbs.db") {
@@ -147,7 +150,10 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
       return;
     }
   }
-  if (S_ISDIR(info.st_mode)) return visit_images(directory, relative, visitor);
+  if (S_ISDIR(info.st_mode)) {
+    if (claim(path)) return visit_images(directory, relative, visitor);
+    return notes_.count("skipped folders that links lead to a second time", path);
+  }
   if (!S_ISREG(info.st_mode)) return notes_.count("skipped pipes, sockets and devices", path);
   if (is_one_of(lower_extension(relative), kOtherExtensions)) return notes_.count("skipped files that are not images", path);
   visitor(relative, stamp_from(info));
