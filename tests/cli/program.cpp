@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+
+namespace stoker::cli {
+namespace {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double seconds_of(const struct timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+/// What lies in a memory file; the offset that the program writes at is not moved.
+std::string content_of(int fd) {
+  std::string text;
+  char block[1 << 14];
+  for (;;) {
+    const ssize_t got = ::pread(fd, block, sizeof block, static_cast<off_t>(text.size()));
+    if (got <= 0) return text;
+    text.append(block, static_cast<size_t>(got));
+  }
+}
+
+/// In the child: makes `target` (1 or 2) what `stream` says.
+void connect(Stream stream, int memory_file, int target) {
+  if (stream == Stream::captured) {
+    ::dup2(memory_file, target);
+  } else if (stream == Stream::closed) {
+    ::close(target);
+  } else {
+    int ends[2];
+    if (::pipe(ends) != 0) ::_exit(126);
+    ::close(ends[0]);  // nobody reads
+    ::dup2(ends[1], target);
+    ::close(ends[1]);
+  }
+}
+
+void restore_signals() {
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+std::vector<std::string> environment_of(const Launch& launch) {
+  std::vector<std::string> variables = launch.variables;  // the first of a name is the one that is found
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string variable = *at;
+    // The loader's own variables decide whether the program starts at all.
+    if (!launch.empty_environment || variable.rfind("LD_", 0) == 0) variables.push_back(variable);
+  }
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+Program::Program(const Launch& launch) {
+  out_fd_ = ::memfd_create("out", MFD_CLOEXEC);
+  err_fd_ = ::memfd_create("err", MFD_CLOEXEC);
+  std::vector<std::string> words = {STOKER_TRAIN_PROGRAM};
+  words.insert(words.end(), launch.words.begin(), launch.words.end());
+  std::vector<std::string> variables = environment_of(launch);
+  const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
+  begin_ = now_seconds();
+  pid_ = ::fork();
+  if (pid_ != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  restore_signals();
+  const struct rlimit any_core = {RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_CORE, &any_core);
+  if (::chdir(launch.directory.c_str()) != 0) ::_exit(126);
+  ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+  connect(launch.standard_output, out_fd_, 1);
+  connect(launch.standard_error, err_fd_, 2);
+  ::execve(words[0].c_str(), arguments.data(), environment.data());
+  ::_exit(127);
+}
+
+Program::~Program() {
+  if (!has_ended()) {
+    send(SIGKILL);
+    wait();
+  }
+  ::close(out_fd_);
+  ::close(err_fd_);
+}
+
+void Program::send(int signal_number) const {
+  if (!reaped_) ::kill(pid_, signal_number);
+}
+
+std::string Program::out() const { return content_of(out_fd_); }
+std::string Program::err() const { return content_of(err_fd_); }
+
+bool Program::has_ended() {
+  if (reaped_) return true;
+  int status = 0;
+  struct rusage usage {};
+  if (::wait4(pid_, &status, WNOHANG, &usage) != pid_) return false;
+  reaped_ = true;
+  ended_.wall_seconds = now_seconds() - begin_;
+  ended_.cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  if (WIFEXITED(status)) ended_.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) ended_.signal = WTERMSIG(status);
+  return true;
+}
+
+bool Program::wait_until(const std::function<bool()>& holds, double seconds) {
+  const double deadline = now_seconds() + seconds;
+  while (!holds()) {
+    if (has_ended() || now_seconds() > deadline) return holds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+Ended Program::wait(double seconds) {
+  const double deadline = now_seconds() + seconds;
+  while (!has_ended()) {
+    if (!ended_.timed_out && now_seconds() > deadline) {
+      ended_.timed_out = true;
+      send(SIGKILL);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ended_.out = out();
+  ended_.err = err();
+  return ended_;
+}
+
+Ended run(const Launch& launch, double seconds) { return Program(launch).wait(seconds); }
+
+Ended run(const Words& words, const std::string& directory, double seconds) {
+  Launch launch;
+  launch.words = words;
+  launch.directory = directory;
+  return run(launch, seconds);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string last_line(const std::string& text) {
+  const std::vector<std::string> lines = lines_of(text);
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });
+  return last == lines.rend() ? "" : *last;
+}
+
+std::string story_of(const Words& words, const Ended& ended) {
+  std::ostringstream story;
+  story << "$ train";
+  for (const std::string& word : words) story << " '" << word << "'";
+  story << "\nexit " << ended.exit_code << ", signal " << ended.signal << (ended.timed_out ? " (timed out)" : "") << ", "
+        << ended.wall_seconds << " s, " << ended.cpu_seconds << " s of CPU\n--- stdout\n"
+        << ended.out << "--- stderr\n" << ended.err << "---";
+  return story.str();
+}
+
+double scaled_by_load(double seconds) {
+  const Ended version = run({"--version"}, ".");
+  return seconds * std::max(1.0, version.wall_seconds / std::max(0.05, version.cpu_seconds));
+}
+
+}  // namespace stoker::cli

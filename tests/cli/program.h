@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts the built program `train` as a user would and looks at how it ends. Knows nothing of the libraries.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace stoker::cli {
+
+using Words = std::vector<std::string>;
+
+/// Where a standard stream of the program goes.
+enum class Stream { captured, closed, broken_pipe };
+
+struct Launch {
+  Words words;                                ///< the command line without the program's name
+  std::string directory = ".";                ///< working directory
+  Stream standard_output = Stream::captured;
+  Stream standard_error = Stream::captured;
+  bool empty_environment = false;             ///< no HOME, no TERM, no locale, no PATH
+  std::vector<std::string> variables = {};    ///< "NAME=value", over the environment
+};
+
+/// How a process ended.
+struct Ended {
+  int exit_code = -1;        ///< -1: ended by a signal
+  int signal = 0;            ///< the signal that killed it, or 0
+  bool timed_out = false;    ///< killed by the test because it took too long
+  double wall_seconds = 0;
+  double cpu_seconds = 0;
+  std::string out, err;      ///< what it wrote
+};
+
+/// A running program; killed with the object, and by the kernel should the test itself be killed.
+class Program {
+ public:
+  explicit Program(const Launch& launch);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void send(int signal_number) const;
+  std::string out() const;  ///< written to standard output so far
+  std::string err() const;
+  /// Polls until `holds()`; false when the program ended or `seconds` passed before.
+  bool wait_until(const std::function<bool()>& holds, double seconds = 120);
+  /// Waits for the end; kills the program after `seconds`.
+  Ended wait(double seconds = 120);
+
+ private:
+  bool has_ended();
+
+  pid_t pid_ = -1;
+  int out_fd_ = -1, err_fd_ = -1;
+  double begin_ = 0;
+  bool reaped_ = false;
+  Ended ended_;
+};
+
+Ended run(const Launch& launch, double seconds = 120);
+/// In working directory `directory`.
+Ended run(const Words& words, const std::string& directory, double seconds = 120);
+
+/// The last line that is not empty.
+std::string last_line(const std::string& text);
+std::vector<std::string> lines_of(const std::string& text);
+/// For failure messages: the command line, the exit and both streams.
+std::string story_of(const Words& words, const Ended& ended);
+
+/// Wall time that this machine, as busy as it is now, may take for `seconds` of work: measured with --version.
+double scaled_by_load(double seconds);
+
+}  // namespace stoker::cli
