@@ -41,7 +41,8 @@ void check_schedule(const Options& options, RuleBook& rules) {
   rules.require(o.warmup_epochs < epochs || o.warmup_epochs == 0,
                 core::format("warmup-epochs {} leaves nothing of {} epochs", number_text(o.warmup_epochs),
                              options.train.epochs));
-  rules.require(o.min_lr <= lr, core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));
+  rules.require(o.min_lr <= lr,
+                core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));
   rules.require(o.warmup_lr <= lr,
                 core::format("warmup-lr {} is above lr {}", number_text(o.warmup_lr), number_text(lr)));
   rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
@@ -64,7 +65,8 @@ void check_precision(const Options& options, RuleBook& rules) {
   rules.require(!half_on_cpu, "amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
 }
 
-void check_channels(const std::string& name, const std::vector<double>& values, int64_t channels, RuleBook& rules) {
+void check_channels(const std::string& name, const std::vector<double>& values, int64_t channels,
+                    RuleBook& rules) {
   rules.require(static_cast<int64_t>(values.size()) == channels,
                 core::format("{} has {} value{}, but in-chans is {}", name, values.size(),
                              values.size() == 1 ? "" : "s", channels));
@@ -86,8 +88,8 @@ std::vector<std::string> broken_data_rules(const Options& options, const DataFac
   check_channels("mean", options.data.mean, options.data.in_chans.value(), rules);
   check_channels("std", options.data.std, options.data.in_chans.value(), rules);
   rules.require(options.data.num_classes.value() >= data.num_classes,
-                core::format("num-classes is {}, but the data has {} classes", options.data.num_classes.value(),
-                             data.num_classes));
+                core::format("num-classes is {}, but the data has {} classes",
+                             options.data.num_classes.value(), data.num_classes));
   return rules.take();
 }
 

@@ -16,22 +16,22 @@ namespace stoker::config {
 
 /// What the command line asked for besides option values.
 struct CommandLine {
-  std::string verb;                       ///< "" (train), "eval", "predict", ...
+  std::string verb;  ///< "" (train), "eval", "predict", ...
   bool help = false;
   bool version = false;
   bool print_config = false;
   bool dry_run = false;
-  bool help_markdown = false;             ///< hidden: writes docs/options.md to stdout
+  bool help_markdown = false;  ///< hidden: writes docs/options.md to stdout
   std::vector<std::string> config_files;
   std::string preset;
-  bool names_data = false;                ///< --data-dir or --dataset given by flag, file or preset
+  bool names_data = false;  ///< --data-dir or --dataset given by flag, file or preset
   // eval and predict
-  std::string checkpoint;                 ///< run directory or checkpoint directory
-  std::string which = "best";             ///< best, last
-  std::string input;                      ///< predict: folder or file
-  std::string output;                     ///< predict: CSV path, "-" is stdout; eval: folder for CSV files
+  std::string checkpoint;      ///< run directory or checkpoint directory
+  std::string which = "best";  ///< best, last
+  std::string input;           ///< predict: folder or file
+  std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files
   bool logits = false;
-  std::string split;                      ///< eval: the split to evaluate; empty: the validation split
+  std::string split;  ///< eval: the split to evaluate; empty: the validation split
 };
 
 /// Options with the table that is bound to them. Movable only as a whole (held by pointer).
@@ -50,28 +50,29 @@ struct Configuration {
 /// Error{config} for files, listing every problem, one per line.
 void parse_command_line(int argc, const char* const* argv, Configuration& out);
 
-/// Reads one YAML text strictly and assigns its values; `path` is for messages. Appends problems to `problems`.
+/// Reads one YAML text strictly and assigns its values; `path` is for messages. Appends problems to
+/// `problems`.
 void read_yaml(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
                std::vector<std::string>& problems);
 
-/// Takes over the configuration of a finished run for eval and predict: everything but what belongs to a process
-/// or a machine (device, threads, workers, logs). Flags, files and presets keep precedence.
-/// Throws Error{config}. Call before resolve_machine.
+/// Takes over the configuration of a finished run for eval and predict: everything but what belongs to a
+/// process or a machine (device, threads, workers, logs). Flags, files and presets keep precedence. Throws
+/// Error{config}. Call before resolve_machine.
 void read_run_config(const std::string& text, const std::string& path, Configuration& configuration);
 
 /// Facts about the data that resolve() needs, known after the scan.
 struct DataFacts {
   int64_t num_classes = 0;
-  int64_t channels = 0;        ///< most common: 1 or 3
-  int64_t median_height = 0;   ///< pixels; of a deterministic sample of at most 100 images
+  int64_t channels = 0;       ///< most common: 1 or 3
+  int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
   int64_t median_width = 0;
   int64_t train_images = 0;
 };
 
-/// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in the
-/// row's origin. Two steps, since the data cannot be scanned before its options are known:
-/// resolve_machine before anything else, resolve_data after the scan. Throws Error{config} listing all problems
-/// (Error{unavailable} for a device that is not there).
+/// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in
+/// the row's origin. Two steps, since the data cannot be scanned before its options are known:
+/// resolve_machine before anything else, resolve_data after the scan. Throws Error{config} listing all
+/// problems (Error{unavailable} for a device that is not there).
 void resolve_machine(Configuration& configuration, const core::MachineFacts& machine);
 void resolve_data(Configuration& configuration, const DataFacts& data);
 

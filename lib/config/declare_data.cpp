@@ -92,13 +92,18 @@ void declare_crops(Declaration& d, AugmentOptions& o) {
       .help("random-resized: largest aspect ratio.");
   d.add("crop-padding", o.crop_padding, integer_codec(0, 4096))
       .unit("pixels")
-      .help("padded: zero border on each side before the crop; auto is 2 up to 28, 4 up to 32, else img-size / 8.");
+      .help(
+          "padded: zero border on each side before the crop; auto is 2 up to 28, 4 up to 32, else img-size / "
+          "8.");
   d.add("hflip", o.hflip, number_codec(kProbability)).unit("probability").help("Mirror left to right.");
-  d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
+  d.add("eval-crop", o.eval_crop,
+        choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
       .help("Crop for evaluation: none squeezes the whole image into the square.")
       .used_in_inference();
   d.add("crop-pct", o.crop_pct, number_codec({0, 1, true, false}))
-      .help("Share of the resized short side that the centre crop keeps; auto is 1 below 64 pixels, else 0.875.")
+      .help(
+          "Share of the resized short side that the centre crop keeps; auto is 1 below 64 pixels, else "
+          "0.875.")
       .used_in_inference();
 }
 
@@ -117,7 +122,9 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
   d.add("num-workers", o.num_workers, integer_codec(0, 1024))
       .alias({"j", "workers"})
       .unit("threads")
-      .help("Threads that decode; 0 decodes on the training thread. auto follows the CPUs this process may use.")
+      .help(
+          "Threads that decode; 0 decodes on the training thread. auto follows the CPUs this process may "
+          "use.")
       .per_process()
       .used_in_inference();
   d.add("prefetch-factor", o.prefetch_factor, integer_codec(1, 1024))

@@ -41,7 +41,8 @@ void declare_device(Declaration& d, DeviceOptions& o) {
   d.add("device", o.device, device_codec())
       .chosen_when_auto()
       .alias({"d"})
-      .help("auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
+      .help(
+          "auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
       .per_process()
       .used_in_inference();
   d.add_shorthand("gpus", "Number of GPUs: 0 is device cpu, 1 is device cuda.",
@@ -57,12 +58,14 @@ void declare_run(Declaration& d, RunOptions& o) {
   d.group("run", "Run directory and checkpoints");
   d.add("run-dir", o.run_dir, text_codec("DIR", false))
       .alias({"output"})
-      .help("Where everything is written; the same command starts, resumes or finds the run finished. "
-            "auto is runs/ and the name of the preset, the config files or the data set.")
+      .help(
+          "Where everything is written; the same command starts, resumes or finds the run finished. "
+          "auto is runs/ and the name of the preset, the config files or the data set.")
       .per_process();
   d.add("resume", o.resume, text_codec("WHAT", false))
       .alias({"resume-from"})
-      .help("auto (the newest checkpoint that verifies, if any), last, best, none, or a checkpoint directory.")
+      .help(
+          "auto (the newest checkpoint that verifies, if any), last, best, none, or a checkpoint directory.")
       .per_process();
   d.add_switch("override-resume", o.override_resume)
       .help("Resume although training options or data differ from those of the checkpoint.")
@@ -85,14 +88,17 @@ void declare_run(Declaration& d, RunOptions& o) {
       .help("Refuse to start when the disk cannot hold the checkpoints.")
       .per_process();
   d.add("stop-exit-code", o.stop_exit_code, integer_codec(0, 255))
-      .help("Exit code after a stop on request with a verified checkpoint (143 for Kubeflow, 99 for Grid Engine).")
+      .help(
+          "Exit code after a stop on request with a verified checkpoint (143 for Kubeflow, 99 for Grid "
+          "Engine).")
       .per_process();
 }
 
 void declare_log(Declaration& d, LogOptions& o) {
   d.group("log", "What is said");
   d.add("log-level", o.log_level,
-        choice_codec<std::string>({{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}))
+        choice_codec<std::string>(
+            {{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}))
       .help("Least severe messages on the console; the run's train.log gets all.")
       .per_process()
       .used_in_inference();

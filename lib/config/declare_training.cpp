@@ -52,11 +52,14 @@ void declare_optimizer(Declaration& d, OptimOptions& o) {
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
       .alias({"clip-grad-norm", "max-grad-norm"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping.");
-  d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
+  d.add("clip-mode", o.clip_mode,
+        choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
       .help("Scale all gradients to a total norm, or cut each value.");
   d.add_switch("model-ema", o.model_ema)
       .help("Keep an exponential moving average of the weights; evaluation uses it.");
-  d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne)).unit("per update").help("Decay of the average.");
+  d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne))
+      .unit("per update")
+      .help("Decay of the average.");
   d.add_switch("model-ema-warmup", o.model_ema_warmup)
       .help("Start with a faster average: decay = min(model-ema-decay, (1 + t) / (10 + t)) at update t.");
 }
@@ -80,13 +83,17 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
   d.add_list("decay-milestones", o.decay_milestones, kPositive, "none")
       .unit("epochs")
       .help("multistep: multiply by decay-rate after each of these.");
-  d.add("decay-epochs", o.decay_epochs, number_codec(kPositive)).unit("epochs").help("step: time between two decays.");
-  d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false})).help("step and multistep: factor of a decay.");
+  d.add("decay-epochs", o.decay_epochs, number_codec(kPositive))
+      .unit("epochs")
+      .help("step: time between two decays.");
+  d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false}))
+      .help("step and multistep: factor of a decay.");
   d.add("poly-power", o.poly_power, number_codec(kPositive)).help("polynomial: exponent.");
   d.add("one-cycle-pct-start", o.one_cycle_pct_start, number_codec({0, 1, true, true}))
       .unit("share of all updates")
       .help("one-cycle: when the peak is reached.");
-  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12})).help("one-cycle: start = lr / this.");
+  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12}))
+      .help("one-cycle: start = lr / this.");
   d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
       .help("one-cycle: end = start / this.");
 }
@@ -100,7 +107,9 @@ void declare_length(Declaration& d, TrainOptions& o) {
   d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
       .alias({"max-steps"})
       .unit("updates")
-      .help("Stop after this many optimizer updates of the whole run; 0: no limit. The schedule still follows epochs.")
+      .help(
+          "Stop after this many optimizer updates of the whole run; 0: no limit. The schedule still follows "
+          "epochs.")
       .free_on_resume();
   d.add("max-time", o.max_time_seconds, duration_codec())
       .help("Stop in good order once this start has run so long; run the same command to go on.")
@@ -123,7 +132,8 @@ void declare_evaluation(Declaration& d, TrainOptions& o) {
       .help("Time between evaluations.")
       .free_on_resume();
   d.add("eval-metric", o.eval_metric,
-        choice_codec<EvalMetric>({{"top1", EvalMetric::top1}, {"top5", EvalMetric::top5}, {"loss", EvalMetric::loss}}))
+        choice_codec<EvalMetric>(
+            {{"top1", EvalMetric::top1}, {"top5", EvalMetric::top5}, {"loss", EvalMetric::loss}}))
       .alias({"monitor"})
       .help("What decides which checkpoint is best, and what patience watches.");
   d.add("patience", o.patience, integer_codec(0, 1'000'000))

@@ -53,7 +53,8 @@ std::string accepted_text(const Row& row) {
 }
 
 std::string value_text(const Row& row) {
-  const std::string accepted = row.choices.empty() ? accepted_text(row) : row.unit;  // the flag shows the choices
+  const std::string accepted =
+      row.choices.empty() ? accepted_text(row) : row.unit;  // the flag shows the choices
   return (accepted.empty() ? "" : accepted + "; ") + "default " + default_value_text(row);
 }
 
@@ -65,6 +66,8 @@ std::string alias_text(const Row& row) {
   return text.empty() ? "" : " Also " + text + ".";
 }
 
-std::string default_value_text(const Row& row) { return row.default_text.empty() ? "none" : row.default_text; }
+std::string default_value_text(const Row& row) {
+  return row.default_text.empty() ? "none" : row.default_text;
+}
 
 }  // namespace stoker::config

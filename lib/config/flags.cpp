@@ -16,15 +16,16 @@ namespace {
 
 /// What a registered name stands for.
 struct FlagTarget {
-  std::string option;                   ///< row, alias or shorthand; empty for a flag of the command itself
+  std::string option;  ///< row, alias or shorthand; empty for a flag of the command itself
   const CommandFlag* command = nullptr;
   bool is_switch = false;
-  bool negated = false;                 ///< `--no-x`
+  bool negated = false;  ///< `--no-x`
   std::string written;
 };
 
 bool begins_long_flag(const std::string& word) {
-  return word.size() > 2 && word[0] == '-' && word[1] == '-' && std::isalpha(static_cast<unsigned char>(word[2]));
+  return word.size() > 2 && word[0] == '-' && word[1] == '-' &&
+         std::isalpha(static_cast<unsigned char>(word[2]));
 }
 
 class FlagParser {
@@ -78,7 +79,8 @@ class FlagParser {
     register_names("no-" + name, negated, target);
   }
 
-  void register_names(const std::string& name, const std::vector<std::string>& aliases, const FlagTarget& target) {
+  void register_names(const std::string& name, const std::vector<std::string>& aliases,
+                      const FlagTarget& target) {
     register_one(name, target);
     for (const std::string& alias : aliases) register_one(alias, target);
   }
@@ -92,7 +94,8 @@ class FlagParser {
     by_option_[option] = target;
   }
 
-  /// `_` becomes `-` in names, `-vb` becomes `--vb`, and a name that lacks its value is reported and left out.
+  /// `_` becomes `-` in names, `-vb` becomes `--vb`, and a name that lacks its value is reported and left
+  /// out.
   std::vector<std::string> normalized(const std::vector<std::string>& words) {
     std::vector<std::string> ready;
     for (size_t i = 0; i < words.size(); ++i) {
@@ -124,7 +127,8 @@ class FlagParser {
 
   std::string with_canonical_dashes(const std::string& word) const {
     const size_t equals = std::min(word.find('='), word.size());
-    if (equals == 3 && word[0] == '-' && word[1] != '-' && by_name_.count(word.substr(1, 2))) return "-" + word;
+    if (equals == 3 && word[0] == '-' && word[1] != '-' && by_name_.count(word.substr(1, 2)))
+      return "-" + word;
     if (!begins_long_flag(word)) return word;
     return kebab(word.substr(0, equals)) + word.substr(equals);
   }
@@ -224,7 +228,8 @@ class FlagParser {
       const auto& aliases = flag.aliases;
       if (flag.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
       if (flag.verbs.front().empty()) return "a flag of training, not of " + command_.verb;
-      return "a flag of train " + flag.verbs.front() + (command_.verb.empty() ? "" : ", not of " + command_.verb);
+      return "a flag of train " + flag.verbs.front() +
+             (command_.verb.empty() ? "" : ", not of " + command_.verb);
     }
     return "";
   }
@@ -240,8 +245,8 @@ class FlagParser {
 
 }  // namespace
 
-std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table, CommandLine& command,
-                                   std::vector<std::string>& problems) {
+std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table,
+                                   CommandLine& command, std::vector<std::string>& problems) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (!words.empty() && !words[0].empty() && words[0][0] != '-') {
     if (!find_verb(words[0])) {
@@ -250,8 +255,9 @@ std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Tabl
         if (!verb.name.empty()) names.push_back(verb.name);
       }
       const std::string nearest = suggestion(words[0], names);
-      problems.push_back("unknown verb " + shown(words[0]) +
-                         (nearest.empty() ? "; verbs: " + core::list_text(names) + ", or none to train" : nearest));
+      problems.push_back(
+          "unknown verb " + shown(words[0]) +
+          (nearest.empty() ? "; verbs: " + core::list_text(names) + ", or none to train" : nearest));
       return {};
     }
     command.verb = words[0];

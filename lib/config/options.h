@@ -53,53 +53,53 @@ enum class EvalMetric { top1, top5, loss };
 struct DataOptions {
   DatasetType dataset = DatasetType::automatic;  ///< automatic: told from what data_dir holds
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
-  std::string train_split = "train";   ///< folder, IDX stem or CSV file name without .csv
-  Auto<std::string> val_split;         ///< auto: the first of val, validation, test, t10k that exists
-  double val_fraction = 0;             ///< > 0: held out from train_split by a hash of the path
-  Auto<int64_t> img_size;              ///< pixels; the network sees img_size x img_size
-  Auto<int64_t> in_chans;              ///< 1 or 3
-  Auto<int64_t> num_classes;           ///< auto: from the data
-  std::vector<double> mean;            ///< per channel, of pixels in [0, 1]; empty: chosen by resolve()
+  std::string train_split = "train";  ///< folder, IDX stem or CSV file name without .csv
+  Auto<std::string> val_split;        ///< auto: the first of val, validation, test, t10k that exists
+  double val_fraction = 0;            ///< > 0: held out from train_split by a hash of the path
+  Auto<int64_t> img_size;             ///< pixels; the network sees img_size x img_size
+  Auto<int64_t> in_chans;             ///< 1 or 3
+  Auto<int64_t> num_classes;          ///< auto: from the data
+  std::vector<double> mean;           ///< per channel, of pixels in [0, 1]; empty: chosen by resolve()
   std::vector<double> std;
   OnBadImage on_bad_image = OnBadImage::fail;
-  int64_t max_bad = 0;                 ///< with skip: more bad images than this stop the run
+  int64_t max_bad = 0;  ///< with skip: more bad images than this stop the run
   double max_image_megapixels = 64;
   bool follow_symlinks = true;
 };
 
 struct AugmentOptions {
-  Auto<TrainCrop> train_crop;          ///< auto: padded under 64 px, else random-resized
-  double scale_min = 0.08;             ///< random-resized: share of the source's area
+  Auto<TrainCrop> train_crop;  ///< auto: padded under 64 px, else random-resized
+  double scale_min = 0.08;     ///< random-resized: share of the source's area
   double scale_max = 1.0;
-  double ratio_min = 0.75;             ///< random-resized: aspect ratio, width / height
+  double ratio_min = 0.75;  ///< random-resized: aspect ratio, width / height
   double ratio_max = 4.0 / 3.0;
-  Auto<int64_t> crop_padding;          ///< pixels of zero border for the padded crop
-  double hflip = 0.5;                  ///< probability
+  Auto<int64_t> crop_padding;  ///< pixels of zero border for the padded crop
+  double hflip = 0.5;          ///< probability
   EvalCrop eval_crop = EvalCrop::center;
-  Auto<double> crop_pct;               ///< share of the resized short side that the centre crop keeps
+  Auto<double> crop_pct;  ///< share of the resized short side that the centre crop keeps
 };
 
 struct LoaderOptions {
-  int64_t batch_size = 64;             ///< images per device
+  int64_t batch_size = 64;  ///< images per device
   Auto<int64_t> val_batch_size;
-  Auto<int64_t> num_workers;           ///< threads; 0 decodes on the training thread
-  int64_t prefetch_factor = 4;         ///< batches decoded ahead
-  bool pin_memory = true;              ///< when the device is CUDA
-  bool persistent_workers = true;      ///< accepted; workers always persist
+  Auto<int64_t> num_workers;       ///< threads; 0 decodes on the training thread
+  int64_t prefetch_factor = 4;     ///< batches decoded ahead
+  bool pin_memory = true;          ///< when the device is CUDA
+  bool persistent_workers = true;  ///< accepted; workers always persist
   bool drop_last = false;
 };
 
 struct ModelOptions {
   std::string model = "small_cnn";
-  std::string init_from;               ///< safetensors file with starting weights; empty: none
-  bool zero_init_residual = false;     ///< last batch norm of each residual block starts at 0
-  int64_t width = 32;                  ///< small_cnn: channels of the first stage
+  std::string init_from;            ///< safetensors file with starting weights; empty: none
+  bool zero_init_residual = false;  ///< last batch norm of each residual block starts at 0
+  int64_t width = 32;               ///< small_cnn: channels of the first stage
 };
 
 struct OptimOptions {
   OptimizerKind opt = OptimizerKind::sgd;
-  Auto<double> lr;                     ///< peak learning rate; auto: lr_base scaled by the total batch
-  double lr_base = 0.1;                ///< per 256 images
+  Auto<double> lr;       ///< peak learning rate; auto: lr_base scaled by the total batch
+  double lr_base = 0.1;  ///< per 256 images
   double momentum = 0.9;
   bool nesterov = true;
   double beta1 = 0.9;
@@ -107,35 +107,35 @@ struct OptimOptions {
   double eps = 1e-8;
   double weight_decay = 5e-4;
   bool decay_norm_and_bias = false;
-  double clip_grad = 0;                ///< 0: off
+  double clip_grad = 0;  ///< 0: off
   ClipMode clip_mode = ClipMode::norm;
   bool model_ema = false;
   double model_ema_decay = 0.9998;
-  bool model_ema_warmup = true;        ///< decay_t = min(decay, (1 + t) / (10 + t))
+  bool model_ema_warmup = true;  ///< decay_t = min(decay, (1 + t) / (10 + t))
 };
 
 struct ScheduleOptions {
   ScheduleKind sched = ScheduleKind::cosine;
   double warmup_epochs = 0;
-  double warmup_lr = 0;                ///< where warm-up starts
+  double warmup_lr = 0;  ///< where warm-up starts
   double min_lr = 0;
   std::vector<double> decay_milestones;  ///< epochs; multistep
-  double decay_epochs = 30;            ///< step: epochs between decays
+  double decay_epochs = 30;              ///< step: epochs between decays
   double decay_rate = 0.1;
   double poly_power = 1.0;
-  double one_cycle_pct_start = 0.3;    ///< share of updates until the peak
-  double one_cycle_div_factor = 25;    ///< start = peak / this
+  double one_cycle_pct_start = 0.3;         ///< share of updates until the peak
+  double one_cycle_div_factor = 25;         ///< start = peak / this
   double one_cycle_final_div_factor = 1e4;  ///< end = start / this
 };
 
 struct TrainOptions {
-  int64_t epochs = 10;                 ///< absolute, also on resume
-  int64_t max_updates = 0;             ///< 0: no limit; optimizer updates of the whole run
-  double max_time_seconds = 0;         ///< 0: no limit; of this process
-  int64_t accumulation_steps = 1;      ///< micro-batches per optimizer update
+  int64_t epochs = 10;             ///< absolute, also on resume
+  int64_t max_updates = 0;         ///< 0: no limit; optimizer updates of the whole run
+  double max_time_seconds = 0;     ///< 0: no limit; of this process
+  int64_t accumulation_steps = 1;  ///< micro-batches per optimizer update
   double label_smoothing = 0;
-  int64_t patience = 0;                ///< epochs without improvement before stopping; 0: off
-  double min_delta = 0;                ///< least change of the metric that counts as improvement
+  int64_t patience = 0;  ///< epochs without improvement before stopping; 0: off
+  double min_delta = 0;  ///< least change of the metric that counts as improvement
   EvalMetric eval_metric = EvalMetric::top1;
   Interval val_every = Interval::epochs(1);
   uint64_t seed = 42;
@@ -144,22 +144,22 @@ struct TrainOptions {
 
 struct PrecisionOptions {
   bool amp = false;
-  Auto<AmpDtype> amp_dtype;            ///< auto: bfloat16 where the device computes it natively
+  Auto<AmpDtype> amp_dtype;  ///< auto: bfloat16 where the device computes it natively
   Auto<bool> channels_last;
   bool tf32 = false;
-  double init_scale = 65536;           ///< fp16 GradScaler
+  double init_scale = 65536;  ///< fp16 GradScaler
   int64_t scale_growth_interval = 2000;
 };
 
 struct DeviceOptions {
-  std::string device = "auto";         ///< auto, cpu, cuda or cuda:N; resolve() leaves cpu or cuda:N
-  Auto<int64_t> threads;               ///< CPU threads inside one operation
+  std::string device = "auto";  ///< auto, cpu, cuda or cuda:N; resolve() leaves cpu or cuda:N
+  Auto<int64_t> threads;        ///< CPU threads inside one operation
 };
 
 struct RunOptions {
   Auto<std::string> run_dir;
-  std::string resume = "auto";         ///< auto, last, best, none or a checkpoint directory
-  bool override_resume = false;        ///< go on although training options or data changed
+  std::string resume = "auto";   ///< auto, last, best, none or a checkpoint directory
+  bool override_resume = false;  ///< go on although training options or data changed
   Interval save_every = Interval::epochs(1);
   Interval report_every = Interval::seconds(5);
   int64_t keep_last = 2;
@@ -169,9 +169,9 @@ struct RunOptions {
 };
 
 struct LogOptions {
-  std::string log_level = "info";      ///< debug, info, warning or error
-  bool quiet = false;                  ///< warnings, errors and the last line only
-  std::string log_file;                ///< besides the run's train.log
+  std::string log_level = "info";  ///< debug, info, warning or error
+  bool quiet = false;              ///< warnings, errors and the last line only
+  std::string log_file;            ///< besides the run's train.log
 };
 
 struct Options {

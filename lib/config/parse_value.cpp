@@ -26,7 +26,9 @@ double seconds_of_unit(char letter) {
 
 constexpr Bounds kTimeAmount{0, 1e9, true, false};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// "010" or "-010" or "01.5".
 bool has_leading_zero(std::string_view text) {
@@ -40,7 +42,8 @@ std::string leading_zero_problem(std::string_view text) {
   if (first == std::string_view::npos) first = text.size() - 1;
   std::string plain(text.substr(first));
   if (!is_digit(plain[0])) plain = "0" + plain;
-  return shown(text) + " begins with 0, which some readers take for octal; write " + (negative ? "-" : "") + plain;
+  return shown(text) + " begins with 0, which some readers take for octal; write " + (negative ? "-" : "") +
+         plain;
 }
 
 std::string out_of_range(std::string_view text, const std::string& range) {
@@ -101,7 +104,8 @@ std::string read_number(std::string_view text, const Bounds& bounds, double& val
 
 std::string read_switch(std::string_view text, bool& value) {
   if (text != "true" && text != "false") {
-    return (text.empty() ? "no value given" : shown(text) + " is not a switch value") + "; write true or false";
+    return (text.empty() ? "no value given" : shown(text) + " is not a switch value") +
+           "; write true or false";
   }
   value = text == "true";
   return "";
@@ -145,7 +149,8 @@ std::string read_interval(std::string_view text, Interval& value) {
   const double unit = seconds_of_unit(letter);
   if (unit == 0) return shown(text) + " is not an interval" + accepted;
   double number = 0;
-  if (!read_number(amount, kTimeAmount, number).empty()) return shown(text) + " is not an interval" + accepted;
+  if (!read_number(amount, kTimeAmount, number).empty())
+    return shown(text) + " is not an interval" + accepted;
   value = Interval::seconds(number * unit);
   return "";
 }
@@ -158,7 +163,8 @@ std::string read_duration(std::string_view text, double& seconds) {
   }
   if (text.empty()) return "no value given" + accepted;
   const double unit = seconds_of_unit(text.back());
-  if (unit == 0) return shown(text) + (is_digit(text.back()) ? " has no unit" : " is not a duration") + accepted;
+  if (unit == 0)
+    return shown(text) + (is_digit(text.back()) ? " has no unit" : " is not a duration") + accepted;
   double number = 0;
   const std::string_view amount = text.substr(0, text.size() - 1);
   if (!read_number(amount, kTimeAmount, number).empty()) return shown(text) + " is not a duration" + accepted;
@@ -166,7 +172,9 @@ std::string read_duration(std::string_view text, double& seconds) {
   return "";
 }
 
-std::string number_text(double value) { return core::format("{}", value); }
+std::string number_text(double value) {
+  return core::format("{}", value);
+}
 
 std::string list_value_text(const std::vector<double>& value) {
   std::string text;
@@ -178,17 +186,22 @@ std::string seconds_text(double seconds) {
   if (seconds == 0) return "0";
   for (const TimeUnit& unit : kTimeUnits) {
     const double amount = seconds / unit.seconds;
-    if (amount == std::floor(amount) && amount * unit.seconds == seconds) return number_text(amount) + unit.letter;
+    if (amount == std::floor(amount) && amount * unit.seconds == seconds)
+      return number_text(amount) + unit.letter;
   }
   return number_text(seconds) + "s";
 }
 
 std::string interval_text(const Interval& value) {
   switch (value.unit) {
-    case Interval::Unit::never: return "never";
-    case Interval::Unit::epochs: return core::format("{:.0f}e", value.amount);
-    case Interval::Unit::updates: return core::format("{:.0f}u", value.amount);
-    case Interval::Unit::seconds: return seconds_text(value.amount);
+    case Interval::Unit::never:
+      return "never";
+    case Interval::Unit::epochs:
+      return core::format("{:.0f}e", value.amount);
+    case Interval::Unit::updates:
+      return core::format("{:.0f}u", value.amount);
+    case Interval::Unit::seconds:
+      return seconds_text(value.amount);
   }
   return "never";
 }
@@ -205,7 +218,9 @@ std::string range_text(const Bounds& bounds) {
   return (bounds.low_open ? "above " : "") + low + " to " + upper;
 }
 
-std::string range_text(int64_t min, int64_t max) { return std::to_string(min) + " to " + std::to_string(max); }
+std::string range_text(int64_t min, int64_t max) {
+  return std::to_string(min) + " to " + std::to_string(max);
+}
 
 std::string shown(std::string_view text) {
   constexpr size_t kLongest = 60;
@@ -216,8 +231,11 @@ std::string shown(std::string_view text) {
 bool is_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const auto lead = static_cast<unsigned char>(text[at]);
-    const size_t more = lead < 0x80 ? 0 : lead >= 0xC2 && lead < 0xE0 ? 1 : (lead & 0xF0) == 0xE0 ? 2
-                        : lead >= 0xF0 && lead < 0xF5 ? 3 : text.size();
+    const size_t more = lead < 0x80                   ? 0
+                        : lead >= 0xC2 && lead < 0xE0 ? 1
+                        : (lead & 0xF0) == 0xE0       ? 2
+                        : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                      : text.size();
     if (at + more >= text.size()) return false;
     for (size_t i = 1; i <= more; ++i) {
       if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to values and back, strictly and without locale: the one place that knows how a number, a switch, a list,
-// an interval or a duration is written. Knows nothing of options, flags or files.
+// Text to values and back, strictly and without locale: the one place that knows how a number, a switch, a
+// list, an interval or a duration is written. Knows nothing of options, flags or files.
 //
 // Each reader returns "" and sets `value`, or returns what is wrong with the text, in words.
 #pragma once
@@ -18,7 +18,7 @@ namespace stoker::config {
 struct Bounds {
   double low = 0;
   double high = 0;
-  bool low_open = false;   ///< `low` itself is not accepted
+  bool low_open = false;  ///< `low` itself is not accepted
   bool high_open = false;
 };
 

@@ -21,7 +21,8 @@ std::vector<std::string> preset_names() {
 const std::string& preset_text(const std::string& name) {
   static const std::map<std::string, std::string> texts = [] {
     std::map<std::string, std::string> map;
-    for (size_t i = 0; i < kEmbeddedPresetCount; ++i) map[kEmbeddedPresets[i].name] = kEmbeddedPresets[i].text;
+    for (size_t i = 0; i < kEmbeddedPresetCount; ++i)
+      map[kEmbeddedPresets[i].name] = kEmbeddedPresets[i].text;
     return map;
   }();
   const auto found = texts.find(name);

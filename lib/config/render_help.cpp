@@ -85,8 +85,9 @@ std::string render_help(const Table& table, const std::string& verb) {
   }
   for (const Group& group : table.groups()) append_group(text, table, group, verb);
   text += verb.empty() ? "\n" : "\nOptions that are not given are those of the run.\n";
-  text += "Every option is also a YAML key for --config, flat or below the group in parentheses.\n"
-          "Order of precedence: defaults < preset < config files in order < flags.\n";
+  text +=
+      "Every option is also a YAML key for --config, flat or below the group in parentheses.\n"
+      "Order of precedence: defaults < preset < config files in order < flags.\n";
   return text;
 }
 

@@ -38,7 +38,8 @@ void choose_device(Configuration& configuration, const core::MachineFacts& machi
   if (device == "auto") {
     const bool has_cuda = count > 0;
     choose(table, "device", has_cuda ? "cuda:0" : "cpu",
-           has_cuda ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name : "no CUDA device found");
+           has_cuda ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name
+                    : "no CUDA device found");
     return;
   }
   if (device == "cpu") return;
@@ -150,7 +151,8 @@ void choose_normalization(Configuration& configuration) {
     message = core::format("{} options do not fit together:", broken.size());
     for (const std::string& rule : broken) message += "\n  " + rule;
   }
-  throw core::Error(core::ErrorKind::config, message, "train --print-config shows where each value came from");
+  throw core::Error(core::ErrorKind::config, message,
+                    "train --print-config shows where each value came from");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"", "eval", "predict"};
+const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 
 Positional checkpoint_positional() {
@@ -17,46 +17,112 @@ Positional checkpoint_positional() {
 std::vector<Verb> make_verbs() {
   const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
                             [](CommandLine& line, const std::string& text) { line.input = text; }};
+  const Positional what = {"WHAT", "step: one optimizer update, in images per second.",
+                           [](CommandLine& line, const std::string& text) { line.bench = text; }};
   return {
       {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
-      {"eval", "train eval RUN_OR_CHECKPOINT [options]", "Measures a trained network on a labelled split.",
+      {"eval",
+       "train eval RUN_OR_CHECKPOINT [options]",
+       "Measures a trained network on a labelled split.",
        {checkpoint_positional()}},
-      {"predict", "train predict RUN_OR_CHECKPOINT INPUT [options]", "Classifies images without labels.",
+      {"predict",
+       "train predict RUN_OR_CHECKPOINT INPUT [options]",
+       "Classifies images without labels.",
        {checkpoint_positional(), input}},
+      {"bench", "train bench WHAT [options]", "Times a part of training on made-up data.", {what}},
   };
 }
 
 std::vector<CommandFlag> make_common_flags() {
   return {
-      {"config", {"c", "cfg"}, "FILE", {}, kEveryVerb,
+      {"config",
+       {"c", "cfg"},
+       "FILE",
+       {},
+       kEveryVerb,
        "YAML file with options; may be given several times, later ones win.",
        [](CommandLine& line, const std::string& text) { line.config_files.push_back(text); }},
-      {"preset", {}, "NAME", {}, kEveryVerb, "Options that are built in; config files and flags win over them.",
+      {"preset",
+       {},
+       "NAME",
+       {},
+       kEveryVerb,
+       "Options that are built in; config files and flags win over them.",
        [](CommandLine& line, const std::string& text) { line.preset = text; }},
-      {"print-config", {"dump-config"}, "", {}, kEveryVerb,
+      {"print-config",
+       {"dump-config"},
+       "",
+       {},
+       kEveryVerb,
        "Print every option with its value and where it came from, and exit.",
        [](CommandLine& line, const std::string&) { line.print_config = true; }},
-      {"dry-run", {}, "", {}, {""}, "Check options, data and model, and exit without training.",
+      {"dry-run",
+       {},
+       "",
+       {},
+       {""},
+       "Check options, data and model, and exit without training.",
        [](CommandLine& line, const std::string&) { line.dry_run = true; }},
-      {"help", {"h"}, "", {}, kEveryVerb, "Print this and exit.",
+      {"help",
+       {"h"},
+       "",
+       {},
+       kEveryVerb,
+       "Print this and exit.",
        [](CommandLine& line, const std::string&) { line.help = true; }},
-      {"version", {}, "", {}, kEveryVerb, "Print the version and exit.",
+      {"version",
+       {},
+       "",
+       {},
+       kEveryVerb,
+       "Print the version and exit.",
        [](CommandLine& line, const std::string&) { line.version = true; }},
-      {"help-markdown", {}, "", {}, {""}, "", [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
+      {"help-markdown",
+       {},
+       "",
+       {},
+       {""},
+       "",
+       [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
   };
 }
 
 std::vector<CommandFlag> make_inference_flags() {
   return {
-      {"which", {}, "", {"best", "last"}, kInference, "Checkpoint of the run directory to use (default: best).",
+      {"which",
+       {},
+       "",
+       {"best", "last"},
+       kInference,
+       "Checkpoint of the run directory to use (default: best).",
        [](CommandLine& line, const std::string& text) { line.which = text; }},
-      {"split", {}, "NAME", {}, {"eval"}, "Split to evaluate on (default: the run's validation split).",
+      {"split",
+       {},
+       "NAME",
+       {},
+       {"eval"},
+       "Split to evaluate on (default: the run's validation split).",
        [](CommandLine& line, const std::string& text) { line.split = text; }},
-      {"output", {"o"}, "FOLDER", {}, {"eval"}, "Folder for CSV files of results per image and per class.",
+      {"output",
+       {"o"},
+       "FOLDER",
+       {},
+       {"eval"},
+       "Folder for CSV files of results per image and per class.",
        [](CommandLine& line, const std::string& text) { line.output = text; }},
-      {"output", {"o"}, "FILE", {}, {"predict"}, "CSV file for the predictions; - (the default) is standard output.",
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"predict"},
+       "CSV file for the predictions; - (the default) is standard output.",
        [](CommandLine& line, const std::string& text) { line.output = text; }},
-      {"logits", {}, "", {}, kInference, "Write the network's raw scores as well.",
+      {"logits",
+       {},
+       "",
+       {},
+       kInference,
+       "Write the network's raw scores as well.",
        [](CommandLine& line, const std::string&) { line.logits = true; }},
   };
 }
@@ -89,7 +155,8 @@ bool accepts(const CommandFlag& flag, const std::string& verb) {
 }
 
 bool accepts(const Row& row, const std::string& verb) {
-  return verb.empty() || std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
+  if (verb.empty() || verb == "bench") return true;
+  return std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
 }
 
 bool accepts(const Table& table, const Shorthand& shorthand, const std::string& verb) {

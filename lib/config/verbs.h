@@ -19,20 +19,20 @@ struct Positional {
 };
 
 struct Verb {
-  std::string name;     ///< "" trains
-  std::string usage;    ///< "train eval RUN_OR_CHECKPOINT [options]"
-  std::string summary;  ///< one sentence
+  std::string name;                     ///< "" trains
+  std::string usage;                    ///< "train eval RUN_OR_CHECKPOINT [options]"
+  std::string summary;                  ///< one sentence
   std::vector<Positional> positionals;  ///< all are required
 };
 
 /// A flag of the command line itself: it has no YAML key and no origin.
 struct CommandFlag {
-  std::string name;                   ///< long name without dashes
-  std::vector<std::string> aliases;   ///< one letter: a short flag
-  std::string placeholder;            ///< empty: a switch
+  std::string name;                  ///< long name without dashes
+  std::vector<std::string> aliases;  ///< one letter: a short flag
+  std::string placeholder;           ///< empty: a switch
   std::vector<std::string> choices;
-  std::vector<std::string> verbs;     ///< that accept it
-  std::string help;                   ///< empty: not shown in --help
+  std::vector<std::string> verbs;                               ///< that accept it
+  std::string help;                                             ///< empty: not shown in --help
   std::function<void(CommandLine&, const std::string&)> store;  ///< a switch gets "true"
 };
 

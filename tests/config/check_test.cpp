@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config/command_words.h"
+#include "tests/config/command_words.h"
 
 namespace stoker::config {
 namespace {
@@ -26,7 +26,9 @@ Failure data_failure(std::vector<std::string> words) {
   });
 }
 
-TEST(CheckTest, DefaultsFitTogether) { EXPECT_EQ(machine_failure({}).message, ""); }
+TEST(CheckTest, DefaultsFitTogether) {
+  EXPECT_EQ(machine_failure({}).message, "");
+}
 
 TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
   const std::pair<std::vector<std::string>, const char*> kCases[] = {
@@ -60,7 +62,8 @@ TEST(CheckTest, NearlyBrokenRulesHold) {
 }
 
 TEST(CheckTest, AllBrokenRulesAreListedAtOnce) {
-  const Failure failure = machine_failure({"--scale-min", "0.9", "--scale-max", "0.1", "--sched", "multistep", "--fp16"});
+  const Failure failure =
+      machine_failure({"--scale-min", "0.9", "--scale-max", "0.1", "--sched", "multistep", "--fp16"});
   EXPECT_EQ(failure.message,
             "3 options do not fit together:\n"
             "  scale-min 0.9 is above scale-max 0.1\n"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "config/command_words.h"
-#include "temporary_directory.h"
+#include "tests/config/command_words.h"
+#include "tests/temporary_directory.h"
 
 namespace stoker::config {
 namespace {
@@ -92,7 +92,8 @@ TEST_F(CommandLineTest, WhatHasNoEffectIsNoted) {
   const auto c = parsed({"--data", "x", "--no-persistent-workers"});
   ASSERT_EQ(c->notes.size(), 1u);
   EXPECT_EQ(c->notes[0],
-            "persistent-workers (--no-persistent-workers) is accepted without effect: workers always live as long as the run");
+            "persistent-workers (--no-persistent-workers) is accepted without effect: workers always live as "
+            "long as the run");
 }
 
 }  // namespace

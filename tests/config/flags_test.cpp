@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "config/command_words.h"
+#include "tests/config/command_words.h"
 
 namespace stoker::config {
 namespace {
@@ -11,8 +11,9 @@ using testing::parse_failure;
 using testing::parsed;
 
 TEST(FlagsTest, ReadsEveryWayOfWritingAFlag) {
-  const auto c = parsed({"--batch_size", "32", "-vb", "64", "-j2", "--no-pin_mem", "--lr=1e-2", "-d", "cpu", "-wd=0",
-                         "--mean", ".5,.25,.1", "--max-steps=10", "--amp=false", "--opt", "adamw", "--run-dir", "-"});
+  const auto c =
+      parsed({"--batch_size", "32", "-vb", "64", "-j2", "--no-pin_mem", "--lr=1e-2", "-d", "cpu", "-wd=0",
+              "--mean", ".5,.25,.1", "--max-steps=10", "--amp=false", "--opt", "adamw", "--run-dir", "-"});
   EXPECT_EQ(c->options.loader.batch_size, 32);
   EXPECT_EQ(c->options.loader.val_batch_size.value(), 64);
   EXPECT_EQ(c->options.loader.num_workers.value(), 2);
@@ -42,7 +43,8 @@ TEST(FlagsTest, OfARepeatedFlagTheLastCountsWhateverItsName) {
   EXPECT_TRUE(parsed({"--no-amp", "--amp"})->options.precision.amp);
   EXPECT_FALSE(parsed({"--amp", "--no-amp"})->options.precision.amp);
   EXPECT_EQ(parsed({"--bf16", "--fp16"})->options.precision.amp_dtype.value(), AmpDtype::float16);
-  EXPECT_EQ(parsed({"--fp16", "--precision", "bf16-mixed"})->options.precision.amp_dtype.value(), AmpDtype::bfloat16);
+  EXPECT_EQ(parsed({"--fp16", "--precision", "bf16-mixed"})->options.precision.amp_dtype.value(),
+            AmpDtype::bfloat16);
 }
 
 TEST(FlagsTest, EverySwitchCanBeUndone) {
@@ -73,7 +75,8 @@ TEST(FlagsTest, EveryNameOfEveryOptionIsAFlag) {
 }
 
 TEST(FlagsTest, ListsEveryProblemOfTheCommandLineAtOnce) {
-  const Failure failure = parse_failure({"--foo", "3", "--bacth-size", "4", "--epochs", "-1", "--lr", "nan", "stray"});
+  const Failure failure =
+      parse_failure({"--foo", "3", "--bacth-size", "4", "--epochs", "-1", "--lr", "nan", "stray"});
   EXPECT_EQ(failure.kind, core::ErrorKind::usage);
   EXPECT_EQ(failure.message,
             "5 problems with the command line:\n"
@@ -94,7 +97,8 @@ TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {
 }
 
 TEST(FlagsTest, ValuesOfSwitchesAreTrueOrFalse) {
-  EXPECT_TRUE(parse_failure({"--amp=maybe"}).says("--amp: \"maybe\" is not a switch value; write true or false"));
+  EXPECT_TRUE(
+      parse_failure({"--amp=maybe"}).says("--amp: \"maybe\" is not a switch value; write true or false"));
   EXPECT_EQ(parse_failure({"--dry-run=3"}).message, "--dry-run: takes no value");
   EXPECT_TRUE(parsed({"--no-amp=false"})->options.precision.amp);
 }
@@ -123,14 +127,17 @@ TEST(FlagsTest, WordsOfChoicesAreSuggested) {
 
 TEST(FlagsTest, UnknownVerbsAreErrorsThatNameTheNearest) {
   EXPECT_EQ(parse_failure({"evl", "runs/x"}).message, "unknown verb \"evl\"; did you mean eval?");
-  EXPECT_EQ(parse_failure({"zzzzz"}).message, "unknown verb \"zzzzz\"; verbs: eval and predict, or none to train");
+  EXPECT_EQ(parse_failure({"zzzzz"}).message,
+            "unknown verb \"zzzzz\"; verbs: eval and predict, or none to train");
   EXPECT_EQ(parse_failure({"evl"}).kind, core::ErrorKind::usage);
-  EXPECT_EQ(parse_failure({"--epochs", "3", "eval"}).message, "the verb eval must be the first word: train eval ...");
+  EXPECT_EQ(parse_failure({"--epochs", "3", "eval"}).message,
+            "the verb eval must be the first word: train eval ...");
   EXPECT_EQ(parse_failure({""}).message, "unexpected word \"\"");
 }
 
 TEST(FlagsTest, EvalAndPredictTakeTheirWords) {
-  const auto evaluation = parsed({"eval", "--which", "last", "runs/x", "--split", "test", "--logits", "-vb", "9"});
+  const auto evaluation =
+      parsed({"eval", "--which", "last", "runs/x", "--split", "test", "--logits", "-vb", "9"});
   EXPECT_EQ(evaluation->command.verb, "eval");
   EXPECT_EQ(evaluation->command.checkpoint, "runs/x");
   EXPECT_EQ(evaluation->command.which, "last");
@@ -146,15 +153,18 @@ TEST(FlagsTest, EvalAndPredictTakeTheirWords) {
 }
 
 TEST(FlagsTest, MissingAndSuperfluousWordsAreReported) {
-  EXPECT_EQ(parse_failure({"eval"}).message, "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [options]");
-  EXPECT_EQ(parse_failure({"predict", "runs/x"}).message, "missing INPUT: train predict RUN_OR_CHECKPOINT INPUT [options]");
+  EXPECT_EQ(parse_failure({"eval"}).message,
+            "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [options]");
+  EXPECT_EQ(parse_failure({"predict", "runs/x"}).message,
+            "missing INPUT: train predict RUN_OR_CHECKPOINT INPUT [options]");
   EXPECT_EQ(parse_failure({"eval", "runs/x", "more"}).message, "unexpected word \"more\"");
   EXPECT_EQ(parse_failure({"eval", "runs/x", "--which", "first"}).message,
             "--which: \"first\" is not accepted; write one of best and last");
 }
 
 TEST(FlagsTest, FlagsOfAnotherVerbAreToldApartFromUnknownOnes) {
-  EXPECT_EQ(parse_failure({"eval", "runs/x", "--epochs", "3"}).message, "--epochs: an option of training, not of eval");
+  EXPECT_EQ(parse_failure({"eval", "runs/x", "--epochs", "3"}).message,
+            "--epochs: an option of training, not of eval");
   EXPECT_EQ(parse_failure({"eval", "runs/x", "-b", "3"}).message, "-b: an option of training, not of eval");
   EXPECT_EQ(parse_failure({"predict", "r", "i", "--data-dir", "x"}).message,
             "--data-dir: an option of training, not of predict");
@@ -172,9 +182,24 @@ TEST(FlagsTest, HelpAndVersionAreAnsweredWhateverElseIsWrong) {
 }
 
 TEST(FlagsTest, ASuspiciousCommandLineStillEndsAsAnErrorOfOurs) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"-"}, {"--"}, {"---"}, {"-="}, {"--=3"}, {"--", "--epochs"}, {"-\xff"}, {"--\xff=1"}, {"-b"}, {"-bb"},
-           {"--epochs", "3", "--epochs"}, {"++"}, {"--no-epochs"}, {"--no-fp16"}, {"-hx"}, {"[1,2]"}, {"--mean", "[1,2]"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"-"},
+                                             {"--"},
+                                             {"---"},
+                                             {"-="},
+                                             {"--=3"},
+                                             {"--", "--epochs"},
+                                             {"-\xff"},
+                                             {"--\xff=1"},
+                                             {"-b"},
+                                             {"-bb"},
+                                             {"--epochs", "3", "--epochs"},
+                                             {"++"},
+                                             {"--no-epochs"},
+                                             {"--no-fp16"},
+                                             {"-hx"},
+                                             {"[1,2]"},
+                                             {"--mean", "[1,2]"}}) {
     try {
       parsed(words);
     } catch (const core::Error& error) {

@@ -28,7 +28,8 @@ TEST(ParseValueTest, ReadsWholeNumbersInDecimalDigitsOnly) {
   EXPECT_EQ(read_integer("-7", -9, 9, value), "");
   EXPECT_EQ(value, -7);
   for (const char* text : {"1e1", "5.0", "0x10", "0o7", "1_0", "1 0", " 1", "1 ", "+1", "ten", "-", "1,0"}) {
-    EXPECT_NE(integer_problem(text).find("is not a whole number in decimal digits; accepted: 1 to 100"), std::string::npos)
+    EXPECT_NE(integer_problem(text).find("is not a whole number in decimal digits; accepted: 1 to 100"),
+              std::string::npos)
         << text << ": " << integer_problem(text);
   }
   EXPECT_EQ(integer_problem(""), "no value given; accepted: 1 to 100");
@@ -45,7 +46,8 @@ TEST(ParseValueTest, RefusesNumbersThatLookOctalAndSaysHowToWriteThem) {
 TEST(ParseValueTest, NamesTheRangeOfNumbersOutsideIt) {
   EXPECT_EQ(integer_problem("0"), "0 is out of range; accepted: 1 to 100");
   EXPECT_EQ(integer_problem("101"), "101 is out of range; accepted: 1 to 100");
-  EXPECT_EQ(integer_problem("99999999999999999999"), "99999999999999999999 is out of range; accepted: 1 to 100");
+  EXPECT_EQ(integer_problem("99999999999999999999"),
+            "99999999999999999999 is out of range; accepted: 1 to 100");
   uint64_t seed = 0;
   EXPECT_EQ(read_unsigned("-1", seed), "-1 is out of range; accepted: 0 to 18446744073709551615");
   EXPECT_EQ(read_unsigned("18446744073709551615", seed), "");
@@ -165,8 +167,10 @@ TEST(ParseValueTest, ShownTextIsPrintableAndShort) {
 }
 
 TEST(ParseValueTest, TellsUtf8FromOtherBytes) {
-  for (const char* text : {"", "abc", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"}) EXPECT_TRUE(is_utf8(text)) << text;
-  for (const char* text : {"\xff", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "a\xe2\x82"}) {
+  for (const char* text : {"", "abc", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"})
+    EXPECT_TRUE(is_utf8(text)) << text;
+  for (const char* text : {"\xff", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                           "\x80", "a\xe2\x82"}) {
     EXPECT_FALSE(is_utf8(text)) << shown(text);
   }
 }

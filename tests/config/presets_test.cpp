@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "config/command_words.h"
+#include "tests/config/command_words.h"
 
 namespace stoker::config {
 namespace {
@@ -37,8 +37,8 @@ TEST(PresetsTest, EveryPresetIsReadWithoutAProblemAndResolves) {
     const auto c = testing::parsed({"--preset", name});
     core::MachineFacts machine;
     machine.cpus = 2;
+    machine.accelerators = {{"Card", 80'000'000'000, true}};
     EXPECT_NO_THROW(resolve_machine(*c, machine)) << name;
-    EXPECT_TRUE(c->command.names_data) << name;
   }
 }
 

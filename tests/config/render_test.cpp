@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "config/verbs.h"
-#include "config/command_words.h"
-#include "temporary_directory.h"
+#include "tests/config/command_words.h"
+#include "tests/temporary_directory.h"
 
 namespace stoker::config {
 namespace {
@@ -23,13 +23,32 @@ std::unique_ptr<Configuration> resolved_words(const std::vector<std::string>& wo
   return c;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
   const testing::TemporaryDirectory directory;
-  const auto first = resolved_words({"--run-dir", "a \"b\" \\ #c: null", "--lr", "0.30000000000000004", "--mean", "0.1",
-                                     "--decay-milestones", "1.5,3", "--save-every", "90s", "--max-time", "2h",
-                                     "--val-split", "null", "--train-split", "~", "--log-file", "äö", "--seed", "18446744073709551615"});
+  const auto first = resolved_words({"--run-dir",
+                                     "a \"b\" \\ #c: null",
+                                     "--lr",
+                                     "0.30000000000000004",
+                                     "--mean",
+                                     "0.1",
+                                     "--decay-milestones",
+                                     "1.5,3",
+                                     "--save-every",
+                                     "90s",
+                                     "--max-time",
+                                     "2h",
+                                     "--val-split",
+                                     "null",
+                                     "--train-split",
+                                     "~",
+                                     "--log-file",
+                                     "äö",
+                                     "--seed",
+                                     "18446744073709551615"});
   for (const bool with_origin : {false, true}) {
     const std::string path = directory.write("config.yaml", render_yaml(first->table, with_origin));
     const auto second = resolved_words({"-c", path});
@@ -41,8 +60,9 @@ TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
 }
 
 TEST(RenderTest, EveryTextValueSurvivesYaml) {
-  for (const char* text : {"null", "Null", "~", "true", "no", "123", "010", "-x", "- x", "a: b", "a #b", "'", "\"", "\\",
-                           "@x", "`x`", "%x", "*x", "&x", "!x", "[x]", "{x}", "|", ">", "?", " x ", ".", "..", "---", "a\\nb", "é"}) {
+  for (const char* text : {"null", "Null", "~",  "true", "no",  "123", "010", "-x",    "- x", "a: b", "a #b",
+                           "'",    "\"",   "\\", "@x",   "`x`", "%x",  "*x",  "&x",    "!x",  "[x]",  "{x}",
+                           "|",    ">",    "?",  " x ",  ".",   "..",  "---", "a\\nb", "é"}) {
     Configuration c;
     ASSERT_EQ(c.table.set(*c.table.find("train-split"), text, {Origin::Kind::flag, "x"}), "") << text;
     Configuration again;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "config/command_words.h"
+#include "tests/config/command_words.h"
 
 namespace stoker::config {
 namespace {
@@ -18,7 +18,8 @@ core::MachineFacts cpu_machine(int cpus) {
 
 core::MachineFacts cuda_machine(int cpus, bool native_bfloat16 = true) {
   core::MachineFacts machine = cpu_machine(cpus);
-  machine.accelerators = {{"Card A", 80'000'000'000, native_bfloat16}, {"Card B", 80'000'000'000, native_bfloat16}};
+  machine.accelerators = {{"Card A", 80'000'000'000, native_bfloat16},
+                          {"Card B", 80'000'000'000, native_bfloat16}};
   return machine;
 }
 
@@ -81,7 +82,8 @@ TEST(ResolveTest, PrecisionFollowsTheDevice) {
   EXPECT_TRUE(cuda->options.precision.channels_last.value());
   EXPECT_FALSE(resolved({}, cuda_machine(2))->options.precision.channels_last.value());
   EXPECT_EQ(resolved({}, cuda_machine(2, false))->options.precision.amp_dtype.value(), AmpDtype::float16);
-  EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2))->options.precision.channels_last.value());
+  EXPECT_FALSE(
+      resolved({"--amp", "--no-channels-last"}, cuda_machine(2))->options.precision.channels_last.value());
 }
 
 TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
@@ -142,13 +144,15 @@ TEST(ResolveTest, PhotographsAreSeenAt224Pixels) {
 TEST(ResolveTest, PaddingGrowsWithTheImage) {
   EXPECT_EQ(resolved_for({"--img-size", "32"}, kPhotos)->options.augment.crop_padding.value(), 4);
   EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.crop_padding.value(), 8);
-  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.train_crop.value(), TrainCrop::random_resized);
-  EXPECT_EQ(resolved_for({"--img-size", "32", "-b", "512"}, kPhotos)->options.loader.val_batch_size.value(), 512);
+  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.train_crop.value(),
+            TrainCrop::random_resized);
+  EXPECT_EQ(resolved_for({"--img-size", "32", "-b", "512"}, kPhotos)->options.loader.val_batch_size.value(),
+            512);
 }
 
 TEST(ResolveTest, GivenValuesAreLeftAlone) {
-  const auto c = resolved_for({"--mean", "0.1,0.2,0.3", "--std", "1,1,1", "--in-chans", "3", "--num-classes", "100",
-                               "--train-crop", "none"},
+  const auto c = resolved_for({"--mean", "0.1,0.2,0.3", "--std", "1,1,1", "--in-chans", "3", "--num-classes",
+                               "100", "--train-crop", "none"},
                               kGray28);
   EXPECT_EQ(c->options.data.mean, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_EQ(c->options.data.num_classes.value(), 100);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "config/config.h"
 #include "config/yaml_tree.h"
-#include "config/command_words.h"
+#include "tests/config/command_words.h"
 
 namespace stoker::config {
 namespace {
@@ -30,7 +32,8 @@ class YamlReaderTest : public ::testing::Test {
 };
 
 TEST_F(YamlReaderTest, ReadsFlatAndGroupedKeysWithEitherSpelling) {
-  read("batch_size: 16\nloader: {num-workers: 3}\noptim:\n  learning_rate: 1e-2\nmodel: resnet18\nhflip: 0\n");
+  read(
+      "batch_size: 16\nloader: {num-workers: 3}\noptim:\n  learning_rate: 1e-2\nmodel: resnet18\nhflip: 0\n");
   EXPECT_EQ(options_.loader.batch_size, 16);
   EXPECT_EQ(options_.loader.num_workers.value(), 3);
   EXPECT_EQ(options_.optim.lr.value(), 0.01);
@@ -47,8 +50,9 @@ TEST_F(YamlReaderTest, AGroupMayBearTheNameOfAnOption) {
 }
 
 TEST_F(YamlReaderTest, ReadsListsIntervalsSwitchesAndWords) {
-  read("mean: [0.1, 0.2, 0.3]\nstd: auto\ndecay-milestones: []\nsave-every: 2000u\nmax-time: 90m\namp: true\n"
-       "sched: one_cycle\nchannels-last: auto\nrun-dir: \"a # b\"\nlr: \"auto\"\ninit-from: ''\n");
+  read(
+      "mean: [0.1, 0.2, 0.3]\nstd: auto\ndecay-milestones: []\nsave-every: 2000u\nmax-time: 90m\namp: true\n"
+      "sched: one_cycle\nchannels-last: auto\nrun-dir: \"a # b\"\nlr: \"auto\"\ninit-from: ''\n");
   EXPECT_EQ(options_.data.mean, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_TRUE(options_.data.std.empty());
   EXPECT_EQ(options_.run.save_every.amount, 2000);
@@ -59,34 +63,43 @@ TEST_F(YamlReaderTest, ReadsListsIntervalsSwitchesAndWords) {
 }
 
 TEST_F(YamlReaderTest, AcceptsByteOrderMarksAndCarriageReturns) {
-  read("\xef\xbb\xbf" "epochs: 3\r\nseed: 4\r\n...\r\n");
+  read(
+      "\xef\xbb\xbf"
+      "epochs: 3\r\nseed: 4\r\n...\r\n");
   EXPECT_EQ(options_.train.epochs, 3);
   EXPECT_EQ(options_.train.seed, 4u);
 }
 
 TEST_F(YamlReaderTest, ListsEveryProblemWithItsLine) {
-  EXPECT_EQ(problems_of("loader: {batch_size: 0}\nbatch-size: 4\nepochs: 1e3\nfoo: 1\nbacth-size: 4\n"),
-            (Lines{"a.yaml:1: batch_size: 0 is out of range; accepted: 1 to 1048576",
-                   "a.yaml:2: batch-size: already set in line 1",
-                   "a.yaml:3: epochs: \"1e3\" is not a whole number in decimal digits; accepted: 1 to 1000000",
-                   "a.yaml:4: unknown option \"foo\"", "a.yaml:5: unknown option \"bacth-size\"; did you mean batch-size?"}));
+  EXPECT_EQ(
+      problems_of("loader: {batch_size: 0}\nbatch-size: 4\nepochs: 1e3\nfoo: 1\nbacth-size: 4\n"),
+      (Lines{"a.yaml:1: batch_size: 0 is out of range; accepted: 1 to 1048576",
+             "a.yaml:2: batch-size: already set in line 1",
+             "a.yaml:3: epochs: \"1e3\" is not a whole number in decimal digits; accepted: 1 to 1000000",
+             "a.yaml:4: unknown option \"foo\"",
+             "a.yaml:5: unknown option \"bacth-size\"; did you mean batch-size?"}));
 }
 
 TEST_F(YamlReaderTest, AKeyInTheWrongGroupIsToldItsGroup) {
-  EXPECT_EQ(problems_of("optim: {batch-size: 4}\n"), Lines{"a.yaml:1: batch-size: belongs in group loader, not in optim"});
-  EXPECT_EQ(problems_of("optim: {bf16: true}\n"), Lines{"a.yaml:1: bf16: belongs in group precision, not in optim"});
+  EXPECT_EQ(problems_of("optim: {batch-size: 4}\n"),
+            Lines{"a.yaml:1: batch-size: belongs in group loader, not in optim"});
+  EXPECT_EQ(problems_of("optim: {bf16: true}\n"),
+            Lines{"a.yaml:1: bf16: belongs in group precision, not in optim"});
   EXPECT_EQ(problems_of("model:\n  epchs: 3\n"),
             Lines{"a.yaml:2: unknown option \"epchs\"; did you mean epochs (group train)?"});
 }
 
 TEST_F(YamlReaderTest, GroupsAndOptionsAreNotMixedUp) {
-  EXPECT_EQ(problems_of("loader: 3\n"), Lines{"a.yaml:1: loader is a group: its options go below it, indented"});
+  EXPECT_EQ(problems_of("loader: 3\n"),
+            Lines{"a.yaml:1: loader is a group: its options go below it, indented"});
   EXPECT_EQ(problems_of("lr: {x: 1}\n"), Lines{"a.yaml:1: lr: takes a single value, not a mapping"});
-  EXPECT_EQ(problems_of("loadr: {batch-size: 3}\n"), Lines{"a.yaml:1: unknown option \"loadr\"; did you mean loader?"});
+  EXPECT_EQ(problems_of("loadr: {batch-size: 3}\n"),
+            Lines{"a.yaml:1: unknown option \"loadr\"; did you mean loader?"});
 }
 
 TEST_F(YamlReaderTest, OneOptionUnderTwoNamesIsADuplicate) {
-  EXPECT_EQ(problems_of("lr: 1\nlearning_rate: 2\n"), Lines{"a.yaml:2: learning_rate: already set in line 1 (as lr)"});
+  EXPECT_EQ(problems_of("lr: 1\nlearning_rate: 2\n"),
+            Lines{"a.yaml:2: learning_rate: already set in line 1 (as lr)"});
   EXPECT_EQ(problems_of("bf16: true\namp: false\n"), Lines{"a.yaml:2: amp: already set in line 1"});
   EXPECT_EQ(problems_of("loader: {batch: 1}\nloader: {workers: 2}\n"),
             Lines{"a.yaml:2: loader: this group already stands in line 1"});
@@ -106,7 +119,8 @@ TEST_F(YamlReaderTest, RefusesValuesOfTheWrongType) {
 }
 
 TEST_F(YamlReaderTest, RefusesNumbersThatYamlReadersDisagreeAbout) {
-  for (const char* value : {"010", "0x10", "0o10", "1_000", "1:30", "yes", "on", "off", ".nan", ".inf", "+3", "1e400"}) {
+  for (const char* value :
+       {"010", "0x10", "0o10", "1_000", "1:30", "yes", "on", "off", ".nan", ".inf", "+3", "1e400"}) {
     EXPECT_EQ(problems_of(std::string("epochs: ") + value + "\n").size(), 1u) << value;
     EXPECT_EQ(problems_of(std::string("lr: ") + value + "\n").size(), 1u) << value;
     EXPECT_EQ(problems_of(std::string("amp: ") + value + "\n").size(), 1u) << value;
@@ -119,7 +133,8 @@ TEST_F(YamlReaderTest, RefusesAnchorsAliasesMergeKeysAndTags) {
                    "a.yaml:2: aliases (*name) are not supported; write the value out"}));
   EXPECT_EQ(problems_of("<<: {epochs: 3}\n"),
             Lines{"a.yaml:1: merge keys (<<) are not supported; give several files with -c instead"});
-  EXPECT_EQ(problems_of("epochs: !!int 3\n"), Lines{"a.yaml:1: tags (\"tag:yaml.org,2002:int\") are not supported"});
+  EXPECT_EQ(problems_of("epochs: !!int 3\n"),
+            Lines{"a.yaml:1: tags (\"tag:yaml.org,2002:int\") are not supported"});
 }
 
 TEST_F(YamlReaderTest, SelfReferenceAndExponentialAliasesNeverExpand) {
@@ -133,10 +148,12 @@ TEST_F(YamlReaderTest, SelfReferenceAndExponentialAliasesNeverExpand) {
 }
 
 TEST_F(YamlReaderTest, RefusesEverythingButOneMappingPerFile) {
-  EXPECT_EQ(problems_of(""), Lines{"a.yaml:1: is empty; it should hold at least one option, such as `epochs: 10`"});
+  EXPECT_EQ(problems_of(""),
+            Lines{"a.yaml:1: is empty; it should hold at least one option, such as `epochs: 10`"});
   EXPECT_EQ(problems_of("# only a comment\n").size(), 1u);
   EXPECT_EQ(problems_of("---\n").size(), 1u);
-  EXPECT_EQ(problems_of("[1, 2]\n"), Lines{"a.yaml:1: the top level must be a mapping of option names to values"});
+  EXPECT_EQ(problems_of("[1, 2]\n"),
+            Lines{"a.yaml:1: the top level must be a mapping of option names to values"});
   EXPECT_EQ(problems_of("epochs\n").size(), 1u);
   EXPECT_EQ(problems_of("epochs: 3\n---\nepochs: 4\n"),
             Lines{"a.yaml:3: begins a second document; one file holds one"});
@@ -154,7 +171,8 @@ TEST_F(YamlReaderTest, RefusesBytesThatAreNotUtf8Text) {
 
 TEST_F(YamlReaderTest, ASyntaxErrorIsReportedBesideWhatCameBefore) {
   EXPECT_EQ(problems_of("epochs: 0\nlr: {\n").size(), 3u);
-  EXPECT_EQ(problems_of("epochs: 3\n\tlr: 1\n"), Lines{"a.yaml:2: not valid YAML: illegal tab when looking for indentation"});
+  EXPECT_EQ(problems_of("epochs: 3\n\tlr: 1\n"),
+            Lines{"a.yaml:2: not valid YAML: illegal tab when looking for indentation"});
 }
 
 TEST_F(YamlReaderTest, HostileTextsEndSoonAndWithOneScreenOfProblems) {
@@ -165,6 +183,15 @@ TEST_F(YamlReaderTest, HostileTextsEndSoonAndWithOneScreenOfProblems) {
   const Lines problems = problems_of(many);
   EXPECT_EQ(problems.size(), 101u);
   EXPECT_EQ(problems.back(), "a.yaml: more problems follow");
+}
+
+TEST_F(YamlReaderTest, NestingIsCutAtDepthEight) {
+  const auto nested = [](size_t depth) {
+    return "lr: " + std::string(depth, '[') + std::string(depth, ']') + "\n";
+  };
+  EXPECT_EQ(problems_of(nested(7)), Lines{"a.yaml:1: lr: takes a single value, not a list"});
+  const Lines deep = problems_of(nested(8));
+  EXPECT_EQ(std::count(deep.begin(), deep.end(), "a.yaml:1: not valid YAML: nested too deeply"), 1);
 }
 
 TEST_F(YamlReaderTest, OneLetterFlagsAreNoKeys) {
@@ -181,8 +208,8 @@ TEST_F(YamlReaderTest, AFlagBeatsAFileThatIsReadLater) {
 TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   Configuration configuration;
   testing::parse_words({"eval", "runs/x", "--device", "cpu", "--no-amp"}, configuration);
-  read_run_config("model: resnet18\namp: true\ndevice: cuda:3\nthreads: 99\nnum-workers: 55\nimg-size: 96\n", "runs/x/config.yaml",
-                  configuration);
+  read_run_config("model: resnet18\namp: true\ndevice: cuda:3\nthreads: 99\nnum-workers: 55\nimg-size: 96\n",
+                  "runs/x/config.yaml", configuration);
   EXPECT_EQ(configuration.options.model.model, "resnet18");
   EXPECT_EQ(configuration.options.data.img_size.value(), 96);
   EXPECT_FALSE(configuration.options.precision.amp) << "the flag wins";
