@@ -32,6 +32,7 @@ struct CommandLine {
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files
   bool logits = false;
   std::string split;  ///< eval: the split to evaluate; empty: the validation split
+  std::string bench;  ///< bench: what to time ("step")
 };
 
 /// Options with the table that is bound to them. Movable only as a whole (held by pointer).

@@ -84,9 +84,8 @@ std::string render_help(const Table& table, const std::string& verb) {
     if (accepts(flag, verb) && !flag.help.empty()) append_entry(text, flag_text(flag), flag.help);
   }
   for (const Group& group : table.groups()) append_group(text, table, group, verb);
-  text += verb.empty() ? "\n" : "\nOptions that are not given are those of the run.\n";
   text +=
-      "Every option is also a YAML key for --config, flat or below the group in parentheses.\n"
+      "\nEvery option is also a YAML key for --config, flat or below the group in parentheses.\n"
       "Order of precedence: defaults < preset < config files in order < flags.\n";
   return text;
 }

@@ -23,11 +23,11 @@ std::vector<Verb> make_verbs() {
       {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
       {"eval",
        "train eval RUN_OR_CHECKPOINT [options]",
-       "Measures a trained network on a labelled split.",
+       "Measures a trained network on a labelled split; options that are not given are those of the run.",
        {checkpoint_positional()}},
       {"predict",
        "train predict RUN_OR_CHECKPOINT INPUT [options]",
-       "Classifies images without labels.",
+       "Classifies images without labels; options that are not given are those of the run.",
        {checkpoint_positional(), input}},
       {"bench", "train bench WHAT [options]", "Times a part of training on made-up data.", {what}},
   };
