@@ -45,6 +45,7 @@ Outcome dispatch(const Invocation& invocation) {
   if (!configuration.options.log.log_file.empty()) core::open_log_file(configuration.options.log.log_file);
   if (command.verb == "eval") return eval(invocation);
   if (command.verb == "predict") return predict(invocation);
+  if (command.verb == "bench") return bench(invocation);
   return train(invocation);
 }
 

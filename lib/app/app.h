@@ -30,5 +30,6 @@ struct Invocation {
 Outcome train(const Invocation& invocation);
 Outcome eval(const Invocation& invocation);
 Outcome predict(const Invocation& invocation);
+Outcome bench(const Invocation& invocation);
 
 }  // namespace stoker::app

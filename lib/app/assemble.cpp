@@ -149,15 +149,16 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
   return trainee;
 }
 
+engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision) {
+  return {precision, options.train.label_smoothing, options.optim.clip_grad, options.optim.clip_mode};
+}
+
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before) {
   engine::TrainerSettings settings;
   settings.plan = plan;
   settings.limits = limits_of(options, seconds_before);
-  settings.precision = precision;
-  settings.label_smoothing = options.train.label_smoothing;
-  settings.clip_grad = options.optim.clip_grad;
-  settings.clip_mode = options.optim.clip_mode;
+  settings.update = update_settings(options, precision);
   settings.eval_metric = options.train.eval_metric;
   settings.min_delta = options.train.min_delta;
   settings.val_every = options.train.val_every;

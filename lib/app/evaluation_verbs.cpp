@@ -151,9 +151,7 @@ Outcome predict(const Invocation& invocation) {
   });
   write_result(command.output, table.text());
   if (!command.output.empty() && command.output != "-") core::log_info("{} predictions in {}", images, command.output);
-  for (const data::BadSample& bad : feed->loader().bad_samples()) {
-    core::log_warning("skipped {}: {}", core::printable(bad.name), bad.reason);
-  }
+  if (const size_t bad = feed->loader().bad_samples().size(); bad > 0) core::log_warning("bad images left out: {}", bad);
   return {core::kExitOk, "predicted", loaded.saved.state.updates, loaded.saved.path};
 }
 

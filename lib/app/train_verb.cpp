@@ -139,7 +139,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
     const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(trainee.device.index()));
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
   }
-  facts.precision = precision_text(options, settings.precision);
+  facts.precision = precision_text(options, settings.update.precision);
   facts.train_images = datasets.train->size();
   facts.val_images = datasets.val->size();
   facts.num_classes = options.data.num_classes;

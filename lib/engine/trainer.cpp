@@ -9,8 +9,6 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
-#include "model/loss.h"
-#include "optim/gradients.h"
 
 namespace stoker::engine {
 
@@ -54,6 +52,7 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       schedule_(parts.schedule),
       checkpoints_(parts.checkpoints),
       observer_(parts.observer),
+      step_(settings.update, parts.trainee),
       metrics_(parts.trainee.device, /*with_top5=*/false),
       save_every_(settings.save_every),
       report_every_(settings.report_every),
@@ -112,52 +111,22 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
 
 /// One update = the micro-batches of its window; a micro-batch is what fits the device at once.
 void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
-  accumulate_gradients(window, at);
-  at.learning_rate = apply_gradients(at);
-  ++at.updates;
-  ++at.update_in_epoch;
-}
-
-/// Leaves in every parameter the gradient of the mean loss over all images of the window: each micro-batch adds
-/// its sum of losses divided by the window's images, which is right for short last batches and windows too.
-void Trainer::accumulate_gradients(const UpdateWindow& window, TrainState& at) {
   int64_t images = 0;
   for (int64_t i = 0; i < window.batch_count; ++i) {
     data::Batch batch;
     const bool may_stop = i == 0;  // an update that has begun is finished
     if (!train_feed_.next(batch, may_stop)) throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
-    torch::Tensor logits, loss_sum;
-    {
-      const AutocastScope autocast(settings_.precision);
-      logits = trainee_.model->forward(batch.images);  // [B, num_classes]
-      loss_sum = model::cross_entropy_sum(logits, batch.labels, settings_.label_smoothing);
-    }
-    trainee_.scaler->scaled(loss_sum / static_cast<double>(window.planned_images)).backward();
-    metrics_.add(loss_sum, logits, batch.labels);  // stays on the device
+    const Forward out = step_.accumulate(batch, window.planned_images);
+    metrics_.add(out.loss_sum, out.logits, batch.labels);  // stays on the device
     images += batch.image_count();
   }
+  if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
+  at.learning_rate = schedule_.at(at.updates);
+  step_.apply(at.learning_rate);
   at.images += images;
-  if (images > 0 && images < window.planned_images) {  // bad images were skipped: the mean is over fewer
-    const double correction = static_cast<double>(window.planned_images) / static_cast<double>(images);
-    for (torch::Tensor& gradient : trainee_.optimizer->gradients()) gradient.mul_(correction);
-  }
-}
-
-/// Moves the weights along the gradients, unless fp16 made them overflow; returns the learning rate used.
-double Trainer::apply_gradients(const TrainState& at) {
-  const double learning_rate = schedule_.at(at.updates);
-  const std::vector<torch::Tensor> gradients = trainee_.optimizer->gradients();
-  if (gradients.empty()) return learning_rate;
-  const torch::Tensor found_inf = trainee_.scaler->unscale(gradients);
-  if (settings_.clip_grad > 0) {
-    gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode);
-  }
-  trainee_.optimizer->step(learning_rate, found_inf);
-  trainee_.scaler->update();
-  trainee_.optimizer->zero_grad();
-  if (trainee_.ema) trainee_.ema->update(*trainee_.model, found_inf);
-  return learning_rate;
+  ++at.updates;
+  ++at.update_in_epoch;
 }
 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch
@@ -220,7 +189,7 @@ EvalReport Trainer::evaluate_trainee() {
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
   const AveragedWeights averaged(trainee_.ema.get(), *trainee_.model);
-  return evaluate(*trainee_.model, val_feed_, settings_.precision, on_batch);
+  return evaluate(*trainee_.model, val_feed_, settings_.update.precision, on_batch);
 }
 
 /// Updates the best result and the patience count; true when this is the best so far.
@@ -255,7 +224,7 @@ void Trainer::report(const TrainState& at) {
   event.images_per_second = images / seconds;
   event.data_wait_share = (event.loader.consumer_wait_seconds - last_report_.wait_seconds) / seconds;
   event.elapsed_seconds = seconds_since(run_begin_);
-  if (gradient_norm_.defined()) event.gradient_norm = gradient_norm_.item<double>();
+  if (step_.gradient_norm().defined()) event.gradient_norm = step_.gradient_norm().item<double>();
   if (trainee_.scaler->enabled()) {
     event.loss_scale = trainee_.scaler->scale().item<double>();
     event.skipped_updates = trainee_.scaler->skipped().item<int64_t>();

@@ -15,6 +15,7 @@
 #include "engine/metrics.h"
 #include "engine/plan.h"
 #include "engine/train_state.h"
+#include "engine/update_step.h"
 #include "optim/schedule.h"
 
 namespace stoker::engine {
@@ -22,10 +23,7 @@ namespace stoker::engine {
 struct TrainerSettings {
   EpochPlan plan;
   RunLimits limits;
-  Precision precision;
-  double label_smoothing = 0;
-  double clip_grad = 0;  ///< 0: off
-  config::ClipMode clip_mode = config::ClipMode::norm;
+  UpdateSettings update;
   config::EvalMetric eval_metric = config::EvalMetric::top1;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
@@ -53,8 +51,6 @@ class Trainer {
 
   EpochEnd train_epoch(TrainState& at);
   void do_update(const UpdateWindow& window, TrainState& at);
-  void accumulate_gradients(const UpdateWindow& window, TrainState& at);
-  double apply_gradients(const TrainState& at);
   void finish_epoch(TrainState& at, EpochEnd end);
   EpochEvent summarize_epoch(const TrainState& at) const;
   void validate(TrainState& at, EpochEvent& event);
@@ -74,6 +70,7 @@ class Trainer {
   Checkpoints& checkpoints_;
   Observer& observer_;
 
+  UpdateStep step_;
   ClassificationMetrics metrics_;
   Cadence save_every_, report_every_;
   Cadence val_every_;
@@ -81,7 +78,6 @@ class Trainer {
   double seconds_before_ = 0;  ///< of training by earlier processes
   CheckpointEvent last_checkpoint_;
   std::pair<int64_t, int64_t> saved_at_{-1, -1};  ///< epoch and updates of the last checkpoint
-  torch::Tensor gradient_norm_;  // float32 [] on the device; undefined when not measured
 
   /// What the last report saw, to tell what is new in the next one.
   struct Window {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One optimizer update: gradients gathered over micro-batches, then applied. The arithmetic of training, without
+// the loop around it; `train bench step` times exactly this.
+#pragma once
+
+#include <torch/types.h>
+
+#include "config/options.h"
+#include "data/device_feed.h"
+#include "engine/checkpoint.h"
+#include "engine/precision.h"
+
+namespace stoker::engine {
+
+struct UpdateSettings {
+  Precision precision;
+  double label_smoothing = 0;
+  double clip_grad = 0;  ///< 0: off
+  config::ClipMode clip_mode = config::ClipMode::norm;
+};
+
+/// What a forward pass gave; both stay on the device.
+struct Forward {
+  torch::Tensor logits;    ///< [B, num_classes], float32 or the autocast type
+  torch::Tensor loss_sum;  ///< float32 [], sum over the micro-batch
+};
+
+class UpdateStep {
+ public:
+  UpdateStep(const UpdateSettings& settings, Trainee& trainee) : settings_(settings), trainee_(trainee) {}
+
+  /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
+  /// `images_in_update`, which is right for short last batches and windows too. No host sync.
+  Forward accumulate(const data::Batch& batch, int64_t images_in_update);
+  /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
+  void correct_mean(int64_t planned, int64_t images);
+  /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
+  /// gradient nothing happens. No host sync with fused optimizers.
+  void apply(double learning_rate);
+
+  /// Before clipping, of the last update: float32 [] on the device; undefined when not measured.
+  const torch::Tensor& gradient_norm() const { return gradient_norm_; }
+
+ private:
+  UpdateSettings settings_;
+  Trainee& trainee_;
+  torch::Tensor gradient_norm_;
+};
+
+}  // namespace stoker::engine
