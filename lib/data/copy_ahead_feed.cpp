@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events go through LibTorch's device-neutral interface: no headers of a device's toolkit are needed.
+// Streams and events go through LibTorch's device-neutral interface: no headers of a device's toolkit are
+// needed.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -62,8 +63,8 @@ class CopyAheadFeed : public FeedPath {
 
  private:
   struct Copy {
-    HostBatch host;                 ///< holds the slab until the copy is done
-    torch::Tensor pixels, labels;   ///< uint8 [n, H, W, C] and int64 [n] on the device
+    HostBatch host;                ///< holds the slab until the copy is done
+    torch::Tensor pixels, labels;  ///< uint8 [n, H, W, C] and int64 [n] on the device
     c10::Event done;
   };
 
@@ -83,8 +84,8 @@ class CopyAheadFeed : public FeedPath {
     return true;
   }
 
-  /// Never waits for the loader: the batch in hand is more urgent. What is wrong with the next batch is said when
-  /// it is asked for.
+  /// Never waits for the loader: the batch in hand is more urgent. What is wrong with the next batch is said
+  /// when it is asked for.
   void copy_ahead() {
     try {
       if (loader_.is_ready()) start_copy(/*may_stop=*/false);
@@ -109,7 +110,11 @@ class CopyAheadFeed : public FeedPath {
   }
 
   torch::Tensor normalised(const torch::Tensor& pixels) const {
-    return pixels.permute({0, 3, 1, 2}).to(torch::kFloat32).mul_(scale_).add_(offset_).contiguous(settings_.memory_format());
+    return pixels.permute({0, 3, 1, 2})
+        .to(torch::kFloat32)
+        .mul_(scale_)
+        .add_(offset_)
+        .contiguous(settings_.memory_format());
   }
 
   Loader& loader_;
@@ -118,7 +123,7 @@ class CopyAheadFeed : public FeedPath {
   const c10::Stream copy_stream_;
   torch::Tensor scale_, offset_;  ///< float32 [1, C, 1, 1]
   std::optional<Copy> ahead_;
-  std::deque<Copy> copying_;      ///< handed out; slabs not yet given back
+  std::deque<Copy> copying_;  ///< handed out; slabs not yet given back
 };
 
 }  // namespace

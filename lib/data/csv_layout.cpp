@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <data_dir>/<split>.csv with the columns path and label. Labels are whole numbers or class names; the first row of
-// the training file decides which, for all files.
+// <data_dir>/<split>.csv with the columns path and label. Labels are whole numbers or class names; the first
+// row of the training file decides which, for all files.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -20,7 +20,8 @@ namespace stoker::data {
 namespace {
 
 constexpr int64_t kMaxClasses = 1'000'000;
-constexpr char kCsvHint[] = "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat";
+constexpr char kCsvHint[] =
+    "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat";
 
 /// Digits with at most one minus before them; anything else is a name.
 bool looks_whole(const std::string& text) {
@@ -28,7 +29,9 @@ bool looks_whole(const std::string& text) {
   return text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
 }
 
-bool are_numbers(const std::vector<std::string>& class_names) { return !class_names.empty() && class_names[0] == "0"; }
+bool are_numbers(const std::vector<std::string>& class_names) {
+  return !class_names.empty() && class_names[0] == "0";
+}
 
 /// A row of the manifest with its columns found by name.
 class Manifest {
@@ -53,7 +56,9 @@ class Manifest {
 
   const std::string& path() const { return fields_[path_column_]; }
   const std::string& label() const { return fields_[label_column_]; }
-  [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const { reader_.fail(cause, hint); }
+  [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const {
+    reader_.fail(cause, hint);
+  }
 
   /// The label of this row as a class index.
   int64_t whole_label() const {
@@ -64,7 +69,8 @@ class Manifest {
            "use either numbers or class names for all rows of all splits");
     }
     if (value < 0) fail(core::format("label {} is negative", value), "labels are counted from 0");
-    if (value >= kMaxClasses) fail(core::format("label {} is too large: there may be {} classes", value, kMaxClasses));
+    if (value >= kMaxClasses)
+      fail(core::format("label {} is too large: there may be {} classes", value, kMaxClasses));
     return value;
   }
 
@@ -73,7 +79,8 @@ class Manifest {
     const auto found = std::find(fields_.begin(), fields_.end(), name);
     if (found != fields_.end()) return static_cast<size_t>(found - fields_.begin());
     std::vector<std::string> shown;
-    for (const std::string& field : fields_) shown.push_back("'" + core::printable(field.substr(0, 40)) + "'");
+    for (const std::string& field : fields_)
+      shown.push_back("'" + core::printable(field.substr(0, 40)) + "'");
     fail(core::format("the header has no column '{}'; it reads {}", name, core::list_text(shown)), kCsvHint);
   }
 
@@ -95,7 +102,8 @@ class LabelRule {
     if (numbers_) {
       const int64_t value = row.whole_label();
       if (value < classes) return value;
-      row.fail(core::format("label {} is out of range: there are {} classes, 0 to {}", value, classes, classes - 1),
+      row.fail(core::format("label {} is out of range: there are {} classes, 0 to {}", value, classes,
+                            classes - 1),
                "labels are counted from 0; the training split and --num-classes say how many there are");
     }
     const auto found = by_name_.find(row.label());
@@ -128,7 +136,8 @@ class CsvLayout : public Layout {
         largest = std::max(largest, manifest.whole_label());
         if (!options_.num_classes.is_auto() && largest >= options_.num_classes.value()) {
           manifest.fail(core::format("label {} is out of range: --num-classes is {}", largest,
-                                     options_.num_classes.value()), "labels are counted from 0");
+                                     options_.num_classes.value()),
+                        "labels are counted from 0");
         }
         continue;
       }
@@ -146,8 +155,8 @@ class CsvLayout : public Layout {
     return numbered;
   }
 
-  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names, bool,
-                                     std::vector<std::string>& notes) const override {
+  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
+                                     bool, std::vector<std::string>& notes) const override {
     Manifest manifest(file_of(split));
     const LabelRule rule(class_names);
     FileList files(options_.data_dir);
@@ -158,7 +167,8 @@ class CsvLayout : public Layout {
       const int64_t label = rule.index_of(manifest);
       const auto [first, is_new] = seen.emplace(core::hash64(manifest.path()), files.size());
       if (!is_new && files.relative_path(first->second) == manifest.path()) {
-        if (files.label(first->second) != label) manifest.fail("the same path stood earlier with another label");
+        if (files.label(first->second) != label)
+          manifest.fail("the same path stood earlier with another label");
         scan_notes.count("paths listed more than once", manifest.path());
       }
       const FileStamp stamp = stamp_of(files.absolute(manifest.path()));

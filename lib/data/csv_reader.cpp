@@ -24,7 +24,8 @@ CsvReader::CsvReader(const std::string& path) : path_(path), block_(1 << 16) {
   struct stat info {};
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd_);
-    throw core::Error(core::ErrorKind::no_input, "cannot read " + core::printable(path) + ": it is not a regular file");
+    throw core::Error(core::ErrorKind::no_input,
+                      "cannot read " + core::printable(path) + ": it is not a regular file");
   }
   if (peek() == 0xEF) {  // a UTF-8 byte order mark is EF BB BF
     take();
@@ -32,10 +33,13 @@ CsvReader::CsvReader(const std::string& path) : path_(path), block_(1 << 16) {
   }
 }
 
-CsvReader::~CsvReader() { ::close(fd_); }
+CsvReader::~CsvReader() {
+  ::close(fd_);
+}
 
 void CsvReader::fail(const std::string& cause, const std::string& hint) const {
-  throw core::Error(core::ErrorKind::data, core::format("{}:{}: {}", core::printable(path_), row_line_, cause), hint);
+  throw core::Error(core::ErrorKind::data,
+                    core::format("{}:{}: {}", core::printable(path_), row_line_, cause), hint);
 }
 
 int CsvReader::peek() {
@@ -55,7 +59,8 @@ int CsvReader::take() {
   if (byte == kEnd) return kEnd;
   ++at_;
   if (byte == '\n') ++line_;
-  if (++row_bytes_ > kMaxRowBytes) fail(core::format("row longer than {} bytes", kMaxRowBytes), "is this a CSV file?");
+  if (++row_bytes_ > kMaxRowBytes)
+    fail(core::format("row longer than {} bytes", kMaxRowBytes), "is this a CSV file?");
   return byte;
 }
 
@@ -95,7 +100,8 @@ void CsvReader::read_quoted(std::string& field) {
 
 void CsvReader::read_plain(std::string& field) {
   for (int byte = peek(); byte != ',' && byte != '\r' && byte != '\n' && byte != kEnd; byte = peek()) {
-    if (byte == '"') fail("quote inside an unquoted field", "put the whole field in quotes and double the quote");
+    if (byte == '"')
+      fail("quote inside an unquoted field", "put the whole field in quotes and double the quote");
     append(field, take());
   }
 }

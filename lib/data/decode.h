@@ -15,8 +15,8 @@ enum class ImageFormat { unknown, jpeg, png, bmp, webp };
 struct ImageHeader {
   ImageFormat format = ImageFormat::unknown;
   int width = 0, height = 0;
-  int channels = 0;        ///< as stored: 1, 3 or 4
-  int orientation = 1;     ///< EXIF 1..8
+  int channels = 0;     ///< as stored: 1, 3 or 4
+  int orientation = 1;  ///< EXIF 1..8
 };
 
 /// uint8 pixels, HWC, rows packed. Reused between samples: capacity only grows.
@@ -31,14 +31,25 @@ struct DecodeLimits {
   int max_jpeg_scans = 100;
 };
 
+/// A rectangle of an image, in pixels.
+struct Region {
+  int left = 0, top = 0, width = 0, height = 0;
+};
+
 /// Returns "" or why the bytes are not an image that we read.
 std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, ImageHeader& header);
 
-/// Decodes to `channels` (1 or 3). Meaning of the rest: gray -> RGB repeats; RGB -> gray is ITU-R BT.601 luma;
-/// alpha is composited over black; 16-bit is scaled to 8 by /257; palettes are looked up; CMYK JPEG is
+/// Decodes to `channels` (1 or 3). Meaning of the rest: gray -> RGB repeats; RGB -> gray is ITU-R BT.601
+/// luma; alpha is composited over black; 16-bit is scaled to 8 by /257; palettes are looked up; CMYK JPEG is
 /// converted to RGB (Adobe-inverted where marked); EXIF orientation is applied; animations give the first
 /// frame. Returns "" or the reason; any decoder warning makes a bad image.
 std::string decode_image(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                          ImageBuffer& out);
+
+/// As decode_image(), of which only the pixels of `wanted` are needed; `header` is what read_header() said.
+/// On return `wanted` is what `out` holds, the same or more. What a JPEG has below the region is then not
+/// looked at, except that the file must have its end.
+std::string decode_region(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
+                          const ImageHeader& header, Region& wanted, ImageBuffer& out);
 
 }  // namespace stoker::data

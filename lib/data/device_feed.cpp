@@ -14,12 +14,14 @@ class TensorPool {
  public:
   torch::Tensor take(const std::vector<int64_t>& shape, torch::MemoryFormat format) {
     for (const torch::Tensor& tensor : tensors_) {
-      if (tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.sizes() == torch::IntArrayRef(shape)) {
+      if (tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
+          tensor.sizes() == torch::IntArrayRef(shape)) {
         return tensor;
       }
     }
     if (tensors_.size() == kCapacity) tensors_.pop_front();
-    tensors_.push_back(torch::empty(shape, torch::TensorOptions().dtype(torch::kFloat32).memory_format(format)));
+    tensors_.push_back(
+        torch::empty(shape, torch::TensorOptions().dtype(torch::kFloat32).memory_format(format)));
     return tensors_.back();
   }
 
@@ -71,6 +73,8 @@ void DeviceFeed::begin_epoch(int64_t epoch, int64_t first_batch) {
   loader_->begin_epoch(epoch, first_batch);
 }
 
-bool DeviceFeed::next(Batch& batch, bool may_stop) { return path_->next(batch, may_stop); }
+bool DeviceFeed::next(Batch& batch, bool may_stop) {
+  return path_->next(batch, may_stop);
+}
 
 }  // namespace stoker::data

@@ -11,7 +11,8 @@
 namespace stoker::data {
 namespace {
 
-std::vector<std::string> only_in_first(const std::vector<std::string>& first, const std::vector<std::string>& second) {
+std::vector<std::string> only_in_first(const std::vector<std::string>& first,
+                                       const std::vector<std::string>& second) {
   std::vector<std::string> names;
   std::set_difference(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(names));
   for (std::string& name : names) name = core::printable(name);
@@ -36,10 +37,11 @@ class FolderLayout : public Layout {
     ScanNotes ignored;
     std::vector<std::string> names = TreeWalker(options_.follow_symlinks, ignored).folders_in(folder);
     if (names.size() >= 2) return names;
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{} holds {} class folder{}; at least 2 classes are needed", core::printable(folder),
-                                   names.size(), names.size() == 1 ? " (" + core::printable(names[0]) + ")" : "s"),
-                      "expected <data-dir>/<split>/<class>/*.jpg: one folder per class");
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{} holds {} class folder{}; at least 2 classes are needed", core::printable(folder),
+                     names.size(), names.size() == 1 ? " (" + core::printable(names[0]) + ")" : "s"),
+        "expected <data-dir>/<split>/<class>/*.jpg: one folder per class");
   }
 
   std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
@@ -58,7 +60,8 @@ class FolderLayout : public Layout {
       walker.visit_images(folder, class_names[label], [&](const std::string& path, const FileStamp& stamp) {
         files.add(path, static_cast<int64_t>(label), stamp);
       });
-      if (files.size() == before) on_empty_class(folder + "/" + class_names[label], is_train, files, scan_notes);
+      if (files.size() == before)
+        on_empty_class(folder + "/" + class_names[label], is_train, files, scan_notes);
     }
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
     return make_file_source(std::move(files), class_names);
@@ -66,32 +69,37 @@ class FolderLayout : public Layout {
 
  private:
   std::string folder_of(const std::string& split) const {
-    return root_is_train_ && split == options_.train_split ? options_.data_dir : options_.data_dir + "/" + split;
+    return root_is_train_ && split == options_.train_split ? options_.data_dir
+                                                           : options_.data_dir + "/" + split;
   }
 
   static void check_same_classes(const std::string& folder, const std::vector<std::string>& found,
                                  const std::vector<std::string>& expected) {
     std::vector<std::string> sorted = expected;
     std::sort(sorted.begin(), sorted.end());
-    const std::vector<std::string> unknown = only_in_first(found, sorted), missing = only_in_first(sorted, found);
+    const std::vector<std::string> unknown = only_in_first(found, sorted),
+                                   missing = only_in_first(sorted, found);
     if (unknown.empty() && missing.empty()) return;
     std::string text = core::format("the class folders of {} differ from those of the training split:",
                                     core::printable(folder));
     if (!unknown.empty()) text += core::format(" only here: {};", core::list_text(unknown));
     if (!missing.empty()) text += core::format(" missing here: {};", core::list_text(missing));
     text.back() = '.';
-    throw core::Error(core::ErrorKind::data, text,
-                      "give both splits the same class folders; one without images may be empty outside of training");
+    throw core::Error(
+        core::ErrorKind::data, text,
+        "give both splits the same class folders; one without images may be empty outside of training");
   }
 
   [[noreturn]] static void on_shared_folder(const std::string& folder) {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("class folder {} is, by a link, the same folder as another class or one above it",
-                                   core::printable(folder)),
-                      "an image can have one class only: remove the link");
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("class folder {} is, by a link, the same folder as another class or one above it",
+                     core::printable(folder)),
+        "an image can have one class only: remove the link");
   }
 
-  static void on_empty_class(const std::string& folder, bool is_train, const FileList& files, ScanNotes& notes) {
+  static void on_empty_class(const std::string& folder, bool is_train, const FileList& files,
+                             ScanNotes& notes) {
     if (!is_train) return notes.count("class folders without images", folder);
     throw core::Error(core::ErrorKind::data,
                       core::format("class folder {} has 0 images ({} found in the classes before it)",

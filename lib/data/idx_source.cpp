@@ -36,7 +36,8 @@ class IdxFile {
     if (regular) file_ = ::gzdopen(fd, "rb");
     if (file_ == nullptr) {
       ::close(fd);
-      throw core::Error(core::ErrorKind::no_input, "cannot read " + core::printable(path) + ": it is not a regular file");
+      throw core::Error(core::ErrorKind::no_input,
+                        "cannot read " + core::printable(path) + ": it is not a regular file");
     }
     ::gzbuffer(file_, 1 << 18);
   }
@@ -71,8 +72,8 @@ class IdxFile {
     return numbers;
   }
 
-  /// The rest of the file, which must have exactly `count` bytes. Grows as it reads: the header is not trusted
-  /// with an allocation.
+  /// The rest of the file, which must have exactly `count` bytes. Grows as it reads: the header is not
+  /// trusted with an allocation.
   std::vector<uint8_t> read_rest(uint64_t count) {
     constexpr uint64_t kStep = 16 << 20;
     std::vector<uint8_t> content;
@@ -82,11 +83,13 @@ class IdxFile {
       content.resize(before + step);
       const uint64_t got = read(content.data() + before, step);
       if (got < step) {
-        fail(core::format("cut short: the header promises {} bytes of content, there are {}", count, before + got));
+        fail(core::format("cut short: the header promises {} bytes of content, there are {}", count,
+                          before + got));
       }
     }
     uint8_t extra = 0;
-    if (read(&extra, 1) != 0) fail(core::format("more content than the {} bytes that the header promises", count));
+    if (read(&extra, 1) != 0)
+      fail(core::format("more content than the {} bytes that the header promises", count));
     return content;
   }
 
@@ -105,7 +108,8 @@ class IdxFile {
 
 class IdxSource : public Source {
  public:
-  IdxSource(const std::string& images_path, const std::string& labels_path, std::vector<std::string> class_names)
+  IdxSource(const std::string& images_path, const std::string& labels_path,
+            std::vector<std::string> class_names)
       : path_(images_path) {
     class_names_ = std::move(class_names);
     read_images();
@@ -136,7 +140,8 @@ class IdxSource : public Source {
   void read_images() {
     IdxFile file(path_);
     const auto [magic, count, height, width] = file.read_header<4>();
-    if (magic != kImagesMagic) file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (images)", magic, kImagesMagic));
+    if (magic != kImagesMagic)
+      file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (images)", magic, kImagesMagic));
     if (count == 0) file.fail("holds 0 images");
     if (height == 0 || width == 0 || height > 65535 || width > 65535) {
       file.fail(core::format("images of {}x{} pixels", width, height));
@@ -150,17 +155,20 @@ class IdxSource : public Source {
   void read_labels(const std::string& path) {
     IdxFile file(path);
     const auto [magic, count] = file.read_header<2>();
-    if (magic != kLabelsMagic) file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (labels)", magic, kLabelsMagic));
+    if (magic != kLabelsMagic)
+      file.fail(core::format("magic 0x{:08x} instead of 0x{:08x} (labels)", magic, kLabelsMagic));
     if (count != images_) {
       file.fail(core::format("{} labels for the {} images of {}", count, images_, core::printable(path_)));
     }
     labels_ = file.read_rest(count);
-    const auto bad = std::find_if(labels_.begin(), labels_.end(), [&](uint8_t label) { return label >= num_classes(); });
+    const auto bad =
+        std::find_if(labels_.begin(), labels_.end(), [&](uint8_t label) { return label >= num_classes(); });
     if (bad == labels_.end()) return;
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{}: label {} of image {} is out of range: there are {} classes, 0 to {}",
-                                   core::printable(path), *bad, bad - labels_.begin(), num_classes(), num_classes() - 1),
-                      "if the data has more classes, say so with --num-classes");
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{}: label {} of image {} is out of range: there are {} classes, 0 to {}",
+                     core::printable(path), *bad, bad - labels_.begin(), num_classes(), num_classes() - 1),
+        "if the data has more classes, say so with --num-classes");
   }
 
   std::string path_;
@@ -185,7 +193,8 @@ std::vector<std::string> idx_class_names(const std::string& directory, int64_t c
     }
   }
   if (classes == 10 && letters.find("fashionmnist") != std::string::npos) {
-    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
+    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+            "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
   }
   std::vector<std::string> names;
   for (int64_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
@@ -198,10 +207,11 @@ std::shared_ptr<const Source> open_idx_split(const std::string& directory, const
   const std::string labels = find_idx_file(directory, split, "labels-idx1");
   if (images.empty() || labels.empty()) {
     const char* const kind = images.empty() ? "images-idx3" : "labels-idx1";
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{}/{}-{}-ubyte[.gz] does not exist", core::printable(directory),
-                                   core::printable(split), kind),
-                      "an IDX split has two files: <split>-images-idx3-ubyte[.gz] and <split>-labels-idx1-ubyte[.gz]");
+    throw core::Error(
+        core::ErrorKind::no_input,
+        core::format("{}/{}-{}-ubyte[.gz] does not exist", core::printable(directory), core::printable(split),
+                     kind),
+        "an IDX split has two files: <split>-images-idx3-ubyte[.gz] and <split>-labels-idx1-ubyte[.gz]");
   }
   return std::make_shared<IdxSource>(images, labels, std::move(class_names));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IDX files of MNIST and its kin, plain or gzipped, held in memory as pixels. Knows nothing of splits by fraction.
+// IDX files of MNIST and its kin, plain or gzipped, held in memory as pixels. Knows nothing of splits by
+// fraction.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,8 @@ std::string find_idx_file(const std::string& directory, const std::string& split
 /// Fashion-MNIST's class names when the folder is named after it, else "0".."<classes - 1>".
 std::vector<std::string> idx_class_names(const std::string& directory, int64_t classes);
 
-/// Reads and checks one split. Throws Error{no_input} when a file is missing, Error{data} when the magic is wrong,
-/// a file is cut short or too long, counts differ, or a label is not below the number of classes.
+/// Reads and checks one split. Throws Error{no_input} when a file is missing, Error{data} when the magic is
+/// wrong, a file is cut short or too long, counts differ, or a label is not below the number of classes.
 std::shared_ptr<const Source> open_idx_split(const std::string& directory, const std::string& split,
                                              std::vector<std::string> class_names);
 

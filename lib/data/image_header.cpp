@@ -28,13 +28,13 @@ std::string unsupported_reason(const ByteView& file) {
     const char* name;
   };
   static constexpr Known kKnown[] = {
-      {0, "GIF8", "GIF"},          {0, "II*\0", "TIFF"},          {0, std::string_view("MM\0*", 4), "TIFF"},
-      {4, "ftypavif", "AVIF"},     {4, "ftyphei", "HEIC"},        {4, "ftypmif1", "HEIF"},
-      {4, "jP  ", "JPEG 2000"},    {0, "\xFF\x0A", "JPEG XL"},    {4, "JXL ", "JPEG XL"},
-      {0, "%PDF", "PDF"},          {0, "8BPS", "Photoshop"},      {0, "<svg", "SVG"},
-      {0, "<?xml", "XML"},         {0, "<!DOCTYPE", "HTML"},      {0, "<html", "HTML"},
-      {0, "PK\x03\x04", "zip"},    {0, "\x1F\x8B", "gzip"},       {0, "P6", "PPM"},
-      {0, "P5", "PGM"},            {0, "\x76\x2F\x31\x01", "EXR"}};
+      {0, "GIF8", "GIF"},       {0, "II*\0", "TIFF"},          {0, std::string_view("MM\0*", 4), "TIFF"},
+      {4, "ftypavif", "AVIF"},  {4, "ftyphei", "HEIC"},        {4, "ftypmif1", "HEIF"},
+      {4, "jP  ", "JPEG 2000"}, {0, "\xFF\x0A", "JPEG XL"},    {4, "JXL ", "JPEG XL"},
+      {0, "%PDF", "PDF"},       {0, "8BPS", "Photoshop"},      {0, "<svg", "SVG"},
+      {0, "<?xml", "XML"},      {0, "<!DOCTYPE", "HTML"},      {0, "<html", "HTML"},
+      {0, "PK\x03\x04", "zip"}, {0, "\x1F\x8B", "gzip"},       {0, "P6", "PPM"},
+      {0, "P5", "PGM"},         {0, "\x76\x2F\x31\x01", "EXR"}};
   for (const Known& known : kKnown) {
     if (file.matches(known.at, known.magic)) {
       return core::format("{} is not read; convert it to JPEG, PNG, BMP or WebP", known.name);
@@ -101,7 +101,8 @@ std::string read_png_header(const ByteView& file, ImageHeader& header) {
   header.height = static_cast<int>(height);
   header.channels = color == 0 ? 1 : color == 4 || color == 6 ? 4 : 3;
   for (uint64_t at = 33; file.has(at, 8) && !file.matches(at + 4, "IDAT");) {
-    if (file.matches(at + 4, "eXIf")) header.orientation = exif_orientation(file.part(at + 8, file.big32(at)));
+    if (file.matches(at + 4, "eXIf"))
+      header.orientation = exif_orientation(file.part(at + 8, file.big32(at)));
     at += 12 + uint64_t{file.big32(at)};
   }
   return "";
@@ -158,8 +159,8 @@ std::string size_trouble(const ImageHeader& header, const DecodeLimits& limits) 
     return core::format("its header says {}x{} pixels", header.width, header.height);
   }
   if (header.width > limits.max_side || header.height > limits.max_side) {
-    return core::format("its header says {}x{} pixels; a side may have {} at most", header.width, header.height,
-                        limits.max_side);
+    return core::format("its header says {}x{} pixels; a side may have {} at most", header.width,
+                        header.height, limits.max_side);
   }
   const double megapixels = 1e-6 * header.width * header.height;
   if (megapixels > limits.max_megapixels) {
@@ -171,18 +172,28 @@ std::string size_trouble(const ImageHeader& header, const DecodeLimits& limits) 
 
 }  // namespace
 
-std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, ImageHeader& header) {
+std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits,
+                        ImageHeader& header) {
   header = ImageHeader();
   if (size == 0) return "empty file";
   const ByteView file(bytes, size);
   header.format = sniffed_format(file);
   std::string reason;
   switch (header.format) {
-    case ImageFormat::unknown: return unsupported_reason(file);
-    case ImageFormat::jpeg: reason = read_jpeg_header(file, header); break;
-    case ImageFormat::png: reason = read_png_header(file, header); break;
-    case ImageFormat::bmp: reason = read_bmp_header(file, header); break;
-    case ImageFormat::webp: reason = read_webp_header(file, header); break;
+    case ImageFormat::unknown:
+      return unsupported_reason(file);
+    case ImageFormat::jpeg:
+      reason = read_jpeg_header(file, header);
+      break;
+    case ImageFormat::png:
+      reason = read_png_header(file, header);
+      break;
+    case ImageFormat::bmp:
+      reason = read_bmp_header(file, header);
+      break;
+    case ImageFormat::webp:
+      reason = read_webp_header(file, header);
+      break;
   }
   if (reason.empty()) reason = size_trouble(header, limits);
   if (header.orientation >= 5) std::swap(header.width, header.height);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/jpeg_decode.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <new>
@@ -16,6 +17,8 @@
 namespace stoker::data {
 namespace {
 
+constexpr uint8_t kStartOfScan = 0xDA;
+
 /// libjpeg reports errors by calling back, and callbacks may not return: they jump to where the decode began.
 /// Nothing with a destructor lives between there and here.
 struct JpegSession {
@@ -27,14 +30,18 @@ struct JpegSession {
   int max_scans;
 };
 
-JpegSession& session_of(j_common_ptr codec) { return *static_cast<JpegSession*>(codec->client_data); }
+JpegSession& session_of(j_common_ptr codec) {
+  return *static_cast<JpegSession*>(codec->client_data);
+}
 
 [[noreturn]] void fail_session(JpegSession& session) {
   (*session.errors.format_message)(reinterpret_cast<j_common_ptr>(&session.codec), session.message);
   std::longjmp(session.on_error, 1);
 }
 
-void on_jpeg_error(j_common_ptr codec) { fail_session(session_of(codec)); }
+void on_jpeg_error(j_common_ptr codec) {
+  fail_session(session_of(codec));
+}
 
 void on_jpeg_message(j_common_ptr codec, int level) {
   if (level < 0) fail_session(session_of(codec));  // a warning: the pixels are made up from here on
@@ -83,8 +90,18 @@ void convert_cmyk_row(const uint8_t* inks, int width, bool inverted, int channel
   }
 }
 
-/// False when an error came up; the message then stands in the session.
-bool begin_decode(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels) {
+/// Entropy-coded data has no end marker inside, so it stands in a whole file only; what follows it does not
+/// matter.
+bool has_end_marker(const uint8_t* bytes, uint64_t size) {
+  for (uint64_t at = size; at >= 2; --at) {
+    if (bytes[at - 2] == 0xFF && bytes[at - 1] == JPEG_EOI) return true;
+    if (bytes[at - 2] == 0xFF && bytes[at - 1] == kStartOfScan) return false;
+  }
+  return false;
+}
+
+/// False when an error came up; the message then stands in the session. The same holds below.
+bool read_session_header(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels) {
   if (setjmp(session.on_error) != 0) return false;
   open_session(session, bytes, size);
   session.codec.out_color_space = output_space(session.codec, channels);
@@ -92,45 +109,88 @@ bool begin_decode(JpegSession& session, const uint8_t* bytes, uint64_t size, int
   return true;
 }
 
-bool read_rows(JpegSession& session, int channels, uint8_t* ink_row, uint8_t* pixels) {
+/// Columns can be left out where each block of pixels depends on its neighbours only: baseline with the usual
+/// sampling of chroma.
+bool allows_regions(const jpeg_decompress_struct& codec) {
+  if (codec.progressive_mode || codec.arith_code || (codec.num_components != 1 && codec.num_components != 3))
+    return false;
+  for (int c = 1; c < codec.num_components; ++c) {
+    if (codec.comp_info[c].h_samp_factor != 1 || codec.comp_info[c].v_samp_factor != 1) return false;
+  }
+  return codec.comp_info[0].h_samp_factor <= 2 && codec.comp_info[0].v_samp_factor <= 2;
+}
+
+/// Starts the decode and widens `region` to what it will give: whole blocks and one more on each side, since
+/// the smooth upsampling at the rim of what is decoded differs from that inside.
+bool start_region(JpegSession& session, Region& region) {
   if (setjmp(session.on_error) != 0) return false;
   jpeg_decompress_struct& codec = session.codec;
+  const int width = static_cast<int>(codec.output_width), height = static_cast<int>(codec.output_height);
+  if (!allows_regions(codec)) region = {0, 0, width, height};
   jpeg_start_decompress(&codec);
-  const size_t row_bytes = static_cast<size_t>(codec.output_width) * static_cast<size_t>(channels);
-  while (codec.output_scanline < codec.output_height) {
-    uint8_t* const row = pixels + codec.output_scanline * row_bytes;
+  const int block = codec.max_h_samp_factor * DCTSIZE;
+  JDIMENSION left = static_cast<JDIMENSION>(std::max(0, region.left / block - 1) * block);
+  JDIMENSION columns =
+      static_cast<JDIMENSION>(std::min(width, ((region.left + region.width - 1) / block + 2) * block)) - left;
+  if (columns < codec.output_width) jpeg_crop_scanline(&codec, &left, &columns);
+  region.left = static_cast<int>(left);
+  region.width = static_cast<int>(columns);
+  return true;
+}
+
+bool read_region(JpegSession& session, const Region& region, int channels, uint8_t* ink_row,
+                 uint8_t* pixels) {
+  if (setjmp(session.on_error) != 0) return false;
+  jpeg_decompress_struct& codec = session.codec;
+  const auto top = static_cast<JDIMENSION>(region.top), bottom = top + static_cast<JDIMENSION>(region.height);
+  if (top > 0) jpeg_skip_scanlines(&codec, top);
+  const size_t row_bytes = static_cast<size_t>(region.width) * static_cast<size_t>(channels);
+  while (codec.output_scanline < bottom) {
+    uint8_t* const row = pixels + (codec.output_scanline - top) * row_bytes;
     uint8_t* target = ink_row != nullptr ? ink_row : row;
     jpeg_read_scanlines(&codec, &target, 1);
-    if (ink_row != nullptr) {
-      convert_cmyk_row(ink_row, static_cast<int>(codec.output_width), codec.saw_Adobe_marker != 0, channels, row);
-    }
+    if (ink_row != nullptr)
+      convert_cmyk_row(ink_row, region.width, codec.saw_Adobe_marker != 0, channels, row);
   }
-  jpeg_finish_decompress(&codec);  // reads to the end marker: a file cut short after its last row is found
+  // After the last row the end marker is due; what comes before it is a warning.
+  if (bottom == codec.output_height) jpeg_finish_decompress(&codec);
   return true;
+}
+
+bool fail_with(JpegSession& session, const std::string& reason) {
+  std::snprintf(session.message, sizeof session.message, "%s", reason.c_str());
+  return false;
+}
+
+/// The steps in order; false when one failed.
+bool decode_in_session(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels,
+                       const DecodeLimits& limits, Region& region, ImageBuffer& out) {
+  if (!read_session_header(session, bytes, size, channels)) return false;
+  const double megapixels = 1e-6 * session.codec.output_width * session.codec.output_height;
+  const bool inside = region.left + region.width <= static_cast<int>(session.codec.output_width) &&
+                      region.top + region.height <= static_cast<int>(session.codec.output_height);
+  if (megapixels > limits.max_megapixels || !inside) return fail_with(session, "two headers that disagree");
+  if (!start_region(session, region)) return false;
+  out.width = region.width;
+  out.height = region.height;
+  out.channels = channels;
+  const size_t needed =
+      static_cast<size_t>(region.width) * static_cast<size_t>(region.height) * static_cast<size_t>(channels);
+  if (out.pixels.size() < needed) out.pixels.resize(needed);
+  std::vector<uint8_t> ink_row;
+  if (session.codec.out_color_space == JCS_CMYK) ink_row.resize(static_cast<size_t>(region.width) * 4);
+  return read_region(session, region, channels, ink_row.empty() ? nullptr : ink_row.data(),
+                     out.pixels.data());
 }
 
 }  // namespace
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        ImageBuffer& out) {
+                        Region& wanted, ImageBuffer& out) {
+  if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
   JpegSession session{};
   session.max_scans = limits.max_jpeg_scans;
-  bool good = begin_decode(session, bytes, size, channels);
-  const double megapixels = 1e-6 * session.codec.output_width * session.codec.output_height;
-  if (good && megapixels > limits.max_megapixels) {  // two frame headers, and read_header() saw the other one
-    std::snprintf(session.message, sizeof session.message, "%.1f megapixels, unlike its first header", megapixels);
-    good = false;
-  }
-  if (good) {
-    out.width = static_cast<int>(session.codec.output_width);
-    out.height = static_cast<int>(session.codec.output_height);
-    out.channels = channels;
-    const size_t needed = size_t{session.codec.output_width} * session.codec.output_height * static_cast<size_t>(channels);
-    if (out.pixels.size() < needed) out.pixels.resize(needed);
-    std::vector<uint8_t> ink_row;
-    if (session.codec.out_color_space == JCS_CMYK) ink_row.resize(size_t{session.codec.output_width} * 4);
-    good = read_rows(session, channels, ink_row.empty() ? nullptr : ink_row.data(), out.pixels.data());
-  }
+  const bool good = decode_in_session(session, bytes, size, channels, limits, wanted, out);
   const bool out_of_memory = !good && session.errors.msg_code == JERR_OUT_OF_MEMORY;
   jpeg_destroy_decompress(&session.codec);
   if (out_of_memory) throw std::bad_alloc();  // no fault of the image

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg-turbo itself: exact settings, every warning seen, scans counted. Pixels come as stored;
-// EXIF is somebody else's.
+// JPEG through libjpeg-turbo itself: exact settings, every warning seen, scans counted. Pixels come as
+// stored; EXIF is somebody else's.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,12 @@
 
 namespace stoker::data {
 
-/// Decodes with the accurate integer transform and smooth chroma upsampling to `channels` (1 or 3). The size has
-/// been checked by read_header(). Returns "" or the reason; a warning of the decoder is a reason.
+/// Decodes with the accurate integer transform and smooth chroma upsampling to `channels` (1 or 3). The size
+/// has been checked by read_header(). `wanted` lies inside the image as stored; on return it is what `out`
+/// holds: the same or more, bit for bit the pixels of a whole decode. Rows below are not looked at, except
+/// that the file must have its end marker. Returns "" or the reason; a warning of the decoder is a reason.
+/// Throws std::bad_alloc.
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        ImageBuffer& out);
+                        Region& wanted, ImageBuffer& out);
 
 }  // namespace stoker::data

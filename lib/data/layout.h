@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways in which a data folder may be laid out, behind one interface. Knows nothing of hold-out splits.
+// The three ways in which a data folder may be laid out, behind one interface. Knows nothing of hold-out
+// splits.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,9 @@ class Layout {
   virtual std::vector<std::string> class_names(const std::string& train_split) const = 0;
   /// Opens a split whose labels index `class_names`. What was left out of the scan goes to `notes`.
   /// With `is_train`, a class without images is an error. Throws core::Error, core::StopRequested.
-  virtual std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
-                                             bool is_train, std::vector<std::string>& notes) const = 0;
+  virtual std::shared_ptr<const Source> open(const std::string& split,
+                                             const std::vector<std::string>& class_names, bool is_train,
+                                             std::vector<std::string>& notes) const = 0;
 };
 
 std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);

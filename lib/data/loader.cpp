@@ -1,111 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/loader.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
 #include <torch/cuda.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <limits>
-#include <map>
-#include <mutex>
-#include <new>
-#include <optional>
-#include <thread>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/stop_signal.h"
-#include "data/sample_reader.h"
-#include "data/slab.h"
+#include "data/loader_impl.h"
 
 namespace stoker::data {
-namespace {
 
-using LoaderClock = std::chrono::steady_clock;
-
-int64_t nanoseconds_since(LoaderClock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(LoaderClock::now() - start).count();
-}
-
-}  // namespace
-
-/// What an epoch consists of; written while no worker is active.
-struct EpochPlan {
-  int64_t epoch = 0;
-  int64_t first_batch = 0;
-  int64_t batches = 0;             ///< from first_batch to the end
-  std::vector<uint32_t> order;     ///< empty: as in the source
-  std::vector<int64_t> known_bad;  ///< sorted; not read again
-};
-
-// Batches of an epoch are counted from first_batch on as "turns". Turn t lives in slab t % ring. Ticket k is row
-// k % batch_size of turn k / batch_size; a worker takes the next ticket, waits until the turn's slab is free,
-// writes the row. Turns become ready in any order and are handed over in order.
-struct Loader::Impl {
-  Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given);
-  ~Impl();
-
-  void check_settings() const;
-  int64_t batches_per_epoch() const;
-  int64_t images_in_batch(int64_t batch) const;
-  int64_t images_in_turn(int64_t turn) const { return images_in_batch(epoch.first_batch + turn); }
-  int64_t may_hold() const { return std::max<int64_t>(2, settings.prefetch_factor); }
-  Slab& slab_of(int64_t turn) { return slabs[static_cast<size_t>(turn) % slabs.size()]; }
-  void allocate(Slab& slab) const;
-  void prepare(int64_t turn);
-
-  void start_workers();
-  void worker_main(int worker);
-  void work_on_epoch(SampleReader& reader);
-  bool wait_until_free(int64_t turn);
-  void fill_row(SampleReader& reader, int64_t turn, int64_t row);
-  void finish_row(int64_t turn);
-  void cancel_epoch(std::unique_lock<std::mutex>& lock);
-
-  void begin_epoch(int64_t number, int64_t first_batch);
-  bool next(HostBatch& batch, bool may_stop);
-  void fill_turn_here(int64_t turn, bool may_stop);
-  void wait_until_ready(int64_t turn, bool may_stop);
-  void judge_troubles(int64_t turn);
-  void record_bad(int64_t sample, const std::string& reason);
-  void release(const HostBatch& batch);
-  bool is_ready() const;
-  LoaderStats stats() const;
-
-  const std::shared_ptr<const Source> source;
-  const TransformPlan plan;
-  const LoaderSettings settings;
-  const int64_t samples;
-
-  mutable std::mutex mutex;
-  std::condition_variable epoch_begun, slab_freed, turn_ready, workers_idle;
-  std::vector<std::thread> threads;
-  std::vector<Slab> slabs;
-  EpochPlan epoch;
-  std::map<int64_t, BadSample> bad;  ///< by sample
-  uint64_t generation = 0;           ///< counts begin_epoch calls
-  int active_workers = 0;
-  bool quitting = false;
-  std::atomic<bool> cancelled{false};
-  std::atomic<int64_t> next_ticket{0};
-  std::atomic<int64_t> turns_handed_over{0}, turns_released{0};  ///< written by the consumer
-  std::optional<SampleReader> own_reader;  ///< of the calling thread when there are no workers
-
-  std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0}, transform_ns{0},
-      idle_ns{0};
-};
-
-Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given)
-    : source(std::move(source_given)),
-      plan(plan_given),
-      settings(settings_given),
-      samples(source->size()) {
+Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given,
+                   LoaderSettings settings_given)
+    : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {
   check_settings();
   // Workers fill one more than the consumer may hold.
   slabs = std::vector<Slab>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
@@ -119,19 +31,23 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
 
 void Loader::Impl::check_settings() const {
   using core::ErrorKind;
-  if (settings.batch_size < 1 || settings.prefetch_factor < 1 || settings.num_workers < 0 || plan.img_size < 1 ||
-      (plan.channels != 1 && plan.channels != 3)) {
+  if (settings.batch_size < 1 || settings.prefetch_factor < 1 || settings.num_workers < 0 ||
+      plan.img_size < 1 || (plan.channels != 1 && plan.channels != 3)) {
     throw core::Error(ErrorKind::bug, "the loader was given settings out of range");
   }
-  if (samples == 0) throw core::Error(ErrorKind::data, "the data has 0 images", "look at --data-dir and the splits");
+  if (samples == 0)
+    throw core::Error(ErrorKind::data, "the data has 0 images", "look at --data-dir and the splits");
   if (samples > std::numeric_limits<uint32_t>::max()) {
-    throw core::Error(ErrorKind::data, core::format("{} images; at most 4,294,967,295 can be shuffled", samples));
+    throw core::Error(ErrorKind::data,
+                      core::format("{} images; at most 4,294,967,295 can be shuffled", samples));
   }
   if (batches_per_epoch() == 0) {
-    throw core::Error(ErrorKind::data,
-                      core::format("{} images are fewer than one batch of {}, and the last short batch is dropped: "
-                                   "an epoch would be empty", samples, settings.batch_size),
-                      "use a smaller --batch-size or --no-drop-last");
+    throw core::Error(
+        ErrorKind::data,
+        core::format("{} images are fewer than one batch of {}, and the last short batch is dropped: "
+                     "an epoch would be empty",
+                     samples, settings.batch_size),
+        "use a smaller --batch-size or --no-drop-last");
   }
 }
 
@@ -168,135 +84,15 @@ Loader::Impl::~Impl() {
   for (std::thread& thread : threads) thread.join();
 }
 
-// ---- workers
-
-void Loader::Impl::start_workers() {
-  // Signals are for the main thread: its waits are what they should interrupt.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    for (int worker = 0; worker < settings.num_workers; ++worker) {
-      threads.emplace_back([this, worker] { worker_main(worker); });
-    }
-  } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    const size_t started = threads.size();
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      quitting = true;
-    }
-    epoch_begun.notify_all();
-    for (std::thread& thread : threads) thread.join();
-    threads.clear();
-    throw core::Error(core::ErrorKind::os,
-                      core::format("only {} of {} loader threads could be started: {}", started, settings.num_workers,
-                                   error.what()),
-                      "use fewer --num-workers, or raise the limit on processes (ulimit -u)");
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-void Loader::Impl::worker_main(int worker) {
-  ::prctl(PR_SET_NAME, core::format("loader-{}", worker).c_str(), 0, 0, 0);
-  SampleReader reader(*source, plan, settings.limits, settings.seed);
-  uint64_t seen = 0;
-  std::unique_lock<std::mutex> lock(mutex);
-  for (;;) {
-    epoch_begun.wait(lock, [&] { return quitting || generation != seen; });
-    if (quitting) return;
-    seen = generation;
-    ++active_workers;
-    lock.unlock();
-    work_on_epoch(reader);
-    lock.lock();
-    if (--active_workers == 0) workers_idle.notify_all();
-  }
-}
-
-void Loader::Impl::work_on_epoch(SampleReader& reader) {
-  while (!cancelled.load(std::memory_order_relaxed)) {
-    const int64_t ticket = next_ticket.fetch_add(1, std::memory_order_relaxed);
-    const int64_t turn = ticket / settings.batch_size, row = ticket % settings.batch_size;
-    if (turn >= epoch.batches) return;
-    if (row >= images_in_turn(turn)) continue;  // of the short last batch
-    if (!wait_until_free(turn)) return;
-    fill_row(reader, turn, row);
-    finish_row(turn);
-  }
-}
-
-/// False when the epoch was cancelled.
-bool Loader::Impl::wait_until_free(int64_t turn) {
-  const auto ring = static_cast<int64_t>(slabs.size());
-  if (turn < turns_released.load(std::memory_order_acquire) + ring) return true;
-  const auto start = LoaderClock::now();
-  std::unique_lock<std::mutex> lock(mutex);
-  slab_freed.wait(lock, [&] { return cancelled.load() || turn < turns_released.load() + ring; });
-  idle_ns += nanoseconds_since(start);
-  return !cancelled.load();
-}
-
-void Loader::Impl::fill_row(SampleReader& reader, int64_t turn, int64_t row) {
-  Slab& slab = slab_of(turn);
-  const int64_t position = (epoch.first_batch + turn) * settings.batch_size + row;
-  const int64_t sample = epoch.order.empty() ? position : epoch.order[static_cast<size_t>(position)];
-  slab.samples[static_cast<size_t>(row)] = sample;
-  slab.label_rows[row] = source->label(sample);
-  RowTrouble trouble;
-  trouble.row = row;
-  StageTimes times;
-  try {
-    if (std::binary_search(epoch.known_bad.begin(), epoch.known_bad.end(), sample)) {
-      trouble.reason = "known to be bad";
-    } else {
-      trouble.reason = reader.read_into(sample, epoch.epoch, slab.image_rows + row * slab.row_bytes, times);
-    }
-  } catch (const core::Error& error) {
-    trouble.error = error;
-  } catch (const std::bad_alloc&) {
-    trouble.error.emplace(core::ErrorKind::out_of_memory,
-                          "out of memory while decoding " + core::printable(source->name(sample)),
-                          "use fewer --num-workers or a smaller --max-image-megapixels");
-  } catch (const std::exception& error) {
-    trouble.error.emplace(core::ErrorKind::bug, core::format("while decoding {}: {}",
-                                                             core::printable(source->name(sample)), error.what()));
-  }
-  read_ns.fetch_add(times.read, std::memory_order_relaxed);
-  decode_ns.fetch_add(times.decode, std::memory_order_relaxed);
-  transform_ns.fetch_add(times.transform, std::memory_order_relaxed);
-  if (trouble.reason.empty() && !trouble.error) return;
-  const std::lock_guard<std::mutex> lock(mutex);
-  slab.troubles.push_back(std::move(trouble));
-}
-
-void Loader::Impl::finish_row(int64_t turn) {
-  Slab& slab = slab_of(turn);
-  if (slab.rows_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    slab.ready = true;
-  }
-  turn_ready.notify_one();
-}
-
-/// Returns once no worker touches the plan or a slab, and none will before the lock is given up.
-void Loader::Impl::cancel_epoch(std::unique_lock<std::mutex>& lock) {
-  cancelled = true;
-  slab_freed.notify_all();
-  workers_idle.wait(lock, [&] { return active_workers == 0; });
-}
-
-// ---- the consumer
-
 void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
   if (first_batch < 0 || first_batch > batches_per_epoch()) {
-    throw core::Error(core::ErrorKind::bug, core::format("an epoch of {} batches has no batch {}", batches_per_epoch(),
-                                                         first_batch));
+    throw core::Error(core::ErrorKind::bug, core::format("an epoch of {} batches has no batch {}",
+                                                         batches_per_epoch(), first_batch));
   }
   std::vector<uint32_t> order;
   if (settings.shuffle) {
-    order = core::shuffled_indices(static_cast<uint32_t>(samples), settings.seed, static_cast<uint64_t>(number));
+    order =
+        core::shuffled_indices(static_cast<uint32_t>(samples), settings.seed, static_cast<uint64_t>(number));
   }
   {
     std::unique_lock<std::mutex> lock(mutex);
@@ -346,7 +142,8 @@ bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
   return true;
 }
 
-/// Without workers: reads the turn on the calling thread. Started again after an interruption, it starts over.
+/// Without workers: reads the turn on the calling thread. Started again after an interruption, it starts
+/// over.
 void Loader::Impl::fill_turn_here(int64_t turn, bool may_stop) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -381,11 +178,13 @@ void Loader::Impl::judge_troubles(int64_t turn) {
 
 void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
   const auto known = bad.find(sample);
-  const BadSample entry = known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
+  const BadSample entry =
+      known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
   const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
   if (settings.on_bad_image == config::OnBadImage::fail) {
-    throw core::Error(core::ErrorKind::data, "bad image " + text,
-                      "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+    throw core::Error(
+        core::ErrorKind::data, "bad image " + text,
+        "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
   }
   if (known != bad.end()) return;
   if (static_cast<int64_t>(bad.size()) >= settings.max_bad) {
@@ -438,7 +237,8 @@ LoaderStats Loader::Impl::stats() const {
     result.ring_bytes += slab.bytes();
   }
   const int64_t ring = result.batches_capacity;
-  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring); ++turn) {
+  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring);
+       ++turn) {
     if (slabs[static_cast<size_t>(turn % ring)].ready) ++result.batches_ready;
   }
   return result;
@@ -448,17 +248,31 @@ Loader::Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderS
     : impl_(std::make_unique<Impl>(std::move(source), plan, settings)) {}
 Loader::~Loader() = default;
 
-int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
+int64_t Loader::batches_per_epoch() const {
+  return impl_->batches_per_epoch();
+}
 int64_t Loader::images_per_epoch() const {
   const int64_t last = impl_->batches_per_epoch() - 1;
   return last * impl_->settings.batch_size + impl_->images_in_batch(last);
 }
-int64_t Loader::images_in_batch(int64_t batch) const { return impl_->images_in_batch(batch); }
-void Loader::begin_epoch(int64_t epoch, int64_t first_batch) { impl_->begin_epoch(epoch, first_batch); }
-bool Loader::next(HostBatch& batch, bool may_stop) { return impl_->next(batch, may_stop); }
-bool Loader::is_ready() const { return impl_->is_ready(); }
-void Loader::release(const HostBatch& batch) { impl_->release(batch); }
-LoaderStats Loader::stats() const { return impl_->stats(); }
+int64_t Loader::images_in_batch(int64_t batch) const {
+  return impl_->images_in_batch(batch);
+}
+void Loader::begin_epoch(int64_t epoch, int64_t first_batch) {
+  impl_->begin_epoch(epoch, first_batch);
+}
+bool Loader::next(HostBatch& batch, bool may_stop) {
+  return impl_->next(batch, may_stop);
+}
+bool Loader::is_ready() const {
+  return impl_->is_ready();
+}
+void Loader::release(const HostBatch& batch) {
+  impl_->release(batch);
+}
+LoaderStats Loader::stats() const {
+  return impl_->stats();
+}
 
 std::vector<BadSample> Loader::bad_samples() const {
   std::vector<BadSample> list;

@@ -17,15 +17,15 @@
 namespace stoker::data {
 
 struct LoaderSettings {
-  int64_t batch_size = 1;      ///< images
-  int64_t num_workers = 0;     ///< threads; 0: the calling thread decodes
-  int64_t prefetch_factor = 4; ///< batches ahead of the one in use
-  bool pin_memory = false;     ///< page-locked slabs, for copies that overlap
+  int64_t batch_size = 1;       ///< images
+  int64_t num_workers = 0;      ///< threads; 0: the calling thread decodes
+  int64_t prefetch_factor = 4;  ///< batches ahead of the one in use
+  bool pin_memory = false;      ///< page-locked slabs, for copies that overlap
   bool shuffle = false;
   bool drop_last = false;
   uint64_t seed = 0;
   config::OnBadImage on_bad_image = config::OnBadImage::fail;
-  int64_t max_bad = 0;         ///< images
+  int64_t max_bad = 0;  ///< images
   DecodeLimits limits;
 };
 
@@ -54,7 +54,7 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   int64_t batches_per_epoch() const;
-  int64_t images_per_epoch() const;        ///< all, less a dropped last batch
+  int64_t images_per_epoch() const;              ///< all, less a dropped last batch
   int64_t images_in_batch(int64_t batch) const;  ///< planned: full, or the short last one
 
   /// Starts epoch `epoch` at batch `first_batch`, dropping what was under way. No sample before it is read.
@@ -63,8 +63,8 @@ class Loader {
   /// max(2, prefetch_factor) may be held at once. Bad images throw Error{data} with path and reason, or, when
   /// skipped, are left out of the batch (later rows move up; a batch of bad images alone has no rows) and
   /// recorded. After an error the same batch can be asked for again.
-  /// With `may_stop` it polls stop requests while waiting and throws core::StopRequested; without, it waits on:
-  /// an optimizer update that has consumed its first micro-batch must get the others.
+  /// With `may_stop` it polls stop requests while waiting and throws core::StopRequested; without, it waits
+  /// on: an optimizer update that has consumed its first micro-batch must get the others.
   bool next(HostBatch& batch, bool may_stop = true);
   /// True when next() would not wait. Never true without workers.
   bool is_ready() const;

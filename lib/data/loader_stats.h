@@ -8,16 +8,16 @@ namespace stoker::data {
 
 /// Totals since the loader was made; subtract two readings for a window. Seconds are summed over workers.
 struct LoaderStats {
-  int64_t images = 0;            ///< handed to the consumer
-  int64_t bad_images = 0;        ///< skipped
+  int64_t images = 0;                ///< handed to the consumer
+  int64_t bad_images = 0;            ///< skipped
   double consumer_wait_seconds = 0;  ///< the training thread waited for a batch
   double read_seconds = 0;
   double decode_seconds = 0;
   double transform_seconds = 0;
-  double worker_idle_seconds = 0;    ///< workers waited for a free slab
-  int64_t batches_ready = 0;     ///< now: decoded and waiting
-  int64_t batches_capacity = 0;  ///< slabs in the ring
-  int64_t ring_bytes = 0;        ///< memory of all slabs
+  double worker_idle_seconds = 0;  ///< workers waited for a free slab
+  int64_t batches_ready = 0;       ///< now: decoded and waiting
+  int64_t batches_capacity = 0;    ///< slabs in the ring
+  int64_t ring_bytes = 0;          ///< memory of all slabs
   int num_workers = 0;
 };
 

@@ -13,8 +13,9 @@ namespace stoker::data {
 using NormalTable = std::vector<std::array<float, 256>>;
 NormalTable make_normal_table(const std::vector<double>& mean, const std::vector<double>& std);
 
-/// `pixels`: HWC rows of `images` images of `area` pixels. `out` has the same order (channels_last) or CHW per image.
-void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table, bool channels_last,
-               float* out);
+/// `pixels`: HWC rows of `images` images of `area` pixels. `out` has the same order (channels_last) or CHW
+/// per image.
+void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table,
+               bool channels_last, float* out);
 
 }  // namespace stoker::data

@@ -44,11 +44,13 @@ void check_data_dir(const config::DataOptions& options) {
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
   if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                                   core::printable(options.train_split)),
-                      "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
-                      "training split, name it with --train-split\n" + expected_tree(options));
+    throw core::Error(
+        core::ErrorKind::no_input,
+        core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
+                     core::printable(options.train_split)),
+        "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
+        "training split, name it with --train-split\n" +
+            expected_tree(options));
   }
   return make_folder_layout(options, /*root_is_train=*/!has_train);
 }
@@ -56,19 +58,24 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options) {
 std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
   check_data_dir(options);
   switch (options.dataset) {
-    case config::DatasetType::idx: return make_idx_layout(options);
-    case config::DatasetType::csv: return make_csv_layout(options);
-    case config::DatasetType::folder: return folder_layout(options);
-    case config::DatasetType::automatic: break;
+    case config::DatasetType::idx:
+      return make_idx_layout(options);
+    case config::DatasetType::csv:
+      return make_csv_layout(options);
+    case config::DatasetType::folder:
+      return folder_layout(options);
+    case config::DatasetType::automatic:
+      break;
   }
   auto idx = make_idx_layout(options);
   if (idx->has_split(options.train_split)) return idx;
   auto csv = make_csv_layout(options);
   if (csv->has_split(options.train_split)) return csv;
   if (has_class_folders(options)) return folder_layout(options);
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
-                    expected_tree(options));
+  throw core::Error(
+      core::ErrorKind::no_input,
+      core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
+      expected_tree(options));
 }
 
 void require_images(const Source& source, const std::string& split) {
@@ -85,7 +92,8 @@ std::shared_ptr<const Source> open_train(const Layout& layout, const config::Dat
                                    core::printable(options.train_split)),
                       expected_tree(options));
   }
-  auto train = layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
+  auto train =
+      layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
   require_images(*train, options.train_split);
   return train;
 }
@@ -95,13 +103,16 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
   for (const char* const name : kValSplits) {
     if (name != options.train_split && layout.has_split(name)) return name;
   }
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
-                                 core::list_text({kValSplits.begin(), kValSplits.end()})),
-                    "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1");
+  throw core::Error(
+      core::ErrorKind::no_input,
+      core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
+                   core::list_text({kValSplits.begin(), kValSplits.end()})),
+      "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1");
 }
 
-bool holds_out(const config::DataOptions& options) { return options.val_split.is_auto() && options.val_fraction > 0; }
+bool holds_out(const config::DataOptions& options) {
+  return options.val_split.is_auto() && options.val_fraction > 0;
+}
 
 void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
   const int64_t whole = datasets.train->size();
@@ -129,28 +140,34 @@ Datasets open_datasets(const config::DataOptions& options) {
   const bool chosen = options.val_split.is_auto();
   const std::string val = chosen ? found_val_split(*layout, options) : options.val_split.value();
   if (!layout->has_split(val)) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(val)),
-                      expected_tree(options));
+    throw core::Error(
+        core::ErrorKind::no_input,
+        core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(val)),
+        expected_tree(options));
   }
   datasets.val = layout->open(val, datasets.train->class_names(), /*is_train=*/false, datasets.notes);
   require_images(*datasets.val, val);
-  if (chosen) datasets.notes.push_back(core::format("validation: split '{}', the first of the usual names that exists", val));
-  if (!chosen && options.val_fraction > 0) datasets.notes.push_back("--val-fraction is not used: --val-split names a split");
+  if (chosen)
+    datasets.notes.push_back(
+        core::format("validation: split '{}', the first of the usual names that exists", val));
+  if (!chosen && options.val_fraction > 0)
+    datasets.notes.push_back("--val-fraction is not used: --val-split names a split");
   return datasets;
 }
 
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split) {
   const std::unique_ptr<Layout> layout = detected_layout(options);
   std::vector<std::string> notes;
-  if (holds_out(options) && (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
+  if (holds_out(options) &&
+      (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
     const auto [train, val] = hold_out(open_train(*layout, options, notes), options.val_fraction);
     return split == options.train_split ? train : val;
   }
   if (!layout->has_split(split)) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
-                      expected_tree(options));
+    throw core::Error(
+        core::ErrorKind::no_input,
+        core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
+        expected_tree(options));
   }
   const bool has_train = layout->has_split(options.train_split);
   const std::vector<std::string> class_names = layout->class_names(has_train ? options.train_split : split);

@@ -9,8 +9,8 @@
 namespace stoker::data {
 
 /// Copies the chunks that make pixels (IHDR, PLTE, tRNS, IDAT, IEND) to `kept`, so that text, profiles and
-/// animation cannot change or slow the decode. Returns "" or the reason: cut short, or a chunk whose checksum does
-/// not match.
+/// animation cannot change or slow the decode. Returns "" or the reason: cut short, or a chunk whose checksum
+/// does not match.
 std::string keep_pixel_chunks(const uint8_t* bytes, uint64_t size, std::vector<uint8_t>& kept);
 
 }  // namespace stoker::data

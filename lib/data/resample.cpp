@@ -3,16 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+
+#include "data/resample_kernels.h"
 
 namespace stoker::data {
 namespace {
-
-// Sums of 8-bit pixels times weights that add up to 1 must fit 32 bits with sign and room for rounding.
-constexpr int kWeightBits = 22;
-constexpr int32_t kHalf = 1 << (kWeightBits - 1);
-
-uint8_t clipped_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 /// Weights for outputs window..window+outputs of an axis resized from `in` to `resized` pixels.
 void compute_axis(int in, int resized, int window, int outputs, bool mirror, AxisWeights& axis) {
@@ -42,62 +37,54 @@ void compute_axis(int in, int resized, int window, int outputs, bool mirror, Axi
   }
 }
 
-template <int kChannels>
-void narrow_row(const uint8_t* in, const AxisWeights& axis, int outputs, uint8_t* out) {
-  for (int i = 0; i < outputs; ++i) {
-    const uint8_t* pixel = in + static_cast<int64_t>(axis.first[static_cast<size_t>(i)]) * kChannels;
-    const int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
-    int32_t sums[kChannels];
-    for (int c = 0; c < kChannels; ++c) sums[c] = kHalf;
-    for (int t = 0; t < axis.count[static_cast<size_t>(i)]; ++t, pixel += kChannels) {
-      for (int c = 0; c < kChannels; ++c) sums[c] += pixel[c] * weights[t];
+/// The horizontal pass over source rows top..bottom, to rows `stride` bytes apart.
+void narrow_rows(const ResampleTask& task, const AxisWeights& columns, int top, int bottom, int64_t stride,
+                 bool use_simd, uint8_t* out) {
+  int y = top;
+#if defined(__x86_64__)
+  // One byte beyond a row is read, which the last row of the source does not have.
+  const int readable = std::min(bottom, task.source_height - 1);
+  if (use_simd && task.channels == 3) {
+    for (; y + 4 <= readable; y += 4) {
+      narrow_four_rows_avx2(task.source + y * task.source_stride, task.source_stride, columns, task.out_width,
+                            out + (y - top) * stride, stride);
     }
-    for (int c = 0; c < kChannels; ++c) *out++ = clipped_byte(sums[c]);
   }
-}
-
-/// Sums whole rows: contiguous in memory, so that the compiler vectorises over bytes.
-void merge_rows(const uint8_t* in, int64_t stride, const int32_t* weights, int count, int64_t bytes, uint8_t* out) {
-  constexpr int64_t kBlock = 256;
-  int32_t sums[kBlock];
-  for (int64_t start = 0; start < bytes; start += kBlock) {
-    const int64_t n = std::min(kBlock, bytes - start);
-    std::fill(sums, sums + n, kHalf);
-    for (int t = 0; t < count; ++t) {
-      const uint8_t* const row = in + t * stride + start;
-      const int32_t weight = weights[t];
-      for (int64_t i = 0; i < n; ++i) sums[i] += row[i] * weight;
-    }
-    for (int64_t i = 0; i < n; ++i) out[start + i] = clipped_byte(sums[i]);
+#else
+  (void)use_simd;
+#endif
+  for (; y < bottom; ++y) {
+    narrow_row(task.source + y * task.source_stride, task.channels, columns, task.out_width,
+               out + (y - top) * stride);
   }
 }
 
 }  // namespace
 
-void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out) {
+void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, bool use_simd) {
+  use_simd = use_simd && has_avx2_kernels();
   compute_axis(task.source_width, task.resized_width, task.window_left, task.out_width, task.mirror,
                scratch.columns);
-  compute_axis(task.source_height, task.resized_height, task.window_top, task.out_height, false, scratch.rows);
+  compute_axis(task.source_height, task.resized_height, task.window_top, task.out_height, false,
+               scratch.rows);
   // Only the source rows that the window's outputs read.
   const int top = scratch.rows.first.front();
   const int bottom = scratch.rows.first.back() + scratch.rows.count.back();
-  const int64_t out_stride = static_cast<int64_t>(task.out_width) * task.channels;
-  const size_t needed = static_cast<size_t>(out_stride) * static_cast<size_t>(bottom - top);
+  const int64_t row_bytes = static_cast<int64_t>(task.out_width) * task.channels;
+  const int64_t stride = row_bytes + 4;  // room for a store beyond the last pixel
+  const auto needed = static_cast<size_t>(stride * (bottom - top));
   if (scratch.narrowed.size() < needed) scratch.narrowed.resize(needed);
-  for (int y = top; y < bottom; ++y) {
-    const uint8_t* const row = task.source + y * task.source_stride;
-    uint8_t* const narrowed = scratch.narrowed.data() + (y - top) * out_stride;
-    if (task.channels == 3) {
-      narrow_row<3>(row, scratch.columns, task.out_width, narrowed);
-    } else {
-      narrow_row<1>(row, scratch.columns, task.out_width, narrowed);
-    }
-  }
+  narrow_rows(task, scratch.columns, top, bottom, stride, use_simd, scratch.narrowed.data());
+#if defined(__x86_64__)
+  const auto merge = use_simd ? merge_rows_avx2 : merge_rows;
+#else
+  const auto merge = merge_rows;
+#endif
   for (int y = 0; y < task.out_height; ++y) {
     const auto i = static_cast<size_t>(y);
-    merge_rows(scratch.narrowed.data() + (scratch.rows.first[i] - top) * out_stride, out_stride,
-               scratch.rows.weights.data() + static_cast<int64_t>(y) * scratch.rows.stride, scratch.rows.count[i],
-               out_stride, out + y * out_stride);
+    merge(scratch.narrowed.data() + (scratch.rows.first[i] - top) * stride, stride,
+          scratch.rows.weights.data() + static_cast<int64_t>(y) * scratch.rows.stride, scratch.rows.count[i],
+          row_bytes, out + y * row_bytes);
   }
 }
 

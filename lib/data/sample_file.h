@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading one file of a data set: never blocks on odd files, tells trouble of the storage from trouble of the file.
+// Reading one file of a data set: never blocks on odd files, tells trouble of the storage from trouble of the
+// file.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,13 @@ struct FileStamp {
   int64_t modified_ns = 0;  ///< modification time, nanoseconds since 1970
 };
 
-/// Reads into the front of `buffer`, which only grows. Returns "" or the cause in words, which makes a bad image.
-/// Throws core::Error{io} after three failures of the storage, {os} when the process is out of descriptors.
+/// Reads into the front of `buffer`, which only grows. Returns "" or the cause in words, which makes a bad
+/// image. Throws core::Error{io} after three failures of the storage, {os} when the process is out of
+/// descriptors.
 std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer);
 
-/// Calls `attempt` (0 or an errno) up to three times with growing pauses while it reports that the storage failed
-/// (EIO, ESTALE, ETIMEDOUT); returns the last result.
+/// Calls `attempt` (0 or an errno) up to three times with growing pauses while it reports that the storage
+/// failed (EIO, ESTALE, ETIMEDOUT); returns the last result.
 int with_storage_retries(const std::function<int()>& attempt);
 bool is_storage_error(int error_number);
 

@@ -13,7 +13,8 @@ class StageTimer {
  public:
   explicit StageTimer(int64_t& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
   ~StageTimer() {
-    total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+    total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
+                  .count();
   }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
@@ -31,7 +32,8 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row,
     const StageTimer timer(times.read);
     if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
   }
-  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch), static_cast<uint64_t>(sample));
+  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
+                static_cast<uint64_t>(sample));
   if (!content.is_pixels()) return write_encoded(content, rng, row, times);
   write_pixels(content, rng, row, times);
   return "";
@@ -39,24 +41,31 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row,
 
 std::string SampleReader::write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row,
                                         StageTimes& times) {
+  SampleGeometry geometry;
   {
     const StageTimer timer(times.decode);
-    if (std::string reason = decode_image(content.bytes, content.size, plan_.channels, limits_, image_);
-        !reason.empty()) {
-      return reason;
-    }
+    ImageHeader header;
+    std::string reason = read_header(content.bytes, content.size, limits_, header);
+    if (!reason.empty()) return reason;
+    geometry = draw_geometry(plan_, header.width, header.height, rng);
+    Region region{geometry.left, geometry.top, geometry.width, geometry.height};
+    reason = decode_region(content.bytes, content.size, plan_.channels, limits_, header, region, image_);
+    if (!reason.empty()) return reason;
+    geometry.left -= region.left;
+    geometry.top -= region.top;
   }
   const StageTimer timer(times.transform);
-  const SampleGeometry geometry = draw_geometry(plan_, image_.width, image_.height, rng);
   transform_into(image_.pixels.data(), image_.height, image_.width, plan_, geometry, scratch_, row);
   return "";
 }
 
-void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times) {
+void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row,
+                                StageTimes& times) {
   const StageTimer timer(times.transform);
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
-    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels, image_.pixels);
+    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels,
+                     image_.pixels);
     pixels = image_.pixels.data();
   }
   const SampleGeometry geometry = draw_geometry(plan_, content.width, content.height, rng);

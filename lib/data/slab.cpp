@@ -45,7 +45,8 @@ int64_t Slab::close_gaps(int64_t rows) {
       continue;
     }
     if (kept != row) {
-      std::memcpy(image_rows + kept * row_bytes, image_rows + row * row_bytes, static_cast<size_t>(row_bytes));
+      std::memcpy(image_rows + kept * row_bytes, image_rows + row * row_bytes,
+                  static_cast<size_t>(row_bytes));
       label_rows[kept] = label_rows[row];
       samples[static_cast<size_t>(kept)] = samples[static_cast<size_t>(row)];
     }

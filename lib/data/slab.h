@@ -38,7 +38,8 @@ struct Slab {
   void allocate(int64_t batch_size, int64_t img_size, int64_t channels, bool pinned);
   int64_t bytes() const;
   void sort_troubles();
-  /// Moves later rows over those in trouble, which are sorted; returns how many of the first `rows` rows are left.
+  /// Moves later rows over those in trouble, which are sorted; returns how many of the first `rows` rows are
+  /// left.
   int64_t close_gaps(int64_t rows);
 };
 

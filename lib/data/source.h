@@ -27,7 +27,7 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual int64_t size() const = 0;
-  virtual int64_t label(int64_t index) const = 0;   ///< [0, num_classes); -1 where there are no labels
+  virtual int64_t label(int64_t index) const = 0;     ///< [0, num_classes); -1 where there are no labels
   virtual std::string name(int64_t index) const = 0;  ///< path or "file#17": for messages and predictions
   /// The name without what depends on where the data lies: hash splits and fingerprints are made of it.
   virtual std::string relative_name(int64_t index) const = 0;
@@ -60,8 +60,8 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
 /// Loose images of a folder (recursively) or one file, without labels, for prediction.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
 
-/// Most common channel count (1 or 3) and median size of up to 100 evenly spaced samples, unreadable ones left
-/// out. Throws core::Error{data} when none can be read.
+/// Most common channel count (1 or 3) and median size of up to 100 evenly spaced samples, unreadable ones
+/// left out. Throws core::Error{data} when none can be read.
 struct SizeProbe {
   int64_t channels = 0, median_height = 0, median_width = 0;
 };

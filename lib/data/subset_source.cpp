@@ -42,7 +42,8 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
     const double position = static_cast<double>(core::hash64(whole->relative_name(i)) >> 11) * 0x1.0p-53;
     (position < fraction ? held : kept).push_back(static_cast<uint32_t>(i));
   }
-  return {std::make_shared<SubsetSource>(whole, std::move(kept)), std::make_shared<SubsetSource>(whole, std::move(held))};
+  return {std::make_shared<SubsetSource>(whole, std::move(kept)),
+          std::make_shared<SubsetSource>(whole, std::move(held))};
 }
 
 }  // namespace stoker::data

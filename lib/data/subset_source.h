@@ -9,8 +9,8 @@
 
 namespace stoker::data {
 
-/// (kept, held out): a sample is held out when the hash of its relative name falls below `fraction`, so that it
-/// stays on its side when other samples come or go. Either part may be empty.
+/// (kept, held out): a sample is held out when the hash of its relative name falls below `fraction`, so that
+/// it stays on its side when other samples come or go. Either part may be empty.
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
     const std::shared_ptr<const Source>& whole, double fraction);
 

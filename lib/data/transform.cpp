@@ -9,9 +9,13 @@ namespace stoker::data {
 namespace {
 
 /// To the nearest whole number, halves to even, as Python's round() that torchvision's geometry uses.
-int rounded_even(double value) { return static_cast<int>(std::nearbyint(value)); }
+int rounded_even(double value) {
+  return static_cast<int>(std::nearbyint(value));
+}
 
-int drawn_below(core::Rng& rng, int bound) { return static_cast<int>(rng.below(static_cast<uint64_t>(bound))); }
+int drawn_below(core::Rng& rng, int bound) {
+  return static_cast<int>(rng.below(static_cast<uint64_t>(bound)));
+}
 
 /// The whole source, squashed to the output.
 SampleGeometry whole_source(const TransformPlan& plan, int source_width, int source_height) {
@@ -23,7 +27,8 @@ SampleGeometry whole_source(const TransformPlan& plan, int source_width, int sou
 }
 
 /// torchvision RandomResizedCrop.get_params: ten tries, then the largest centred box of an allowed ratio.
-SampleGeometry random_resized_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+SampleGeometry random_resized_box(const TransformPlan& plan, int source_width, int source_height,
+                                  core::Rng& rng) {
   SampleGeometry geometry = whole_source(plan, source_width, source_height);
   const double area = static_cast<double>(source_width) * source_height;
   const double log_min = std::log(plan.ratio_min), log_max = std::log(plan.ratio_max);
@@ -64,7 +69,8 @@ SampleGeometry padded_box(const TransformPlan& plan, int source_width, int sourc
   return geometry;
 }
 
-/// torchvision Resize(short side) and CenterCrop; the short side is floor(img_size / crop_pct) as timm has it.
+/// torchvision Resize(short side) and CenterCrop; the short side is floor(img_size / crop_pct) as timm has
+/// it.
 SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height) {
   SampleGeometry geometry = whole_source(plan, source_width, source_height);
   const auto out = static_cast<double>(plan.img_size);
@@ -84,10 +90,14 @@ SampleGeometry drawn_box(const TransformPlan& plan, int source_width, int source
                                                       : whole_source(plan, source_width, source_height);
   }
   switch (plan.train_crop) {
-    case config::TrainCrop::none: return whole_source(plan, source_width, source_height);
-    case config::TrainCrop::center: return centre_window(plan, source_width, source_height);
-    case config::TrainCrop::random_resized: return random_resized_box(plan, source_width, source_height, rng);
-    case config::TrainCrop::padded: return padded_box(plan, source_width, source_height, rng);
+    case config::TrainCrop::none:
+      return whole_source(plan, source_width, source_height);
+    case config::TrainCrop::center:
+      return centre_window(plan, source_width, source_height);
+    case config::TrainCrop::random_resized:
+      return random_resized_box(plan, source_width, source_height, rng);
+    case config::TrainCrop::padded:
+      return padded_box(plan, source_width, source_height, rng);
   }
   return whole_source(plan, source_width, source_height);
 }
@@ -102,7 +112,8 @@ const uint8_t* padded_region(const uint8_t* pixels, int source_height, int sourc
   for (int y = std::max(0, -geometry.top); y < std::min(geometry.height, source_height - geometry.top); ++y) {
     const uint8_t* const row = pixels + static_cast<int64_t>(y + geometry.top) * source_width * channels;
     std::memcpy(padded.data() + y * row_bytes + static_cast<int64_t>(from - geometry.left) * channels,
-                row + static_cast<int64_t>(from) * channels, static_cast<size_t>(to - from) * static_cast<size_t>(channels));
+                row + static_cast<int64_t>(from) * channels,
+                static_cast<size_t>(to - from) * static_cast<size_t>(channels));
   }
   return padded.data();
 }
@@ -158,11 +169,13 @@ void transform_into(const uint8_t* pixels, int source_height, int source_width, 
   task.channels = plan.channels;
   task.source_width = geometry.width;
   task.source_height = geometry.height;
-  const bool inside = geometry.left >= 0 && geometry.top >= 0 && geometry.left + geometry.width <= source_width &&
+  const bool inside = geometry.left >= 0 && geometry.top >= 0 &&
+                      geometry.left + geometry.width <= source_width &&
                       geometry.top + geometry.height <= source_height;
   if (inside) {
     task.source_stride = static_cast<int64_t>(source_width) * plan.channels;
-    task.source = pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * plan.channels;
+    task.source =
+        pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * plan.channels;
   } else {
     task.source_stride = static_cast<int64_t>(geometry.width) * plan.channels;
     task.source = padded_region(pixels, source_height, source_width, plan.channels, geometry, scratch.padded);

@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp"};
 // Files that lie beside images and are none. Anything else is taken for an image: its content decides.
-constexpr std::array kOtherExtensions = {"txt", "json", "jsonl", "csv", "tsv",  "xml",  "yaml", "yml", "md",
-                                         "html", "htm", "pdf",  "py",  "mat",  "npy",  "npz",  "pkl", "h5",
-                                         "zip", "gz",  "tar",  "db",  "ini",  "log",  "lnk",  "sha256", "md5"};
+constexpr std::array kOtherExtensions = {
+    "txt", "json", "jsonl", "csv", "tsv", "xml", "yaml", "yml", "md",  "html", "htm", "pdf",    "py", "mat",
+    "npy", "npz",  "pkl",   "h5",  "zip", "gz",  "tar",  "db",  "ini", "log",  "lnk", "sha256", "md5"};
 
 std::string lower_extension(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
@@ -53,9 +53,11 @@ std::vector<std::string> sorted_names(const std::string& directory) {
     errno = 0;
     const dirent* const entry = ::readdir(stream.get());
     if (entry == nullptr) break;
-    if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0) names.emplace_back(entry->d_name);
+    if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+      names.emplace_back(entry->d_name);
   }
-  if (errno != 0) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  if (errno != 0)
+    throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -74,12 +76,15 @@ void ScanNotes::count(const std::string& what, const std::string& path) {
 std::vector<std::string> ScanNotes::lines() const {
   std::vector<std::string> lines;
   for (const auto& [what, tally] : tallies_) {
-    lines.push_back(core::format("{}: {} (the first: {})", what, core::count_text(tally.count), core::printable(tally.first)));
+    lines.push_back(core::format("{}: {} (the first: {})", what, core::count_text(tally.count),
+                                 core::printable(tally.first)));
   }
   return lines;
 }
 
-bool has_image_name(const std::string& name) { return is_one_of(lower_extension(name), kImageExtensions); }
+bool has_image_name(const std::string& name) {
+  return is_one_of(lower_extension(name), kImageExtensions);
+}
 
 FileStamp stamp_of(const std::string& path) {
   struct stat info {};
@@ -122,7 +127,8 @@ void TreeWalker::claim_with_ancestors(const std::string& directory) {
   for (std::string path = real.get(); !path.empty(); path.resize(path.find_last_of('/'))) claim(path);
 }
 
-void TreeWalker::visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
+void TreeWalker::visit_images(const std::string& directory, const std::string& relative,
+                              const FileVisitor& visitor) {
   const std::string folder = joined(directory, relative);
   for (const std::string& name : sorted_names(folder)) {
     core::throw_if_stopped();
@@ -134,7 +140,8 @@ void TreeWalker::visit_images(const std::string& directory, const std::string& r
   }
 }
 
-void TreeWalker::visit_entry(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
+void TreeWalker::visit_entry(const std::string& directory, const std::string& relative,
+                             const FileVisitor& visitor) {
   const std::string path = joined(directory, relative);
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
@@ -144,7 +151,8 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
   if (S_ISLNK(info.st_mode)) {
     if (!follow_symlinks_) return notes_.count("skipped symbolic links, as --no-follow-symlinks says", path);
     if (::stat(path.c_str(), &info) != 0) {
-      if (is_storage_error(errno)) throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);
+      if (is_storage_error(errno))
+        throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);
       notes_.count("symbolic links that lead nowhere", path);
       if (has_image_name(relative)) visitor(relative, FileStamp{});
       return;
@@ -155,7 +163,8 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
     return notes_.count("skipped folders that links lead to a second time", path);
   }
   if (!S_ISREG(info.st_mode)) return notes_.count("skipped pipes, sockets and devices", path);
-  if (is_one_of(lower_extension(relative), kOtherExtensions)) return notes_.count("skipped files that are not images", path);
+  if (is_one_of(lower_extension(relative), kOtherExtensions))
+    return notes_.count("skipped files that are not images", path);
   visitor(relative, stamp_from(info));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking folders of images in a fixed order, without ever hanging or going in circles. Knows nothing of labels.
+// Walking folders of images in a fixed order, without ever hanging or going in circles. Knows nothing of
+// labels.
 #pragma once
 
 #include <functional>
@@ -28,8 +29,8 @@ class ScanNotes {
   std::map<std::string, Tally> tallies_;
 };
 
-/// One walker per split: a folder reached twice, by whatever links, is entered once. Folders are told apart by
-/// device and inode.
+/// One walker per split: a folder reached twice, by whatever links, is entered once. Folders are told apart
+/// by device and inode.
 class TreeWalker {
  public:
   using FileVisitor = std::function<void(const std::string& relative_path, const FileStamp& stamp)>;
@@ -38,14 +39,15 @@ class TreeWalker {
 
   /// Names of the folders in `directory`, sorted bytewise; hidden ones are left out. Throws core::Error.
   std::vector<std::string> folders_in(const std::string& directory);
-  /// Takes a folder for itself, so that links found later do not lead into it. False when it was taken before.
+  /// Takes a folder for itself, so that links found later do not lead into it. False when it was taken
+  /// before.
   bool claim(const std::string& directory);
   /// Claims `directory` and all folders above it: a link to one of them is a circle.
   void claim_with_ancestors(const std::string& directory);
-  /// Visits the image files at or below `directory`/`relative`, folder by folder, sorted bytewise. A dangling link
-  /// with an image's name is visited with an empty stamp: its read fails, and so it is counted as a bad image.
-  /// The folder itself has been claimed. Throws core::Error{permission, io} for folders that cannot be listed,
-  /// core::StopRequested.
+  /// Visits the image files at or below `directory`/`relative`, folder by folder, sorted bytewise. A dangling
+  /// link with an image's name is visited with an empty stamp: its read fails, and so it is counted as a bad
+  /// image. The folder itself has been claimed. Throws core::Error{permission, io} for folders that cannot be
+  /// listed, core::StopRequested.
   void visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor);
 
  private:

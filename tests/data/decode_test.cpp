@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 
@@ -24,7 +25,8 @@ Decoded decoded(const Bytes& file, int channels, const DecodeLimits& limits = {}
   result.width = image.width;
   result.height = image.height;
   if (result.reason.empty()) {
-    result.pixels.assign(image.pixels.begin(), image.pixels.begin() + int64_t{image.width} * image.height * channels);
+    result.pixels.assign(image.pixels.begin(),
+                         image.pixels.begin() + int64_t{image.width} * image.height * channels);
   }
   return result;
 }
@@ -67,13 +69,15 @@ TEST(DecodeTest, AlphaIsCompositedOverBlack) {
 
 TEST(DecodeTest, SixteenBitsAreDividedBy257AndRounded) {
   // 257 is 1.0, 128 is 0.498, 129 is 0.502; 65535 is 255.
-  EXPECT_EQ(decoded(png16_of({0, 257, 128, 129, 65535, 32896}, 6, 1, 1), 1).pixels, Bytes({0, 1, 0, 1, 255, 128}));
+  EXPECT_EQ(decoded(png16_of({0, 257, 128, 129, 65535, 32896}, 6, 1, 1), 1).pixels,
+            Bytes({0, 1, 0, 1, 255, 128}));
   EXPECT_EQ(decoded(png16_of({257, 514, 65535}, 1, 1, 3), 3).pixels, Bytes({1, 2, 255}));
 }
 
 TEST(DecodeTest, PalettesAreLookedUp) {
   const Bytes palette = {10, 20, 30, 200, 150, 100};
-  const Bytes file = palette_png(2, 1, palette, {0, 0x40});  // one row: no filter, then pixels 0 and 1 as bits
+  const Bytes file =
+      palette_png(2, 1, palette, {0, 0x40});  // one row: no filter, then pixels 0 and 1 as bits
   EXPECT_EQ(decoded(file, 3).pixels, palette);
 }
 
@@ -88,7 +92,87 @@ TEST(DecodeTest, JpegPixelsAreThoseOfTheReferenceDecoder) {
     }
   }
   EXPECT_EQ(decoded(file, 3).pixels, expected);
-  EXPECT_EQ(decoded(jpeg_of(pattern_pixels(67, 45, 3), 67, 45, {3, /*progressive=*/true}), 3).pixels, expected);
+  EXPECT_EQ(decoded(jpeg_of(pattern_pixels(67, 45, 3), 67, 45, {3, /*progressive=*/true}), 3).pixels,
+            expected);
+}
+
+/// Compares every region of a grid with the same part of the whole decode.
+void expect_regions_of_whole(const Bytes& file, int channels) {
+  ImageHeader header;
+  ASSERT_EQ(read_header(file.data(), file.size(), {}, header), "");
+  const Decoded whole = decoded(file, channels);
+  ASSERT_EQ(whole.reason, "");
+  ImageBuffer image;
+  for (int top = 0; top < header.height; top += 13) {
+    for (int left = 0; left < header.width; left += 17) {
+      for (const int size : {1, 16, 40, 200}) {
+        const Region wanted{left, top, std::min(size, header.width - left),
+                            std::min(size + 3, header.height - top)};
+        Region got = wanted;
+        ASSERT_EQ(decode_region(file.data(), file.size(), channels, {}, header, got, image), "");
+        ASSERT_LE(got.left, wanted.left);
+        ASSERT_GE(got.left + got.width, wanted.left + wanted.width);
+        for (int y = 0; y < wanted.height; ++y) {
+          const int row = wanted.top + y;
+          const auto expected = whole.pixels.begin() + (int64_t{row} * header.width + wanted.left) * channels;
+          const auto found =
+              image.pixels.begin() + (int64_t{row - got.top} * got.width + wanted.left - got.left) * channels;
+          ASSERT_TRUE(std::equal(expected, expected + wanted.width * channels, found))
+              << "row " << row << " of " << wanted.width << "x" << wanted.height << " at " << left << ","
+              << top;
+        }
+      }
+    }
+  }
+}
+
+TEST(DecodeTest, ARegionIsBitForBitAPartOfTheWhole) {
+  const Bytes rgb = pattern_pixels(131, 77, 3), gray = pattern_pixels(131, 77, 1),
+              cmyk = pattern_pixels(131, 77, 4);
+  std::vector<JpegRecipe> recipes = {{3, /*progressive=*/true}, {1}, {4}};
+  for (const auto& [columns, rows] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}}) {
+    recipes.push_back({3, false, false, 90, columns, rows});
+    recipes.push_back({3, false, false, 90, columns, rows, /*restart_rows=*/1});
+  }
+  for (const JpegRecipe& recipe : recipes) {
+    SCOPED_TRACE(testing::Message() << recipe.channels << " channels, " << recipe.luma_columns << "x"
+                                    << recipe.luma_rows << ", progressive " << recipe.progressive);
+    const Bytes file = jpeg_of(recipe.channels == 1   ? gray
+                               : recipe.channels == 3 ? rgb
+                                                      : cmyk,
+                               131, 77, recipe);
+    expect_regions_of_whole(file, 3);
+    expect_regions_of_whole(file, 1);
+  }
+  expect_regions_of_whole(jpeg_with_exif(jpeg_of(rgb, 131, 77), 8), 3);
+  expect_regions_of_whole(png_of(rgb, 131, 77, 3), 3);
+}
+
+TEST(DecodeTest, ARegionReadsLessThanTheWhole) {
+  const Bytes file = jpeg_of(pattern_pixels(200, 200, 3), 200, 200);
+  ImageHeader header;
+  ASSERT_EQ(read_header(file.data(), file.size(), {}, header), "");
+  ImageBuffer image;
+  Region region{100, 50, 20, 20};
+  EXPECT_EQ(decode_region(file.data(), file.size(), 3, {}, header, region, image), "");
+  EXPECT_EQ(region.left, 80);  // blocks of 16 pixels, and one more on each side
+  EXPECT_EQ(region.width, 64);
+  EXPECT_EQ(region.top, 50);
+  EXPECT_EQ(region.height, 20);
+}
+
+TEST(DecodeTest, ARegionAboveTheCutOfAFileIsBadAllTheSame) {
+  const Bytes whole = jpeg_of(pattern_pixels(200, 200, 3), 200, 200);
+  const Bytes cut(whole.begin(), whole.end() - 100);
+  ImageHeader header;
+  ASSERT_EQ(read_header(cut.data(), cut.size(), {}, header), "");
+  ImageBuffer image;
+  Region region{0, 0, 20, 20};
+  EXPECT_EQ(decode_region(cut.data(), cut.size(), 3, {}, header, region, image),
+            "JPEG: cut short: there is no end marker");
+  Bytes padded = whole;
+  padded.resize(padded.size() + 1000);  // as some cameras do
+  EXPECT_EQ(decode_region(padded.data(), padded.size(), 3, {}, header, region, image), "");
 }
 
 TEST(DecodeTest, CmykBecomesRgbAndAdobesInksAreInverted) {
@@ -139,7 +223,8 @@ TEST(DecodeTest, HeadersTellFormatSizeAndChannels) {
     EXPECT_EQ(read_header(file.data(), file.size(), {}, header), "");
     return header;
   };
-  const Bytes rgb = pattern_pixels(13, 7, 3), gray = pattern_pixels(13, 7, 1), rgba = pattern_pixels(13, 7, 4);
+  const Bytes rgb = pattern_pixels(13, 7, 3), gray = pattern_pixels(13, 7, 1),
+              rgba = pattern_pixels(13, 7, 4);
   const std::pair<Bytes, ImageHeader> cases[] = {
       {jpeg_of(rgb, 13, 7), {ImageFormat::jpeg, 13, 7, 3, 1}},
       {jpeg_of(gray, 13, 7, {1}), {ImageFormat::jpeg, 13, 7, 1, 1}},
@@ -165,7 +250,8 @@ TEST(DecodeTest, HeadersTellFormatSizeAndChannels) {
 
 TEST(DecodeTest, AnimatedWebpGivesItsFirstFrame) {
   const Bytes red = flat_pixels(4, 4, {255, 0, 0}), blue = flat_pixels(8, 8, {0, 0, 255});
-  const Bytes file = animated_webp(8, 8, {{2, 2, 4, 4, webp_of(red, 4, 4, 3)}, {0, 0, 8, 8, webp_of(blue, 8, 8, 3)}});
+  const Bytes file =
+      animated_webp(8, 8, {{2, 2, 4, 4, webp_of(red, 4, 4, 3)}, {0, 0, 8, 8, webp_of(blue, 8, 8, 3)}});
   const Decoded image = decoded(file, 3);
   ASSERT_EQ(image.reason, "");
   EXPECT_EQ(image.width, 8);
@@ -185,7 +271,9 @@ TEST(DecodeTest, ABmpsFourthByteIsAlphaOnlyWhereItsHeaderSaysSo) {
   EXPECT_EQ(decoded(bmp32_of(1, 1, pixels, /*alpha_mask=*/true), 3).pixels, Bytes({100, 50, 25}));
 }
 
-TEST(DecodeTest, AnEmptyFileSaysSo) { EXPECT_EQ(decoded({}, 3).reason, "empty file"); }
+TEST(DecodeTest, AnEmptyFileSaysSo) {
+  EXPECT_EQ(decoded({}, 3).reason, "empty file");
+}
 
 TEST(DecodeTest, OtherContentIsNamed) {
   EXPECT_EQ(decoded({'G', 'I', 'F', '8', '9', 'a', 0, 0}, 3).reason,
@@ -208,7 +296,8 @@ TEST(DecodeTest, EveryCutThroughALosslessFileIsFound) {
   for (const Bytes& whole : {png_of(rgb, 9, 8, 3), bmp_of(rgb, 9, 8, 3), webp_of(rgb, 9, 8, 3)}) {
     for (size_t size = 0; size < whole.size(); ++size) {
       const Bytes cut(whole.begin(), whole.begin() + static_cast<int64_t>(size));
-      EXPECT_NE(decoded(cut, 3).reason, "") << size << " of " << whole.size() << ", first byte " << int{whole[0]};
+      EXPECT_NE(decoded(cut, 3).reason, "")
+          << size << " of " << whole.size() << ", first byte " << int{whole[0]};
     }
   }
 }
@@ -232,7 +321,8 @@ TEST(DecodeTest, DamagedBytesNeverCrash) {
       damaged[at] ^= 0x55;
       const Decoded image = decoded(damaged, 3, limits);
       if (image.reason.empty()) {
-        EXPECT_EQ(image.pixels.size(), static_cast<size_t>(image.width) * static_cast<size_t>(image.height) * 3);
+        EXPECT_EQ(image.pixels.size(),
+                  static_cast<size_t>(image.width) * static_cast<size_t>(image.height) * 3);
       }
     }
   }
@@ -264,7 +354,8 @@ TEST(DecodeTest, ADecoderWarningMakesABadImage) {
   Bytes file = jpeg_of(pattern_pixels(33, 29, 3), 33, 29);
   // Bytes between the last coded block and the end marker.
   file.insert(file.end() - 2, {0x12, 0x34, 0x56, 0x78});
-  EXPECT_NE(decoded(file, 3).reason.find("JPEG: Corrupt JPEG data"), std::string::npos) << decoded(file, 3).reason;
+  EXPECT_NE(decoded(file, 3).reason.find("JPEG: Corrupt JPEG data"), std::string::npos)
+      << decoded(file, 3).reason;
 }
 
 }  // namespace

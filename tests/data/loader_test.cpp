@@ -37,12 +37,16 @@ class MadeSource : public Source {
       for (uint8_t& value : pixels) value = static_cast<uint8_t>(value + 37 * i);
       widths_.push_back(width);
       heights_.push_back(height);
-      contents_.push_back(!encoded ? pixels : i % 2 == 0 ? jpeg_of(pixels, width, height) : png_of(pixels, width, height, 3));
+      contents_.push_back(!encoded     ? pixels
+                          : i % 2 == 0 ? jpeg_of(pixels, width, height)
+                                       : png_of(pixels, width, height, 3));
     }
     encoded_ = encoded;
   }
 
-  void damage(int64_t index) { contents_[static_cast<size_t>(index)].resize(contents_[static_cast<size_t>(index)].size() / 2); }
+  void damage(int64_t index) {
+    contents_[static_cast<size_t>(index)].resize(contents_[static_cast<size_t>(index)].size() / 2);
+  }
 
   int64_t size() const override { return static_cast<int64_t>(contents_.size()); }
   int64_t label(int64_t index) const override { return index % 3; }
@@ -129,7 +133,8 @@ TEST(LoaderTest, YieldsTheSameStreamForAnyNumberOfWorkersAndAnyPrefetch) {
 }
 
 TEST(LoaderTest, TheStreamIsPartOfTheFormatOfARun) {
-  // Changes when order, augmentation or resizing change: runs of an older version can then not be resumed exactly.
+  // Changes when order, augmentation or resizing change: runs of an older version can then not be resumed
+  // exactly.
   Loader loader(std::make_shared<MadeSource>(20, /*encoded=*/false), small_plan(), small_settings(1, 2));
   EXPECT_EQ(epoch_digest(loader, 3), "9301ca9b8082de9516e2b1fcb01d40bc");
 }
@@ -203,8 +208,9 @@ TEST(LoaderTest, AnEpochWithoutBatchesIsAnErrorAndNotASuccess) {
   const core::Error few =
       error_of([&] { Loader loader(std::make_shared<MadeSource>(7, false), small_plan(), settings); });
   EXPECT_EQ(few.kind(), core::ErrorKind::data);
-  EXPECT_STREQ(few.what(), "7 images are fewer than one batch of 8, and the last short batch is dropped: an epoch "
-                           "would be empty");
+  EXPECT_STREQ(few.what(),
+               "7 images are fewer than one batch of 8, and the last short batch is dropped: an epoch "
+               "would be empty");
   EXPECT_EQ(few.hint(), "use a smaller --batch-size or --no-drop-last");
   const core::Error none =
       error_of([&] { Loader loader(std::make_shared<MadeSource>(0, false), small_plan(), settings); });
@@ -212,7 +218,8 @@ TEST(LoaderTest, AnEpochWithoutBatchesIsAnErrorAndNotASuccess) {
   EXPECT_STREQ(none.what(), "the data has 0 images");
 }
 
-std::shared_ptr<MadeSource> damaged_source(const std::vector<int64_t>& damaged, MadeSource::Hook hook = nullptr) {
+std::shared_ptr<MadeSource> damaged_source(const std::vector<int64_t>& damaged,
+                                           MadeSource::Hook hook = nullptr) {
   auto source = std::make_shared<MadeSource>(43, /*encoded=*/true, std::move(hook));
   for (const int64_t index : damaged) source->damage(index);
   return source;
@@ -287,9 +294,15 @@ TEST(LoaderTest, FailsWithTheFirstBadImageOfTheStream) {
     Loader loader(source, small_plan(), small_settings(workers, 8));
     const core::Error error = error_of([&] { epoch_digest(loader, 0); });
     EXPECT_EQ(error.kind(), core::ErrorKind::data);
-    EXPECT_EQ(error.hint(), "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+    EXPECT_EQ(error.hint(),
+              "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
     messages.insert(error.what());
-    EXPECT_STREQ(error_of([&] { HostBatch batch; loader.next(batch); }).what(), error.what()) << "asked again";
+    EXPECT_STREQ(error_of([&] {
+                   HostBatch batch;
+                   loader.next(batch);
+                 }).what(),
+                 error.what())
+        << "asked again";
   }
   EXPECT_EQ(messages.size(), 1u);
   EXPECT_EQ(messages.begin()->rfind("bad image made/", 0), 0u) << *messages.begin();
@@ -338,7 +351,8 @@ TEST(LoaderTest, KnownBadImagesAreNotReadAgainButStillJudged) {
 TEST(LoaderTest, TroubleOfTheStorageIsNeverABadImage) {
   for (const int workers : {0, 2}) {
     const auto source = std::make_shared<MadeSource>(43, false, [](int64_t index) -> std::string {
-      if (index == 20) throw core::Error(core::ErrorKind::io, "cannot read made/20: Input/output error (3 attempts)");
+      if (index == 20)
+        throw core::Error(core::ErrorKind::io, "cannot read made/20: Input/output error (3 attempts)");
       return "";
     });
     LoaderSettings settings = small_settings(workers, 2);

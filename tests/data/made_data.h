@@ -45,10 +45,12 @@ Bytes bmp_of(const Bytes& pixels, int width, int height, int channels);
 Bytes webp_of(const Bytes& pixels, int width, int height, int channels);
 
 struct JpegRecipe {
-  int channels = 3;        ///< 1 gray, 3 RGB, 4 CMYK
+  int channels = 3;  ///< 1 gray, 3 RGB, 4 CMYK
   bool progressive = false;
   bool adobe_marker = false;  ///< CMYK: as Photoshop writes it, to be read as inverted inks
   int quality = 95;
+  int luma_columns = 2, luma_rows = 2;  ///< pixels of brightness per pixel of colour: 2 x 2 is 4:2:0
+  int restart_rows = 0;
 };
 Bytes jpeg_of(const Bytes& pixels, int width, int height, const JpegRecipe& recipe = {});
 /// A TIFF structure with an orientation tag only, little-endian.
@@ -68,7 +70,8 @@ struct StillFrame {
 };
 Bytes animated_webp(int width, int height, const std::vector<StillFrame>& frames);
 
-Bytes idx_images(uint32_t count, uint32_t height, uint32_t width, const Bytes& pixels, uint32_t magic = 0x803);
+Bytes idx_images(uint32_t count, uint32_t height, uint32_t width, const Bytes& pixels,
+                 uint32_t magic = 0x803);
 Bytes idx_labels(uint32_t count, const Bytes& labels, uint32_t magic = 0x801);
 Bytes gzipped(const Bytes& content);
 

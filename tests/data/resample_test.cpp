@@ -10,13 +10,13 @@ namespace stoker::data {
 namespace {
 
 struct ResampleCase {
-  int width, height, channels;       // of the pattern
-  int left, top, right, bottom;      // box
+  int width, height, channels;   // of the pattern
+  int left, top, right, bottom;  // box
   int to_width, to_height;
 };
 
-Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0, int window_top = 0, int out_width = 0,
-                int out_height = 0) {
+Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0, int window_top = 0,
+                int out_width = 0, int out_height = 0) {
   const Bytes pixels = pattern_pixels(c.width, c.height, c.channels);
   ResampleTask task;
   task.channels = c.channels;
@@ -37,7 +37,9 @@ Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0,
   return out;
 }
 
-uint32_t digest_of(const Bytes& bytes) { return byte_digest(bytes.data(), bytes.size()); }
+uint32_t digest_of(const Bytes& bytes) {
+  return byte_digest(bytes.data(), bytes.size());
+}
 
 TEST(ResampleTest, ShrinksLikePillow) {
   EXPECT_EQ(resampled({9, 7, 1, 0, 0, 9, 7, 4, 3}),
@@ -68,13 +70,39 @@ TEST(ResampleTest, MirrorsOnTheWayOut) {
 }
 
 TEST(ResampleTest, AWindowIsTheSamePartOfTheWhole) {
-  EXPECT_EQ(digest_of(resampled({500, 375, 3, 0, 0, 500, 375, 341, 256}, false, 58, 16, 224, 224)), 939205297u);
+  EXPECT_EQ(digest_of(resampled({500, 375, 3, 0, 0, 500, 375, 341, 256}, false, 58, 16, 224, 224)),
+            939205297u);
+}
+
+TEST(ResampleTest, VectorCodeGivesTheSameBits) {
+  const Bytes pixels = pattern_pixels(301, 203, 3);
+  for (const int channels : {1, 3}) {
+    for (const int to : {1, 7, 33, 203, 224, 500}) {
+      for (const int rows : {1, 3, 4, 9, 203}) {
+        ResampleTask task;
+        task.source = pixels.data();
+        task.channels = channels;
+        task.source_stride = 301 * 3;
+        task.source_width = 301;
+        task.source_height = rows;
+        task.resized_width = task.out_width = to;
+        task.resized_height = task.out_height = to + 2;
+        task.mirror = to % 2 == 1;
+        Bytes vectorised(static_cast<size_t>(to * (to + 2) * channels)), plain(vectorised.size());
+        ResampleScratch scratch;
+        resample(task, scratch, vectorised.data());
+        resample(task, scratch, plain.data(), /*use_simd=*/false);
+        EXPECT_EQ(vectorised, plain) << channels << " channels, " << rows << " rows to " << to;
+      }
+    }
+  }
 }
 
 TEST(ResampleTest, ReadsNothingBesideTheBox) {
   // A box at the very end of an exactly sized buffer: address checkers see a read beyond it.
   for (const int channels : {1, 3}) {
-    EXPECT_EQ(resampled({40, 30, channels, 20, 10, 40, 30, 7, 9}).size(), static_cast<size_t>(7 * 9 * channels));
+    EXPECT_EQ(resampled({40, 30, channels, 20, 10, 40, 30, 7, 9}).size(),
+              static_cast<size_t>(7 * 9 * channels));
   }
 }
 

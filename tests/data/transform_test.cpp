@@ -30,7 +30,7 @@ TransformPlan evaluation_plan(config::EvalCrop crop, int64_t img_size, double cr
 
 struct DrawCase {
   uint64_t seed, epoch, sample;
-  int width, height;               // of the source
+  int width, height;  // of the source
   int left, top, box_width, box_height;
   bool flip;
 };
@@ -75,7 +75,7 @@ TEST(TransformTest, CentreCropResizesTheShortSideAndRoundsLikeTorchvision) {
   const SampleGeometry wide = draw_geometry(plan, 500, 375, rng);
   EXPECT_EQ(wide.resize_width, 341);  // int(256 * 500 / 375)
   EXPECT_EQ(wide.resize_height, 256);
-  EXPECT_EQ(wide.crop_left, 58);      // round(58.5) is even
+  EXPECT_EQ(wide.crop_left, 58);  // round(58.5) is even
   EXPECT_EQ(wide.crop_top, 16);
   EXPECT_FALSE(wide.flip);
   const SampleGeometry tall = draw_geometry(plan, 333, 500, rng);
@@ -86,14 +86,16 @@ TEST(TransformTest, CentreCropResizesTheShortSideAndRoundsLikeTorchvision) {
 
 TEST(TransformTest, WithoutACropTheWholeImageIsSquashed) {
   core::Rng rng(0, core::RngPurpose::augment, 0, 0);
-  const SampleGeometry geometry = draw_geometry(evaluation_plan(config::EvalCrop::none, 64, 1), 500, 375, rng);
+  const SampleGeometry geometry =
+      draw_geometry(evaluation_plan(config::EvalCrop::none, 64, 1), 500, 375, rng);
   EXPECT_EQ(geometry.width, 500);
   EXPECT_EQ(geometry.height, 375);
   EXPECT_EQ(geometry.resize_width, 64);
   EXPECT_EQ(geometry.resize_height, 64);
 }
 
-Bytes transformed(const Bytes& pixels, int width, int height, const TransformPlan& plan, const SampleGeometry& geometry) {
+Bytes transformed(const Bytes& pixels, int width, int height, const TransformPlan& plan,
+                  const SampleGeometry& geometry) {
   Bytes row(static_cast<size_t>(plan.img_size * plan.img_size * plan.channels));
   TransformScratch scratch;
   transform_into(pixels.data(), height, width, plan, geometry, scratch, row.data());
