@@ -14,31 +14,19 @@ import hashlib
 import pathlib
 import random
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+import made_idx
+
 CLOCK_COLUMNS = {"train_seconds", "eval_seconds", "images_per_second", "data_wait_share"}
 
 
-def write_idx(folder, stem, count, rng):
-    """Images of 12x12 whose class shows as a bright quadrant under noise."""
-    labels = bytes(rng.randrange(4) for _ in range(count))
-    pixels = bytearray()
-    for label in labels:
-        for y in range(12):
-            for x in range(12):
-                bright = 90 if (y // 6) * 2 + x // 6 == label else 0
-                pixels.append(bright + rng.randrange(120))
-    (folder / f"{stem}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, count, 12, 12) + pixels)
-    (folder / f"{stem}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
-
-
 def tiny_options(folder):
-    write_idx(folder, "train", 500, random.Random(1))
-    write_idx(folder, "t10k", 120, random.Random(2))
+    made_idx.write_idx(folder, "train", 500, side=12, seed=1)
+    made_idx.write_idx(folder, "t10k", 120, side=12, seed=2)
     return ["--data-dir", str(folder), "--epochs", "4", "--batch-size", "16", "--accumulation-steps", "2",
             "--model", "small_cnn", "--width", "8", "--num-workers", "2", "--threads", "1", "--save-every", "5u",
             "--model-ema", "--lr", "0.05", "--report-every", "3u"]

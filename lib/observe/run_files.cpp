@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
+#include "core/machine.h"
 
 namespace stoker::observe {
 namespace {
@@ -97,6 +98,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                 {"eval_top1", event.has_eval ? Json(event.eval_top1_percent) : Json(nullptr)},
                 {"eval_top5", event.has_eval ? Json(event.eval_top5_percent) : Json(nullptr)},
                 {"best", event.is_best},
+                {"resident_bytes", core::read_process_memory().resident_bytes},
                 {"images_per_second", event.images_per_second},
                 {"data_wait_share", event.data_wait_share}});
 }
