@@ -80,12 +80,13 @@ void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
 
 /// CPU results depend on the number of threads: an automatic count follows the checkpoint.
 void keep_thread_count(config::Configuration& configuration, const std::string& checkpoint) {
-  if (checkpoint.empty() || configuration.table.find("threads")->origin.kind != config::Origin::Kind::resolved) return;
+  config::Row& row = *configuration.table.find("threads");
+  if (checkpoint.empty() || row.origin.kind != config::Origin::Kind::resolved) return;
   const core::Json extra = engine::verify_checkpoint(checkpoint).extra;
   const int64_t saved = extra.value("threads", int64_t{0});
   if (saved <= 0 || saved == configuration.options.device.threads) return;
-  core::log_info("--threads {}: as in the checkpoint, so that the bits stay the same", saved);
-  configuration.options.device.threads = saved;
+  configuration.table.set(row, std::to_string(saved),
+                          {config::Origin::Kind::resolved, "as in the checkpoint, so that the bits stay the same"});
 }
 
 void refuse_single_image_batch(const config::Options& options, const engine::EpochPlan& plan) {
