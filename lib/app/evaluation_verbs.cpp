@@ -5,6 +5,7 @@
 #include "app/app.h"
 #include "app/assemble.h"
 #include "app/report_csv.h"
+#include "app/result_output.h"
 #include "app/run_directory.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -25,15 +26,6 @@ void log_to_stderr() {
     const char* const prefix = level == core::LogLevel::warning ? "warning: " : level == core::LogLevel::error ? "error: " : "";
     std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
   });
-}
-
-void write_result(const std::string& path, const std::string& content) {
-  if (path.empty() || path == "-") {
-    std::fwrite(content.data(), 1, content.size(), stdout);
-    std::fflush(stdout);
-    return;
-  }
-  core::write_file_atomically(path, content, /*durable=*/true);
 }
 
 /// A checkpoint's model with its own configuration, over which this command line's flags have been laid.

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results on their way out: unlike news for the console, they must arrive whole or be missed loudly.
+#pragma once
+
+#include <string>
+
+namespace stoker::app {
+
+/// Writes to standard output when `path` is empty or "-", through a device or pipe of that name when there is one,
+/// else replaces the file in one step. Throws io, cannot_create or permission.
+void write_result(const std::string& path, const std::string& content);
+
+}  // namespace stoker::app
