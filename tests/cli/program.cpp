@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -44,13 +46,31 @@ void connect(Stream stream, int memory_file, int target) {
     ::dup2(memory_file, target);
   } else if (stream == Stream::closed) {
     ::close(target);
+  } else if (stream == Stream::full) {
+    ::dup2(::open("/dev/full", O_WRONLY | O_CLOEXEC), target);
   } else {
     int ends[2];
-    if (::pipe(ends) != 0) ::_exit(126);
+    if (::pipe(ends) != 0) ::_exit(kCannotStart);
     ::close(ends[0]);  // nobody reads
     ::dup2(ends[1], target);
     ::close(ends[1]);
   }
+}
+
+/// In the child: a mount that no other process sees, and that goes away with this one.
+void mount_small_disk(const std::string& directory) {
+  if (directory.empty()) return;
+  const bool as_root = ::geteuid() == 0;
+  if (::unshare(CLONE_NEWNS | (as_root ? 0 : CLONE_NEWUSER)) != 0 ||
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", directory.c_str(), "tmpfs", 0, "size=128k") != 0) {
+    ::_exit(kCannotStart);
+  }
+}
+
+void drop_privileges() {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() == 0 && (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) ::_exit(kCannotStart);
 }
 
 void restore_signals() {
@@ -93,12 +113,14 @@ Program::Program(const Launch& launch) {
   restore_signals();
   const struct rlimit any_core = {RLIM_INFINITY, RLIM_INFINITY};
   ::setrlimit(RLIMIT_CORE, &any_core);
-  if (::chdir(launch.directory.c_str()) != 0) ::_exit(126);
+  mount_small_disk(launch.small_disk);
+  if (::chdir(launch.directory.c_str()) != 0) ::_exit(kCannotStart);
   ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
   connect(launch.standard_output, out_fd_, 1);
   connect(launch.standard_error, err_fd_, 2);
+  if (launch.unprivileged) drop_privileges();
   ::execve(words[0].c_str(), arguments.data(), environment.data());
-  ::_exit(127);
+  ::_exit(kCannotStart);
 }
 
 Program::~Program() {

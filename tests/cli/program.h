@@ -13,7 +13,10 @@ namespace stoker::cli {
 using Words = std::vector<std::string>;
 
 /// Where a standard stream of the program goes.
-enum class Stream { captured, closed, broken_pipe };
+enum class Stream { captured, closed, broken_pipe, full };
+
+/// Exit code of a process in which the program could not be started as asked.
+inline constexpr int kCannotStart = 126;
 
 struct Launch {
   Words words;                                ///< the command line without the program's name
@@ -22,6 +25,8 @@ struct Launch {
   Stream standard_error = Stream::captured;
   bool empty_environment = false;             ///< no HOME, no TERM, no locale, no PATH
   std::vector<std::string> variables = {};    ///< "NAME=value", over the environment
+  bool unprivileged = false;                  ///< as the user nobody when the test runs as root
+  std::string small_disk = "";                ///< a file system of 128 KiB is mounted there, for the program alone
 };
 
 /// How a process ended.

@@ -5,14 +5,19 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <set>
 
 // After <cstdio>: it uses FILE without declaring it.
 #include <jpeglib.h>
 
 namespace stoker::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr uint32_t kSide = 8;
 
@@ -136,6 +141,27 @@ void append(const std::string& path, const std::string& content) {
 std::string content_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void copy_folder(const std::string& from, const std::string& to) {
+  fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+}
+
+std::string listing_of(const std::string& folder) {
+  std::set<std::string> lines;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    std::string line = entry.path().string();
+    if (entry.is_symlink()) {
+      line += " -> " + fs::read_symlink(entry.path()).string();
+    } else if (entry.is_regular_file()) {
+      line += " " + std::to_string(entry.file_size()) + " " +
+              std::to_string(std::hash<std::string>()(content_of_file(entry.path().string())));
+    }
+    lines.insert(line + "\n");
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
 }
 
 Words train_words(const Words& more) {

@@ -33,6 +33,11 @@ std::string gzipped(const std::string& content);
 void append(const std::string& path, const std::string& content);
 std::string content_of_file(const std::string& path);
 
+/// A folder as it is, links and all.
+void copy_folder(const std::string& from, const std::string& to);
+/// Every file and link below a folder with what it holds, one per line: two folders are equal when this is.
+std::string listing_of(const std::string& folder);
+
 /// A training run of one epoch of 4 updates on data/ into run/, with `more` words behind.
 Words train_words(const Words& more = {});
 

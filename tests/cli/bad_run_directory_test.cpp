@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places that cannot be written to: said before data is read where it can be known, and nothing is lost where not.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "bad_input.h"
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kUsage = 64, kCannotCreate = 73, kIo = 74, kPermission = 77, kInUse = 82;
+
+class BadRunDirectory : public ::testing::TestWithParam<BadInput> {};
+
+TEST_P(BadRunDirectory, IsRefused) {
+  const Workplace work;
+  write_idx(work);
+  expect_refused(GetParam(), work);
+}
+
+std::function<Words(const Workplace&)> run_dir(const std::string& path) { return words(train_words({"--run-dir", path})); }
+
+/// The entry run/<name> is a folder where a file should be.
+std::function<Words(const Workplace&)> folder_at(const std::string& name) {
+  return [=](const Workplace& work) {
+    fs::create_directories(work / ("run/" + name));
+    return train_words();
+  };
+}
+
+const std::vector<BadInput>& bad_run_directories() {
+  static const std::vector<BadInput> all = {
+      {"FileInTheWay",
+       [](const Workplace& work) {
+         work.write("run", "notes");
+         return train_words();
+       },
+       kCannotCreate, {"cannot create folder run: a file is in the way", "choose another folder, or move the file"}},
+      {"FileAbove",
+       [](const Workplace& work) {
+         work.write("file", "notes");
+         return train_words({"--run-dir", "file/run"});
+       },
+       kCannotCreate, {"cannot create folder file/run: Not a directory"}},
+      {"LinkThatLeadsNowhere",
+       [](const Workplace& work) {
+         fs::create_symlink("nowhere/at/all", work / "run");
+         return train_words();
+       },
+       kCannotCreate, {"cannot create folder run"}},
+      {"KernelFolder", run_dir("/proc/run"), kCannotCreate, {"cannot create folder /proc/run: "}},
+      {"Device", run_dir("/dev/full"), kCannotCreate, {"cannot create folder /dev/full: a file is in the way"}},
+      {"NameTooLong", run_dir(std::string(300, 'r')), kCannotCreate, {"cannot create folder rrr", "File name too long"}},
+      {"EmptyName", run_dir(""), kUsage, {"--run-dir: no value given"}},
+      {"FileForCheckpoints",
+       [](const Workplace& work) {
+         work.write("run/checkpoints", "notes");
+         return train_words();
+       },
+       kCannotCreate, {"cannot create folder run/checkpoints: a file is in the way"}},
+      {"FolderForLock", folder_at(".lock"), kCannotCreate, {"cannot create run/.lock: Is a directory"}},
+      {"LinkForLock",
+       [](const Workplace& work) {
+         fs::create_directory(work / "run");
+         fs::create_symlink(work / "precious", work / "run/.lock");
+         return train_words();
+       },
+       kCannotCreate, {"cannot create run/.lock: Too many levels of symbolic links"}},
+      {"FolderForTrainLog", folder_at("train.log"), kCannotCreate, {"cannot open the log file run/train.log"}},
+      {"FolderForConfig", folder_at("config.yaml"), kIo, {"cannot replace run/config.yaml: Is a directory"}},
+      {"FolderForMetrics", folder_at("metrics.jsonl"), kIo, {"cannot open run/metrics.jsonl: Is a directory"}},
+      {"LogFileBelowAFile", [](const Workplace& work) {
+         work.write("notes", "x");
+         return train_words({"--log-file", "notes/a.log"});
+       }, kCannotCreate,
+       {"cannot open the log file notes/a.log"}},
+  };
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Place, BadRunDirectory, ::testing::ValuesIn(bad_run_directories()), name_of);
+
+TEST(RunDirectoryInUse, IsRefusedWithTheHolder) {
+  const Workplace work;
+  work.write("run/.lock", "pid 4711 on elsewhere");
+  const int fd = ::open((work / "run/.lock").c_str(), O_RDWR | O_CLOEXEC);
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  ASSERT_EQ(::fcntl(fd, F_OFD_SETLK, &whole), 0);
+  expect_refused({"", words(train_words()), kInUse,
+                  {"another process uses this run directory (run/.lock): pid 4711 on elsewhere", "choose another --run-dir"}},
+                 work);
+  ::close(fd);
+  EXPECT_FALSE(fs::exists(work / "run/train.log"));
+}
+
+TEST(ReadOnlyRunDirectory, IsAMatterOfPermission) {
+  const Workplace work;
+  write_idx(work);
+  fs::create_directories(work / "locked/run");
+  ::chmod((work / "locked").c_str(), 0555);
+  ::chmod((work / "locked/run").c_str(), 0555);
+  ::chmod(work.path().c_str(), 0755);
+  for (const std::string place : {"locked/run", "locked/other"}) {
+    Launch launch;
+    launch.words = train_words({"--run-dir", place});
+    launch.directory = work.path();
+    launch.unprivileged = true;
+    const Ended ended = run(launch);
+    if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
+    SCOPED_TRACE(story_of(launch.words, ended));
+    EXPECT_EQ(ended.exit_code, kPermission);
+    EXPECT_NE(ended.err.find(place), std::string::npos);
+    EXPECT_NE(ended.err.find("Permission denied"), std::string::npos);
+    EXPECT_EQ(last_line(ended.err), "train: exit=77 reason=error");
+  }
+  ::chmod((work / "locked/run").c_str(), 0755);
+  ::chmod((work / "locked").c_str(), 0755);
+}
+
+TEST(FullDisk, EndsTheRunWithTheCauseAndLeavesNoHalfCheckpoint) {
+  const Workplace work;
+  write_idx(work);
+  fs::create_directory(work / "small");
+  Launch launch;
+  launch.words = train_words({"--run-dir", "small/run", "--epochs", "3", "--save-every", "1u", "--no-space-check"});
+  launch.directory = work.path();
+  launch.small_disk = work / "small";
+  const Ended ended = run(launch);
+  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "no private file system can be mounted here";
+  SCOPED_TRACE(story_of(launch.words, ended));
+  EXPECT_EQ(ended.exit_code, kIo);
+  EXPECT_NE(ended.err.find("No space left on device"), std::string::npos);
+  EXPECT_NE(ended.err.find("free some space, then run the same command again"), std::string::npos);
+  EXPECT_EQ(last_line(ended.err), "train: exit=74 reason=error");
+}
+
+TEST(OutputOfPredict, ThatCannotBeWrittenIsAnError) {
+  const Workplace work;
+  place_finished_run(work);
+  work.write("a.png", png_of(8, 8, 50));
+  fs::create_symlink("/dev/full", work / "full");
+  const BadInput full = {"", words({"predict", "run", "a.png", "--threads", "1", "--output", "full"}), kIo,
+                         {"cannot write full: No space left on device"}};
+  expect_refused(full, work);
+  EXPECT_TRUE(fs::is_symlink(work / "full")) << "a device is written to, never replaced";
+  expect_refused({"", words({"predict", "run", "a.png", "--threads", "1", "--output", "nowhere/a.csv"}), kCannotCreate,
+                  {"nowhere/a.csv"}}, work);
+}
+
+TEST(OutputOfPredict, ThatIsLostOnItsWayToStandardOutputIsAnError) {
+  const Workplace work;
+  place_finished_run(work);
+  work.write("a.png", png_of(8, 8, 50));
+  Launch launch;
+  launch.words = {"predict", "run", "a.png", "--threads", "1"};
+  launch.directory = work.path();
+  launch.standard_output = Stream::full;
+  const Ended ended = run(launch);
+  SCOPED_TRACE(story_of(launch.words, ended));
+  EXPECT_EQ(ended.exit_code, kIo);
+  EXPECT_NE(ended.err.find("cannot write standard output: No space left on device"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker::cli

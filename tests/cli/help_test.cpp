@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program says about itself, wherever it is started from.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "program.h"
+#include "tiny_data.h"
+
+namespace stoker::cli {
+namespace {
+
+bool is_plain_text(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c == '\n' || (c >= 0x20 && c < 0x7F); });
+}
+
+/// The words that --help lists under "Other verbs".
+std::vector<std::string> verbs_in(const std::string& help) {
+  std::vector<std::string> verbs;
+  bool listed = false;
+  for (const std::string& line : lines_of(help)) {
+    if (listed && line.empty()) break;
+    if (listed && line.size() > 2 && line[2] != ' ') verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
+    if (line.rfind("Other verbs", 0) == 0) listed = true;
+  }
+  return verbs;
+}
+
+Words help_of(const std::string& verb) { return verb.empty() ? Words{"--help"} : Words{verb, "--help"}; }
+
+TEST(HelpTest, EveryVerbExplainsItselfInPlainText) {
+  std::vector<std::string> verbs = verbs_in(run({"--help"}, ".").out);
+  EXPECT_NE(std::find(verbs.begin(), verbs.end(), "eval"), verbs.end());
+  EXPECT_NE(std::find(verbs.begin(), verbs.end(), "predict"), verbs.end());
+  verbs.emplace_back("");
+  for (const std::string& verb : verbs) {
+    const Ended ended = run(help_of(verb), ".");
+    SCOPED_TRACE(story_of(help_of(verb), ended));
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_EQ(ended.out.rfind("Usage: train " + verb, 0), 0u);
+    EXPECT_NE(ended.out.find("[default"), std::string::npos);
+    EXPECT_TRUE(is_plain_text(ended.out));
+    EXPECT_EQ(ended.err, "");
+    for (const std::string& line : lines_of(ended.out)) EXPECT_LE(line.size(), 100u) << line;
+  }
+}
+
+TEST(HelpTest, NamesUnitsRangesDefaultsAndAliases) {
+  const std::string help = run({"--help"}, ".").out;
+  EXPECT_NE(help.find("images per device"), std::string::npos);
+  EXPECT_NE(help.find("1 to 1048576"), std::string::npos);
+  EXPECT_NE(help.find("default auto"), std::string::npos);
+  EXPECT_NE(help.find("--learning-rate"), std::string::npos);
+  EXPECT_EQ(run({"-h"}, ".").out, help);
+}
+
+TEST(HelpTest, NeedsNeitherTerminalNorEnvironment) {
+  Launch bare;
+  bare.words = {"--help"};
+  bare.directory = "/";
+  bare.empty_environment = true;
+  const Ended ended = run(bare);
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(ended.out, run({"--help"}, ".").out);
+}
+
+TEST(HelpTest, NeedsNoStandardStreams) {
+  Launch silent;
+  silent.words = {"--help"};
+  silent.standard_output = Stream::closed;
+  silent.standard_error = Stream::closed;
+  EXPECT_EQ(run(silent).exit_code, 0);
+}
+
+TEST(HelpTest, VersionIsOneLine) {
+  const Ended ended = run({"--version"}, ".");
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(ended.out.rfind("stoker train ", 0), 0u) << ended.out;
+  EXPECT_EQ(lines_of(ended.out).size(), 1u);
+  EXPECT_EQ(ended.err, "");
+}
+
+TEST(TrainingTest, NeedsNeitherTerminalNorEnvironment) {
+  const Workplace work;
+  write_idx(work);
+  Launch bare;
+  bare.words = train_words();
+  bare.directory = work.path();
+  bare.empty_environment = true;
+  const Ended ended = run(bare);
+  SCOPED_TRACE(story_of(bare.words, ended));
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_TRUE(is_plain_text(ended.out));
+  EXPECT_EQ(ended.err, "train: exit=0 reason=epochs-done update=4 checkpoint=run/checkpoints/step-00000004\n");
+}
+
+}  // namespace
+}  // namespace stoker::cli

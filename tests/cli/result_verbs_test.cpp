@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train eval` and `train predict` on a finished run: results alone on standard output, and the run untouched.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ResultVerbTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    place_finished_run(work_);
+    for (int i = 0; i < 5; ++i) {
+      work_.write("images/" + std::to_string(i) + ".png", png_of(8, 8, static_cast<uint8_t>(40 * i)));
+    }
+    before_ = listing_of(work_ / "run");
+  }
+  void TearDown() override { EXPECT_EQ(listing_of(work_ / "run"), before_); }
+
+  Ended succeed(Words words) {
+    words.insert(words.end(), {"--threads", "1", "--num-workers", "1"});
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    return ended;
+  }
+
+  const Workplace work_;
+  std::string before_;
+};
+
+TEST_F(ResultVerbTest, EvalWritesARowPerClassAndTheirAverage) {
+  const Ended ended = succeed({"eval", "run"});
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 12u) << ended.out;
+  EXPECT_EQ(lines[0], "class,images,predicted,precision,recall,f1");
+  EXPECT_EQ(lines[1].rfind("0,2,", 0), 0u) << lines[1];
+  EXPECT_EQ(lines[11].rfind("macro average,20,20,", 0), 0u) << lines[11];
+  EXPECT_NE(ended.err.find("images 20"), std::string::npos) << ended.err;
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=evaluated update=", 0), 0u);
+}
+
+TEST_F(ResultVerbTest, EvalTakesOtherSplitsAndCheckpoints) {
+  EXPECT_NE(succeed({"eval", "run", "--split", "train"}).err.find("images 64"), std::string::npos);
+  EXPECT_NE(last_line(succeed({"eval", "run", "--which", "last"}).err).find("checkpoint=run/checkpoints/step-00000008"),
+            std::string::npos);
+  EXPECT_NE(last_line(succeed({"eval", "run/checkpoints/step-00000004"}).err)
+                .find("update=4 checkpoint=run/checkpoints/step-00000004"),
+            std::string::npos);
+}
+
+TEST_F(ResultVerbTest, EvalIntoAFolderWritesItsTables) {
+  succeed({"eval", "run", "--output", "results"});
+  EXPECT_EQ(lines_of(content_of_file(work_ / "results/per_class.csv")).size(), 12u);
+  EXPECT_EQ(lines_of(content_of_file(work_ / "results/confusion.csv")).size(), 11u);
+}
+
+TEST_F(ResultVerbTest, PredictWritesARowPerImage) {
+  const Ended ended = succeed({"predict", "run", "images"});
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 6u) << ended.out;
+  EXPECT_EQ(lines[0], "path,class,probability");
+  for (size_t i = 1; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i].rfind("images/" + std::to_string(i - 1) + ".png,", 0), 0u) << lines[i];
+  }
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=predicted update=", 0), 0u);
+}
+
+TEST_F(ResultVerbTest, PredictWritesTheSameToAFile) {
+  const std::string shown = succeed({"predict", "run", "images", "--output", "-"}).out;
+  EXPECT_EQ(succeed({"predict", "run", "images", "--output", "p.csv"}).out, "");
+  EXPECT_EQ(content_of_file(work_ / "p.csv"), shown);
+  EXPECT_EQ(succeed({"predict", "run", "images"}).out, shown);
+}
+
+TEST_F(ResultVerbTest, PredictTakesOneImageAndAddsRawScores) {
+  const std::vector<std::string> lines = lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','), 12) << lines[0];
+  EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), ','), 12) << lines[1];
+}
+
+TEST_F(ResultVerbTest, PredictLeavesBadImagesOutWhenAsked) {
+  work_.write("images/9.png", "");
+  const Ended ended = succeed({"predict", "run", "images", "--on-bad-image", "skip", "--max-bad", "1"});
+  EXPECT_EQ(lines_of(ended.out).size(), 6u) << ended.out;
+  EXPECT_NE(ended.err.find("images/9.png: empty file"), std::string::npos) << ended.err;
+}
+
+TEST_F(ResultVerbTest, PrintConfigShowsTheRunsOptions) {
+  const Ended ended = succeed({"eval", "run", "--print-config"});
+  EXPECT_NE(ended.out.find("width: 8"), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.out.find("class,images"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker::cli

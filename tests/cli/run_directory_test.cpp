@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a run directory: one process at a time, consoles that go away, files that can be given back.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "bad_input.h"
+#include "finished_run.h"
+#include "long_run.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kInUse = 82;
+
+TEST(RunDirectoryTest, SecondProcessIsRefusedAndTheFirstGoesOn) {
+  const Workplace work;
+  const Launch launch = long_run(work, {"--epochs", "4000"});
+  Program first(launch);
+  wait_for_two_epochs(first, work);
+  const std::string log = content_of_file(work / "run/train.log");
+  const Ended second = run(launch);
+  SCOPED_TRACE(story_of(launch.words, second));
+  EXPECT_EQ(second.exit_code, kInUse);
+  EXPECT_NE(second.err.find("another process uses this run directory (run/.lock): pid " + std::to_string(first.pid()) + " on "),
+            std::string::npos);
+  EXPECT_EQ(last_line(second.err), "train: exit=82 reason=error");
+  // Start-up alone takes --version its time; the lock itself is not waited for.
+  EXPECT_LT(second.cpu_seconds, run({"--version"}, ".").cpu_seconds + 1);
+  EXPECT_EQ(content_of_file(work / "run/train.log").find("another process"), std::string::npos);
+  first.send(SIGTERM);
+  expect_stopped(first.wait(), work, 75, "signal:TERM");
+}
+
+TEST(RunDirectoryTest, IsFreeAgainAtOnceWhenItsHolderIsKilled) {
+  const Workplace work;
+  const Launch launch = long_run(work);
+  Program first(launch);
+  wait_for_two_epochs(first, work);
+  first.send(SIGKILL);
+  EXPECT_EQ(first.wait().signal, SIGKILL);
+  expect_same_command_finishes(work, launch.words);
+}
+
+TEST(RunDirectoryTest, HoldsAFileForEachPurpose) {
+  const Workplace work;
+  place_finished_run(work);
+  for (const std::string name : {"config.yaml", "summary.csv", "metrics.jsonl", "train.log", "status.json",
+                                 "checkpoints/last/manifest.json", "checkpoints/best/model.safetensors"}) {
+    EXPECT_TRUE(fs::exists(work / ("run/" + name))) << name;
+  }
+  EXPECT_NE(content_of_file(work / "run/status.json").find("\"state\": \"finished\""), std::string::npos);
+  EXPECT_EQ(lines_of(content_of_file(work / "run/summary.csv")).size(), 3u);
+}
+
+TEST(RunDirectoryTest, ItsConfigGivesTheSameRunBack) {
+  const Workplace work;
+  place_finished_run(work);
+  fs::copy_file(work / "run/config.yaml", work / "again.yaml");
+  for (const std::string file : {"run/config.yaml", "again.yaml"}) {
+    const Words words = {"-c", file};
+    const Ended ended = run(words, work.path());
+    SCOPED_TRACE(story_of(words, ended));
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_EQ(last_line(ended.err),
+              "train: exit=0 reason=already-finished update=8 checkpoint=run/checkpoints/step-00000008");
+  }
+}
+
+TEST(RunDirectoryTest, FreshDirectoryIsNamedAfterTheData) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = {"--data-dir", "data", "--model", "small_cnn", "--width", "8", "--threads", "1", "--epochs", "1",
+                       "--num-workers", "0"};
+  const Ended ended = run(words, work.path());
+  EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  EXPECT_TRUE(fs::exists(work / "runs/data/summary.csv"));
+}
+
+/// The text without comments, which say where each value came from, and trailing spaces.
+std::string without_origins(const std::string& yaml) {
+  std::string text;
+  for (std::string line : lines_of(yaml)) {
+    line = line.substr(0, line.find(" # "));
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+TEST(PrintConfigTest, ReadsBackToTheSameText) {
+  const Workplace work;
+  write_idx(work);
+  const Ended first = run(train_words({"--print-config", "--lr", "0.3", "--hflip", "0.25"}), work.path());
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.out.find("lr: 0.3"), std::string::npos);
+  work.write("a.yaml", first.out);
+  const Ended second = run({"-c", "a.yaml", "--print-config"}, work.path());
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(without_origins(second.out), without_origins(first.out));
+  work.write("b.yaml", without_origins(second.out));
+  const Ended third = run({"-c", "b.yaml", "--print-config"}, work.path());
+  EXPECT_EQ(without_origins(third.out), without_origins(first.out)) << third.err;
+  EXPECT_FALSE(fs::exists(work / "run"));
+}
+
+TEST(DryRunTest, ChecksEverythingAndLeavesNothing) {
+  const Workplace work;
+  write_idx(work);
+  const std::string before = listing_of(work.path());
+  const Ended ended = run(train_words({"--dry-run"}), work.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("64 training and 20 validation images, 10 classes"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("= 16 images per update"), std::string::npos) << ended.out;
+  EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=dry-run");
+  EXPECT_EQ(listing_of(work.path()), before);
+}
+
+struct Consoles {
+  const char* fact;
+  Stream out, err;
+};
+
+class LostConsole : public ::testing::TestWithParam<Consoles> {};
+
+TEST_P(LostConsole, IsNoReasonToStop) {
+  const Workplace work;
+  write_idx(work);
+  Launch launch;
+  launch.words = train_words({"--epochs", "3", "--report-every", "1u"});
+  launch.directory = work.path();
+  launch.standard_output = GetParam().out;
+  launch.standard_error = GetParam().err;
+  const Ended ended = run(launch);
+  EXPECT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
+  EXPECT_NE(content_of_file(work / "run/train.log").find("finished (epochs-done) after 3 epochs, 12 updates"), std::string::npos);
+  EXPECT_EQ(lines_of(content_of_file(work / "run/summary.csv")).size(), 4u);
+  // No file of the run took the number of a closed stream and the console's text with it.
+  const Ended again = run(launch.words, work.path());
+  EXPECT_EQ(last_line(again.err), "train: exit=0 reason=already-finished update=12 checkpoint=run/checkpoints/step-00000012");
+}
+
+INSTANTIATE_TEST_SUITE_P(Stream, LostConsole,
+                         ::testing::Values(Consoles{"OutputClosed", Stream::closed, Stream::captured},
+                                           Consoles{"BothClosed", Stream::closed, Stream::closed},
+                                           Consoles{"BrokenPipes", Stream::broken_pipe, Stream::broken_pipe},
+                                           Consoles{"FullDisk", Stream::full, Stream::full}),
+                         [](const auto& tested) { return tested.param.fact; });
+
+}  // namespace
+}  // namespace stoker::cli

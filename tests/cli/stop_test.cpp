@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stop requests as schedulers and people send them: at any moment a run ends in order and can be gone on with.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "bad_input.h"
+#include "long_run.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kStopped = 75, kInterrupted = 130;
+
+TEST(StopTest, TermSavesAndTheSameCommandEndsWithTheBitsOfAnUnbrokenRun) {
+  const Workplace work;
+  const Launch launch = long_run(work);
+  Program program(launch);
+  wait_for_two_epochs(program, work);
+  program.send(SIGTERM);
+  const Ended ended = program.wait();
+  expect_stopped(ended, work, kStopped, "signal:TERM");
+  EXPECT_NE(ended.out.find("stopped by SIGTERM at epoch "), std::string::npos) << ended.out;
+  expect_same_command_finishes(work, launch.words);
+
+  const Ended unbroken = run(long_run_words({"--run-dir", "unbroken"}), work.path());
+  EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
+  for (const std::string file : {"model.safetensors", "optimizer.safetensors"}) {
+    const std::string path = "/checkpoints/last/" + file;
+    EXPECT_TRUE(content_of_file(work / ("run" + path)) == content_of_file(work / ("unbroken" + path))) << file;
+  }
+}
+
+TEST(StopTest, InterruptSavesAndEndsWith130) {
+  const Workplace work;
+  Program program(long_run(work));
+  wait_for_two_epochs(program, work);
+  program.send(SIGINT);
+  expect_stopped(program.wait(), work, kInterrupted, "signal:INT");
+}
+
+TEST(StopTest, SecondInterruptEndsAtOnceAndTheNextStartSweeps) {
+  const Workplace work;
+  const Launch launch = long_run(work);
+  Program program(launch);
+  wait_for_two_epochs(program, work);
+  program.send(SIGINT);
+  program.send(SIGINT);
+  EXPECT_EQ(program.wait().exit_code, kInterrupted);
+  expect_same_command_finishes(work, launch.words);
+}
+
+TEST(StopTest, Usr1SavesAndEndsAsSlurmWarns) {
+  const Workplace work;
+  Program program(long_run(work));
+  wait_for_two_epochs(program, work);
+  program.send(SIGUSR1);
+  expect_stopped(program.wait(), work, kStopped, "signal:USR1");
+}
+
+TEST(StopTest, Usr2SavesAndHangUpIsIgnoredAndTheRunGoesOn) {
+  const Workplace work;
+  Program program(long_run(work, {"--epochs", "4000"}));
+  wait_for_two_epochs(program, work);
+  EXPECT_FALSE(fs::exists(work / "run/checkpoints/last"));
+  program.send(SIGHUP);
+  program.send(SIGUSR2);
+  EXPECT_TRUE(program.wait_until([&] { return fs::exists(work / "run/checkpoints/last/manifest.json"); })) << program.err();
+  const size_t epochs = lines_of(content_of_file(work / "run/summary.csv")).size();
+  EXPECT_TRUE(program.wait_until([&] { return has_epochs(work, epochs + 1); })) << program.err();
+  program.send(SIGTERM);
+  expect_stopped(program.wait(), work, kStopped, "signal:TERM");
+}
+
+TEST(StopTest, ExitCodeFollowsTheSite) {
+  const Workplace work;
+  Program program(long_run(work, {"--stop-exit-code", "143"}));
+  wait_for_two_epochs(program, work);
+  program.send(SIGTERM);
+  expect_stopped(program.wait(), work, 143, "signal:TERM");
+}
+
+/// One start that is stopped after `milliseconds`, wherever it is by then.
+void expect_early_stop_is_harmless(const Workplace& work, const Launch& launch, int milliseconds) {
+  Program program(launch);
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  program.send(SIGTERM);
+  const Ended ended = program.wait();
+  SCOPED_TRACE(std::to_string(milliseconds) + " ms\n" + story_of(launch.words, ended));
+  expect_nothing_half_written(work);
+  if (ended.signal == SIGTERM) {  // before the handlers: then nothing had been written either
+    EXPECT_FALSE(fs::exists(work / "run"));
+    return;
+  }
+  EXPECT_EQ(ended.exit_code, kStopped);
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM", 0), 0u);
+}
+
+TEST(StopTest, TermDuringStartUpIsHarmless) {
+  for (const int milliseconds : {0, 30, 60, 100, 150, 200, 250, 300}) {
+    const Workplace work;
+    expect_early_stop_is_harmless(work, long_run(work), milliseconds);
+  }
+}
+
+TEST(StopTest, TermBetweenLockAndFirstUpdateEndsWith75) {
+  const Workplace work;
+  const Launch launch = long_run(work);
+  Program program(launch);
+  ASSERT_TRUE(program.wait_until([&] { return fs::exists(work / "run/.lock"); })) << program.err();
+  program.send(SIGTERM);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kStopped) << story_of(launch.words, ended);
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM", 0), 0u) << ended.err;
+  expect_same_command_finishes(work, launch.words);
+}
+
+TEST(StopTest, StopOfEvaluationNeedsNoCheckpoint) {
+  const Workplace work;
+  write_idx(work);
+  ASSERT_EQ(run(train_words(), work.path()).exit_code, 0);
+  const std::string before = listing_of(work / "run/checkpoints");
+  // Many images, so that it is under way when the signal comes.
+  work.write("data/big-images-idx3-ubyte", idx_images(200'000));
+  work.write("data/big-labels-idx1-ubyte", idx_labels(200'000));
+  Launch launch;
+  launch.words = {"eval", "run", "--split", "big", "--threads", "1", "--num-workers", "1"};
+  launch.directory = work.path();
+  Program program(launch);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  program.send(SIGTERM);
+  const Ended ended = program.wait();
+  SCOPED_TRACE(story_of(launch.words, ended));
+  if (ended.signal == SIGTERM) GTEST_SKIP() << "the machine is too busy: the program had not begun";
+  EXPECT_EQ(ended.exit_code, kStopped);
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM", 0), 0u);
+  EXPECT_EQ(ended.out, "") << "no half results";
+  EXPECT_EQ(listing_of(work / "run/checkpoints"), before);
+}
+
+}  // namespace
+}  // namespace stoker::cli
