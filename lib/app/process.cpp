@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "core/log.h"
 #include "core/stop_signal.h"
@@ -31,6 +32,9 @@ void raise_open_file_limit() {
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
+
+/// Past a limit of the shell (ulimit -f) a write then fails like one on a full disk, and the run ends in order.
+void survive_file_size_limit() { std::signal(SIGXFSZ, SIG_IGN); }
 
 class WarningsToLog : public c10::WarningHandler {
  public:
@@ -58,6 +62,7 @@ void prepare_process() {
   reopen_standard_descriptors();
   core::install_stop_signals();
   raise_open_file_limit();
+  survive_file_size_limit();
   // Each arena keeps what its threads freed; more of them would make memory grow with workers.
   ::mallopt(M_ARENA_MAX, 2);
   send_torch_warnings_to_log();
