@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kUsage = 64, kCannotCreate = 73, kIo = 74, kPermission = 77, kInUse = 82;
+constexpr int kUsage = 64, kNoInput = 66, kCannotCreate = 73, kIo = 74, kPermission = 77, kInUse = 82;
 
 class BadRunDirectory : public ::testing::TestWithParam<BadInput> {};
 
@@ -140,6 +140,54 @@ TEST(FullDisk, EndsTheRunWithTheCauseAndLeavesNoHalfCheckpoint) {
   EXPECT_NE(ended.err.find("No space left on device"), std::string::npos);
   EXPECT_NE(ended.err.find("free some space, then run the same command again"), std::string::npos);
   EXPECT_EQ(last_line(ended.err), "train: exit=74 reason=error");
+}
+
+TEST(FileSizeLimit, EndsTheRunLikeAFullDiskAndKeepsTheLastCheckpoint) {
+  const Workplace work;
+  place_finished_run(work);
+  const std::string before = listing_of(work / "run/checkpoints");
+  Launch launch;
+  launch.words = finished_run_words({"--epochs", "3", "--override-resume"});
+  launch.directory = work.path();
+  launch.file_size_limit = 64 << 10;  // less than the weights need
+  const Ended ended = run(launch);
+  SCOPED_TRACE(story_of(launch.words, ended));
+  EXPECT_EQ(ended.signal, 0);
+  EXPECT_EQ(ended.exit_code, kIo);
+  EXPECT_NE(ended.err.find("model.safetensors: File too large"), std::string::npos);
+  EXPECT_EQ(last_line(ended.err), "train: exit=74 reason=error");
+  EXPECT_EQ(listing_of(work / "run/checkpoints"), before);
+  expect_nothing_half_written(work);
+}
+
+/// As somebody who may not read `path`; skipped where the program cannot be started so.
+void expect_unreadable(const Workplace& work, const std::string& path, int exit_code, const Words& words) {
+  ::chmod((work / path).c_str(), 0);
+  ::chmod(work.path().c_str(), 0777);
+  Launch launch;
+  launch.words = words;
+  launch.directory = work.path();
+  launch.unprivileged = true;
+  const Ended ended = run(launch);
+  ::chmod((work / path).c_str(), 0700);
+  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
+  SCOPED_TRACE(story_of(launch.words, ended));
+  EXPECT_EQ(ended.exit_code, exit_code);
+  EXPECT_NE(ended.err.find(path + ": Permission denied"), std::string::npos);
+}
+
+TEST(UnreadableInput, IsNamedWithTheCause) {
+  const Workplace work;
+  write_idx(work);
+  work.write("c.yaml", "epochs: 1\n");
+  expect_unreadable(work, "c.yaml", kNoInput, train_words({"-c", "c.yaml"}));
+  expect_unreadable(work, "data/train-images-idx3-ubyte", kPermission, train_words());
+}
+
+TEST(UnreadableInput, MayBeAClassFolder) {
+  const Workplace work;
+  write_folders(work);
+  expect_unreadable(work, "data/train/dog", kPermission, train_words({"--batch-size", "5"}));
 }
 
 TEST(OutputOfPredict, ThatCannotBeWrittenIsAnError) {

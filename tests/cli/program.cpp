@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <thread>
+#include <tuple>
 
 namespace stoker::cli {
 namespace {
@@ -40,10 +41,10 @@ std::string content_of(int fd) {
   }
 }
 
-/// In the child: makes `target` (1 or 2) what `stream` says.
-void connect(Stream stream, int memory_file, int target) {
-  if (stream == Stream::captured) {
-    ::dup2(memory_file, target);
+/// In the child: makes `target` (1 or 2) what `stream` says; `capture` is a memory file, or a terminal.
+void connect(Stream stream, int capture, int target) {
+  if (stream == Stream::captured || stream == Stream::terminal) {
+    ::dup2(capture, target);
   } else if (stream == Stream::closed) {
     ::close(target);
   } else if (stream == Stream::full) {
@@ -71,6 +72,21 @@ void mount_small_disk(const std::string& directory) {
 void drop_privileges() {
   constexpr uid_t kNobody = 65534;
   if (::geteuid() == 0 && (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) ::_exit(kCannotStart);
+}
+
+void limit_files(int64_t bytes) {
+  const struct rlimit any_core = {RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_CORE, &any_core);
+  if (bytes < 0) return;
+  const struct rlimit limit = {static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+/// Both ends of a new terminal: ours and the program's.
+std::pair<int, int> open_terminal() {
+  const int ours = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+  if (ours < 0 || ::grantpt(ours) != 0 || ::unlockpt(ours) != 0) return {-1, -1};
+  return {ours, ::open(::ptsname(ours), O_RDWR | O_NOCTTY | O_CLOEXEC)};
 }
 
 void restore_signals() {
@@ -106,17 +122,21 @@ Program::Program(const Launch& launch) {
   words.insert(words.end(), launch.words.begin(), launch.words.end());
   std::vector<std::string> variables = environment_of(launch);
   const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
+  int out_capture = out_fd_;
+  if (launch.standard_output == Stream::terminal) std::tie(terminal_fd_, out_capture) = open_terminal();
   begin_ = now_seconds();
   pid_ = ::fork();
-  if (pid_ != 0) return;
+  if (pid_ != 0) {
+    if (out_capture != out_fd_) ::close(out_capture);
+    return;
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   restore_signals();
-  const struct rlimit any_core = {RLIM_INFINITY, RLIM_INFINITY};
-  ::setrlimit(RLIMIT_CORE, &any_core);
+  limit_files(launch.file_size_limit);
   mount_small_disk(launch.small_disk);
   if (::chdir(launch.directory.c_str()) != 0) ::_exit(kCannotStart);
   ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
-  connect(launch.standard_output, out_fd_, 1);
+  connect(launch.standard_output, out_capture, 1);
   connect(launch.standard_error, err_fd_, 2);
   if (launch.unprivileged) drop_privileges();
   ::execve(words[0].c_str(), arguments.data(), environment.data());
@@ -130,6 +150,7 @@ Program::~Program() {
   }
   ::close(out_fd_);
   ::close(err_fd_);
+  if (terminal_fd_ >= 0) ::close(terminal_fd_);
 }
 
 void Program::send(int signal_number) const {
@@ -139,7 +160,16 @@ void Program::send(int signal_number) const {
 std::string Program::out() const { return content_of(out_fd_); }
 std::string Program::err() const { return content_of(err_fd_); }
 
+/// A terminal holds only so much: what nobody reads would stop the program.
+void Program::read_terminal() {
+  char block[1 << 12];
+  for (ssize_t got; terminal_fd_ >= 0 && (got = ::read(terminal_fd_, block, sizeof block)) > 0;) {
+    if (::write(out_fd_, block, static_cast<size_t>(got)) != got) return;
+  }
+}
+
 bool Program::has_ended() {
+  read_terminal();
   if (reaped_) return true;
   int status = 0;
   struct rusage usage {};
@@ -170,6 +200,7 @@ Ended Program::wait(double seconds) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  read_terminal();
   ended_.out = out();
   ended_.err = err();
   return ended_;

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ namespace stoker::cli {
 using Words = std::vector<std::string>;
 
 /// Where a standard stream of the program goes.
-enum class Stream { captured, closed, broken_pipe, full };
+enum class Stream { captured, closed, broken_pipe, full, terminal };
 
 /// Exit code of a process in which the program could not be started as asked.
 inline constexpr int kCannotStart = 126;
@@ -26,6 +27,7 @@ struct Launch {
   bool empty_environment = false;             ///< no HOME, no TERM, no locale, no PATH
   std::vector<std::string> variables = {};    ///< "NAME=value", over the environment
   bool unprivileged = false;                  ///< as the user nobody when the test runs as root
+  int64_t file_size_limit = -1;               ///< bytes, as ulimit -f; -1: none
   std::string small_disk = "";                ///< a file system of 128 KiB is mounted there, for the program alone
 };
 
@@ -58,9 +60,11 @@ class Program {
 
  private:
   bool has_ended();
+  void read_terminal();
 
   pid_t pid_ = -1;
   int out_fd_ = -1, err_fd_ = -1;
+  int terminal_fd_ = -1;          ///< our end of the terminal that standard output goes to, if any
   double begin_ = 0;
   bool reaped_ = false;
   Ended ended_;

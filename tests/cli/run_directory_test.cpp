@@ -149,5 +149,32 @@ INSTANTIATE_TEST_SUITE_P(Stream, LostConsole,
                                            Consoles{"FullDisk", Stream::full, Stream::full}),
                          [](const auto& tested) { return tested.param.fact; });
 
+Launch on_terminal(const Workplace& work, const std::string& kind) {
+  write_idx(work);
+  Launch launch;
+  launch.words = train_words({"--epochs", "20", "--report-every", "1u", "--save-every", "never"});
+  launch.directory = work.path();
+  launch.standard_output = Stream::terminal;
+  launch.variables = {"TERM=" + kind};
+  return launch;
+}
+
+TEST(TerminalTest, ShowsALineThatIsRewrittenAndTakesItAwayAtTheEnd) {
+  const Workplace work;
+  const Ended ended = run(on_terminal(work, "xterm"));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const size_t last_erased = ended.out.rfind("\r\x1b[K");
+  ASSERT_NE(last_erased, std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.substr(last_erased).find("finished (epochs-done) after 20 epochs"), std::string::npos) << ended.out;
+  EXPECT_EQ(content_of_file(work / "run/train.log").find('\x1b'), std::string::npos);
+}
+
+TEST(TerminalTest, GetsPlainLinesWhenItCannotRewrite) {
+  const Workplace work;
+  const Ended ended = run(on_terminal(work, "dumb"));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(ended.out.find('\x1b'), std::string::npos) << ended.out;
+}
+
 }  // namespace
 }  // namespace stoker::cli

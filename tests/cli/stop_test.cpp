@@ -77,6 +77,16 @@ TEST(StopTest, Usr2SavesAndHangUpIsIgnoredAndTheRunGoesOn) {
   expect_stopped(program.wait(), work, kStopped, "signal:TERM");
 }
 
+TEST(StopTest, HangUpOfTheTerminalSavesAndEnds) {
+  const Workplace work;
+  Launch launch = long_run(work);
+  launch.standard_output = Stream::terminal;
+  Program program(launch);
+  wait_for_two_epochs(program, work);
+  program.send(SIGHUP);
+  expect_stopped(program.wait(), work, kStopped, "signal:HUP");
+}
+
 TEST(StopTest, ExitCodeFollowsTheSite) {
   const Workplace work;
   Program program(long_run(work, {"--stop-exit-code", "143"}));
