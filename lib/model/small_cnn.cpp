@@ -52,6 +52,9 @@ class SmallResidual : public torch::nn::Module {
 };
 
 class SmallCnn : public ImageModel {
+  /// The classifier sees kGrid x kGrid averages: on small, centred objects, where something is matters.
+  static constexpr int64_t kGrid = 2;
+
  public:
   explicit SmallCnn(const ModelSpec& spec) {
     const int64_t width = spec.width;
@@ -61,14 +64,14 @@ class SmallCnn : public ImageModel {
     block2_ = register_module("block2", std::make_shared<SmallResidual>(2 * width, spec.zero_init_residual));
     down3_ = register_module("down3", std::make_shared<ConvNorm>(2 * width, 4 * width, 3, 2));
     block3_ = register_module("block3", std::make_shared<SmallResidual>(4 * width, spec.zero_init_residual));
-    fc_ = register_module("fc", torch::nn::Linear(4 * width, spec.num_classes));
+    fc_ = register_module("fc", torch::nn::Linear(4 * width * kGrid * kGrid, spec.num_classes));
   }
 
   torch::Tensor forward(torch::Tensor x) override {
     x = block1_->forward(stem_->forward(x));   // [B, W, H/2, W/2]
     x = block2_->forward(down2_->forward(x));  // [B, 2W, H/4, W/4]
     x = block3_->forward(down3_->forward(x));  // [B, 4W, H/8, W/8]
-    return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+    return fc_(at::adaptive_avg_pool2d(x, {kGrid, kGrid}).flatten(1));
   }
 
   std::string head_prefix() const override { return "fc."; }
