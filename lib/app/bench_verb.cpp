@@ -33,7 +33,8 @@ data::Batch random_batch(const config::Options& options, torch::Device device) {
 
 Outcome bench_step(config::Configuration& configuration) {
   config::DataFacts facts;  // what ImageNet has, where nothing else was asked for
-  facts.num_classes = 1000;
+  const config::Auto<int64_t>& num_classes = configuration.options.data.num_classes;
+  facts.num_classes = num_classes.is_auto() ? 1000 : num_classes.value();
   facts.channels = 3;
   facts.median_height = facts.median_width = 224;
   config::resolve_machine(configuration, machine_with_accelerators());
