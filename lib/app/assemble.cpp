@@ -127,11 +127,11 @@ engine::RunLimits limits_of(const config::Options& options, double seconds_befor
           options.train.patience};
 }
 
-engine::Trainee build_trainee(const config::Options& options, torch::Device device) {
+engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes) {
   engine::Trainee trainee;
   trainee.device = device;
   trainee.model = build_model(options, device);
-  if (!options.model.init_from.empty()) {
+  if (!options.model.init_from.empty() && !resumes) {
     core::log_info("starting weights: {}", engine::load_pretrained(*trainee.model, options.model.init_from));
   }
   std::vector<optim::NamedParameter> parameters;

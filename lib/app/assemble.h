@@ -34,7 +34,8 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options
 engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader);
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
 engine::RunLimits limits_of(const config::Options& options, double seconds_before);
-engine::Trainee build_trainee(const config::Options& options, torch::Device device);
+/// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
+engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes = false);
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before);

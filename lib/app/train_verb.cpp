@@ -232,7 +232,7 @@ Outcome train(const Invocation& invocation) {
   const auto val_feed = evaluation_feed(options, datasets.val, device);
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
   refuse_single_image_batch(options, plan);
-  engine::Trainee trainee = build_trainee(options, device);
+  engine::Trainee trainee = build_trainee(options, device, /*resumes=*/!checkpoint.empty());
   const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
   const engine::TrainerSettings settings =
       trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
