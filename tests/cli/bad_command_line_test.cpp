@@ -25,7 +25,7 @@ const std::vector<BadInput>& bad_flags() {
       {"FlagOfManyLetters", words({"--" + std::string(100'000, 'x')}), kUsage, {"unknown flag"}},
       {"StrayWord", words({"--epochs", "1", "two"}), kUsage, {"unexpected word \"two\""}},
       {"UnknownVerb", words({"evall", "run"}), kUsage, {"unknown verb \"evall\"; did you mean eval?"}},
-      {"UnknownVerbLikeNone", words({"xyzzy"}), kUsage, {"unknown verb \"xyzzy\"; verbs: eval and predict, or none to train"}},
+      {"UnknownVerbLikeNone", words({"xyzzy"}), kUsage, {"unknown verb \"xyzzy\"; verbs: ", "predict, or none to train"}},
       {"VerbAfterFlags", words({"--epochs", "1", "eval"}), kUsage, {"the verb eval must be the first word"}},
       {"EvalWithoutRun", words({"eval"}), kUsage, {"missing RUN_OR_CHECKPOINT"}},
       {"PredictWithoutImages", words({"predict", "run"}), kUsage, {"missing INPUT"}},

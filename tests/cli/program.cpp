@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <thread>
 #include <tuple>
@@ -155,6 +156,15 @@ Program::~Program() {
 
 void Program::send(int signal_number) const {
   if (!reaped_) ::kill(pid_, signal_number);
+}
+
+bool Program::handles(int signal_number) const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("SigCgt:", 0) != 0) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (signal_number - 1) & 1) != 0;
+  }
+  return false;
 }
 
 std::string Program::out() const { return content_of(out_fd_); }

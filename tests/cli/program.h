@@ -53,6 +53,8 @@ class Program {
   void send(int signal_number) const;
   std::string out() const;  ///< written to standard output so far
   std::string err() const;
+  /// Whether it has a handler of its own for the signal by now.
+  bool handles(int signal_number) const;
   /// Polls until `holds()`; false when the program ended or `seconds` passed before.
   bool wait_until(const std::function<bool()>& holds, double seconds = 120);
   /// Waits for the end; kills the program after `seconds`.

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <ostream>
 
 #include "bad_input.h"
 #include "finished_run.h"
@@ -123,7 +124,19 @@ struct Consoles {
   Stream out, err;
 };
 
+void PrintTo(const Consoles& consoles, std::ostream* out) { *out << consoles.fact; }
+
 class LostConsole : public ::testing::TestWithParam<Consoles> {};
+
+/// No file of the run took the number of a closed stream, and the console's text with it.
+void expect_banner_only_in_the_log(const std::string& run_dir) {
+  for (const auto& entry : fs::recursive_directory_iterator(run_dir)) {
+    if (!entry.is_regular_file()) continue;
+    const bool says_banner = content_of_file(entry.path().string()).find("stoker train ") != std::string::npos;
+    const bool expected = entry.path().filename() == "train.log";
+    EXPECT_EQ(says_banner, expected) << entry.path();
+  }
+}
 
 TEST_P(LostConsole, IsNoReasonToStop) {
   const Workplace work;
@@ -137,7 +150,7 @@ TEST_P(LostConsole, IsNoReasonToStop) {
   EXPECT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
   EXPECT_NE(content_of_file(work / "run/train.log").find("finished (epochs-done) after 3 epochs, 12 updates"), std::string::npos);
   EXPECT_EQ(lines_of(content_of_file(work / "run/summary.csv")).size(), 4u);
-  // No file of the run took the number of a closed stream and the console's text with it.
+  expect_banner_only_in_the_log(work / "run");
   const Ended again = run(launch.words, work.path());
   EXPECT_EQ(last_line(again.err), "train: exit=0 reason=already-finished update=12 checkpoint=run/checkpoints/step-00000012");
 }
@@ -148,6 +161,27 @@ INSTANTIATE_TEST_SUITE_P(Stream, LostConsole,
                                            Consoles{"BrokenPipes", Stream::broken_pipe, Stream::broken_pipe},
                                            Consoles{"FullDisk", Stream::full, Stream::full}),
                          [](const auto& tested) { return tested.param.fact; });
+
+TEST(ConsoleTest, GivesAFilePlainLinesWhateverTheTerminal) {
+  const Workplace work;
+  write_idx(work);
+  Launch launch;
+  launch.words = train_words({"--epochs", "3", "--report-every", "1u"});
+  launch.directory = work.path();
+  launch.variables = {"TERM=xterm"};
+  const Ended ended = run(launch);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(ended.out.find('\x1b'), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.out.find('\r'), std::string::npos) << ended.out;
+}
+
+TEST(ConsoleTest, QuietLeavesTheLastLineOnly) {
+  const Workplace work;
+  write_idx(work);
+  const Ended ended = run(train_words({"--quiet"}), work.path());
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(ended.err, "train: exit=0 reason=epochs-done update=4 checkpoint=run/checkpoints/step-00000004\n");
+}
 
 Launch on_terminal(const Workplace& work, const std::string& kind) {
   write_idx(work);
