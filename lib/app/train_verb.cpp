@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train`: from a command line to a finished, stopped or already finished run.
-#include <cstdio>
 #include <filesystem>
 
 #include "app/app.h"
 #include "app/assemble.h"
+#include "app/result_output.h"
 #include "app/run_directory.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -214,8 +214,7 @@ Outcome train(const Invocation& invocation) {
   const data::Datasets datasets = data::open_datasets(options.data);
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
   if (command.print_config) {
-    const std::string yaml = config::render_yaml(configuration.table, /*with_origin=*/true);
-    std::fwrite(yaml.data(), 1, yaml.size(), stdout);
+    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
 

@@ -107,6 +107,18 @@ TEST(PrintConfigTest, ReadsBackToTheSameText) {
   EXPECT_FALSE(fs::exists(work / "run"));
 }
 
+TEST(PrintConfigTest, ThatDoesNotArriveIsAnError) {
+  const Workplace work;
+  write_idx(work);
+  Launch launch;
+  launch.words = train_words({"--print-config"});
+  launch.directory = work.path();
+  launch.standard_output = Stream::full;
+  const Ended ended = run(launch);
+  EXPECT_EQ(ended.exit_code, 74) << story_of(launch.words, ended);
+  EXPECT_NE(ended.err.find("cannot write standard output: No space left on device"), std::string::npos);
+}
+
 TEST(DryRunTest, ChecksEverythingAndLeavesNothing) {
   const Workplace work;
   write_idx(work);
