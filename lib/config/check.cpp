@@ -53,6 +53,9 @@ void check_training(const Options& options, RuleBook& rules) {
   const OptimOptions& optim = options.optim;
   rules.require(optim.opt != OptimizerKind::sgd || !optim.nesterov || optim.momentum > 0,
                 "nesterov needs momentum above 0: set momentum, or no-nesterov");
+  const Interval::Unit val_unit = options.train.val_every.unit;
+  rules.require(val_unit == Interval::Unit::epochs || val_unit == Interval::Unit::never,
+                "val-every counts epochs: give it as 1e or 5e, or never");
   rules.require(options.train.patience == 0 || options.train.val_every.unit != Interval::Unit::never,
                 "patience needs evaluations, but val-every is never");
   rules.require(options.data.val_fraction == 0 || options.data.val_split.is_auto(),

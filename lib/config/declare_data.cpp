@@ -27,7 +27,7 @@ void declare_source(Declaration& d, DataOptions& o) {
   d.add("train-split", o.train_split, text_codec("NAME", false))
       .help("Split to train on: a folder, an IDX stem, or a CSV file without .csv.");
   d.add("val-split", o.val_split, text_codec("NAME", false))
-      .help("Split to evaluate on; auto takes the first of val, validation, test and t10k that exists.")
+      .help("Split to evaluate on; auto takes the first of val, validation, valid, test and t10k that exists.")
       .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
       .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.");
@@ -59,7 +59,7 @@ void declare_pixels(Declaration& d, DataOptions& o) {
       .used_in_inference();
   d.add("max-bad", o.max_bad, integer_codec(0, 1'000'000'000))
       .unit("images")
-      .help("With on-bad-image skip: more bad images than this stop the run.")
+      .help("With on-bad-image skip: more bad images than this stop the run, so set it along with skip.")
       .free_on_resume()
       .used_in_inference();
   d.add("max-image-megapixels", o.max_image_megapixels, number_codec({0, 4096, true, false}))

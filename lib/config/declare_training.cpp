@@ -129,7 +129,7 @@ void declare_length(Declaration& d, TrainOptions& o) {
 void declare_evaluation(Declaration& d, TrainOptions& o) {
   d.add("val-every", o.val_every, interval_codec())
       .alias({"val-interval"})
-      .help("Time between evaluations.")
+      .help("Epochs between evaluations, as in 5e; the end of a run is evaluated in any case.")
       .free_on_resume();
   d.add("eval-metric", o.eval_metric,
         choice_codec<EvalMetric>(

@@ -181,7 +181,9 @@ void make_directories(const std::string& directory) {
   if (directory.empty()) throw Error(ErrorKind::cannot_create, "cannot create a folder without a name");
   for (size_t end = directory.find('/', 1);; end = directory.find('/', end + 1)) {
     const std::string part = directory.substr(0, end);
-    if (::mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) {
+    if (::mkdir(part.c_str(), 0777) == 0) {
+      sync_directory(parent_of(part));  // or a power loss could take the folder and all that is in it
+    } else if (errno != EEXIST) {
       throw errno_error(errno, "create folder", printable(part), ErrorKind::cannot_create);
     }
     if (end == std::string::npos) break;

@@ -34,7 +34,7 @@ struct EpochPlan {
 struct RunLimits {
   int64_t epochs = 0;
   int64_t max_updates = 0;
-  double max_seconds = 0;  ///< of training and validation, over all processes of the run
+  double max_seconds = 0;  ///< compared with TrainState::train_seconds, which counts all processes of the run
   int64_t patience = 0;    ///< epochs without improvement
 };
 

@@ -121,7 +121,8 @@ void RunFiles::on_finish(const engine::FinishEvent& event) {
   Json line = {{"event", "finish"}};
   line.update(fields);
   append_event(line);
-  write_status(event.reason == engine::StopReason::signal ? "stopped" : "finished", fields);
+  const bool goes_on = event.reason == engine::StopReason::signal || event.reason == engine::StopReason::max_time;
+  write_status(goes_on ? "stopped" : "finished", fields);
 }
 
 void RunFiles::append(const std::string& file, const std::string& line) const {
