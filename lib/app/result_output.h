@@ -6,8 +6,8 @@
 
 namespace stoker::app {
 
-/// Writes to standard output when `path` is empty or "-", through a device or pipe of that name when there is one,
-/// else replaces the file in one step. Throws io, cannot_create or permission.
+/// Writes to standard output when `path` is empty or "-", through a device or pipe of that name when there is
+/// one, else replaces the file in one step. Throws io, cannot_create or permission.
 void write_result(const std::string& path, const std::string& content);
 
 }  // namespace stoker::app

@@ -44,7 +44,9 @@ std::function<Words(const Workplace&)> named(const Damage& damage) {
 }
 
 /// The finished run's command with one more flag.
-std::function<Words(const Workplace&)> again(const Words& more) { return words(finished_run_words(more)); }
+std::function<Words(const Workplace&)> again(const Words& more) {
+  return words(finished_run_words(more));
+}
 
 /// Its newest manifest with `from` replaced.
 Damage manifest_with(const std::string& from, const std::string& to) {
@@ -56,7 +58,9 @@ Damage manifest_with(const std::string& from, const std::string& to) {
   };
 }
 
-void cut(const std::string& path) { fs::resize_file(path, fs::file_size(path) / 2); }
+void cut(const std::string& path) {
+  fs::resize_file(path, fs::file_size(path) / 2);
+}
 
 void flip_a_bit(const std::string& path) {
   std::string content = content_of_file(path);
@@ -64,41 +68,75 @@ void flip_a_bit(const std::string& path) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-std::string newest_file(const Workplace& work, const std::string& name) { return work / (std::string(kNewest) + "/" + name); }
+std::string newest_file(const Workplace& work, const std::string& name) {
+  return work / (std::string(kNewest) + "/" + name);
+}
 
 const std::vector<BadInput>& damaged() {
   static const std::vector<BadInput> all = {
-      {"CutShort", named([](const Workplace& work) { cut(newest_file(work, "model.safetensors")); }), kData,
-       {"checkpoint run/checkpoints/step-00000008: model.safetensors is truncated or longer: it has ", "the manifest says "}},
-      {"EmptyFile", named([](const Workplace& work) { fs::resize_file(newest_file(work, "optimizer.safetensors"), 0); }),
-       kData, {"checkpoint run/checkpoints/step-00000008: optimizer.safetensors is truncated", "it has 0 bytes"}},
-      {"FlippedBit", named([](const Workplace& work) { flip_a_bit(newest_file(work, "model.safetensors")); }), kData,
-       {"checkpoint run/checkpoints/step-00000008: model.safetensors is damaged: its digest differs from the manifest's"}},
-      {"FlippedBitInTheState", named([](const Workplace& work) { flip_a_bit(newest_file(work, "state.json")); }), kData,
+      {"CutShort",
+       named([](const Workplace& work) { cut(newest_file(work, "model.safetensors")); }),
+       kData,
+       {"checkpoint run/checkpoints/step-00000008: model.safetensors is truncated or longer: it has ",
+        "the manifest says "}},
+      {"EmptyFile",
+       named([](const Workplace& work) { fs::resize_file(newest_file(work, "optimizer.safetensors"), 0); }),
+       kData,
+       {"checkpoint run/checkpoints/step-00000008: optimizer.safetensors is truncated", "it has 0 bytes"}},
+      {"FlippedBit",
+       named([](const Workplace& work) { flip_a_bit(newest_file(work, "model.safetensors")); }),
+       kData,
+       {"checkpoint run/checkpoints/step-00000008: model.safetensors is damaged: its digest differs from the "
+        "manifest's"}},
+      {"FlippedBitInTheState",
+       named([](const Workplace& work) { flip_a_bit(newest_file(work, "state.json")); }),
+       kData,
        {"checkpoint run/checkpoints/step-00000008: state.json is damaged"}},
-      {"MissingFile", named([](const Workplace& work) { fs::remove(newest_file(work, "random.safetensors")); }), kData,
+      {"MissingFile",
+       named([](const Workplace& work) { fs::remove(newest_file(work, "random.safetensors")); }),
+       kData,
        {"checkpoint run/checkpoints/step-00000008: random.safetensors cannot be opened: No such file"}},
-      {"LinkInsteadOfFile", named([](const Workplace& work) {
+      {"LinkInsteadOfFile",
+       named([](const Workplace& work) {
          fs::rename(newest_file(work, "state.json"), newest_file(work, "else.json"));
          fs::create_symlink("else.json", newest_file(work, "state.json"));
-       }), kData, {"checkpoint run/checkpoints/step-00000008: state.json cannot be opened"}},
-      {"PipeInsteadOfFile", named([](const Workplace& work) {
+       }),
+       kData,
+       {"checkpoint run/checkpoints/step-00000008: state.json cannot be opened"}},
+      {"PipeInsteadOfFile",
+       named([](const Workplace& work) {
          fs::remove(newest_file(work, "state.json"));
          ::mkfifo(newest_file(work, "state.json").c_str(), 0600);
-       }), kData, {"checkpoint run/checkpoints/step-00000008: state.json is not a regular file"}},
-      {"NoManifest", named([](const Workplace& work) { fs::remove(newest_file(work, "manifest.json")); }), kNoInput,
+       }),
+       kData,
+       {"checkpoint run/checkpoints/step-00000008: state.json is not a regular file"}},
+      {"NoManifest",
+       named([](const Workplace& work) { fs::remove(newest_file(work, "manifest.json")); }),
+       kNoInput,
        {"no checkpoint in run/checkpoints/step-00000008"}},
-      {"ManifestCutShort", named([](const Workplace& work) { cut(newest_file(work, "manifest.json")); }), kData,
+      {"ManifestCutShort",
+       named([](const Workplace& work) { cut(newest_file(work, "manifest.json")); }),
+       kData,
        {"run/checkpoints/step-00000008/manifest.json"}},
       {"ManifestOfNestedBrackets",
-       named([](const Workplace& work) { work.write(std::string(kNewest) + "/manifest.json", std::string(100'000, '[')); }),
-       kData, {"run/checkpoints/step-00000008/manifest.json"}},
+       named([](const Workplace& work) {
+         work.write(std::string(kNewest) + "/manifest.json", std::string(100'000, '['));
+       }),
+       kData,
+       {"run/checkpoints/step-00000008/manifest.json"}},
       {"ManifestThatIsAnotherObject",
-       named([](const Workplace& work) { work.write(std::string(kNewest) + "/manifest.json", "{\"a\": 1}\n"); }), kData,
+       named([](const Workplace& work) {
+         work.write(std::string(kNewest) + "/manifest.json", "{\"a\": 1}\n");
+       }),
+       kData,
        {"checkpoint run/checkpoints/step-00000008: its manifest is not ours"}},
-      {"ManifestThatNamesAFileOutside", named(manifest_with("\"model.safetensors\"", "\"../../../../etc/passwd\"")), kData,
+      {"ManifestThatNamesAFileOutside",
+       named(manifest_with("\"model.safetensors\"", "\"../../../../etc/passwd\"")),
+       kData,
        {"its manifest names a file outside the checkpoint"}},
-      {"ManifestOfANewerFormat", named(manifest_with("\"format\": 1", "\"format\": 99")), kData,
+      {"ManifestOfANewerFormat",
+       named(manifest_with("\"format\": 1", "\"format\": 99")),
+       kData,
        {"written in format 99 by a newer version"}},
       {"EveryCheckpointDamaged",
        [](const Workplace& work) {
@@ -106,9 +144,10 @@ const std::vector<BadInput>& damaged() {
          flip_a_bit(work / (std::string(kOlder) + "/optimizer.safetensors"));
          return finished_run_words();
        },
-       kData, {"warning: checkpoint run/checkpoints/step-00000008: model.safetensors is truncated",
-               "warning: checkpoint run/checkpoints/step-00000004: optimizer.safetensors is damaged",
-               "none of the 2 checkpoints in run/checkpoints verifies", "choose another --run-dir to start over"}},
+       kData,
+       {"warning: checkpoint run/checkpoints/step-00000008: model.safetensors is truncated",
+        "warning: checkpoint run/checkpoints/step-00000004: optimizer.safetensors is damaged",
+        "none of the 2 checkpoints in run/checkpoints verifies", "choose another --run-dir to start over"}},
   };
   return all;
 }
@@ -116,25 +155,40 @@ const std::vector<BadInput>& damaged() {
 const std::vector<BadInput>& unfit() {
   static const std::vector<BadInput> all = {
       {"PathThatIsNotThere", again({"--resume", "nowhere"}), kNoInput, {"no checkpoint in nowhere"}},
-      {"LastOfARunWithoutCheckpoints", again({"--run-dir", "other", "--resume", "last"}), kNoInput,
+      {"LastOfARunWithoutCheckpoints",
+       again({"--run-dir", "other", "--resume", "last"}),
+       kNoInput,
        {"--resume last: there is no such checkpoint in other/checkpoints"}},
-      {"FreshStartOverAnOldRun", again({"--resume", "none"}), kConfig,
-       {"--resume none, but run/checkpoints holds checkpoints of an earlier run", "choose another --run-dir"}},
-      {"ChangedOptionsAreAllListed", again({"--batch-size", "8", "--lr", "0.5", "--seed", "7"}), kConfig,
+      {"FreshStartOverAnOldRun",
+       again({"--resume", "none"}),
+       kConfig,
+       {"--resume none, but run/checkpoints holds checkpoints of an earlier run",
+        "choose another --run-dir"}},
+      {"ChangedOptionsAreAllListed",
+       again({"--batch-size", "8", "--lr", "0.5", "--seed", "7"}),
+       kConfig,
        {"run/checkpoints/step-00000008 was written by a run that differs from this one:",
-        "--batch-size: the checkpoint has 16, this run 8", "--lr: the checkpoint has ", "--seed: the checkpoint has ",
-        "--override-resume"}},
+        "--batch-size: the checkpoint has 16, this run 8", "--lr: the checkpoint has ",
+        "--seed: the checkpoint has ", "--override-resume"}},
       {"ChangedModel", again({"--width", "16"}), kConfig, {"--width: the checkpoint has 8, this run 16"}},
-      {"ChangedModelInSpiteOfAll", again({"--width", "16", "--override-resume"}), kData,
+      {"ChangedModelInSpiteOfAll",
+       again({"--width", "16", "--override-resume"}),
+       kData,
        {"run/checkpoints/step-00000008/model.safetensors: ", "instead of"}},
-      {"ChangedLabels", [](const Workplace& work) {
+      {"ChangedLabels",
+       [](const Workplace& work) {
          work.write("data/train-labels-idx1-ubyte", idx_labels(64, 0x801, 5));
          return finished_run_words();
-       }, kConfig, {"data: files, sizes or labels changed since the checkpoint was written"}},
-      {"MoreImages", [](const Workplace& work) {
+       },
+       kConfig,
+       {"data: files, sizes or labels changed since the checkpoint was written"}},
+      {"MoreImages",
+       [](const Workplace& work) {
          write_idx(work, 80);
          return finished_run_words();
-       }, kConfig, {"data: files, sizes or labels changed since the checkpoint was written"}},
+       },
+       kConfig,
+       {"data: files, sizes or labels changed since the checkpoint was written"}},
   };
   return all;
 }
@@ -156,33 +210,55 @@ std::string safetensors(const std::string& header, size_t data_bytes) {
 
 const std::vector<BadInput>& bad_weights() {
   static const std::vector<BadInput> all = {
-      {"Pickle", starts_from(std::string("\x80\x02}q\0(X\x05\0\0\0alphaq\x01K\x01u.", 22)), kData,
+      {"Pickle",
+       starts_from(std::string("\x80\x02}q\0(X\x05\0\0\0alphaq\x01K\x01u.", 22)),
+       kData,
        {"w.safetensors: this is a zip or pickle checkpoint, which can run code when loaded; not read",
         "safetensors.torch.save_file"}},
-      {"ZipArchive", starts_from("PK\x03\x04" + std::string(100, '\1')), kData,
+      {"ZipArchive",
+       starts_from("PK\x03\x04" + std::string(100, '\1')),
+       kData,
        {"w.safetensors: this is a zip or pickle checkpoint"}},
-      {"Text", starts_from("these are not the weights you are looking for\n"), kData,
+      {"Text",
+       starts_from("these are not the weights you are looking for\n"),
+       kData,
        {"w.safetensors: not a valid safetensors file: its header should have"}},
-      {"EmptyFile", starts_from(""), kData, {"w.safetensors: not a valid safetensors file: 0 bytes is too short"}},
-      {"HugeHeader", starts_from(std::string(8, '\xFF') + "{}"), kData, {"w.safetensors: not a valid safetensors file"}},
+      {"EmptyFile",
+       starts_from(""),
+       kData,
+       {"w.safetensors: not a valid safetensors file: 0 bytes is too short"}},
+      {"HugeHeader",
+       starts_from(std::string(8, '\xFF') + "{}"),
+       kData,
+       {"w.safetensors: not a valid safetensors file"}},
       {"DeepHeader", starts_from(safetensors(std::string(1000, '['), 0)), kData, {"w.safetensors"}},
       {"OffsetsBeyondTheFile",
-       starts_from(safetensors(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 8)), kData,
+       starts_from(safetensors(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 8)),
+       kData,
        {"w.safetensors: not a valid safetensors file: tensor a lies outside the file"}},
       {"ShapeThatWrapsAround",
-       starts_from(safetensors(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0)), kData,
+       starts_from(
+           safetensors(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0)),
+       kData,
        {"tensor a has a shape that is too large"}},
       {"OtherArchitecture",
        [](const Workplace& work) {
          work.write("w.safetensors", content_of_file(newest_file(work, "model.safetensors")));
          return train_words({"--run-dir", "other", "--init-from", "w.safetensors", "--width", "16"});
        },
-       kData, {"w.safetensors: ", "instead of", "check --model, --num-classes and --in-chans"}},
-      {"FileThatIsNotThere", words(train_words({"--run-dir", "other", "--init-from", "nowhere.safetensors"})), kNoInput,
+       kData,
+       {"w.safetensors: ", "instead of", "check --model, --num-classes and --in-chans"}},
+      {"FileThatIsNotThere",
+       words(train_words({"--run-dir", "other", "--init-from", "nowhere.safetensors"})),
+       kNoInput,
        {"cannot read nowhere.safetensors: No such file or directory"}},
-      {"Folder", words(train_words({"--run-dir", "other", "--init-from", "data"})), kNoInput,
+      {"Folder",
+       words(train_words({"--run-dir", "other", "--init-from", "data"})),
+       kNoInput,
        {"cannot read data: it is a directory"}},
-      {"EndlessDevice", words(train_words({"--run-dir", "other", "--init-from", "/dev/zero"})), kNoInput,
+      {"EndlessDevice",
+       words(train_words({"--run-dir", "other", "--init-from", "/dev/zero"})),
+       kNoInput,
        {"cannot read /dev/zero: it is not a regular file"}},
   };
   return all;
@@ -190,21 +266,28 @@ const std::vector<BadInput>& bad_weights() {
 
 const std::vector<BadInput>& bad_uses() {
   static const std::vector<BadInput> all = {
-      {"EvalOfNothing", words({"eval", "nowhere"}), kNoInput, {"no checkpoint in nowhere", "name a run directory"}},
+      {"EvalOfNothing",
+       words({"eval", "nowhere"}),
+       kNoInput,
+       {"no checkpoint in nowhere", "name a run directory"}},
       {"EvalOfADamagedRun",
        [](const Workplace& work) {
          for (const std::string step : {kNewest, kOlder}) cut(work / (step + "/model.safetensors"));
          return Words{"eval", "run"};
        },
-       kData, {"model.safetensors is truncated"}},
+       kData,
+       {"model.safetensors is truncated"}},
       {"EvalOnOtherClasses",
        [](const Workplace& work) {
          fs::remove_all(work / "data");
          write_folders(work);
          return Words{"eval", "run", "--threads", "1"};
        },
-       kData, {"the classes of the data (cat and dog) are not those of the model (0, 1, 2"}},
-      {"EvalOfASplitThatIsNotThere", words({"eval", "run", "--split", "exam", "--threads", "1"}), kNoInput,
+       kData,
+       {"the classes of the data (cat and dog) are not those of the model (0, 1, 2"}},
+      {"EvalOfASplitThatIsNotThere",
+       words({"eval", "run", "--split", "exam", "--threads", "1"}),
+       kNoInput,
        {"data has no split 'exam'"}},
       {"PredictNothing", words({"predict", "run", "nowhere.png"}), kNoInput, {"nowhere.png does not exist"}},
       {"PredictAnEmptyFolder",
@@ -212,13 +295,15 @@ const std::vector<BadInput>& bad_uses() {
          fs::create_directory(work / "images");
          return Words{"predict", "run", "images"};
        },
-       kNoInput, {"images has no images"}},
+       kNoInput,
+       {"images has no images"}},
       {"PredictABadImage",
        [](const Workplace& work) {
          work.write("bad.png", png_of(8, 8, 1).substr(0, 45));
          return Words{"predict", "run", "bad.png"};
        },
-       kData, {"bad image bad.png: "}},
+       kData,
+       {"bad image bad.png: "}},
   };
   return all;
 }
@@ -236,10 +321,13 @@ TEST(DamagedNewestCheckpoint, IsPassedOverLoudlyAndTheRunGoesOnFromTheOneBefore)
   const Ended ended = run(finished_run_words(), work.path());
   SCOPED_TRACE(story_of(finished_run_words(), ended));
   EXPECT_EQ(ended.exit_code, 0);
-  EXPECT_NE(ended.err.find("warning: checkpoint run/checkpoints/step-00000008: model.safetensors is truncated"), std::string::npos);
+  EXPECT_NE(
+      ended.err.find("warning: checkpoint run/checkpoints/step-00000008: model.safetensors is truncated"),
+      std::string::npos);
   EXPECT_NE(ended.err.find("going back to the checkpoint before it"), std::string::npos);
   EXPECT_NE(ended.out.find("resumes run/checkpoints/step-00000004"), std::string::npos);
-  EXPECT_EQ(content_of_file(newest_file(work, "model.safetensors")), whole) << "the same weights come out again";
+  EXPECT_EQ(content_of_file(newest_file(work, "model.safetensors")), whole)
+      << "the same weights come out again";
   expect_nothing_half_written(work);
 }
 

@@ -9,38 +9,58 @@ namespace {
 
 class BadCommandLine : public ::testing::TestWithParam<BadInput> {};
 
-TEST_P(BadCommandLine, IsRefused) { expect_refused_before_the_run(GetParam()); }
+TEST_P(BadCommandLine, IsRefused) {
+  expect_refused_before_the_run(GetParam());
+}
 
 constexpr int kUsage = 64, kConfig = 78;
 
 const std::vector<BadInput>& bad_flags() {
   static const std::vector<BadInput> all = {
-      {"UnknownFlagWithTheNearestName", words({"--batchsize", "4"}), kUsage,
+      {"UnknownFlagWithTheNearestName",
+       words({"--batchsize", "4"}),
+       kUsage,
        {"--batchsize: unknown flag; did you mean --batch-size?", "hint: train --help lists every flag"}},
-      {"EveryUnknownFlagAtOnce", words({"--epoch", "2", "--learning-rat", "1", "--widht=3", "--qqqq"}), kUsage,
+      {"EveryUnknownFlagAtOnce",
+       words({"--epoch", "2", "--learning-rat", "1", "--widht=3", "--qqqq"}),
+       kUsage,
        {"4 problems with the command line:", "--epoch: unknown flag; did you mean --epochs?",
-        "--learning-rat: unknown flag; did you mean --learning-rate?", "--widht: unknown flag; did you mean --width?",
-        "--qqqq: unknown flag"}},
+        "--learning-rat: unknown flag; did you mean --learning-rate?",
+        "--widht: unknown flag; did you mean --width?", "--qqqq: unknown flag"}},
       {"FlagWithEscapeSequence", words({"--\x1b[31mred"}), kUsage, {"unknown flag", "[31mred"}},
       {"FlagOfManyLetters", words({"--" + std::string(100'000, 'x')}), kUsage, {"unknown flag"}},
       {"StrayWord", words({"--epochs", "1", "two"}), kUsage, {"unexpected word \"two\""}},
       {"UnknownVerb", words({"evall", "run"}), kUsage, {"unknown verb \"evall\"; did you mean eval?"}},
-      {"UnknownVerbLikeNone", words({"xyzzy"}), kUsage, {"unknown verb \"xyzzy\"; verbs: ", "predict, or none to train"}},
+      {"UnknownVerbLikeNone",
+       words({"xyzzy"}),
+       kUsage,
+       {"unknown verb \"xyzzy\"; verbs: eval, predict", "or none to train"}},
       {"VerbAfterFlags", words({"--epochs", "1", "eval"}), kUsage, {"the verb eval must be the first word"}},
       {"EvalWithoutRun", words({"eval"}), kUsage, {"missing RUN_OR_CHECKPOINT"}},
       {"PredictWithoutImages", words({"predict", "run"}), kUsage, {"missing INPUT"}},
-      {"TrainingFlagInEval", words({"eval", "run", "--epochs", "3"}), kUsage, {"--epochs: an option of training, not of eval"}},
+      {"TrainingFlagInEval",
+       words({"eval", "run", "--epochs", "3"}),
+       kUsage,
+       {"--epochs: an option of training, not of eval"}},
       {"FlagOfEvalInTraining", words({"--which", "best"}), kUsage, {"--which: a flag of train eval"}},
-      {"UnknownChoiceOfCommandFlag", words({"eval", "run", "--which", "worst"}), kUsage, {"--which: \"worst\" is not accepted; write one of best and last"}},
+      {"UnknownChoiceOfCommandFlag",
+       words({"eval", "run", "--which", "worst"}),
+       kUsage,
+       {"--which: \"worst\" is not accepted; write one of best and last"}},
   };
   return all;
 }
 
 const std::vector<BadInput>& bad_values() {
   static const std::vector<BadInput> all = {
-      {"ValueOutOfRange", words({"--batch-size", "0"}), kUsage,
+      {"ValueOutOfRange",
+       words({"--batch-size", "0"}),
+       kUsage,
        {"--batch-size: 0 is out of range; accepted: 1 to 1048576"}},
-      {"MinusOneNeverMeansAuto", words({"--num-workers", "-1"}), kUsage, {"--num-workers: -1 is out of range"}},
+      {"MinusOneNeverMeansAuto",
+       words({"--num-workers", "-1"}),
+       kUsage,
+       {"--num-workers: -1 is out of range"}},
       {"MissingLastValue", words({"--epochs"}), kUsage, {"--epochs: no value given"}},
       {"MissingValueBeforeFlag", words({"--epochs", "--lr", "1"}), kUsage, {"--epochs: no value given"}},
       {"EmptyValue", words({"--epochs="}), kUsage, {"--epochs: no value given"}},
@@ -49,15 +69,33 @@ const std::vector<BadInput>& bad_values() {
       {"ExponentForCount", words({"--epochs", "1e3"}), kUsage, {"--epochs: \"1e3\" is not a whole number"}},
       {"NanLearningRate", words({"--lr", "nan"}), kUsage, {"--lr: \"nan\" is not a finite number"}},
       {"InfiniteLearningRate", words({"--lr", "inf"}), kUsage, {"--lr: \"inf\" is not a finite number"}},
-      {"NumberTooLarge", words({"--seed", "99999999999999999999999"}), kUsage, {"--seed:", "is out of range"}},
+      {"NumberTooLarge",
+       words({"--seed", "99999999999999999999999"}),
+       kUsage,
+       {"--seed:", "is out of range"}},
       {"NumberTooLargeForDouble", words({"--lr", "1e999"}), kUsage, {"--lr: 1e999 is out of range"}},
-      {"OctalLookingNumber", words({"--epochs", "010"}), kUsage, {"--epochs: \"010\" begins with 0", "write 10"}},
-      {"WordForSwitch", words({"--amp=maybe"}), kUsage, {"--amp: \"maybe\" is not a switch value; write true or false"}},
+      {"OctalLookingNumber",
+       words({"--epochs", "010"}),
+       kUsage,
+       {"--epochs: \"010\" begins with 0", "write 10"}},
+      {"WordForSwitch",
+       words({"--amp=maybe"}),
+       kUsage,
+       {"--amp: \"maybe\" is not a switch value; write true or false"}},
       {"UnknownChoice", words({"--opt", "rmsprop"}), kUsage, {"--opt:", "sgd", "adamw"}},
-      {"IntervalWithoutUnit", words({"--save-every", "10"}), kUsage, {"--save-every: \"10\" has no unit; accepted: 1e"}},
-      {"DurationWithoutUnit", words({"--max-time", "600"}), kUsage, {"--max-time: \"600\" has no unit; accepted: 600s"}},
+      {"IntervalWithoutUnit",
+       words({"--save-every", "10"}),
+       kUsage,
+       {"--save-every: \"10\" has no unit; accepted: 1e"}},
+      {"DurationWithoutUnit",
+       words({"--max-time", "600"}),
+       kUsage,
+       {"--max-time: \"600\" has no unit; accepted: 600s"}},
       {"UnknownKindOfDevice", words({"--device", "gpu"}), kUsage, {"--device:", "cpu", "cuda"}},
-      {"UnknownPreset", words({"--preset", "fashion-mnits"}), kConfig, {"unknown preset fashion-mnits", "fashion_mnist"}},
+      {"UnknownPreset",
+       words({"--preset", "fashion-mnits"}),
+       kConfig,
+       {"unknown preset fashion-mnits", "fashion_mnist"}},
   };
   return all;
 }

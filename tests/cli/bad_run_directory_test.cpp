@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places that cannot be written to: said before data is read where it can be known, and nothing is lost where not.
+// Places that cannot be written to: said before data is read where it can be known, and nothing is lost where
+// not.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -25,7 +26,9 @@ TEST_P(BadRunDirectory, IsRefused) {
   expect_refused(GetParam(), work);
 }
 
-std::function<Words(const Workplace&)> run_dir(const std::string& path) { return words(train_words({"--run-dir", path})); }
+std::function<Words(const Workplace&)> run_dir(const std::string& path) {
+  return words(train_words({"--run-dir", path}));
+}
 
 /// The entry run/<name> is a folder where a file should be.
 std::function<Words(const Workplace&)> folder_at(const std::string& name) {
@@ -42,29 +45,39 @@ const std::vector<BadInput>& bad_run_directories() {
          work.write("run", "notes");
          return train_words();
        },
-       kCannotCreate, {"cannot create folder run: a file is in the way", "choose another folder, or move the file"}},
+       kCannotCreate,
+       {"cannot create folder run: a file is in the way", "choose another folder, or move the file"}},
       {"FileAbove",
        [](const Workplace& work) {
          work.write("file", "notes");
          return train_words({"--run-dir", "file/run"});
        },
-       kCannotCreate, {"cannot create folder file/run: Not a directory"}},
+       kCannotCreate,
+       {"cannot create folder file/run: Not a directory"}},
       {"LinkThatLeadsNowhere",
        [](const Workplace& work) {
          fs::create_symlink("nowhere/at/all", work / "run");
          return train_words();
        },
-       kCannotCreate, {"cannot create folder run"}},
+       kCannotCreate,
+       {"cannot create folder run"}},
       {"KernelFolder", run_dir("/proc/run"), kCannotCreate, {"cannot create folder /proc/run: "}},
-      {"Device", run_dir("/dev/full"), kCannotCreate, {"cannot create folder /dev/full: a file is in the way"}},
-      {"NameTooLong", run_dir(std::string(300, 'r')), kCannotCreate, {"cannot create folder rrr", "File name too long"}},
+      {"Device",
+       run_dir("/dev/full"),
+       kCannotCreate,
+       {"cannot create folder /dev/full: a file is in the way"}},
+      {"NameTooLong",
+       run_dir(std::string(300, 'r')),
+       kCannotCreate,
+       {"cannot create folder rrr", "File name too long"}},
       {"EmptyName", run_dir(""), kUsage, {"--run-dir: no value given"}},
       {"FileForCheckpoints",
        [](const Workplace& work) {
          work.write("run/checkpoints", "notes");
          return train_words();
        },
-       kCannotCreate, {"cannot create folder run/checkpoints: a file is in the way"}},
+       kCannotCreate,
+       {"cannot create folder run/checkpoints: a file is in the way"}},
       {"FolderForLock", folder_at(".lock"), kCannotCreate, {"cannot create run/.lock: Is a directory"}},
       {"LinkForLock",
        [](const Workplace& work) {
@@ -72,14 +85,23 @@ const std::vector<BadInput>& bad_run_directories() {
          fs::create_symlink(work / "precious", work / "run/.lock");
          return train_words();
        },
-       kCannotCreate, {"cannot create run/.lock: Too many levels of symbolic links"}},
-      {"FolderForTrainLog", folder_at("train.log"), kCannotCreate, {"cannot open the log file run/train.log"}},
+       kCannotCreate,
+       {"cannot create run/.lock: Too many levels of symbolic links"}},
+      {"FolderForTrainLog",
+       folder_at("train.log"),
+       kCannotCreate,
+       {"cannot open the log file run/train.log"}},
       {"FolderForConfig", folder_at("config.yaml"), kIo, {"cannot replace run/config.yaml: Is a directory"}},
-      {"FolderForMetrics", folder_at("metrics.jsonl"), kIo, {"cannot open run/metrics.jsonl: Is a directory"}},
-      {"LogFileBelowAFile", [](const Workplace& work) {
+      {"FolderForMetrics",
+       folder_at("metrics.jsonl"),
+       kIo,
+       {"cannot open run/metrics.jsonl: Is a directory"}},
+      {"LogFileBelowAFile",
+       [](const Workplace& work) {
          work.write("notes", "x");
          return train_words({"--log-file", "notes/a.log"});
-       }, kCannotCreate,
+       },
+       kCannotCreate,
        {"cannot open the log file notes/a.log"}},
   };
   return all;
@@ -94,8 +116,11 @@ TEST(RunDirectoryInUse, IsRefusedWithTheHolder) {
   struct flock whole {};
   whole.l_type = F_WRLCK;
   ASSERT_EQ(::fcntl(fd, F_OFD_SETLK, &whole), 0);
-  expect_refused({"", words(train_words()), kInUse,
-                  {"another process uses this run directory (run/.lock): pid 4711 on elsewhere", "choose another --run-dir"}},
+  expect_refused({"",
+                  words(train_words()),
+                  kInUse,
+                  {"another process uses this run directory (run/.lock): pid 4711 on elsewhere",
+                   "choose another --run-dir"}},
                  work);
   ::close(fd);
   EXPECT_FALSE(fs::exists(work / "run/train.log"));
@@ -114,7 +139,8 @@ TEST(ReadOnlyRunDirectory, IsAMatterOfPermission) {
     launch.directory = work.path();
     launch.unprivileged = true;
     const Ended ended = run(launch);
-    if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
+    if (ended.exit_code == kCannotStart)
+      GTEST_SKIP() << "the program cannot be started without privileges from here";
     SCOPED_TRACE(story_of(launch.words, ended));
     EXPECT_EQ(ended.exit_code, kPermission);
     EXPECT_NE(ended.err.find(place), std::string::npos);
@@ -130,7 +156,8 @@ TEST(FullDisk, EndsTheRunWithTheCauseAndLeavesNoHalfCheckpoint) {
   write_idx(work);
   fs::create_directory(work / "small");
   Launch launch;
-  launch.words = train_words({"--run-dir", "small/run", "--epochs", "3", "--save-every", "1u", "--no-space-check"});
+  launch.words =
+      train_words({"--run-dir", "small/run", "--epochs", "3", "--save-every", "1u", "--no-space-check"});
   launch.directory = work.path();
   launch.small_disk = work / "small";
   const Ended ended = run(launch);
@@ -170,7 +197,8 @@ void expect_unreadable(const Workplace& work, const std::string& path, int exit_
   launch.unprivileged = true;
   const Ended ended = run(launch);
   ::chmod((work / path).c_str(), 0700);
-  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
+  if (ended.exit_code == kCannotStart)
+    GTEST_SKIP() << "the program cannot be started without privileges from here";
   SCOPED_TRACE(story_of(launch.words, ended));
   EXPECT_EQ(ended.exit_code, exit_code);
   EXPECT_NE(ended.err.find(path + ": Permission denied"), std::string::npos);
@@ -195,12 +223,17 @@ TEST(OutputOfPredict, ThatCannotBeWrittenIsAnError) {
   place_finished_run(work);
   work.write("a.png", png_of(8, 8, 50));
   fs::create_symlink("/dev/full", work / "full");
-  const BadInput full = {"", words({"predict", "run", "a.png", "--threads", "1", "--output", "full"}), kIo,
+  const BadInput full = {"",
+                         words({"predict", "run", "a.png", "--threads", "1", "--output", "full"}),
+                         kIo,
                          {"cannot write full: No space left on device"}};
   expect_refused(full, work);
   EXPECT_TRUE(fs::is_symlink(work / "full")) << "a device is written to, never replaced";
-  expect_refused({"", words({"predict", "run", "a.png", "--threads", "1", "--output", "nowhere/a.csv"}), kCannotCreate,
-                  {"nowhere/a.csv"}}, work);
+  expect_refused({"",
+                  words({"predict", "run", "a.png", "--threads", "1", "--output", "nowhere/a.csv"}),
+                  kCannotCreate,
+                  {"nowhere/a.csv"}},
+                 work);
 }
 
 TEST(OutputOfPredict, ThatIsLostOnItsWayToStandardOutputIsAnError) {

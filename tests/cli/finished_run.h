@@ -6,7 +6,8 @@
 
 namespace stoker::cli {
 
-/// The command of that run: two epochs of four updates, so that run/checkpoints holds step-00000004 and -00000008.
+/// The command of that run: two epochs of four updates, so that run/checkpoints holds step-00000004 and
+/// -00000008.
 Words finished_run_words(const Words& more = {});
 /// Copies its data/ and run/ into `work`. The first call of the process trains.
 void place_finished_run(const Workplace& work);

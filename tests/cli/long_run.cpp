@@ -26,8 +26,8 @@ void expect_a_row_per_epoch(const std::string& summary) {
 }  // namespace
 
 Words long_run_words(const Words& more) {
-  Words words = train_words({"--epochs", std::to_string(kLongRunEpochs), "--batch-size", "2", "--save-every", "never",
-                             "--val-every", "never"});
+  Words words = train_words({"--epochs", std::to_string(kLongRunEpochs), "--batch-size", "2", "--save-every",
+                             "never", "--val-every", "never"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -54,7 +54,8 @@ void expect_stopped(const Ended& ended, const Workplace& work, int exit_code, co
   EXPECT_EQ(ended.exit_code, exit_code);
   std::smatch parts;
   const std::string line = last_line(ended.err);
-  const std::regex shape("train: exit=([0-9]+) reason=([^ ]+) update=([0-9]+) checkpoint=(run/checkpoints/step-[0-9]{8})");
+  const std::regex shape(
+      "train: exit=([0-9]+) reason=([^ ]+) update=([0-9]+) checkpoint=(run/checkpoints/step-[0-9]{8})");
   ASSERT_TRUE(std::regex_match(line, parts, shape)) << line;
   EXPECT_EQ(parts[1], std::to_string(exit_code));
   EXPECT_EQ(parts[2], reason);
@@ -69,13 +70,17 @@ void expect_same_command_finishes(const Workplace& work, const Words& words) {
   const Ended finished = run(words, work.path());
   EXPECT_EQ(finished.exit_code, 0) << story_of(words, finished);
   EXPECT_EQ(last_line(finished.err), kDone);
+  expect_already_finished(work, words);
+}
+
+void expect_already_finished(const Workplace& work, const Words& words) {
   expect_a_row_per_epoch(content_of_file(work / "run/summary.csv"));
   expect_nothing_half_written(work);
-
   const std::string before = listing_of(work / "run/checkpoints") + content_of_file(work / "run/summary.csv");
   const Ended again = run(words, work.path());
   EXPECT_EQ(again.exit_code, 0) << story_of(words, again);
-  EXPECT_NE(again.out.find("already finished (epochs-done): nothing to do in run"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("already finished (epochs-done): nothing to do in run"), std::string::npos)
+      << again.out;
   EXPECT_EQ(last_line(again.err).rfind("train: exit=0 reason=already-finished update=", 0), 0u) << again.err;
   EXPECT_EQ(listing_of(work / "run/checkpoints") + content_of_file(work / "run/summary.csv"), before);
 }

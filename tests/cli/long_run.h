@@ -18,10 +18,12 @@ bool has_epochs(const Workplace& work, size_t epochs, const std::string& run_dir
 /// Writes the data and starts; returns once two epochs are done.
 void wait_for_two_epochs(Program& program, const Workplace& work);
 
-/// The stop that was asked for: this code and reason, a checkpoint in the last line that holds a manifest, nothing
-/// half-written.
+/// The stop that was asked for: this code and reason, a checkpoint in the last line that holds a manifest,
+/// nothing half-written.
 void expect_stopped(const Ended& ended, const Workplace& work, int exit_code, const std::string& reason);
-/// The same command finishes the run; once more says that it is finished; the tables have a row per epoch.
+/// The same command finishes the run; once more says that it is finished.
 void expect_same_command_finishes(const Workplace& work, const Words& words);
+/// The same command has nothing to do and changes nothing; the table has one header and a row per epoch.
+void expect_already_finished(const Workplace& work, const Words& words);
 
 }  // namespace stoker::cli

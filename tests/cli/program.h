@@ -20,25 +20,25 @@ enum class Stream { captured, closed, broken_pipe, full, terminal };
 inline constexpr int kCannotStart = 126;
 
 struct Launch {
-  Words words;                                ///< the command line without the program's name
-  std::string directory = ".";                ///< working directory
+  Words words;                  ///< the command line without the program's name
+  std::string directory = ".";  ///< working directory
   Stream standard_output = Stream::captured;
   Stream standard_error = Stream::captured;
-  bool empty_environment = false;             ///< no HOME, no TERM, no locale, no PATH
-  std::vector<std::string> variables = {};    ///< "NAME=value", over the environment
-  bool unprivileged = false;                  ///< as the user nobody when the test runs as root
-  int64_t file_size_limit = -1;               ///< bytes, as ulimit -f; -1: none
-  std::string small_disk = "";                ///< a file system of 128 KiB is mounted there, for the program alone
+  bool empty_environment = false;           ///< no HOME, no TERM, no locale, no PATH
+  std::vector<std::string> variables = {};  ///< "NAME=value", over the environment
+  bool unprivileged = false;                ///< as the user nobody when the test runs as root
+  int64_t file_size_limit = -1;             ///< bytes, as ulimit -f; -1: none
+  std::string small_disk = "";  ///< a file system of 128 KiB is mounted there, for the program alone
 };
 
 /// How a process ended.
 struct Ended {
-  int exit_code = -1;        ///< -1: ended by a signal
-  int signal = 0;            ///< the signal that killed it, or 0
-  bool timed_out = false;    ///< killed by the test because it took too long
+  int exit_code = -1;      ///< -1: ended by a signal
+  int signal = 0;          ///< the signal that killed it, or 0
+  bool timed_out = false;  ///< killed by the test because it took too long
   double wall_seconds = 0;
   double cpu_seconds = 0;
-  std::string out, err;      ///< what it wrote
+  std::string out, err;  ///< what it wrote
 };
 
 /// A running program; killed with the object, and by the kernel should the test itself be killed.
@@ -66,7 +66,7 @@ class Program {
 
   pid_t pid_ = -1;
   int out_fd_ = -1, err_fd_ = -1;
-  int terminal_fd_ = -1;          ///< our end of the terminal that standard output goes to, if any
+  int terminal_fd_ = -1;  ///< our end of the terminal that standard output goes to, if any
   double begin_ = 0;
   bool reaped_ = false;
   Ended ended_;
@@ -82,7 +82,8 @@ std::vector<std::string> lines_of(const std::string& text);
 /// For failure messages: the command line, the exit and both streams.
 std::string story_of(const Words& words, const Ended& ended);
 
-/// Wall time that this machine, as busy as it is now, may take for `seconds` of work: measured with --version.
+/// Wall time that this machine, as busy as it is now, may take for `seconds` of work: measured with
+/// --version.
 double scaled_by_load(double seconds);
 
 }  // namespace stoker::cli

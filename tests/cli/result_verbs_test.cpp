@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train eval` and `train predict` on a finished run: results alone on standard output, and the run untouched.
+// `train eval` and `train predict` on a finished run: results alone on standard output, and the run
+// untouched.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +48,8 @@ TEST_F(ResultVerbTest, EvalWritesARowPerClassAndTheirAverage) {
 
 TEST_F(ResultVerbTest, EvalTakesOtherSplitsAndCheckpoints) {
   EXPECT_NE(succeed({"eval", "run", "--split", "train"}).err.find("images 64"), std::string::npos);
-  EXPECT_NE(last_line(succeed({"eval", "run", "--which", "last"}).err).find("checkpoint=run/checkpoints/step-00000008"),
+  EXPECT_NE(last_line(succeed({"eval", "run", "--which", "last"}).err)
+                .find("checkpoint=run/checkpoints/step-00000008"),
             std::string::npos);
   EXPECT_NE(last_line(succeed({"eval", "run/checkpoints/step-00000004"}).err)
                 .find("update=4 checkpoint=run/checkpoints/step-00000004"),
@@ -79,7 +81,8 @@ TEST_F(ResultVerbTest, PredictWritesTheSameToAFile) {
 }
 
 TEST_F(ResultVerbTest, PredictTakesOneImageAndAddsRawScores) {
-  const std::vector<std::string> lines = lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
+  const std::vector<std::string> lines =
+      lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','), 12) << lines[0];
   EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), ','), 12) << lines[1];

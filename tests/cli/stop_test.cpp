@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop requests as schedulers and people send them: at any moment a run ends in order and can be gone on with.
+// Stop requests as schedulers and people send them: at any moment a run ends in order and can be gone on
+// with.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -32,7 +33,8 @@ TEST(StopTest, TermSavesAndTheSameCommandEndsWithTheBitsOfAnUnbrokenRun) {
   EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
   for (const std::string file : {"model.safetensors", "optimizer.safetensors"}) {
     const std::string path = "/checkpoints/last/" + file;
-    EXPECT_TRUE(content_of_file(work / ("run" + path)) == content_of_file(work / ("unbroken" + path))) << file;
+    EXPECT_TRUE(content_of_file(work / ("run" + path)) == content_of_file(work / ("unbroken" + path)))
+        << file;
   }
 }
 
@@ -70,7 +72,8 @@ TEST(StopTest, Usr2SavesAndHangUpIsIgnoredAndTheRunGoesOn) {
   EXPECT_FALSE(fs::exists(work / "run/checkpoints/last"));
   program.send(SIGHUP);
   program.send(SIGUSR2);
-  EXPECT_TRUE(program.wait_until([&] { return fs::exists(work / "run/checkpoints/last/manifest.json"); })) << program.err();
+  EXPECT_TRUE(program.wait_until([&] { return fs::exists(work / "run/checkpoints/last/manifest.json"); }))
+      << program.err();
   const size_t epochs = lines_of(content_of_file(work / "run/summary.csv")).size();
   EXPECT_TRUE(program.wait_until([&] { return has_epochs(work, epochs + 1); })) << program.err();
   program.send(SIGTERM);
@@ -93,6 +96,19 @@ TEST(StopTest, ExitCodeFollowsTheSite) {
   wait_for_two_epochs(program, work);
   program.send(SIGTERM);
   expect_stopped(program.wait(), work, 143, "signal:TERM");
+}
+
+TEST(StopTest, MaxTimeEndsEachStartInOrderUntilTheRunIsDone) {
+  const Workplace work;
+  const Launch launch = long_run(work, {"--max-time", "0.4s"});
+  int starts = 1;
+  Ended ended = run(launch);
+  EXPECT_EQ(ended.exit_code, kStopped) << story_of(launch.words, ended);
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=max-time update=", 0), 0u) << ended.err;
+  for (; ended.exit_code == kStopped && starts < 100; ++starts) ended = run(launch);
+  EXPECT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
+  EXPECT_GT(starts, 1);
+  expect_already_finished(work, launch.words);
 }
 
 /// One start that is stopped after `seconds`, wherever it is by then.
