@@ -87,6 +87,7 @@ class CopyAheadFeed : public FeedPath {
   /// Never waits for the loader: the batch in hand is more urgent. What is wrong with the next batch is said
   /// when it is asked for.
   void copy_ahead() {
+    release_copied();
     try {
       if (loader_.is_ready()) start_copy(/*may_stop=*/false);
     } catch (const core::Error&) {

@@ -280,6 +280,12 @@ TEST(OpenDatasetsTest, AHeldOutPartDependsOnNamesAlone) {
   std::vector<std::string> held_before = names_of(*before.val), held_after = names_of(*after.val);
   held_after.erase(std::remove(held_after.begin(), held_after.end(), "a/new.png"), held_after.end());
   EXPECT_EQ(held_after, held_before);
+  // Nor does it matter where the data lies.
+  const TempFolder elsewhere;
+  write_images(elsewhere, names);
+  options.data_dir = elsewhere.path();
+  EXPECT_EQ(names_of(*open_datasets(options).val), held_before);
+  options.data_dir = folder.path();
   EXPECT_EQ(open_split(options, "val")->fingerprint(), after.val->fingerprint());
   EXPECT_EQ(open_split(options, "train")->fingerprint(), after.train->fingerprint());
   EXPECT_NE(after.val->fingerprint(), after.train->fingerprint());

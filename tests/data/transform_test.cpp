@@ -61,6 +61,12 @@ TEST(TransformTest, ThinImagesFallBackToTheCentreAfterTenTries) {
   expect_draw(plan, {42, 0, 0, 20, 1000, 0, 486, 20, 27, true});
 }
 
+TEST(TransformTest, TheTenthTryIsTheLast) {
+  const TransformPlan plan = training_plan(config::TrainCrop::random_resized, 224);
+  expect_draw(plan, {42, 0, 0, 500, 120, 360, 11, 66, 85, true});    // nine boxes were too high
+  expect_draw(plan, {42, 0, 47, 500, 120, 170, 0, 160, 120, true});  // ten were: an eleventh would fit
+}
+
 TEST(TransformTest, PaddedCropMovesTheImageByUpToThePadding) {
   TransformPlan plan = training_plan(config::TrainCrop::padded, 28);
   plan.crop_padding = 4;
