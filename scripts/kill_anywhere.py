@@ -27,7 +27,7 @@ CLOCK_COLUMNS = {"train_seconds", "eval_seconds", "images_per_second", "data_wai
 def tiny_options(folder):
     made_idx.write_idx(folder, "train", 500, side=12, seed=1)
     made_idx.write_idx(folder, "t10k", 120, side=12, seed=2)
-    return ["--data-dir", str(folder), "--epochs", "4", "--batch-size", "16", "--accumulation-steps", "2",
+    return ["--data-dir", str(folder), "--epochs", "12", "--batch-size", "16", "--accumulation-steps", "2",
             "--model", "small_cnn", "--width", "8", "--num-workers", "2", "--threads", "1", "--save-every", "5u",
             "--model-ema", "--lr", "0.05", "--report-every", "3u"]
 
