@@ -88,7 +88,7 @@ TEST(DeviceFeedTest, ATensorThatSomebodyHoldsIsNotWrittenAgain) {
       views.push_back(batch.images);
     } else {
       held.push_back(batch.images.clone());
-      views.push_back(batch.images.narrow(2, 0, 1));  // only a view holds the memory
+      views.push_back(batch.images.detach());  // only a view holds the memory
     }
   }
   for (size_t i = 0; i < held.size(); ++i) {
