@@ -50,8 +50,7 @@ Outcome dispatch(const Invocation& invocation) {
 }
 
 Outcome failed(const Error& error) {
-  core::log_error("{}", error.what());
-  if (!error.hint().empty()) core::log_error("hint: {}", error.hint());
+  core::log_error("{}{}{}", error.what(), error.hint().empty() ? "" : "\nhint: ", error.hint());
   if (error.kind() == ErrorKind::bug) core::log_error("this is a bug: please report it with the lines above");
   return {core::exit_code(error.kind()), "error"};
 }
