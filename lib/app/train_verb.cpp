@@ -129,7 +129,7 @@ void refuse_full_disk(const config::Options& options, const engine::Trainee& tra
 
 observe::BannerFacts banner_facts(const Invocation& invocation, const data::Datasets& datasets,
                                   const engine::TrainerSettings& settings, const engine::Trainee& trainee,
-                                  const data::LoaderStats& loader, const optim::Schedule&) {
+                                  const data::LoaderStats& loader) {
   const config::Options& options = invocation.configuration.options;
   observe::BannerFacts facts;
   facts.version = STOKER_VERSION;
@@ -237,7 +237,7 @@ Outcome train(const Invocation& invocation) {
       trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(), plan.updates());
 
-  observe::BannerFacts facts = banner_facts(invocation, datasets, settings, trainee, train_feed->loader().stats(), schedule);
+  observe::BannerFacts facts = banner_facts(invocation, datasets, settings, trainee, train_feed->loader().stats());
   facts.start = checkpoint.empty() ? "from scratch"
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
   for (const std::string& line : observe::banner_lines(facts, configuration.table)) core::log_info("{}", line);
