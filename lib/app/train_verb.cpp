@@ -82,7 +82,7 @@ void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
 void keep_thread_count(config::Configuration& configuration, const std::string& checkpoint) {
   config::Row& row = *configuration.table.find("threads");
   if (checkpoint.empty() || row.origin.kind != config::Origin::Kind::resolved) return;
-  const core::Json extra = engine::verify_checkpoint(checkpoint).extra;
+  const core::Json extra = engine::read_manifest(checkpoint).extra;
   const int64_t saved = extra.value("threads", int64_t{0});
   if (saved <= 0 || saved == configuration.options.device.threads) return;
   configuration.table.set(row, std::to_string(saved),

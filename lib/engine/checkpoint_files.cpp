@@ -116,8 +116,12 @@ FileRecord write_checkpoint_file(const std::string& path, std::string_view conte
   return {static_cast<int64_t>(content.size()), core::hash_hex(content)};
 }
 
+Manifest read_manifest(const std::string& path) {
+  return parse_manifest(core::read_file(path + "/" + kManifest, kMaxManifestBytes), path);
+}
+
 Manifest verify_checkpoint(const std::string& path) {
-  const Manifest manifest = parse_manifest(core::read_file(path + "/" + kManifest, kMaxManifestBytes), path);
+  const Manifest manifest = read_manifest(path);
   for (const auto& [name, record] : manifest.files) verify_file(path, name, record);
   return manifest;
 }

@@ -56,6 +56,8 @@ class CheckpointFiles {
   std::string directory_;
 };
 
+/// Reads the manifest alone: cheap, and enough to compare a run with a checkpoint. Throws Error{data} or no_input.
+Manifest read_manifest(const std::string& path);
 /// Reads the manifest of a checkpoint folder and checks every file's size and digest.
 /// Throws Error{data} (or no_input) that names the file and what is wrong with it.
 Manifest verify_checkpoint(const std::string& path);
