@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "config/parse_value.h"
+#include "config/task_facts.h"
 #include "core/format.h"
 
 namespace stoker::config {
@@ -62,6 +63,51 @@ void check_training(const Options& options, RuleBook& rules) {
                 "val-fraction and val-split both say what to evaluate on: set one of them");
 }
 
+void check_task(const Options& options, RuleBook& rules) {
+  const TaskKind task = options.data.task;
+  const std::string name = task_name(task);
+  const std::vector<EvalMetric>& metrics = eval_metrics_of(task);
+  std::string known;
+  for (const EvalMetric metric : metrics) known += (known.empty() ? "" : ", ") + eval_metric_name(metric);
+  const EvalMetric chosen = options.train.eval_metric.value();
+  rules.require(std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
+                core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name,
+                             known));
+  rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
+                core::format("label-smoothing has no meaning for task {}", name));
+  rules.require(options.task.pos_weight.empty() || task == TaskKind::binary || task == TaskKind::multilabel,
+                core::format("pos-weight is for the tasks binary and multilabel, but the task is {}", name));
+}
+
+/// A list has one value for all targets, or one each.
+void check_per_target(const std::string& name, const std::vector<double>& values, int64_t targets, RuleBook& rules) {
+  const auto count = static_cast<int64_t>(values.size());
+  rules.require(count <= 1 || count == targets,
+                core::format("{} has {} values, but there {} {} target{}", name, count, targets == 1 ? "is" : "are",
+                             targets, targets == 1 ? "" : "s"));
+}
+
+void check_task_data(const Options& options, const DataFacts& data, RuleBook& rules) {
+  const int64_t outputs = options.data.num_classes.value();
+  const TaskKind task = options.data.task;
+  if (task == TaskKind::multiclass) {
+    rules.require(outputs >= data.num_classes,
+                  core::format("num-classes is {}, but the data has {} classes", outputs, data.num_classes));
+    return;
+  }
+  if (task == TaskKind::binary) {
+    rules.require(data.num_classes == 2 && outputs == 2,
+                  core::format("task binary needs two classes, but the data has {} and num-classes is {}",
+                               data.num_classes, outputs));
+  } else {
+    rules.require(outputs == data.num_classes,
+                  core::format("num-classes is {}, but the data has {} targets", outputs, data.num_classes));
+  }
+  check_per_target("pos-weight", options.task.pos_weight, task == TaskKind::binary ? 1 : outputs, rules);
+  check_per_target("target-mean", options.task.target_mean, outputs, rules);
+  check_per_target("target-scale", options.task.target_scale, outputs, rules);
+}
+
 void check_precision(const Options& options, RuleBook& rules) {
   const bool half_on_cpu = options.precision.amp && options.device.device == "cpu" &&
                            options.precision.amp_dtype.value() == AmpDtype::float16;
@@ -82,6 +128,7 @@ std::vector<std::string> broken_rules(const Options& options) {
   check_augment(options.augment, rules);
   check_schedule(options, rules);
   check_training(options, rules);
+  check_task(options, rules);
   check_precision(options, rules);
   return rules.take();
 }
@@ -90,9 +137,7 @@ std::vector<std::string> broken_data_rules(const Options& options, const DataFac
   RuleBook rules;
   check_channels("mean", options.data.mean, options.data.in_chans.value(), rules);
   check_channels("std", options.data.std, options.data.in_chans.value(), rules);
-  rules.require(options.data.num_classes.value() >= data.num_classes,
-                core::format("num-classes is {}, but the data has {} classes",
-                             options.data.num_classes.value(), data.num_classes));
+  check_task_data(options, data, rules);
   return rules.take();
 }
 

@@ -8,6 +8,7 @@
 #include "config/check.h"
 #include "config/config.h"
 #include "config/parse_value.h"
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 
@@ -114,9 +115,31 @@ void choose_run_dir(Configuration& configuration) {
   choose(configuration.table, "run-dir", "runs/" + name, reason);
 }
 
+void choose_eval_metric(Configuration& configuration) {
+  const TaskKind task = configuration.options.data.task;
+  choose(configuration.table, "eval-metric", eval_metric_name(eval_metrics_of(task).front()),
+         "for task " + task_name(task));
+}
+
+/// One factor for all angles, so that they weigh alike; other targets by their spread.
+void choose_target_scale(Configuration& configuration, const DataFacts& data) {
+  const TaskKind task = configuration.options.data.task;
+  if (!has_scaled_targets(task)) return;
+  if (task == TaskKind::head_pose) {
+    choose(configuration.table, "target-mean", "0", "for task head-pose");
+    choose(configuration.table, "target-scale", "45", "for task head-pose");
+    return;
+  }
+  std::vector<double> scales = data.target_deviation;
+  for (double& scale : scales) scale = scale > 0 ? scale : 1;
+  choose(configuration.table, "target-mean", list_value_text(data.target_mean), "of the training split");
+  choose(configuration.table, "target-scale", list_value_text(scales), "standard deviation in the training split");
+}
+
 void choose_shape(Configuration& configuration, const DataFacts& data) {
   Table& table = configuration.table;
-  choose(table, "num-classes", std::to_string(data.num_classes), "classes in the data");
+  choose(table, "num-classes", std::to_string(data.num_classes),
+         learns_numbers(configuration.options.data.task) ? "targets in the data" : "classes in the data");
   choose(table, "in-chans", std::to_string(data.channels), "channels of most images");
   const int64_t side = std::min(data.median_height, data.median_width);
   const std::string median = core::format("median size {} x {}", data.median_width, data.median_height);
@@ -163,12 +186,14 @@ void resolve_machine(Configuration& configuration, const core::MachineFacts& mac
   choose_precision(configuration, machine);
   choose_lr(configuration);
   choose_run_dir(configuration);
+  choose_eval_metric(configuration);
   const std::vector<std::string> broken = broken_rules(configuration.options);
   if (!broken.empty()) throw_rules(broken);
 }
 
 void resolve_data(Configuration& configuration, const DataFacts& data) {
   choose_shape(configuration, data);
+  choose_target_scale(configuration, data);
   choose_crops(configuration);
   choose_normalization(configuration);
   const std::vector<std::string> broken = broken_data_rules(configuration.options, data);

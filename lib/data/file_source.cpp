@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/file_source.h"
 
+#include <algorithm>
+
 #include "core/format.h"
 #include "core/hash.h"
 
@@ -9,8 +11,10 @@ namespace {
 
 class FileSource : public Source {
  public:
-  FileSource(FileList files, std::vector<std::string> class_names) : files_(std::move(files)) {
+  FileSource(FileList files, std::vector<std::string> class_names, std::vector<std::string> target_names)
+      : files_(std::move(files)) {
     class_names_ = std::move(class_names);
+    target_names_ = std::move(target_names);
     files_.shrink_to_fit();
     core::Hasher hasher;
     const auto add = [&](std::string_view text) {  // with its length, so that no two lists read the same
@@ -22,11 +26,18 @@ class FileSource : public Source {
       add(files_.relative_path(i));
       hasher.add(core::format("{} {}\n", files_.stamp(i).size, files_.label(i)));
     }
+    if (num_targets() > 0) {
+      for (const std::string& name : target_names_) add(name);
+      hasher.add(files_.targets(0), static_cast<uint64_t>(files_.size() * num_targets()) * sizeof(float));
+    }
     fingerprint_ = hasher.hex();
   }
 
   int64_t size() const override { return files_.size(); }
   int64_t label(int64_t index) const override { return files_.label(index); }
+  void targets(int64_t index, float* out) const override {
+    std::copy_n(files_.targets(index), files_.num_targets(), out);
+  }
   std::string name(int64_t index) const override { return files_.path(index); }
   std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
 
@@ -51,6 +62,12 @@ void FileList::add(std::string_view path, int64_t label, const FileStamp& stamp)
   paths_.append(path);
 }
 
+void FileList::add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp) {
+  constexpr int64_t kNoLabel = -1;
+  add(path, kNoLabel, stamp);
+  targets_.insert(targets_.end(), targets.begin(), targets.end());
+}
+
 FileStamp FileList::stamp(int64_t index) const {
   const Entry& entry = entries_[static_cast<size_t>(index)];
   return {entry.size, entry.modified_ns};
@@ -71,10 +88,15 @@ std::string FileList::absolute(std::string_view relative_path) const {
 void FileList::shrink_to_fit() {
   paths_.shrink_to_fit();
   entries_.shrink_to_fit();
+  targets_.shrink_to_fit();
 }
 
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names) {
-  return std::make_shared<FileSource>(std::move(files), std::move(class_names));
+  return std::make_shared<FileSource>(std::move(files), std::move(class_names), std::vector<std::string>());
+}
+
+std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names) {
+  return std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names));
 }
 
 }  // namespace stoker::data

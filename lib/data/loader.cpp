@@ -32,7 +32,8 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
 void Loader::Impl::check_settings() const {
   using core::ErrorKind;
   if (settings.batch_size < 1 || settings.prefetch_factor < 1 || settings.num_workers < 0 ||
-      plan.img_size < 1 || (plan.channels != 1 && plan.channels != 3)) {
+      plan.img_size < 1 || (plan.channels != 1 && plan.channels != 3) ||
+      static_cast<int64_t>(plan.target_rule.flip_signs.size()) > source->num_targets()) {
     throw core::Error(ErrorKind::bug, "the loader was given settings out of range");
   }
   if (samples == 0)
@@ -60,7 +61,7 @@ int64_t Loader::Impl::images_in_batch(int64_t batch) const {
 }
 
 void Loader::Impl::allocate(Slab& slab) const {
-  slab.allocate(settings.batch_size, plan.img_size, plan.channels,
+  slab.allocate(settings.batch_size, plan.img_size, plan.channels, source->num_targets(),
                 settings.pin_memory && torch::cuda::is_available());
 }
 
@@ -133,6 +134,7 @@ bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
   const int64_t images = slab.close_gaps(images_in_turn(turn));
   batch.images = slab.images.narrow(0, 0, images);
   batch.labels = slab.labels.narrow(0, 0, images);
+  batch.targets = slab.targets.narrow(0, 0, images);
   batch.samples.assign(slab.samples.begin(), slab.samples.begin() + images);
   batch.planned_images = images_in_turn(turn);
   batch.slab = static_cast<int64_t>(generation << 32) | (turn & 0xFFFFFFFF);

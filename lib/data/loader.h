@@ -33,6 +33,7 @@ struct LoaderSettings {
 struct HostBatch {
   torch::Tensor images;          ///< uint8 [n, H, W, C], C contiguous; pinned when asked for
   torch::Tensor labels;          ///< int64 [n]; -1 where there are none
+  torch::Tensor targets;         ///< float32 [n, num_targets of the source]
   std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports
   int64_t planned_images = 0;    ///< n + skipped bad images
   int64_t slab = -1;             ///< internal: which slab of the ring

@@ -91,7 +91,8 @@ void Loader::Impl::fill_row(SampleReader& reader, int64_t turn, int64_t row) {
     if (std::binary_search(epoch.known_bad.begin(), epoch.known_bad.end(), sample)) {
       trouble.reason = "known to be bad";
     } else {
-      trouble.reason = reader.read_into(sample, epoch.epoch, slab.image_rows + row * slab.row_bytes, times);
+      trouble.reason = reader.read_into(sample, epoch.epoch, slab.image_rows + row * slab.row_bytes,
+                                         slab.target_rows + row * slab.num_targets, times);
     }
   } catch (const core::Error& error) {
     trouble.error = error;

@@ -26,7 +26,8 @@ class StageTimer {
 
 }  // namespace
 
-std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row, StageTimes& times) {
+std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row, float* targets,
+                                    StageTimes& times) {
   SampleContent content;
   {
     const StageTimer timer(times.read);
@@ -34,14 +35,19 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row,
   }
   core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
                 static_cast<uint64_t>(sample));
-  if (!content.is_pixels()) return write_encoded(content, rng, row, times);
-  write_pixels(content, rng, row, times);
+  SampleGeometry geometry;
+  if (content.is_pixels()) {
+    write_pixels(content, rng, geometry, row, times);
+  } else if (std::string cause = write_encoded(content, rng, geometry, row, times); !cause.empty()) {
+    return cause;
+  }
+  source_.targets(sample, targets);
+  if (geometry.flip) plan_.target_rule.mirror(targets);
   return "";
 }
 
-std::string SampleReader::write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row,
-                                        StageTimes& times) {
-  SampleGeometry geometry;
+std::string SampleReader::write_encoded(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry,
+                                        uint8_t* row, StageTimes& times) {
   {
     const StageTimer timer(times.decode);
     ImageHeader header;
@@ -59,8 +65,8 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
   return "";
 }
 
-void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row,
-                                StageTimes& times) {
+void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry,
+                                uint8_t* row, StageTimes& times) {
   const StageTimer timer(times.transform);
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
@@ -68,7 +74,7 @@ void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, ui
                      image_.pixels);
     pixels = image_.pixels.data();
   }
-  const SampleGeometry geometry = draw_geometry(plan_, content.width, content.height, rng);
+  geometry = draw_geometry(plan_, content.width, content.height, rng);
   transform_into(pixels, content.height, content.width, plan_, geometry, scratch_, row);
 }
 

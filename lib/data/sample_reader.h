@@ -24,13 +24,17 @@ class SampleReader {
   SampleReader(const Source& source, const TransformPlan& plan, const DecodeLimits& limits, uint64_t seed)
       : source_(source), plan_(plan), limits_(limits), seed_(seed) {}
 
-  /// Writes img_size x img_size x channels bytes to `row`. Returns "" or why the image is bad; `row` is then
-  /// undefined. Throws what Source::read throws. Adds to `times`.
-  std::string read_into(int64_t sample, int64_t epoch, uint8_t* row, StageTimes& times);
+  /// Writes img_size x img_size x channels bytes to `row`, and the source's num_targets() numbers, as they are
+  /// after the transform, to `targets`. Returns "" or why the image is bad; both are then undefined. Throws what
+  /// Source::read throws. Adds to `times`.
+  std::string read_into(int64_t sample, int64_t epoch, uint8_t* row, float* targets, StageTimes& times);
 
  private:
-  std::string write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
-  void write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
+  // Each returns the geometry that was drawn in `geometry`.
+  std::string write_encoded(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry, uint8_t* row,
+                            StageTimes& times);
+  void write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry, uint8_t* row,
+                    StageTimes& times);
 
   const Source& source_;
   const TransformPlan& plan_;
