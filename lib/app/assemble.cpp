@@ -74,7 +74,12 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
   facts.median_height = probe.median_height;
   facts.median_width = probe.median_width;
   facts.train_images = train.size();
-  if (config::has_scaled_targets(options.task)) measure_targets(train, facts);
+  if (config::learns_numbers(options.task)) {
+    measure_targets(train, facts);
+  } else {
+    facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
+    for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
+  }
   return facts;
 }
 
@@ -138,6 +143,7 @@ std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.batch_size;
   settings.shuffle = true;
+  settings.class_balanced = options.loader.class_balanced;
   settings.drop_last = options.loader.drop_last;
   auto loader = std::make_shared<data::Loader>(
       std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);

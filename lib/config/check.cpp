@@ -75,7 +75,12 @@ void check_task(const Options& options, RuleBook& rules) {
                              known));
   rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
                 core::format("label-smoothing has no meaning for task {}", name));
-  rules.require(options.task.pos_weight.empty() || task == TaskKind::binary || task == TaskKind::multilabel,
+  const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
+  rules.require(!is_set(options.task.class_weights) || task == TaskKind::multiclass,
+                core::format("class-weights is for the task multiclass, but the task is {}", name));
+  rules.require(!options.loader.class_balanced || !learns_numbers(task),
+                core::format("class-balanced needs a class per image, but the task is {}", name));
+  rules.require(!is_set(options.task.pos_weight) || task == TaskKind::binary || task == TaskKind::multilabel,
                 core::format("pos-weight is for the tasks binary and multilabel, but the task is {}", name));
 }
 
@@ -91,6 +96,9 @@ void check_task_data(const Options& options, const DataFacts& data, RuleBook& ru
   const int64_t outputs = options.data.num_classes.value();
   const TaskKind task = options.data.task;
   if (task == TaskKind::multiclass) {
+    const size_t weights = options.task.class_weights.value().size();
+    rules.require(weights == 0 || static_cast<int64_t>(weights) == outputs,
+                  core::format("class-weights has {} values, but there are {} classes", weights, outputs));
     rules.require(outputs >= data.num_classes,
                   core::format("num-classes is {}, but the data has {} classes", outputs, data.num_classes));
     return;
@@ -103,7 +111,7 @@ void check_task_data(const Options& options, const DataFacts& data, RuleBook& ru
     rules.require(outputs == data.num_classes,
                   core::format("num-classes is {}, but the data has {} targets", outputs, data.num_classes));
   }
-  check_per_target("pos-weight", options.task.pos_weight, task == TaskKind::binary ? 1 : outputs, rules);
+  check_per_target("pos-weight", options.task.pos_weight.value(), task == TaskKind::binary ? 1 : outputs, rules);
   check_per_target("target-mean", options.task.target_mean, outputs, rules);
   check_per_target("target-scale", options.task.target_scale, outputs, rules);
 }

@@ -142,6 +142,8 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
       .help("Accepted for compatibility and without effect: workers always live as long as the run.")
       .per_process()
       .used_in_inference();
+  d.add_switch("class-balanced", o.class_balanced)
+      .help("Train on every class equally often: an epoch keeps its length, rare classes repeat, large ones take turns.");
   d.add_switch("drop-last", o.drop_last).help("Leave out the last batch of an epoch when it is not full.");
 }
 

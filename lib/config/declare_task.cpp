@@ -10,13 +10,16 @@ namespace {
 
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 constexpr Bounds kAboveZero{0, kNoEnd, true};
+constexpr Bounds kNotBelowZero{0, kNoEnd};
 
 void declare_classes(Declaration& d, Options& o) {
   d.group("task", "What is learned of each image");
   d.add("task", o.data.task, choice_codec<TaskKind>(task_choices()))
       .help("One of several classes, one of two (a single output), any of several labels, numbers, or three angles.");
-  d.add_list("pos-weight", o.task.pos_weight, kAboveZero, "none")
-      .help("binary, multilabel: factor of the loss of positives; one value, or one per label.");
+  d.add("class-weights", o.task.class_weights, list_codec(kNotBelowZero, "none"))
+      .help("multiclass: factor of each class's loss; auto: images / (classes x images of the class), 1 on average.");
+  d.add("pos-weight", o.task.pos_weight, list_codec(kAboveZero, "none"))
+      .help("binary, multilabel: factor of the loss of positives, one or one per label; auto: negatives / positives.");
   d.add("threshold", o.task.threshold, number_codec({0, 1, true, true}))
       .unit("probability")
       .help("binary, multilabel: positive is said from here on; metrics without ranking depend on it.")

@@ -76,7 +76,10 @@ struct DataOptions {
 
 /// How what the task learns is weighed and judged.
 struct TaskOptions {
-  std::vector<double> pos_weight;  ///< binary, multilabel: factor of the positive term; 1 value or one per label
+  /// multiclass: factor of each class's loss; empty: none; auto: from the counts of the training split
+  Auto<std::vector<double>> class_weights = std::vector<double>{};
+  /// binary, multilabel: factor of the positive term, 1 value or one per label; empty: none; auto: from the counts
+  Auto<std::vector<double>> pos_weight = std::vector<double>{};
   double threshold = 0.5;          ///< binary, multilabel: probability from which on "positive" is said
   RegressionLoss loss = RegressionLoss::smooth_l1;
   std::vector<double> target_mean;   ///< regression, head pose: the network learns (target - mean) / scale
@@ -107,6 +110,7 @@ struct LoaderOptions {
   bool pin_memory = true;          ///< when the device is CUDA
   bool persistent_workers = true;  ///< accepted; workers always persist
   bool drop_last = false;
+  bool class_balanced = false;  ///< training sees every class equally often
 };
 
 struct ModelOptions {

@@ -26,15 +26,15 @@ class StageTimer {
 
 }  // namespace
 
-std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row, float* targets,
-                                    StageTimes& times) {
+std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row,
+                                    float* targets, StageTimes& times) {
   SampleContent content;
   {
     const StageTimer timer(times.read);
     if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
   }
   core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
-                static_cast<uint64_t>(sample));
+                static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32);
   SampleGeometry geometry;
   if (content.is_pixels()) {
     write_pixels(content, rng, geometry, row, times);

@@ -70,9 +70,8 @@ class BinaryTask : public Task {
  public:
   BinaryTask(const TaskSpec& spec, torch::Device device)
       : label_smoothing_(spec.label_smoothing), threshold_(spec.options.threshold) {
-    if (!spec.options.pos_weight.empty()) {
-      pos_weight_ = torch::tensor(spec.options.pos_weight, at::kDouble).to(at::kFloat).to(device);
-    }
+    const std::vector<double>& weights = spec.options.pos_weight.value();
+    if (!weights.empty()) pos_weight_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
 
   int64_t num_outputs() const override { return 1; }

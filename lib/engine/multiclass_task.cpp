@@ -99,11 +99,14 @@ class MulticlassMetrics : public EvalMetrics {
 class MulticlassTask : public Task {
  public:
   MulticlassTask(const TaskSpec& spec, torch::Device device)
-      : classes_(spec.num_classes), label_smoothing_(spec.label_smoothing), device_(device) {}
+      : classes_(spec.num_classes), label_smoothing_(spec.label_smoothing), device_(device) {
+    const std::vector<double>& weights = spec.options.class_weights.value();
+    if (!weights.empty()) class_weights_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
+  }
 
   int64_t num_outputs() const override { return classes_; }
   torch::Tensor training_loss_sum(const torch::Tensor& logits, const data::Batch& batch) const override {
-    return model::cross_entropy_sum(logits, batch.labels, label_smoothing_);
+    return model::cross_entropy_sum(logits, batch.labels, label_smoothing_, class_weights_);
   }
   torch::Tensor eval_loss_sum(const torch::Tensor& logits, const data::Batch& batch) const override {
     return model::cross_entropy_sum(logits, batch.labels, /*label_smoothing=*/0);
@@ -126,6 +129,7 @@ class MulticlassTask : public Task {
   int64_t classes_;
   double label_smoothing_;
   torch::Device device_;
+  torch::Tensor class_weights_;  // float32 [classes]; undefined: 1
 };
 
 }  // namespace

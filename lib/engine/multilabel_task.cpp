@@ -66,9 +66,8 @@ class MultilabelTask : public Task {
  public:
   MultilabelTask(const TaskSpec& spec, torch::Device device)
       : labels_(spec.num_classes), label_smoothing_(spec.label_smoothing), threshold_(spec.options.threshold) {
-    if (!spec.options.pos_weight.empty()) {
-      pos_weight_ = torch::tensor(spec.options.pos_weight, at::kDouble).to(at::kFloat).to(device);
-    }
+    const std::vector<double>& weights = spec.options.pos_weight.value();
+    if (!weights.empty()) pos_weight_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
 
   int64_t num_outputs() const override { return labels_; }

@@ -10,11 +10,11 @@
 
 namespace stoker::model {
 
-torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& labels,
-                                double label_smoothing) {
+torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& labels, double label_smoothing,
+                                const torch::Tensor& class_weights) {
   // No label means "ignore": a class number can never be this one.
   constexpr int64_t kIgnoreNothing = -1;
-  return at::cross_entropy_loss(logits.to(torch::kFloat32), labels, /*weight=*/{}, at::Reduction::Sum,
+  return at::cross_entropy_loss(logits.to(torch::kFloat32), labels, class_weights, at::Reduction::Sum,
                                 kIgnoreNothing, label_smoothing);
 }
 

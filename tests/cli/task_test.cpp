@@ -124,12 +124,24 @@ TEST_F(TaskTest, AStopAndAResumeGiveTheSameBits) {
   EXPECT_EQ(figures(summary("again").back()), figures(summary("run").back()));
 }
 
+TEST_F(TaskTest, RareClassesAreBalancedByWeightsOrBySampling) {
+  write_table("label", [](int i) { return std::string(i < 12 ? "many" : "few"); });
+  const Ended weighed = train({"--class-weights", "auto"});
+  EXPECT_NE(weighed.out.find("chosen    --class-weights 2,0.6666666666666666: from the images per class"), std::string::npos)
+      << weighed.out;
+  train({"--class-balanced", "--run-dir", "balanced", "--epochs", "2"});
+  const Ended binary = train({"--task", "binary", "--pos-weight", "auto", "--run-dir", "binary"});
+  EXPECT_NE(binary.out.find("chosen    --pos-weight 0.3333333333333333: negatives / positives"), std::string::npos) << binary.out;
+}
+
 TEST_F(TaskTest, WhatDoesNotFitTheTaskIsRefused) {
   write_table("x", [](int i) { return number(i); });
   const std::pair<Words, const char*> cases[] = {
       {{"--task", "regression", "--eval-metric", "top1"}, "eval-metric top1 is not computed for task regression"},
       {{"--task", "regression", "--label-smoothing", "0.1"}, "label-smoothing has no meaning for task regression"},
       {{"--task", "regression", "--target-scale", "1,2"}, "target-scale has 2 values, but there is 1 target"},
+      {{"--task", "regression", "--class-balanced"}, "class-balanced needs a class per image"},
+      {{"--task", "regression", "--class-weights", "auto"}, "class-weights is for the task multiclass"},
       {{"--pos-weight", "2"}, "pos-weight is for the tasks binary and multilabel"},
       {{"--task", "head-pose"}, "the header has no column 'yaw'"},
       {{"--task", "regresion"}, "did you mean regression?"}};

@@ -214,6 +214,49 @@ TEST(LoaderTest, AMirroredImageHasItsTargetsMirrored) {
   EXPECT_LT(mirrored, 32);
 }
 
+TEST(LoaderTest, ABalancedEpochIsTheSameForAnyNumberOfWorkersAndFromAnyBatch) {
+  const auto source = std::make_shared<MadeSource>(43, /*encoded=*/false);  // classes of 15, 14 and 14
+  std::set<std::string> digests, rests;
+  for (const int workers : {0, 1, 7}) {
+    LoaderSettings settings = small_settings(workers, 2);
+    settings.class_balanced = true;
+    Loader loader(source, small_plan(), settings);
+    digests.insert(epoch_digest(loader, 1));
+    rests.insert(epoch_digest(loader, 1, 3));
+  }
+  EXPECT_EQ(digests.size(), 1u);
+  EXPECT_EQ(rests.size(), 1u);
+  Loader plain(source, small_plan(), small_settings(1, 2));
+  EXPECT_EQ(digests.count(epoch_digest(plain, 1)), 0u);
+}
+
+/// Nine images of class 0 and one of class 1.
+class SkewedSource : public MadeSource {
+ public:
+  SkewedSource() : MadeSource(10, /*encoded=*/false) { class_names_ = {"many", "one"}; }
+  int64_t label(int64_t index) const override { return index == 9 ? 1 : 0; }
+};
+
+TEST(LoaderTest, RepeatsOfASampleWithinAnEpochAreAugmentedAnew) {
+  LoaderSettings settings = small_settings(2, 2);
+  settings.class_balanced = true;
+  settings.batch_size = 10;
+  Loader loader(std::make_shared<SkewedSource>(), small_plan(), settings);
+  loader.begin_epoch(0);
+  HostBatch batch;
+  ASSERT_TRUE(loader.next(batch));
+  EXPECT_EQ(batch.labels.sum().item<int64_t>(), 5);
+  std::set<std::string> versions;
+  for (int64_t i = 0; i < 10; ++i) {
+    if (batch.samples[static_cast<size_t>(i)] != 9) continue;
+    core::Hasher hasher;
+    const torch::Tensor image = batch.images[i].contiguous();
+    hasher.add(image.data_ptr<uint8_t>(), static_cast<uint64_t>(image.numel()));
+    versions.insert(hasher.hex());
+  }
+  EXPECT_GE(versions.size(), 4u) << "five repeats of one image, each with a crop of its own";
+}
+
 TEST(LoaderTest, AnEpochBegunInTheMiddleIsTheRestOfTheWholeOne) {
   const auto source = std::make_shared<MadeSource>(43, /*encoded=*/false);
   for (const int workers : {0, 3}) {

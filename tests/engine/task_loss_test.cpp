@@ -47,7 +47,7 @@ TEST(BinaryLossTest, IsTheCrossEntropyOfOneLogit) {
   spec.label_smoothing = 0.1;
   EXPECT_NEAR(training_loss(spec, outputs, batch), 3.5335813, 1e-6);
   spec.label_smoothing = 0;
-  spec.options.pos_weight = {3};
+  spec.options.pos_weight = std::vector<double>{3};
   EXPECT_NEAR(training_loss(spec, outputs, batch), 5.8805294, 1e-6);
   EXPECT_NEAR(make_task(spec, torch::kCPU)->eval_loss_sum(outputs, batch).item<double>(), 3.5460813, 1e-6);
 }
@@ -57,7 +57,7 @@ TEST(MultilabelLossTest, IsTheMeanOverLabelsWithAPositiveWeightEach) {
   const data::Batch batch = batch_of_targets(torch::tensor({1.0f, 0.0f, 0.0f, 1.0f}).view({2, 2}));
   TaskSpec spec = spec_of(TaskKind::multilabel, 2);
   EXPECT_NEAR(training_loss(spec, outputs, batch), 1.5323457, 1e-6);
-  spec.options.pos_weight = {2, 5};
+  spec.options.pos_weight = std::vector<double>{2, 5};
   EXPECT_NEAR(training_loss(spec, outputs, batch), 2.9212632, 1e-6);
 }
 
