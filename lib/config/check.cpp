@@ -73,6 +73,9 @@ void check_task(const Options& options, RuleBook& rules) {
   rules.require(std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
                 core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name,
                              known));
+  const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
+  rules.require(!is_pose_data || task == TaskKind::head_pose,
+                core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));
   rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
                 core::format("label-smoothing has no meaning for task {}", name));
   const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };

@@ -40,7 +40,7 @@ struct Interval {
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
 
-enum class DatasetType { automatic, idx, folder, csv };
+enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp };
 enum class OnBadImage { fail, skip };
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
@@ -62,6 +62,8 @@ struct DataOptions {
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   std::string train_split = "train";  ///< folder, IDX stem or CSV file name without .csv
   Auto<std::string> val_split;        ///< auto: the first of val, validation, test, t10k that exists
+  std::string val_subjects;           ///< biwi: folders to validate on, with commas; empty: every third
+  double face_margin = 0.2;           ///< 300wlp: added to each side of the landmarks' box, share of its size
   double val_fraction = 0;            ///< > 0: held out from train_split by a hash of the path
   Auto<int64_t> img_size;             ///< pixels; the network sees img_size x img_size
   Auto<int64_t> in_chans;             ///< 1 or 3

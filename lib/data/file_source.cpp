@@ -30,6 +30,10 @@ class FileSource : public Source {
       for (const std::string& name : target_names_) add(name);
       hasher.add(files_.targets(0), static_cast<uint64_t>(files_.size() * num_targets()) * sizeof(float));
     }
+    for (int64_t i = 0; files_.has_faces() && i < files_.size(); ++i) {
+      const FaceBox face = files_.face(i);
+      hasher.add(core::format("{} {} {} {}\n", face.left, face.top, face.width, face.height));
+    }
     fingerprint_ = hasher.hex();
   }
 
@@ -47,6 +51,11 @@ class FileSource : public Source {
     if (!cause.empty()) return cause;
     content.bytes = buffer.data();
     content.size = static_cast<uint64_t>(stamp.size);
+    const FaceBox face = files_.face(index);
+    content.crop_left = face.left;
+    content.crop_top = face.top;
+    content.crop_width = face.width;
+    content.crop_height = face.height;
     return "";
   }
 
@@ -66,6 +75,12 @@ void FileList::add(std::string_view path, const std::vector<float>& targets, con
   constexpr int64_t kNoLabel = -1;
   add(path, kNoLabel, stamp);
   targets_.insert(targets_.end(), targets.begin(), targets.end());
+}
+
+void FileList::add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp,
+                   const FaceBox& face) {
+  add(path, targets, stamp);
+  faces_.push_back(face);
 }
 
 FileStamp FileList::stamp(int64_t index) const {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/head_pose_file.h"
 #include "data/sample_file.h"
 #include "data/source.h"
 
@@ -25,6 +26,11 @@ class FileList {
   void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp);
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
   int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }
+  /// The same with the part of the image that matters.
+  void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp, const FaceBox& face);
+  /// Width 0: the whole image.
+  FaceBox face(int64_t index) const { return faces_.empty() ? FaceBox() : faces_[static_cast<size_t>(index)]; }
+  bool has_faces() const { return !faces_.empty(); }
   /// [num_targets]
   const float* targets(int64_t index) const { return targets_.data() + index * num_targets_; }
   int64_t num_targets() const { return num_targets_; }
@@ -48,6 +54,7 @@ class FileList {
   std::string paths_;
   std::vector<Entry> entries_;
   std::vector<float> targets_;  ///< [entries, num_targets]
+  std::vector<FaceBox> faces_;  ///< [entries] or none
 };
 
 /// Images with a class each.

@@ -33,5 +33,7 @@ std::unique_ptr<Layout> make_folder_layout(const config::DataOptions& options, b
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options);
 /// CSV with a column per target, for tasks that learn numbers.
 std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options);
+/// Public head pose data: BIWI, 300W-LP, AFLW2000.
+std::unique_ptr<Layout> make_pose_layout(const config::DataOptions& options);
 
 }  // namespace stoker::data

@@ -25,8 +25,13 @@ std::string expected_tree(const config::DataOptions& options) {
       "expected below --data-dir one of\n"
       "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
-      "  CSV:    {0}.csv and val.csv with the columns path,label",
-      train);
+      "  CSV:    {0}.csv and val.csv with the columns path,label{1}",
+      train,
+      options.task != config::TaskKind::head_pose
+          ? ""
+          : " or path,yaw,pitch,roll\n"
+            "  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
+            "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt");
 }
 
 std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
@@ -80,6 +85,9 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
       return csv_layout(options);
     case config::DatasetType::folder:
       return folder_layout(options);
+    case config::DatasetType::biwi:
+    case config::DatasetType::w300lp:
+      return make_pose_layout(options);
     case config::DatasetType::automatic:
       break;
   }

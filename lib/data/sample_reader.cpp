@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sample_reader.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "data/convert.h"
 
@@ -23,6 +25,19 @@ class StageTimer {
   int64_t& total_;
   const std::chrono::steady_clock::time_point start_;
 };
+
+/// Whole pixels inside of the image.
+Region part_that_matters(const SampleContent& content, const ImageHeader& header) {
+  if (content.crop_width <= 0 || content.crop_height <= 0) return {0, 0, header.width, header.height};
+  const auto inside = [](double value, int low, int high) {
+    return static_cast<int>(std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
+  };
+  const int left = inside(std::floor(content.crop_left), 0, header.width - 1);
+  const int top = inside(std::floor(content.crop_top), 0, header.height - 1);
+  const int right = inside(std::ceil(content.crop_left + content.crop_width), left + 1, header.width);
+  const int bottom = inside(std::ceil(content.crop_top + content.crop_height), top + 1, header.height);
+  return {left, top, right - left, bottom - top};
+}
 
 }  // namespace
 
@@ -53,7 +68,10 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
-    geometry = draw_geometry(plan_, header.width, header.height, rng);
+    const Region part = part_that_matters(content, header);
+    geometry = draw_geometry(plan_, part.width, part.height, rng);
+    geometry.left += part.left;
+    geometry.top += part.top;
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
     reason = decode_region(content.bytes, content.size, plan_.channels, limits_, header, region, image_);
     if (!reason.empty()) return reason;

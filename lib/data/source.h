@@ -20,6 +20,8 @@ struct SampleContent {
   // Set when `bytes` are uint8 pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
   bool is_pixels() const { return height > 0; }
+  // The part of an encoded image that matters, in pixels; may reach outside of it. Width 0: all of it.
+  double crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;
 };
 
 /// Immutable after construction; every method is safe from any thread.
