@@ -3,9 +3,11 @@
 
 #include <ATen/Context.h>
 
+#include <cmath>
 #include <new>
 #include <thread>
 
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -74,6 +76,27 @@ void refuse_training_beyond_memory(const config::Options& options, const model::
       kSmallerModel);
 }
 
+/// Mean and standard deviation of each target; in two passes, since a mean may be far from 0.
+void measure_targets(const data::Source& source, config::DataFacts& facts) {
+  const auto targets = static_cast<size_t>(source.num_targets());
+  const auto samples = static_cast<double>(source.size());
+  std::vector<float> row(targets);
+  facts.target_mean.assign(targets, 0);
+  facts.target_deviation.assign(targets, 0);
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.targets(i, row.data());
+    for (size_t t = 0; t < targets; ++t) facts.target_mean[t] += row[t] / samples;
+  }
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.targets(i, row.data());
+    for (size_t t = 0; t < targets; ++t) {
+      const double difference = row[t] - facts.target_mean[t];
+      facts.target_deviation[t] += difference * difference / samples;
+    }
+  }
+  for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
+}
+
 }  // namespace
 
 core::MachineFacts machine_with_accelerators() {
@@ -85,11 +108,17 @@ core::MachineFacts machine_with_accelerators() {
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
   const data::SizeProbe probe = data::probe_sizes(train, options.max_image_megapixels);
   config::DataFacts facts;
-  facts.num_classes = train.num_classes();
+  facts.num_classes = static_cast<int64_t>(train.learned_names().size());
   facts.channels = probe.channels;
   facts.median_height = probe.median_height;
   facts.median_width = probe.median_width;
   facts.train_images = train.size();
+  if (config::learns_numbers(options.task)) {
+    measure_targets(train, facts);
+  } else {
+    facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
+    for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
+  }
   return facts;
 }
 
@@ -121,12 +150,25 @@ std::string precision_text(const config::Options& options, const engine::Precisi
   return text + core::format(", {} CPU threads", options.device.threads.value());
 }
 
+engine::TaskSpec task_spec(const config::Options& options) {
+  engine::TaskSpec spec;
+  spec.kind = options.data.task;
+  spec.options = options.task;
+  spec.label_smoothing = options.train.label_smoothing;
+  spec.num_classes = options.data.num_classes;
+  return spec;
+}
+
+std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device) {
+  return engine::make_task(task_spec(options), device);
+}
+
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device) {
   torch::manual_seed(options.train.seed);
   model::ModelSpec spec;
   spec.name = options.model.model;
   spec.in_chans = options.data.in_chans;
-  spec.num_classes = options.data.num_classes;
+  spec.num_classes = build_task(options, torch::kCPU)->num_outputs();
   spec.width = options.model.width;
   spec.zero_init_residual = options.model.zero_init_residual;
   std::shared_ptr<model::ImageModel> model = make_model_that_fits(spec);
@@ -140,6 +182,7 @@ std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.batch_size;
   settings.shuffle = true;
+  settings.class_balanced = options.loader.class_balanced;
   settings.drop_last = options.loader.drop_last;
   auto loader = std::make_shared<data::Loader>(
       std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);
@@ -190,7 +233,7 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
 }
 
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision) {
-  return {precision, options.train.label_smoothing, options.optim.clip_grad, options.optim.clip_mode};
+  return {precision, options.optim.clip_grad, options.optim.clip_mode};
 }
 
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,

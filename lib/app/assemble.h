@@ -12,6 +12,7 @@
 #include "engine/checkpoint.h"
 #include "engine/plan.h"
 #include "engine/precision.h"
+#include "engine/task.h"
 #include "engine/trainer.h"
 #include "optim/schedule.h"
 
@@ -25,6 +26,9 @@ torch::Device open_and_configure_device(const config::Options& options);
 engine::Precision precision_of(const config::Options& options, torch::Device device);
 std::string precision_text(const config::Options& options, const engine::Precision& precision);
 
+/// What the run learns. Options must be resolved.
+engine::TaskSpec task_spec(const config::Options& options);
+std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device);
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device);

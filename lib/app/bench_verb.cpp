@@ -26,7 +26,9 @@ data::Batch random_batch(const config::Options& options, torch::Device device) {
   batch.images = torch::randn({options.loader.batch_size, options.data.in_chans, size, size});
   if (options.precision.channels_last) batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
   batch.images = batch.images.to(device);
-  batch.labels = torch::randint(options.data.num_classes, {options.loader.batch_size}, at::kLong).to(device);
+  const int64_t learned = options.data.num_classes;
+  batch.labels = torch::randint(learned, {options.loader.batch_size}, at::kLong).to(device);
+  batch.targets = torch::randint(2, {options.loader.batch_size, learned}, at::kFloat).to(device);
   batch.planned_images = options.loader.batch_size;
   return batch;
 }
@@ -34,7 +36,11 @@ data::Batch random_batch(const config::Options& options, torch::Device device) {
 Outcome bench_step(config::Configuration& configuration) {
   config::DataFacts facts;  // what ImageNet has, where nothing else was asked for
   const config::Auto<int64_t>& num_classes = configuration.options.data.num_classes;
-  facts.num_classes = num_classes.is_auto() ? 1000 : num_classes.value();
+  const config::TaskKind kind = configuration.options.data.task;
+  const int64_t usual = kind == config::TaskKind::multiclass ? 1000 : kind == config::TaskKind::binary ? 2 : 3;
+  facts.num_classes = num_classes.is_auto() ? usual : num_classes.value();
+  facts.target_mean.assign(static_cast<size_t>(facts.num_classes), 0);
+  facts.target_deviation.assign(static_cast<size_t>(facts.num_classes), 1);
   facts.channels = 3;
   facts.median_height = facts.median_width = 224;
   config::resolve_machine(configuration, machine_with_accelerators());
@@ -44,7 +50,8 @@ Outcome bench_step(config::Configuration& configuration) {
   const engine::Precision precision = precision_of(options, device);
   engine::Trainee trainee = build_trainee(options, device);
   trainee.model->train();
-  engine::UpdateStep step(update_settings(options, precision), trainee);
+  const std::unique_ptr<engine::Task> task = build_task(options, device);
+  engine::UpdateStep step(update_settings(options, precision), *task, trainee);
   const data::Batch batch = random_batch(options, device);
   const auto update = [&] {
     core::throw_if_stopped();

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "engine/evaluate.h"
 #include "engine/weights.h"
+#include "observe/progress.h"
 
 namespace stoker::app {
 namespace {
@@ -32,6 +33,7 @@ void log_to_stderr() {
 struct LoadedModel {
   std::unique_ptr<config::Configuration> configuration;
   engine::SavedModel saved;
+  std::unique_ptr<engine::Task> task;
   std::shared_ptr<model::ImageModel> model;
   torch::Device device = torch::kCPU;
   engine::Precision precision;
@@ -48,12 +50,13 @@ LoadedModel load_model(const Invocation& invocation) {
   const config::Options& options = loaded.configuration->options;
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);
+  loaded.task = build_task(options, loaded.device);
   loaded.model = build_model(options, loaded.device);
   engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
   return loaded;
 }
 
-/// One name per output of the network, which --num-classes may have made more than the data has classes.
+/// Names of classes or targets; --num-classes may have made the classes more than the data has.
 std::vector<std::string> output_names(const LoadedModel& loaded) {
   std::vector<std::string> names = loaded.saved.class_names;
   const int64_t outputs = loaded.configuration->options.data.num_classes;
@@ -67,11 +70,36 @@ Outcome print_config(const LoadedModel& loaded) {
 }
 
 void require_same_classes(const data::Source& source, const std::vector<std::string>& trained) {
-  if (source.class_names() == trained) return;
+  const std::vector<std::string>& names = source.learned_names();
+  if (names == trained) return;
   throw Error(ErrorKind::data,
-              format("the classes of the data ({}) are not those of the model ({})", core::list_text(source.class_names()),
+              format("the {} of the data ({}) are not those of the model ({})",
+                     source.num_targets() > 0 ? "targets" : "classes", core::list_text(names),
                      core::list_text(trained)),
               "evaluate on data with the same classes, in folders or labels of the same names");
+}
+
+/// Calls add(result) for every image of a batch with all that is known of it.
+void add_results(const data::Source& source, const data::Batch& batch, const torch::Tensor& outputs,
+                 const engine::Task& task, ImageTable& table) {
+  const torch::Tensor raw = outputs.to(torch::kCPU).contiguous();                       // float32 [B, outputs]
+  const torch::Tensor said = task.predictions(outputs).to(torch::kCPU).contiguous();    // float32 [B, names]
+  const torch::Tensor labels = batch.labels.to(torch::kCPU);                            // int64 [B]
+  const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();             // float32 [B, T]
+  for (int64_t i = 0; i < raw.size(0); ++i) {
+    ImageResult result;
+    result.path = source.name(batch.samples[static_cast<size_t>(i)]);
+    result.label = labels.data_ptr<int64_t>()[i];
+    result.targets = targets.data_ptr<float>() + i * targets.size(1);
+    result.outputs = raw.data_ptr<float>() + i * raw.size(1);
+    result.predictions = said.data_ptr<float>() + i * said.size(1);
+    table.add(result);
+  }
+}
+
+std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, bool truth) {
+  return make_image_table(task_spec(loaded.configuration->options), output_names(loaded), loaded.task->num_outputs(),
+                          truth, loaded.configuration->command.logits);
 }
 
 }  // namespace
@@ -90,34 +118,31 @@ Outcome eval(const Invocation& invocation) {
   require_same_classes(*source, loaded.saved.class_names);
   const auto feed = evaluation_feed(options, source, loaded.device);
 
-  const std::vector<std::string> names = output_names(loaded);
-  ConfusionMatrix counts(names.size(), std::vector<int64_t>(names.size(), 0));
-  PredictionTable table(names, /*truth=*/true, command.logits);
+  const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/true);
+  engine::BatchVisitor visit;
+  if (!command.output.empty()) {
+    visit = [&](const data::Batch& batch, const torch::Tensor& outputs) {
+      add_results(*source, batch, outputs, *loaded.task, *table);
+    };
+  }
   const engine::EvalReport report =
-      engine::evaluate(*loaded.model, *feed, loaded.precision, [&](const data::Batch& batch, const torch::Tensor& logits) {
-        const torch::Tensor scores = logits.to(torch::kCPU).contiguous();  // float32 [B, outputs]
-        const torch::Tensor predicted = scores.argmax(1);
-        const torch::Tensor truth = batch.labels.to(torch::kCPU);
-        for (int64_t i = 0; i < truth.size(0); ++i) {
-          const int64_t label = truth.data_ptr<int64_t>()[i];
-          ++counts[static_cast<size_t>(label)][static_cast<size_t>(predicted.data_ptr<int64_t>()[i])];
-          if (command.output.empty()) continue;
-          table.add(source->name(batch.samples[static_cast<size_t>(i)]), label,
-                    scores.data_ptr<float>() + i * scores.size(1));
-        }
-      });
+      engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision, visit, output_names(loaded));
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
-  core::log_info("images {}  loss {:.4f}  top1 {:.2f}%  top5 {:.2f}%", report.images, report.loss, report.top1_percent,
-                 report.top5_percent);
-  const std::string per_class = per_class_csv(counts, names);
+  std::string figures = format("images {}  loss {:.4f}", report.images, report.loss);
+  for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
+  core::log_info("{}", figures);
   if (command.output.empty()) {
-    write_result("-", per_class);
+    write_result("-", table_csv(report.tables.front()));
   } else {
     core::make_directories(command.output);
-    write_result(command.output + "/per_class.csv", per_class);
-    write_result(command.output + "/confusion.csv", confusion_csv(counts, names));
-    write_result(command.output + "/images.csv", table.text());
-    core::log_info("written: {0}/images.csv, {0}/per_class.csv, {0}/confusion.csv", command.output);
+    write_result(command.output + "/images.csv", table->text());
+    std::string written = command.output + "/images.csv";
+    for (const engine::ResultTable& result : report.tables) {
+      const std::string path = format("{}/{}.csv", command.output, result.name);
+      write_result(path, table_csv(result));
+      written += ", " + path;
+    }
+    core::log_info("written: {}", written);
   }
   return {core::kExitOk, "evaluated", loaded.saved.state.updates, loaded.saved.path};
 }
@@ -131,14 +156,10 @@ Outcome predict(const Invocation& invocation) {
   const auto source = data::open_loose_images(command.input, options.data.follow_symlinks);
   const auto feed = evaluation_feed(options, source, loaded.device);
 
-  PredictionTable table(output_names(loaded), /*truth=*/false, command.logits);
+  const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/false);
   int64_t images = 0;
-  engine::predict(*loaded.model, *feed, loaded.precision, [&](const data::Batch& batch, const torch::Tensor& logits) {
-    const torch::Tensor scores = logits.to(torch::kCPU).contiguous();  // float32 [B, outputs]
-    for (int64_t i = 0; i < scores.size(0); ++i) {
-      table.add(source->name(batch.samples[static_cast<size_t>(i)]), /*truth=*/-1,
-                scores.data_ptr<float>() + i * scores.size(1));
-    }
+  engine::predict(*loaded.model, *feed, loaded.precision, [&](const data::Batch& batch, const torch::Tensor& outputs) {
+    add_results(*source, batch, outputs, *loaded.task, *table);
     images += batch.image_count();
   });
   const size_t bad = feed->loader().bad_samples().size();
@@ -146,7 +167,7 @@ Outcome predict(const Invocation& invocation) {
     throw Error(ErrorKind::data, format("none of the {} images of {} could be read", bad, core::printable(command.input)),
                 "the warnings above say why");
   }
-  write_result(command.output, table.text());
+  write_result(command.output, table->text());
   if (!command.output.empty() && command.output != "-") core::log_info("{} predictions in {}", images, command.output);
   if (bad > 0) core::log_warning("bad images left out: {}", bad);
   return {core::kExitOk, "predicted", loaded.saved.state.updates, loaded.saved.path};

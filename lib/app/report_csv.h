@@ -3,36 +3,47 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "engine/task.h"
 
 namespace stoker::app {
 
 /// Quoted when it needs to be.
 std::string csv_field(const std::string& text);
 
-/// path,class,probability: what the network takes each image for, one row per image. With `truth` the column true
-/// follows path; with `logits` a column of raw scores per class stands at the end.
-class PredictionTable {
- public:
-  PredictionTable(std::vector<std::string> class_names, bool truth, bool logits);
+/// What is known of one image.
+struct ImageResult {
+  std::string path;
+  int64_t label = -1;              ///< -1: unknown
+  const float* targets = nullptr;  ///< one per target; null: unknown
+  const float* outputs = nullptr;  ///< the network's raw outputs, finite
+  const float* predictions = nullptr;  ///< see engine::Task::predictions
+};
 
-  /// `logits`: one score per class, finite. `truth`: a class, only read when there is such a column.
-  void add(const std::string& path, int64_t truth, const float* logits);
+/// One row per image: path, what is true (if known), what the network says, and with `logits` its raw outputs.
+class ImageTable {
+ public:
+  virtual ~ImageTable() = default;
+  virtual void add(const ImageResult& result) = 0;
   const std::string& text() const { return text_; }
 
- private:
-  const std::vector<std::string> class_names_;
-  const bool truth_, logits_;
+ protected:
   std::string text_;
 };
 
-/// counts[true class][predicted class].
-using ConfusionMatrix = std::vector<std::vector<int64_t>>;
+/// `names`: of the outputs (multiclass), the two classes (binary) or the targets; `outputs` of the network.
+///   multiclass   path[,true],class,probability[,<class>...]
+///   binary       path[,true],class,probability_<class 1>[,logit]
+///   multilabel   path[,true_<label>...],<label>...[,logit_<label>...]   (probabilities)
+///   regression   path[,true_<target>...],<target>...[,output_0...]
+///   head-pose    the same in degrees
+std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
+                                             int64_t outputs, bool truth, bool logits);
 
-/// class,images,predicted,precision,recall,f1 with a row per class and a macro average; an undefined ratio (no
-/// image, or none predicted) is 0, as scikit-learn's zero_division=0.
-std::string per_class_csv(const ConfusionMatrix& counts, const std::vector<std::string>& class_names);
-std::string confusion_csv(const ConfusionMatrix& counts, const std::vector<std::string>& class_names);
+/// A row per class or target; undefined figures are left empty.
+std::string table_csv(const engine::ResultTable& table);
 
 }  // namespace stoker::app

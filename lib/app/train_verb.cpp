@@ -6,6 +6,7 @@
 #include "app/assemble.h"
 #include "app/result_output.h"
 #include "app/run_directory.h"
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -104,7 +105,7 @@ engine::RunIdentity identity_of(const config::Configuration& configuration, cons
   identity.config_yaml = config::render_yaml(configuration.table, /*with_origin=*/false);
   identity.training_options = config::training_relevant_values(configuration.table);
   identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
-  identity.class_names = datasets.train->class_names();
+  identity.class_names = datasets.train->learned_names();
   identity.threads = configuration.options.device.threads;
   return identity;
 }
@@ -145,6 +146,8 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.train_images = datasets.train->size();
   facts.val_images = datasets.val->size();
   facts.num_classes = options.data.num_classes;
+  facts.task = config::task_name(options.data.task);
+  facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
   facts.data_notes = invocation.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;
@@ -233,6 +236,7 @@ Outcome train(const Invocation& invocation) {
   const auto val_feed = evaluation_feed(options, datasets.val, device);
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
   refuse_single_image_batch(options, plan);
+  const std::unique_ptr<engine::Task> task = build_task(options, device);
   engine::Trainee trainee = build_trainee(options, device, /*resumes=*/!checkpoint.empty());
   const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
   const engine::TrainerSettings settings =
@@ -257,7 +261,7 @@ Outcome train(const Invocation& invocation) {
   engine::Observers observers;
   observers.add(run_files);
   observers.add(progress);
-  engine::Trainer trainer(settings, {trainee, *train_feed, *val_feed, schedule, checkpoints, observers});
+  engine::Trainer trainer(settings, {*task, trainee, *train_feed, *val_feed, schedule, checkpoints, observers});
   const engine::FinishEvent finish = trainer.run(at);
   console.clear_live();
   say_where_it_is(options.run, finish);

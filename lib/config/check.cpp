@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "config/parse_value.h"
+#include "config/task_facts.h"
 #include "core/format.h"
 
 namespace stoker::config {
@@ -62,6 +63,62 @@ void check_training(const Options& options, RuleBook& rules) {
                 "val-fraction and val-split both say what to evaluate on: set one of them");
 }
 
+void check_task(const Options& options, RuleBook& rules) {
+  const TaskKind task = options.data.task;
+  const std::string name = task_name(task);
+  const std::vector<EvalMetric>& metrics = eval_metrics_of(task);
+  std::string known;
+  for (const EvalMetric metric : metrics) known += (known.empty() ? "" : ", ") + eval_metric_name(metric);
+  const EvalMetric chosen = options.train.eval_metric.value();
+  rules.require(std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
+                core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name,
+                             known));
+  const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
+  rules.require(!is_pose_data || task == TaskKind::head_pose,
+                core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));
+  rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
+                core::format("label-smoothing has no meaning for task {}", name));
+  const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
+  rules.require(!is_set(options.task.class_weights) || task == TaskKind::multiclass,
+                core::format("class-weights is for the task multiclass, but the task is {}", name));
+  rules.require(!options.loader.class_balanced || !learns_numbers(task),
+                core::format("class-balanced needs a class per image, but the task is {}", name));
+  rules.require(!is_set(options.task.pos_weight) || task == TaskKind::binary || task == TaskKind::multilabel,
+                core::format("pos-weight is for the tasks binary and multilabel, but the task is {}", name));
+}
+
+/// A list has one value for all targets, or one each.
+void check_per_target(const std::string& name, const std::vector<double>& values, int64_t targets, RuleBook& rules) {
+  const auto count = static_cast<int64_t>(values.size());
+  rules.require(count <= 1 || count == targets,
+                core::format("{} has {} values, but there {} {} target{}", name, count, targets == 1 ? "is" : "are",
+                             targets, targets == 1 ? "" : "s"));
+}
+
+void check_task_data(const Options& options, const DataFacts& data, RuleBook& rules) {
+  const int64_t outputs = options.data.num_classes.value();
+  const TaskKind task = options.data.task;
+  if (task == TaskKind::multiclass) {
+    const size_t weights = options.task.class_weights.value().size();
+    rules.require(weights == 0 || static_cast<int64_t>(weights) == outputs,
+                  core::format("class-weights has {} values, but there are {} classes", weights, outputs));
+    rules.require(outputs >= data.num_classes,
+                  core::format("num-classes is {}, but the data has {} classes", outputs, data.num_classes));
+    return;
+  }
+  if (task == TaskKind::binary) {
+    rules.require(data.num_classes == 2 && outputs == 2,
+                  core::format("task binary needs two classes, but the data has {} and num-classes is {}",
+                               data.num_classes, outputs));
+  } else {
+    rules.require(outputs == data.num_classes,
+                  core::format("num-classes is {}, but the data has {} targets", outputs, data.num_classes));
+  }
+  check_per_target("pos-weight", options.task.pos_weight.value(), task == TaskKind::binary ? 1 : outputs, rules);
+  check_per_target("target-mean", options.task.target_mean, outputs, rules);
+  check_per_target("target-scale", options.task.target_scale, outputs, rules);
+}
+
 void check_precision(const Options& options, RuleBook& rules) {
   const bool half_on_cpu = options.precision.amp && options.device.device == "cpu" &&
                            options.precision.amp_dtype.value() == AmpDtype::float16;
@@ -82,6 +139,7 @@ std::vector<std::string> broken_rules(const Options& options) {
   check_augment(options.augment, rules);
   check_schedule(options, rules);
   check_training(options, rules);
+  check_task(options, rules);
   check_precision(options, rules);
   return rules.take();
 }
@@ -90,9 +148,7 @@ std::vector<std::string> broken_data_rules(const Options& options, const DataFac
   RuleBook rules;
   check_channels("mean", options.data.mean, options.data.in_chans.value(), rules);
   check_channels("std", options.data.std, options.data.in_chans.value(), rules);
-  rules.require(options.data.num_classes.value() >= data.num_classes,
-                core::format("num-classes is {}, but the data has {} classes",
-                             options.data.num_classes.value(), data.num_classes));
+  check_task_data(options, data, rules);
   return rules.take();
 }
 

@@ -63,11 +63,13 @@ void read_run_config(const std::string& text, const std::string& path, Configura
 
 /// Facts about the data that resolve() needs, known after the scan.
 struct DataFacts {
-  int64_t num_classes = 0;
+  int64_t num_classes = 0;    ///< or targets, where the task learns numbers
   int64_t channels = 0;       ///< most common: 1 or 3
   int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
   int64_t median_width = 0;
   int64_t train_images = 0;
+  std::vector<int64_t> class_images;  ///< of the training split, per class; empty where numbers are learned
+  std::vector<double> target_mean, target_deviation;  ///< per target, over the training split; empty for classes
 };
 
 /// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in

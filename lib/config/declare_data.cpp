@@ -21,7 +21,9 @@ void declare_source(Declaration& d, DataOptions& o) {
         choice_codec<DatasetType>({{"auto", DatasetType::automatic},
                                    {"idx", DatasetType::idx},
                                    {"folder", DatasetType::folder},
-                                   {"csv", DatasetType::csv}}))
+                                   {"csv", DatasetType::csv},
+                                   {"biwi", DatasetType::biwi},
+                                   {"300wlp", DatasetType::w300lp}}))
       .help("How the data set is laid out; auto tells it from what data-dir holds.")
       .used_in_eval();
   d.add("train-split", o.train_split, text_codec("NAME", false))
@@ -31,6 +33,12 @@ void declare_source(Declaration& d, DataOptions& o) {
       .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
       .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.");
+  d.add("val-subjects", o.val_subjects, text_codec("NAMES", true))
+      .help("biwi: folders of subjects to evaluate on, such as 01,12,24; empty takes every third one.")
+      .used_in_eval();
+  d.add("face-margin", o.face_margin, number_codec({0, 4}))
+      .unit("share of the box")
+      .help("300wlp: images are cropped to the box of their landmarks, widened by this to each side.");
   d.add("img-size", o.img_size, integer_codec(1, 8192))
       .alias({"imgsz", "image-size"})
       .unit("pixels")
@@ -142,6 +150,8 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
       .help("Accepted for compatibility and without effect: workers always live as long as the run.")
       .per_process()
       .used_in_inference();
+  d.add_switch("class-balanced", o.class_balanced)
+      .help("Train on every class equally often: an epoch keeps its length, rare classes repeat, large ones take turns.");
   d.add_switch("drop-last", o.drop_last).help("Leave out the last batch of an epoch when it is not full.");
 }
 

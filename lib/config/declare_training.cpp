@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "config/declaration.h"
+#include "config/task_facts.h"
 
 namespace stoker::config {
 namespace {
@@ -132,10 +133,9 @@ void declare_evaluation(Declaration& d, TrainOptions& o) {
       .help("Epochs between evaluations, as in 5e; the end of a run is evaluated in any case.")
       .free_on_resume();
   d.add("eval-metric", o.eval_metric,
-        choice_codec<EvalMetric>(
-            {{"top1", EvalMetric::top1}, {"top5", EvalMetric::top5}, {"loss", EvalMetric::loss}}))
+        choice_codec<EvalMetric>(eval_metric_choices()))
       .alias({"monitor"})
-      .help("What decides which checkpoint is best, and what patience watches.");
+      .help("What decides which checkpoint is best, and what patience watches; auto is the task's first.");
   d.add("patience", o.patience, integer_codec(0, 1'000'000))
       .alias({"early-stopping"})
       .unit("epochs")

@@ -40,7 +40,7 @@ struct Interval {
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
 
-enum class DatasetType { automatic, idx, folder, csv };
+enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp };
 enum class OnBadImage { fail, skip };
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
@@ -48,13 +48,22 @@ enum class OptimizerKind { sgd, adam, adamw };
 enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial };
 enum class AmpDtype { float16, bfloat16 };
 enum class ClipMode { norm, value };
-enum class EvalMetric { top1, top5, loss };
+enum class TaskKind { multiclass, binary, multilabel, regression, head_pose };
+enum class RegressionLoss { l1, l2, smooth_l1 };
+enum class PoseHead { direct, binned };
+/// What can decide which checkpoint is best; each task has some of them (see config/task_facts.h).
+enum class EvalMetric {
+  loss, top1, top5, accuracy, exact_match, precision, recall, f1, f1_micro, roc_auc, pr_auc, mae, rmse, r2
+};
 
 struct DataOptions {
   DatasetType dataset = DatasetType::automatic;  ///< automatic: told from what data_dir holds
+  TaskKind task = TaskKind::multiclass;          ///< what is learned of each image
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   std::string train_split = "train";  ///< folder, IDX stem or CSV file name without .csv
   Auto<std::string> val_split;        ///< auto: the first of val, validation, test, t10k that exists
+  std::string val_subjects;           ///< biwi: folders to validate on, with commas; empty: every third
+  double face_margin = 0.2;           ///< 300wlp: added to each side of the landmarks' box, share of its size
   double val_fraction = 0;            ///< > 0: held out from train_split by a hash of the path
   Auto<int64_t> img_size;             ///< pixels; the network sees img_size x img_size
   Auto<int64_t> in_chans;             ///< 1 or 3
@@ -65,6 +74,22 @@ struct DataOptions {
   int64_t max_bad = 0;  ///< with skip: more bad images than this stop the run
   double max_image_megapixels = 64;
   bool follow_symlinks = true;
+};
+
+/// How what the task learns is weighed and judged.
+struct TaskOptions {
+  /// multiclass: factor of each class's loss; empty: none; auto: from the counts of the training split
+  Auto<std::vector<double>> class_weights = std::vector<double>{};
+  /// binary, multilabel: factor of the positive term, 1 value or one per label; empty: none; auto: from the counts
+  Auto<std::vector<double>> pos_weight = std::vector<double>{};
+  double threshold = 0.5;          ///< binary, multilabel: probability from which on "positive" is said
+  RegressionLoss loss = RegressionLoss::smooth_l1;
+  std::vector<double> target_mean;   ///< regression, head pose: the network learns (target - mean) / scale
+  std::vector<double> target_scale;  ///< one value or one per target; empty: chosen by resolve()
+  PoseHead pose_head = PoseHead::direct;
+  int64_t pose_bins = 66;      ///< per angle
+  double pose_range = 99;      ///< degrees; bins cover [-range, range]
+  double pose_loss_weight = 1;  ///< of the regression term beside the bins' cross entropy
 };
 
 struct AugmentOptions {
@@ -87,6 +112,7 @@ struct LoaderOptions {
   bool pin_memory = true;          ///< when the device is CUDA
   bool persistent_workers = true;  ///< accepted; workers always persist
   bool drop_last = false;
+  bool class_balanced = false;  ///< training sees every class equally often
 };
 
 struct ModelOptions {
@@ -136,7 +162,7 @@ struct TrainOptions {
   double label_smoothing = 0;
   int64_t patience = 0;  ///< epochs without improvement before stopping; 0: off
   double min_delta = 0;  ///< least change of the metric that counts as improvement
-  EvalMetric eval_metric = EvalMetric::top1;
+  Auto<EvalMetric> eval_metric;  ///< auto: the task's first
   Interval val_every = Interval::epochs(1);
   uint64_t seed = 42;
   bool deterministic = false;
@@ -176,6 +202,7 @@ struct LogOptions {
 
 struct Options {
   DataOptions data;
+  TaskOptions task;
   AugmentOptions augment;
   LoaderOptions loader;
   ModelOptions model;

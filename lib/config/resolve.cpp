@@ -8,6 +8,7 @@
 #include "config/check.h"
 #include "config/config.h"
 #include "config/parse_value.h"
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 
@@ -114,9 +115,70 @@ void choose_run_dir(Configuration& configuration) {
   choose(configuration.table, "run-dir", "runs/" + name, reason);
 }
 
+void choose_eval_metric(Configuration& configuration) {
+  const TaskKind task = configuration.options.data.task;
+  choose(configuration.table, "eval-metric", eval_metric_name(eval_metrics_of(task).front()),
+         "for task " + task_name(task));
+}
+
+/// n / (K n_k), as scikit-learn's class_weight="balanced": 1 on average over the images. A class without images has 0.
+std::vector<double> balanced_class_weights(const std::vector<int64_t>& images) {
+  double present = 0, all = 0;
+  for (const int64_t n : images) {
+    present += n > 0 ? 1 : 0;
+    all += static_cast<double>(n);
+  }
+  std::vector<double> weights;
+  for (const int64_t n : images) weights.push_back(n > 0 ? all / (present * static_cast<double>(n)) : 0);
+  return weights;
+}
+
+/// Negatives per positive; 1 where there is none of either.
+std::vector<double> balanced_positive_weights(TaskKind task, const DataFacts& data) {
+  const auto ratio = [](double negatives, double positives) {
+    return positives > 0 && negatives > 0 ? negatives / positives : 1.0;
+  };
+  if (task == TaskKind::binary && data.class_images.size() == 2) {
+    return {ratio(static_cast<double>(data.class_images[0]), static_cast<double>(data.class_images[1]))};
+  }
+  std::vector<double> weights;
+  if (task == TaskKind::multilabel) {
+    for (const double share : data.target_mean) weights.push_back(ratio(1 - share, share));
+  }
+  return weights;
+}
+
+void choose_weights(Configuration& configuration, const DataFacts& data) {
+  const auto text = [](const std::vector<double>& weights) { return weights.empty() ? "none" : list_value_text(weights); };
+  const TaskKind task = configuration.options.data.task;
+  std::vector<int64_t> class_images = data.class_images;  // --num-classes may say that there are more
+  class_images.resize(static_cast<size_t>(configuration.options.data.num_classes.value()), 0);
+  choose(configuration.table, "class-weights",
+         text(task == TaskKind::multiclass ? balanced_class_weights(class_images) : std::vector<double>{}),
+         "from the images per class in the training split");
+  choose(configuration.table, "pos-weight", text(balanced_positive_weights(task, data)),
+         "negatives / positives in the training split");
+}
+
+/// One factor for all angles, so that they weigh alike; other targets by their spread.
+void choose_target_scale(Configuration& configuration, const DataFacts& data) {
+  const TaskKind task = configuration.options.data.task;
+  if (!has_scaled_targets(task)) return;
+  if (task == TaskKind::head_pose) {
+    choose(configuration.table, "target-mean", "0", "for task head-pose");
+    choose(configuration.table, "target-scale", "45", "for task head-pose");
+    return;
+  }
+  std::vector<double> scales = data.target_deviation;
+  for (double& scale : scales) scale = scale > 0 ? scale : 1;
+  choose(configuration.table, "target-mean", list_value_text(data.target_mean), "of the training split");
+  choose(configuration.table, "target-scale", list_value_text(scales), "standard deviation in the training split");
+}
+
 void choose_shape(Configuration& configuration, const DataFacts& data) {
   Table& table = configuration.table;
-  choose(table, "num-classes", std::to_string(data.num_classes), "classes in the data");
+  choose(table, "num-classes", std::to_string(data.num_classes),
+         learns_numbers(configuration.options.data.task) ? "targets in the data" : "classes in the data");
   choose(table, "in-chans", std::to_string(data.channels), "channels of most images");
   const int64_t side = std::min(data.median_height, data.median_width);
   const std::string median = core::format("median size {} x {}", data.median_width, data.median_height);
@@ -163,12 +225,15 @@ void resolve_machine(Configuration& configuration, const core::MachineFacts& mac
   choose_precision(configuration, machine);
   choose_lr(configuration);
   choose_run_dir(configuration);
+  choose_eval_metric(configuration);
   const std::vector<std::string> broken = broken_rules(configuration.options);
   if (!broken.empty()) throw_rules(broken);
 }
 
 void resolve_data(Configuration& configuration, const DataFacts& data) {
   choose_shape(configuration, data);
+  choose_target_scale(configuration, data);
+  choose_weights(configuration, data);
   choose_crops(configuration);
   choose_normalization(configuration);
   const std::vector<std::string> broken = broken_data_rules(configuration.options, data);

@@ -16,6 +16,7 @@ std::string kebab(std::string name) {
 Table::Table(Options& options) {
   Declaration declaration(*this);
   declare_data(declaration, options);
+  declare_task(declaration, options);
   declare_training(declaration, options);
   declare_process(declaration, options);
 }

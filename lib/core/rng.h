@@ -14,7 +14,7 @@ namespace stoker::core {
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 /// What a stream of numbers is used for; streams of different purposes are independent.
-enum class RngPurpose : uint32_t { shuffle = 1, augment = 2, mixup = 3, init = 4, probe = 5 };
+enum class RngPurpose : uint32_t { shuffle = 1, augment = 2, mixup = 3, init = 4, probe = 5, balance = 6 };
 
 /// A stream keyed by (seed, purpose, epoch, sample). Copyable, 40 bytes, no global state. At most 2^34 draws.
 class Rng {

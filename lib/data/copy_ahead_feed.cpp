@@ -51,9 +51,10 @@ class CopyAheadFeed : public FeedPath {
     ahead_.reset();
     const c10::Stream compute_stream = device_.getStream(settings_.device);
     current.done.block(compute_stream);
-    for (const torch::Tensor& tensor : {current.pixels, current.labels}) tensor.record_stream(compute_stream);
+    for (const torch::Tensor& tensor : {current.pixels, current.labels, current.targets}) tensor.record_stream(compute_stream);
     batch.images = normalised(current.pixels);
     batch.labels = current.labels;
+    batch.targets = current.targets;
     batch.samples = current.host.samples;
     batch.planned_images = current.host.planned_images;
     copying_.push_back(std::move(current));
@@ -64,7 +65,7 @@ class CopyAheadFeed : public FeedPath {
  private:
   struct Copy {
     HostBatch host;                ///< holds the slab until the copy is done
-    torch::Tensor pixels, labels;  ///< uint8 [n, H, W, C] and int64 [n] on the device
+    torch::Tensor pixels, labels, targets;  ///< uint8 [n, H, W, C], int64 [n], float32 [n, T] on the device
     c10::Event done;
   };
 
@@ -76,9 +77,10 @@ class CopyAheadFeed : public FeedPath {
     HostBatch host;
     if (!loader_.next(host, may_stop)) return false;
     const c10::StreamGuard guard(copy_stream_);
-    Copy copy{std::move(host), {}, {}, c10::Event(settings_.device.type())};
+    Copy copy{std::move(host), {}, {}, {}, c10::Event(settings_.device.type())};
     copy.pixels = copy.host.images.to(settings_.device, /*non_blocking=*/true);
     copy.labels = copy.host.labels.to(settings_.device, /*non_blocking=*/true);
+    copy.targets = copy.host.targets.to(settings_.device, /*non_blocking=*/true);
     copy.done.record(copy_stream_);
     ahead_.emplace(std::move(copy));
     return true;

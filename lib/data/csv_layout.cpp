@@ -11,7 +11,7 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/stop_signal.h"
-#include "data/csv_reader.h"
+#include "data/csv_manifest.h"
 #include "data/file_source.h"
 #include "data/layout.h"
 #include "data/tree_walk.h"
@@ -33,32 +33,19 @@ bool are_numbers(const std::vector<std::string>& class_names) {
   return !class_names.empty() && class_names[0] == "0";
 }
 
-/// A row of the manifest with its columns found by name.
-class Manifest {
+/// A row of the manifest with its label.
+class LabelManifest : public CsvManifest {
  public:
-  explicit Manifest(const std::string& path) : reader_(path) {
-    if (!reader_.next_row(fields_)) reader_.fail("the file is empty", kCsvHint);
-    columns_ = fields_.size();
-    path_column_ = column("path");
-    label_column_ = column("label");
-  }
+  explicit LabelManifest(const std::string& path)
+      : CsvManifest(path, kCsvHint), label_column_(column("label")) {}
 
   bool next() {
-    if (!reader_.next_row(fields_)) return false;
-    if (fields_.size() != columns_) {
-      fail(core::format("{} fields where the header has {}", fields_.size(), columns_),
-           "put a path that holds a comma in quotes");
-    }
-    if (path().empty()) fail("the path is missing", kCsvHint);
+    if (!CsvManifest::next()) return false;
     if (label().empty()) fail("the label is missing", kCsvHint);
     return true;
   }
 
-  const std::string& path() const { return fields_[path_column_]; }
-  const std::string& label() const { return fields_[label_column_]; }
-  [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const {
-    reader_.fail(cause, hint);
-  }
+  const std::string& label() const { return field(label_column_); }
 
   /// The label of this row as a class index.
   int64_t whole_label() const {
@@ -75,18 +62,7 @@ class Manifest {
   }
 
  private:
-  size_t column(const std::string& name) const {
-    const auto found = std::find(fields_.begin(), fields_.end(), name);
-    if (found != fields_.end()) return static_cast<size_t>(found - fields_.begin());
-    std::vector<std::string> shown;
-    for (const std::string& field : fields_)
-      shown.push_back("'" + core::printable(field.substr(0, 40)) + "'");
-    fail(core::format("the header has no column '{}'; it reads {}", name, core::list_text(shown)), kCsvHint);
-  }
-
-  CsvReader reader_;
-  std::vector<std::string> fields_;
-  size_t columns_ = 0, path_column_ = 0, label_column_ = 0;
+  size_t label_column_;
 };
 
 /// Turns labels into class indices by the rule of the class list.
@@ -97,7 +73,7 @@ class LabelRule {
     for (size_t i = 0; i < class_names.size(); ++i) by_name_.emplace(class_names[i], static_cast<int64_t>(i));
   }
 
-  int64_t index_of(const Manifest& row) const {
+  int64_t index_of(const LabelManifest& row) const {
     const auto classes = static_cast<int64_t>(class_names_.size());
     if (numbers_) {
       const int64_t value = row.whole_label();
@@ -126,7 +102,7 @@ class CsvLayout : public Layout {
   bool has_split(const std::string& split) const override { return core::file_exists(file_of(split)); }
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
-    Manifest manifest(file_of(train_split));
+    LabelManifest manifest(file_of(train_split));
     std::set<std::string> names;
     int64_t largest = -1;
     bool numbers = false;
@@ -157,7 +133,7 @@ class CsvLayout : public Layout {
 
   std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
                                      bool, std::vector<std::string>& notes) const override {
-    Manifest manifest(file_of(split));
+    LabelManifest manifest(file_of(split));
     const LabelRule rule(class_names);
     FileList files(options_.data_dir);
     ScanNotes scan_notes;

@@ -47,6 +47,7 @@ class CpuFeed : public FeedPath {
     normalise(host.images.data_ptr<uint8_t>(), images, height * width, table_, settings_.channels_last,
               batch.images.data_ptr<float>());
     batch.labels = host.labels.clone();
+    batch.targets = host.targets.clone();
     batch.samples = std::move(host.samples);
     batch.planned_images = host.planned_images;
     loader_.release(host);

@@ -16,6 +16,7 @@ namespace stoker::data {
 struct Batch {
   torch::Tensor images;          ///< float32 [n, C, H, W] on the device, normalised; channels-last if asked
   torch::Tensor labels;          ///< int64 [n] on the device
+  torch::Tensor targets;         ///< float32 [n, num_targets of the source] on the device
   std::vector<int64_t> samples;  ///< [n] source indices
   int64_t planned_images = 0;    ///< n + skipped bad images
   int64_t image_count() const { return labels.size(0); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/file_source.h"
 
+#include <algorithm>
+
 #include "core/format.h"
 #include "core/hash.h"
 
@@ -9,8 +11,10 @@ namespace {
 
 class FileSource : public Source {
  public:
-  FileSource(FileList files, std::vector<std::string> class_names) : files_(std::move(files)) {
+  FileSource(FileList files, std::vector<std::string> class_names, std::vector<std::string> target_names)
+      : files_(std::move(files)) {
     class_names_ = std::move(class_names);
+    target_names_ = std::move(target_names);
     files_.shrink_to_fit();
     core::Hasher hasher;
     const auto add = [&](std::string_view text) {  // with its length, so that no two lists read the same
@@ -22,11 +26,22 @@ class FileSource : public Source {
       add(files_.relative_path(i));
       hasher.add(core::format("{} {}\n", files_.stamp(i).size, files_.label(i)));
     }
+    if (num_targets() > 0) {
+      for (const std::string& name : target_names_) add(name);
+      hasher.add(files_.targets(0), static_cast<uint64_t>(files_.size() * num_targets()) * sizeof(float));
+    }
+    for (int64_t i = 0; files_.has_faces() && i < files_.size(); ++i) {
+      const FaceBox face = files_.face(i);
+      hasher.add(core::format("{} {} {} {}\n", face.left, face.top, face.width, face.height));
+    }
     fingerprint_ = hasher.hex();
   }
 
   int64_t size() const override { return files_.size(); }
   int64_t label(int64_t index) const override { return files_.label(index); }
+  void targets(int64_t index, float* out) const override {
+    std::copy_n(files_.targets(index), files_.num_targets(), out);
+  }
   std::string name(int64_t index) const override { return files_.path(index); }
   std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
 
@@ -36,6 +51,11 @@ class FileSource : public Source {
     if (!cause.empty()) return cause;
     content.bytes = buffer.data();
     content.size = static_cast<uint64_t>(stamp.size);
+    const FaceBox face = files_.face(index);
+    content.crop_left = face.left;
+    content.crop_top = face.top;
+    content.crop_width = face.width;
+    content.crop_height = face.height;
     return "";
   }
 
@@ -49,6 +69,18 @@ void FileList::add(std::string_view path, int64_t label, const FileStamp& stamp)
   entries_.push_back({paths_.size(), stamp.size, stamp.modified_ns, static_cast<uint32_t>(path.size()),
                       static_cast<int32_t>(label)});
   paths_.append(path);
+}
+
+void FileList::add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp) {
+  constexpr int64_t kNoLabel = -1;
+  add(path, kNoLabel, stamp);
+  targets_.insert(targets_.end(), targets.begin(), targets.end());
+}
+
+void FileList::add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp,
+                   const FaceBox& face) {
+  add(path, targets, stamp);
+  faces_.push_back(face);
 }
 
 FileStamp FileList::stamp(int64_t index) const {
@@ -71,10 +103,15 @@ std::string FileList::absolute(std::string_view relative_path) const {
 void FileList::shrink_to_fit() {
   paths_.shrink_to_fit();
   entries_.shrink_to_fit();
+  targets_.shrink_to_fit();
 }
 
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names) {
-  return std::make_shared<FileSource>(std::move(files), std::move(class_names));
+  return std::make_shared<FileSource>(std::move(files), std::move(class_names), std::vector<std::string>());
+}
+
+std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names) {
+  return std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names));
 }
 
 }  // namespace stoker::data

@@ -16,10 +16,12 @@ class Layout {
  public:
   virtual ~Layout() = default;
   virtual bool has_split(const std::string& split) const = 0;
-  /// Class names as the training split defines them. Throws core::Error.
+  /// Class names as the training split defines them, or names of targets where the task learns numbers.
+  /// Throws core::Error.
   virtual std::vector<std::string> class_names(const std::string& train_split) const = 0;
-  /// Opens a split whose labels index `class_names`. What was left out of the scan goes to `notes`.
-  /// With `is_train`, a class without images is an error. Throws core::Error, core::StopRequested.
+  /// Opens a split whose labels index `class_names` (or whose targets have these names). What was left out of the
+  /// scan goes to `notes`. With `is_train`, a class without images is an error. Throws core::Error,
+  /// core::StopRequested.
   virtual std::shared_ptr<const Source> open(const std::string& split,
                                              const std::vector<std::string>& class_names, bool is_train,
                                              std::vector<std::string>& notes) const = 0;
@@ -29,5 +31,9 @@ std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);
 /// `root` stands for the split named train_split when the class folders lie directly in data_dir.
 std::unique_ptr<Layout> make_folder_layout(const config::DataOptions& options, bool root_is_train);
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options);
+/// CSV with a column per target, for tasks that learn numbers.
+std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options);
+/// Public head pose data: BIWI, 300W-LP, AFLW2000.
+std::unique_ptr<Layout> make_pose_layout(const config::DataOptions& options);
 
 }  // namespace stoker::data

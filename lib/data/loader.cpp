@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/stop_signal.h"
+#include "data/epoch_order.h"
 #include "data/loader_impl.h"
 
 namespace stoker::data {
@@ -19,6 +20,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
                    LoaderSettings settings_given)
     : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {
   check_settings();
+  if (settings.class_balanced) classes = samples_by_class(*source);
   // Workers fill one more than the consumer may hold.
   slabs = std::vector<Slab>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
   if (settings.num_workers == 0) {
@@ -32,7 +34,8 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
 void Loader::Impl::check_settings() const {
   using core::ErrorKind;
   if (settings.batch_size < 1 || settings.prefetch_factor < 1 || settings.num_workers < 0 ||
-      plan.img_size < 1 || (plan.channels != 1 && plan.channels != 3)) {
+      plan.img_size < 1 || (plan.channels != 1 && plan.channels != 3) ||
+      static_cast<int64_t>(plan.target_rule.flip_signs.size()) > source->num_targets()) {
     throw core::Error(ErrorKind::bug, "the loader was given settings out of range");
   }
   if (samples == 0)
@@ -60,7 +63,7 @@ int64_t Loader::Impl::images_in_batch(int64_t batch) const {
 }
 
 void Loader::Impl::allocate(Slab& slab) const {
-  slab.allocate(settings.batch_size, plan.img_size, plan.channels,
+  slab.allocate(settings.batch_size, plan.img_size, plan.channels, source->num_targets(),
                 settings.pin_memory && torch::cuda::is_available());
 }
 
@@ -89,9 +92,11 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     throw core::Error(core::ErrorKind::bug, core::format("an epoch of {} batches has no batch {}",
                                                          batches_per_epoch(), first_batch));
   }
-  std::vector<uint32_t> order;
-  if (settings.shuffle) {
-    order =
+  BalancedOrder order;
+  if (settings.class_balanced) {
+    order = class_balanced_order(classes, settings.seed, static_cast<uint64_t>(number));
+  } else if (settings.shuffle) {
+    order.samples =
         core::shuffled_indices(static_cast<uint32_t>(samples), settings.seed, static_cast<uint64_t>(number));
   }
   {
@@ -100,7 +105,8 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     epoch.epoch = number;
     epoch.first_batch = first_batch;
     epoch.batches = batches_per_epoch() - first_batch;
-    epoch.order = std::move(order);
+    epoch.order = std::move(order.samples);
+    epoch.rounds = std::move(order.rounds);
     epoch.known_bad.clear();
     for (const auto& entry : bad) epoch.known_bad.push_back(entry.first);
     turns_handed_over = 0;
@@ -133,6 +139,7 @@ bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
   const int64_t images = slab.close_gaps(images_in_turn(turn));
   batch.images = slab.images.narrow(0, 0, images);
   batch.labels = slab.labels.narrow(0, 0, images);
+  batch.targets = slab.targets.narrow(0, 0, images);
   batch.samples.assign(slab.samples.begin(), slab.samples.begin() + images);
   batch.planned_images = images_in_turn(turn);
   batch.slab = static_cast<int64_t>(generation << 32) | (turn & 0xFFFFFFFF);

@@ -22,6 +22,7 @@ struct LoaderSettings {
   int64_t prefetch_factor = 4;  ///< batches ahead of the one in use
   bool pin_memory = false;      ///< page-locked slabs, for copies that overlap
   bool shuffle = false;
+  bool class_balanced = false;  ///< with shuffle: every class equally often; see epoch_order.h
   bool drop_last = false;
   uint64_t seed = 0;
   config::OnBadImage on_bad_image = config::OnBadImage::fail;
@@ -33,6 +34,7 @@ struct LoaderSettings {
 struct HostBatch {
   torch::Tensor images;          ///< uint8 [n, H, W, C], C contiguous; pinned when asked for
   torch::Tensor labels;          ///< int64 [n]; -1 where there are none
+  torch::Tensor targets;         ///< float32 [n, num_targets of the source]
   std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports
   int64_t planned_images = 0;    ///< n + skipped bad images
   int64_t slab = -1;             ///< internal: which slab of the ring

@@ -28,6 +28,7 @@ struct EpochOrder {
   int64_t first_batch = 0;
   int64_t batches = 0;             ///< from first_batch to the end
   std::vector<uint32_t> order;     ///< empty: as in the source
+  std::vector<uint32_t> rounds;    ///< which repeat of its sample each is; empty: there are none
   std::vector<int64_t> known_bad;  ///< sorted; not read again
 };
 
@@ -69,6 +70,7 @@ struct Loader::Impl {
   const TransformPlan plan;
   const LoaderSettings settings;
   const int64_t samples;
+  std::vector<std::vector<uint32_t>> classes;  ///< their samples, when balanced
 
   mutable std::mutex mutex;
   std::condition_variable epoch_begun, slab_freed, turn_ready, workers_idle;

@@ -82,6 +82,7 @@ void Loader::Impl::fill_row(SampleReader& reader, int64_t turn, int64_t row) {
   Slab& slab = slab_of(turn);
   const int64_t position = (epoch.first_batch + turn) * settings.batch_size + row;
   const int64_t sample = epoch.order.empty() ? position : epoch.order[static_cast<size_t>(position)];
+  const uint32_t round = epoch.rounds.empty() ? 0 : epoch.rounds[static_cast<size_t>(position)];
   slab.samples[static_cast<size_t>(row)] = sample;
   slab.label_rows[row] = source->label(sample);
   RowTrouble trouble;
@@ -91,7 +92,8 @@ void Loader::Impl::fill_row(SampleReader& reader, int64_t turn, int64_t row) {
     if (std::binary_search(epoch.known_bad.begin(), epoch.known_bad.end(), sample)) {
       trouble.reason = "known to be bad";
     } else {
-      trouble.reason = reader.read_into(sample, epoch.epoch, slab.image_rows + row * slab.row_bytes, times);
+      trouble.reason = reader.read_into(sample, epoch.epoch, round, slab.image_rows + row * slab.row_bytes,
+                                         slab.target_rows + row * slab.num_targets, times);
     }
   } catch (const core::Error& error) {
     trouble.error = error;

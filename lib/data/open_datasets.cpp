@@ -3,6 +3,7 @@
 #include <array>
 #include <tuple>
 
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
@@ -24,8 +25,28 @@ std::string expected_tree(const config::DataOptions& options) {
       "expected below --data-dir one of\n"
       "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
-      "  CSV:    {0}.csv and val.csv with the columns path,label",
-      train);
+      "  CSV:    {0}.csv and val.csv with the columns path,label{1}",
+      train,
+      options.task != config::TaskKind::head_pose
+          ? ""
+          : " or path,yaw,pitch,roll\n"
+            "  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
+            "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt");
+}
+
+std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
+  return config::learns_numbers(options.task) ? make_csv_target_layout(options) : make_csv_layout(options);
+}
+
+/// A layout of classes cannot serve a task that learns numbers.
+void require_what_task_learns(const Source& source, const config::DataOptions& options) {
+  if (!config::learns_numbers(options.task) || source.num_targets() > 0) return;
+  throw core::Error(core::ErrorKind::data,
+                    core::format("task {} learns numbers, but {} holds classes", config::task_name(options.task),
+                                 core::printable(options.data_dir)),
+                    core::format("write {0}.csv and val.csv with the column path and a column per target (head-pose: "
+                                 "yaw,pitch,roll; multilabel: 0 or 1), or choose another --task",
+                                 options.train_split));
 }
 
 bool has_class_folders(const config::DataOptions& options) {
@@ -61,15 +82,18 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
     case config::DatasetType::idx:
       return make_idx_layout(options);
     case config::DatasetType::csv:
-      return make_csv_layout(options);
+      return csv_layout(options);
     case config::DatasetType::folder:
       return folder_layout(options);
+    case config::DatasetType::biwi:
+    case config::DatasetType::w300lp:
+      return make_pose_layout(options);
     case config::DatasetType::automatic:
       break;
   }
   auto idx = make_idx_layout(options);
   if (idx->has_split(options.train_split)) return idx;
-  auto csv = make_csv_layout(options);
+  auto csv = csv_layout(options);
   if (csv->has_split(options.train_split)) return csv;
   if (has_class_folders(options)) return folder_layout(options);
   throw core::Error(
@@ -95,6 +119,7 @@ std::shared_ptr<const Source> open_train(const Layout& layout, const config::Dat
   auto train =
       layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
   require_images(*train, options.train_split);
+  require_what_task_learns(*train, options);
   return train;
 }
 
@@ -145,7 +170,7 @@ Datasets open_datasets(const config::DataOptions& options) {
         core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(val)),
         expected_tree(options));
   }
-  datasets.val = layout->open(val, datasets.train->class_names(), /*is_train=*/false, datasets.notes);
+  datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
   require_images(*datasets.val, val);
   if (chosen)
     datasets.notes.push_back(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sample_reader.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "data/convert.h"
 
@@ -24,30 +26,52 @@ class StageTimer {
   const std::chrono::steady_clock::time_point start_;
 };
 
+/// Whole pixels inside of the image.
+Region part_that_matters(const SampleContent& content, const ImageHeader& header) {
+  if (content.crop_width <= 0 || content.crop_height <= 0) return {0, 0, header.width, header.height};
+  const auto inside = [](double value, int low, int high) {
+    return static_cast<int>(std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
+  };
+  const int left = inside(std::floor(content.crop_left), 0, header.width - 1);
+  const int top = inside(std::floor(content.crop_top), 0, header.height - 1);
+  const int right = inside(std::ceil(content.crop_left + content.crop_width), left + 1, header.width);
+  const int bottom = inside(std::ceil(content.crop_top + content.crop_height), top + 1, header.height);
+  return {left, top, right - left, bottom - top};
+}
+
 }  // namespace
 
-std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row, StageTimes& times) {
+std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row,
+                                    float* targets, StageTimes& times) {
   SampleContent content;
   {
     const StageTimer timer(times.read);
     if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
   }
   core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
-                static_cast<uint64_t>(sample));
-  if (!content.is_pixels()) return write_encoded(content, rng, row, times);
-  write_pixels(content, rng, row, times);
+                static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32);
+  SampleGeometry geometry;
+  if (content.is_pixels()) {
+    write_pixels(content, rng, geometry, row, times);
+  } else if (std::string cause = write_encoded(content, rng, geometry, row, times); !cause.empty()) {
+    return cause;
+  }
+  source_.targets(sample, targets);
+  if (geometry.flip) plan_.target_rule.mirror(targets);
   return "";
 }
 
-std::string SampleReader::write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row,
-                                        StageTimes& times) {
-  SampleGeometry geometry;
+std::string SampleReader::write_encoded(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry,
+                                        uint8_t* row, StageTimes& times) {
   {
     const StageTimer timer(times.decode);
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
-    geometry = draw_geometry(plan_, header.width, header.height, rng);
+    const Region part = part_that_matters(content, header);
+    geometry = draw_geometry(plan_, part.width, part.height, rng);
+    geometry.left += part.left;
+    geometry.top += part.top;
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
     reason = decode_region(content.bytes, content.size, plan_.channels, limits_, header, region, image_);
     if (!reason.empty()) return reason;
@@ -59,8 +83,8 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
   return "";
 }
 
-void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row,
-                                StageTimes& times) {
+void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry,
+                                uint8_t* row, StageTimes& times) {
   const StageTimer timer(times.transform);
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
@@ -68,7 +92,7 @@ void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, ui
                      image_.pixels);
     pixels = image_.pixels.data();
   }
-  const SampleGeometry geometry = draw_geometry(plan_, content.width, content.height, rng);
+  geometry = draw_geometry(plan_, content.width, content.height, rng);
   transform_into(pixels, content.height, content.width, plan_, geometry, scratch_, row);
 }
 

@@ -18,19 +18,24 @@ struct StageTimes {
   int64_t read = 0, decode = 0, transform = 0;
 };
 
-/// One per worker; holds the worker's buffers. The result is a pure function of (seed, epoch, sample).
+/// One per worker; holds the worker's buffers. The result is a pure function of (seed, epoch, sample, round).
 class SampleReader {
  public:
   SampleReader(const Source& source, const TransformPlan& plan, const DecodeLimits& limits, uint64_t seed)
       : source_(source), plan_(plan), limits_(limits), seed_(seed) {}
 
-  /// Writes img_size x img_size x channels bytes to `row`. Returns "" or why the image is bad; `row` is then
-  /// undefined. Throws what Source::read throws. Adds to `times`.
-  std::string read_into(int64_t sample, int64_t epoch, uint8_t* row, StageTimes& times);
+  /// Writes img_size x img_size x channels bytes to `row`, and the source's num_targets() numbers, as they are
+  /// after the transform, to `targets`. Returns "" or why the image is bad; both are then undefined.
+  /// `round` tells repeats of a sample within an epoch apart. Throws what Source::read throws. Adds to `times`.
+  std::string read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets,
+                        StageTimes& times);
 
  private:
-  std::string write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
-  void write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
+  // Each returns the geometry that was drawn in `geometry`.
+  std::string write_encoded(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry, uint8_t* row,
+                            StageTimes& times);
+  void write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry, uint8_t* row,
+                    StageTimes& times);
 
   const Source& source_;
   const TransformPlan& plan_;

@@ -8,12 +8,14 @@
 
 namespace stoker::data {
 
-void Slab::allocate(int64_t batch_size, int64_t img_size, int64_t channels, bool pinned) {
+void Slab::allocate(int64_t batch_size, int64_t img_size, int64_t channels, int64_t targets_per_sample, bool pinned) {
   row_bytes = img_size * img_size * channels;
+  num_targets = targets_per_sample;
   const auto memory = torch::TensorOptions().device(torch::kCPU).pinned_memory(pinned);
   try {
     images = torch::empty({batch_size, img_size, img_size, channels}, memory.dtype(torch::kUInt8));
     labels = torch::empty({batch_size}, memory.dtype(torch::kInt64));
+    targets = torch::empty({batch_size, num_targets}, memory.dtype(torch::kFloat32));
   } catch (const c10::Error&) {
     throw core::Error(core::ErrorKind::out_of_memory,
                       core::format("cannot allocate {}{} for a batch of images",
@@ -23,11 +25,13 @@ void Slab::allocate(int64_t batch_size, int64_t img_size, int64_t channels, bool
   }
   image_rows = images.data_ptr<uint8_t>();
   label_rows = labels.data_ptr<int64_t>();
+  target_rows = targets.data_ptr<float>();
   samples.resize(static_cast<size_t>(batch_size));
 }
 
 int64_t Slab::bytes() const {
-  return static_cast<int64_t>(samples.size()) * (row_bytes + int64_t{sizeof(int64_t)});
+  return static_cast<int64_t>(samples.size()) * 
+         (row_bytes + int64_t{sizeof(int64_t)} + num_targets * int64_t{sizeof(float)});
 }
 
 void Slab::sort_troubles() {
@@ -48,6 +52,7 @@ int64_t Slab::close_gaps(int64_t rows) {
       std::memcpy(image_rows + kept * row_bytes, image_rows + row * row_bytes,
                   static_cast<size_t>(row_bytes));
       label_rows[kept] = label_rows[row];
+      std::copy_n(target_rows + row * num_targets, num_targets, target_rows + kept * num_targets);
       samples[static_cast<size_t>(kept)] = samples[static_cast<size_t>(row)];
     }
     ++kept;

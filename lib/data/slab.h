@@ -26,16 +26,19 @@ struct RowTrouble {
 struct Slab {
   torch::Tensor images;  ///< uint8 [batch_size, H, W, C]; undefined until first used
   torch::Tensor labels;  ///< int64 [batch_size]
+  torch::Tensor targets;  ///< float32 [batch_size, num_targets]
   uint8_t* image_rows = nullptr;
   int64_t* label_rows = nullptr;
+  float* target_rows = nullptr;
   int64_t row_bytes = 0;
+  int64_t num_targets = 0;
   std::vector<int64_t> samples;       ///< [batch_size] source indices
   std::vector<RowTrouble> troubles;   ///< in order of completion
   std::atomic<int64_t> rows_left{0};  ///< not yet written; the worker that takes it to 0 makes the slab ready
   bool ready = false;
 
   /// Page-locked if `pinned`. Throws Error{out_of_memory}.
-  void allocate(int64_t batch_size, int64_t img_size, int64_t channels, bool pinned);
+  void allocate(int64_t batch_size, int64_t img_size, int64_t channels, int64_t targets_per_sample, bool pinned);
   int64_t bytes() const;
   void sort_troubles();
   /// Moves later rows over those in trouble, which are sorted; returns how many of the first `rows` rows are

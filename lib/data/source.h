@@ -20,6 +20,8 @@ struct SampleContent {
   // Set when `bytes` are uint8 pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
   bool is_pixels() const { return height > 0; }
+  // The part of an encoded image that matters, in pixels; may reach outside of it. Width 0: all of it.
+  double crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;
 };
 
 /// Immutable after construction; every method is safe from any thread.
@@ -31,17 +33,27 @@ class Source {
   virtual std::string name(int64_t index) const = 0;  ///< path or "file#17": for messages and predictions
   /// The name without what depends on where the data lies: hash splits and fingerprints are made of it.
   virtual std::string relative_name(int64_t index) const = 0;
+  /// Writes the num_targets() numbers that are to be learned of sample `index`, in the order of target_names().
+  virtual void targets(int64_t /*index*/, float* /*out*/) const {}
   /// Reads sample `index`. Returns "" or the cause in words (missing, changed since the scan, unreadable).
   /// Throws core::Error{io} when the storage fails (EIO, ESTALE, ETIMEDOUT) three times in a row.
   virtual std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const = 0;
 
   const std::vector<std::string>& class_names() const { return class_names_; }
   int64_t num_classes() const { return static_cast<int64_t>(class_names_.size()); }
-  /// Digest over names, sizes and labels in order: two sources with equal fingerprints give equal samples.
+  const std::vector<std::string>& target_names() const { return target_names_; }
+  /// Numbers to learn per sample; 0 where the class is all there is.
+  int64_t num_targets() const { return static_cast<int64_t>(target_names_.size()); }
+  /// What is learned, by name: the targets where there are some, else the classes.
+  const std::vector<std::string>& learned_names() const {
+    return target_names_.empty() ? class_names_ : target_names_;
+  }
+  /// Digest over names, sizes, labels and targets in order: two sources with equal fingerprints give equal samples.
   const std::string& fingerprint() const { return fingerprint_; }
 
  protected:
   std::vector<std::string> class_names_;
+  std::vector<std::string> target_names_;
   std::string fingerprint_;
 };
 
@@ -52,7 +64,7 @@ struct Datasets {
 };
 
 /// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, or CSV manifest
-/// (`path,label`). Sorted, symlink-loop-safe, labels checked. Throws core::Error (no_input with the expected
+/// (`path,label`, or `path` and a column per target as the task wants it). Sorted, symlink-loop-safe, labels checked. Throws core::Error (no_input with the expected
 /// tree, data with file:line); throws core::StopRequested when a stop is asked for during the scan.
 Datasets open_datasets(const config::DataOptions& options);
 /// One split by name, as `train eval --split` wants it; labels are those of the training split's classes.

@@ -12,6 +12,7 @@ class SubsetSource : public Source {
   SubsetSource(std::shared_ptr<const Source> whole, std::vector<uint32_t> indices)
       : whole_(std::move(whole)), indices_(std::move(indices)) {
     class_names_ = whole_->class_names();
+    target_names_ = whole_->target_names();
     core::Hasher hasher;
     hasher.add("subset of " + whole_->fingerprint());
     hasher.add(indices_.data(), indices_.size() * sizeof(uint32_t));
@@ -20,6 +21,7 @@ class SubsetSource : public Source {
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   int64_t label(int64_t index) const override { return whole_->label(of(index)); }
+  void targets(int64_t index, float* out) const override { whole_->targets(of(index), out); }
   std::string name(int64_t index) const override { return whole_->name(of(index)); }
   std::string relative_name(int64_t index) const override { return whole_->relative_name(of(index)); }
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {

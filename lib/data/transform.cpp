@@ -136,7 +136,18 @@ void copy_window(const ResampleTask& task, uint8_t* out) {
   }
 }
 
+/// A mirrored head looks and leans the other way; up stays up. In the order yaw, pitch, roll.
+TargetRule target_rule_of(config::TaskKind task) {
+  TargetRule rule;
+  if (task == config::TaskKind::head_pose) rule.flip_signs = {-1, 1, -1};
+  return rule;
+}
+
 }  // namespace
+
+void TargetRule::mirror(float* targets) const {
+  for (const float sign : flip_signs) *targets++ *= sign;
+}
 
 TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,
                                   bool training) {
@@ -154,6 +165,7 @@ TransformPlan make_transform_plan(const config::DataOptions& data, const config:
   plan.ratio_max = augment.ratio_max;
   plan.crop_padding = augment.crop_padding.is_auto() ? 0 : augment.crop_padding.value();
   plan.hflip = augment.hflip;
+  plan.target_rule = target_rule_of(data.task);
   return plan;
 }
 

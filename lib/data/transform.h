@@ -13,6 +13,13 @@
 
 namespace stoker::data {
 
+/// What a transform does to the numbers that are learned with an image.
+struct TargetRule {
+  std::vector<float> flip_signs;  ///< [targets] factors of a mirrored image; empty: mirroring changes nothing
+  /// `targets` [flip_signs.size()] become those of the mirrored image.
+  void mirror(float* targets) const;
+};
+
 /// What happens to a sample; fixed for a run.
 struct TransformPlan {
   bool training = false;
@@ -24,6 +31,7 @@ struct TransformPlan {
   double hflip = 0;          ///< probability
   config::EvalCrop eval_crop = config::EvalCrop::center;
   double crop_pct = 1;
+  TargetRule target_rule;
 };
 
 /// The geometry drawn for one sample: the region of the source (may reach outside it when padded: such pixels

@@ -3,9 +3,11 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
+
+#include "core/error.h"
 #include "core/stop_signal.h"
 #include "engine/metrics.h"
-#include "model/loss.h"
 
 namespace stoker::engine {
 
@@ -25,16 +27,31 @@ void predict(model::ImageModel& model, data::DeviceFeed& feed, const Precision& 
   }
 }
 
-EvalReport evaluate(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
-                    const BatchVisitor& visit) {
-  ClassificationMetrics metrics(precision.device, /*with_top5=*/true);
-  predict(model, feed, precision, [&](const data::Batch& batch, const torch::Tensor& logits) {
-    metrics.add(model::cross_entropy_sum(logits, batch.labels, /*label_smoothing=*/0), logits, batch.labels);
-    if (visit) visit(batch, logits);
+double EvalReport::value_of(config::EvalMetric which) const {
+  if (which == config::EvalMetric::loss) return loss;
+  const std::string name = metric(which, MetricUnit::number).name;
+  for (const Metric& entry : metrics) {
+    if (entry.name == name) return entry.value;
+  }
+  throw core::Error(core::ErrorKind::bug, "the task does not compute the metric " + name);
+}
+
+EvalReport evaluate(model::ImageModel& model, const Task& task, data::DeviceFeed& feed, const Precision& precision,
+                    const BatchVisitor& visit, const std::vector<std::string>& table_names) {
+  RunningSums loss(precision.device);
+  const std::unique_ptr<EvalMetrics> metrics = task.make_metrics(/*with_tables=*/!table_names.empty());
+  predict(model, feed, precision, [&](const data::Batch& batch, const torch::Tensor& outputs) {
+    loss.add(task.eval_loss_sum(outputs, batch), /*score_sum=*/{}, batch.image_count());
+    metrics->add(outputs, batch);
+    if (visit) visit(batch, outputs);
   });
-  const MetricValues sums = metrics.read();
-  const double images = static_cast<double>(std::max<int64_t>(1, sums.images));
-  return {sums.images, sums.loss_sum / images, 100 * sums.top1_count / images, 100 * sums.top5_count / images};
+  const SumValues sums = loss.read();
+  EvalReport report;
+  report.images = sums.images;
+  report.loss = sums.loss_sum / static_cast<double>(std::max<int64_t>(1, sums.images));
+  report.metrics = metrics->read();
+  if (!table_names.empty()) report.tables = metrics->tables(table_names);
+  return report;
 }
 
 }  // namespace stoker::engine

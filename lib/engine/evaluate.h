@@ -7,27 +7,31 @@
 
 #include "data/device_feed.h"
 #include "engine/precision.h"
+#include "engine/task.h"
 #include "model/model.h"
 
 namespace stoker::engine {
 
 struct EvalReport {
   int64_t images = 0;
-  double loss = 0;          ///< mean cross entropy, no label smoothing
-  double top1_percent = 0;
-  double top5_percent = 0;
+  double loss = 0;                  ///< mean of the task's, without smoothing and class weights
+  std::vector<Metric> metrics;      ///< as Task::metrics() names them
+  std::vector<ResultTable> tables;  ///< when asked for
+
+  /// Throws Error{bug} for a metric that the task does not have.
+  double value_of(config::EvalMetric which) const;
 };
 
-/// Logits of one batch, float32 [B, num_classes], in evaluation mode without gradients.
+/// Outputs for one batch, float32 [B, num_outputs], in evaluation mode without gradients.
 torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision);
 
-/// Called after each batch with its logits (float32, on the device).
-using BatchVisitor = std::function<void(const data::Batch& batch, const torch::Tensor& logits)>;
+/// Called after each batch with its outputs (float32, on the device).
+using BatchVisitor = std::function<void(const data::Batch& batch, const torch::Tensor& outputs)>;
 
 /// Runs over the whole feed in order. The model is left in evaluation mode. Throws core::StopRequested when a
-/// stop is asked for.
-EvalReport evaluate(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
-                    const BatchVisitor& visit = {});
+/// stop is asked for. `table_names`: names of classes or targets when tables are wanted, else none.
+EvalReport evaluate(model::ImageModel& model, const Task& task, data::DeviceFeed& feed, const Precision& precision,
+                    const BatchVisitor& visit = {}, const std::vector<std::string>& table_names = {});
 /// The same without labels.
 void predict(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
              const BatchVisitor& visit);

@@ -11,6 +11,20 @@
 
 namespace stoker::engine {
 
+enum class MetricUnit {
+  percent,
+  ratio,    ///< 0 to 1, or below for r2
+  degrees,
+  number    ///< in the unit of the targets
+};
+
+/// A figure by name. NaN: undefined, as the area under a curve is when there is one class only.
+struct Metric {
+  std::string name;  ///< "top1": the column eval_top1
+  MetricUnit unit = MetricUnit::number;
+  double value = 0;
+};
+
 /// After every optimizer update; costs no host sync, so it carries no loss.
 struct UpdateEvent {
   int64_t epoch = 0;              ///< 0-based
@@ -24,7 +38,7 @@ struct UpdateEvent {
 struct ReportEvent {
   UpdateEvent at;
   double train_loss = 0;            ///< mean over the images since the last report
-  double train_top1_percent = 0;
+  Metric train_score;               ///< the task's figure, over the same images
   double images_per_second = 0;     ///< since the last report
   double data_wait_share = 0;       ///< of the time since the last report, 0 to 1
   double gradient_norm = -1;        ///< before clipping, of the last update; -1: not measured
@@ -42,8 +56,7 @@ struct EpochEvent {
   double learning_rate = 0;         ///< of the last update
   bool has_eval = false;
   double eval_loss = 0;
-  double eval_top1_percent = 0;
-  double eval_top5_percent = 0;
+  std::vector<Metric> metrics;      ///< as StartEvent has them; empty when not evaluated
   bool is_best = false;
   double best_value = 0;
   // By this process's clock; not part of what a resumed run must reproduce.
@@ -83,6 +96,7 @@ struct StartEvent {
   int64_t images_per_epoch = 0;
   int64_t start_epoch = 0;          ///< 0-based; > 0 or start_updates > 0 when resumed
   int64_t start_updates = 0;
+  std::vector<Metric> metrics;      ///< what evaluations will report besides the loss, without values
 };
 
 /// Called on the training thread; must return quickly. Errors that lose data (the metrics file) throw.

@@ -15,7 +15,7 @@ void for_each_field(State& state, Visit visit) {
   visit("images", state.images);
   visit("learning_rate", state.learning_rate);
   visit("epoch_loss_sum", state.epoch_loss_sum);
-  visit("epoch_top1_count", state.epoch_top1_count);
+  visit("epoch_score_sum", state.epoch_score_sum);
   visit("epoch_images", state.epoch_images);
   visit("best_value", state.best_value);
   visit("best_epoch", state.best_epoch);

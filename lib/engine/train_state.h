@@ -19,7 +19,7 @@ struct TrainState {
 
   // Sums over the epoch under way, so that its averages survive a stop in the middle.
   double epoch_loss_sum = 0;
-  double epoch_top1_count = 0;
+  double epoch_score_sum = 0;   ///< see Task::score_sum
   int64_t epoch_images = 0;
 
   double best_value = 0;        ///< of the evaluation metric; meaningless while best_epoch is -1

@@ -46,14 +46,15 @@ class AveragedWeights {
 
 Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
     : settings_(settings),
+      task_(parts.task),
       trainee_(parts.trainee),
       train_feed_(parts.train_feed),
       val_feed_(parts.val_feed),
       schedule_(parts.schedule),
       checkpoints_(parts.checkpoints),
       observer_(parts.observer),
-      step_(settings.update, parts.trainee),
-      metrics_(parts.trainee.device, /*with_top5=*/false),
+      step_(settings.update, parts.task, parts.trainee),
+      sums_(parts.trainee.device),
       save_every_(settings.save_every),
       report_every_(settings.report_every),
       val_every_(settings.val_every),
@@ -61,7 +62,7 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
 
 FinishEvent Trainer::run(TrainState at) {
   observer_.on_start({settings_.limits.epochs, settings_.plan.updates(), total_updates(settings_.plan, settings_.limits),
-                      settings_.plan.images, at.epoch, at.updates});
+                      settings_.plan.images, at.epoch, at.updates, task_.metrics()});
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;
   for (;;) {
@@ -78,9 +79,9 @@ FinishEvent Trainer::run(TrainState at) {
 
 Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
   trainee_.model->train();
-  metrics_.restore({at.epoch_loss_sum, at.epoch_top1_count, 0, at.epoch_images});
+  sums_.restore({at.epoch_loss_sum, at.epoch_score_sum, at.epoch_images});
   train_feed_.begin_epoch(at.epoch, settings_.plan.window(at.update_in_epoch).first_batch);
-  epoch_begin_ = last_report_ = {metrics_.read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
+  epoch_begin_ = last_report_ = {sums_.read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
 
   EpochEnd end = EpochEnd::complete;
   while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
@@ -101,11 +102,11 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
     } else if (limit_reached(settings_.limits, at)) {
       end = EpochEnd::limit;
     } else if (save_every_.due_after_update(at.updates) || core::take_save_request()) {
-      read_metrics(at);
+      read_sums(at);
       save(at, /*is_best=*/false);
     }
   }
-  read_metrics(at);
+  read_sums(at);
   return end;
 }
 
@@ -118,7 +119,7 @@ void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
     if (!train_feed_.next(batch, may_stop)) throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
     const Forward out = step_.accumulate(batch, window.planned_images);
-    metrics_.add(out.loss_sum, out.logits, batch.labels);  // stays on the device
+    sums_.add(out.loss_sum, task_.score_sum(out.outputs, batch), batch.image_count());  // stays on the device
     images += batch.image_count();
   }
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
@@ -139,7 +140,7 @@ void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
   if (end == EpochEnd::complete) {
     ++next.epoch;
     next.update_in_epoch = 0;
-    next.epoch_loss_sum = next.epoch_top1_count = 0;
+    next.epoch_loss_sum = next.epoch_score_sum = 0;
     next.epoch_images = 0;
   }
   const bool run_ends = limit_reached(settings_.limits, next).has_value();
@@ -176,8 +177,7 @@ void Trainer::validate(TrainState& at, EpochEvent& event) {
   const EvalReport result = evaluate_trainee();
   event.has_eval = true;
   event.eval_loss = result.loss;
-  event.eval_top1_percent = result.top1_percent;
-  event.eval_top5_percent = result.top5_percent;
+  event.metrics = result.metrics;
   event.eval_seconds = seconds_since(begin);
   event.is_best = note_result(at, result);
 }
@@ -189,16 +189,13 @@ EvalReport Trainer::evaluate_trainee() {
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
   const AveragedWeights averaged(trainee_.ema.get(), *trainee_.model);
-  return evaluate(*trainee_.model, val_feed_, settings_.update.precision, on_batch);
+  return evaluate(*trainee_.model, task_, val_feed_, settings_.update.precision, on_batch);
 }
 
 /// Updates the best result and the patience count; true when this is the best so far.
 bool Trainer::note_result(TrainState& at, const EvalReport& report) const {
-  const bool lower_is_better = settings_.eval_metric == config::EvalMetric::loss;
-  const double value = lower_is_better                                            ? report.loss
-                       : settings_.eval_metric == config::EvalMetric::top5 ? report.top5_percent
-                                                                           : report.top1_percent;
-  const double gain = lower_is_better ? at.best_value - value : value - at.best_value;
+  const double value = report.value_of(settings_.eval_metric);
+  const double gain = lower_is_better(settings_.eval_metric) ? at.best_value - value : value - at.best_value;
   const bool first = at.best_epoch < 0;
   const bool best = std::isfinite(value) && (first || gain > 0);
   const bool improved = std::isfinite(value) && (first || gain > settings_.min_delta);
@@ -212,7 +209,7 @@ bool Trainer::note_result(TrainState& at, const EvalReport& report) const {
 }
 
 void Trainer::report(const TrainState& at) {
-  const MetricValues sums = metrics_.read();
+  const SumValues sums = sums_.read();
   const Clock::time_point now = Clock::now();
   ReportEvent event;
   event.at = update_event(at);
@@ -220,7 +217,9 @@ void Trainer::report(const TrainState& at) {
   const double images = static_cast<double>(std::max<int64_t>(1, sums.images - last_report_.sums.images));
   const double seconds = std::max(1e-9, std::chrono::duration<double>(now - last_report_.begin).count());
   event.train_loss = (sums.loss_sum - last_report_.sums.loss_sum) / images;
-  event.train_top1_percent = 100 * (sums.top1_count - last_report_.sums.top1_count) / images;
+  event.train_score = task_.score();
+  event.train_score.value = (event.train_score.unit == MetricUnit::percent ? 100 : 1) *
+                            (sums.score_sum - last_report_.sums.score_sum) / images;
   event.images_per_second = images / seconds;
   event.data_wait_share = (event.loader.consumer_wait_seconds - last_report_.wait_seconds) / seconds;
   event.elapsed_seconds = seconds_since(run_begin_);
@@ -235,10 +234,10 @@ void Trainer::report(const TrainState& at) {
 }
 
 /// Brings the epoch's sums from the device into the state, which is about to be saved.
-void Trainer::read_metrics(TrainState& at) {
-  const MetricValues sums = metrics_.read();
+void Trainer::read_sums(TrainState& at) {
+  const SumValues sums = sums_.read();
   at.epoch_loss_sum = sums.loss_sum;
-  at.epoch_top1_count = sums.top1_count;
+  at.epoch_score_sum = sums.score_sum;
   at.epoch_images = sums.images;
 }
 
@@ -264,7 +263,7 @@ FinishEvent Trainer::finish(const TrainState& at, StopReason reason) {
 }
 
 UpdateEvent Trainer::update_event(const TrainState& at) const {
-  return {at.epoch, at.update_in_epoch, at.updates, metrics_.images(), at.learning_rate};
+  return {at.epoch, at.update_in_epoch, at.updates, sums_.images(), at.learning_rate};
 }
 
 }  // namespace stoker::engine

@@ -24,12 +24,13 @@ struct TrainerSettings {
   EpochPlan plan;
   RunLimits limits;
   UpdateSettings update;
-  config::EvalMetric eval_metric = config::EvalMetric::top1;
+  config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
 };
 
 struct TrainerParts {
+  const Task& task;
   Trainee& trainee;
   data::DeviceFeed& train_feed;
   data::DeviceFeed& val_feed;
@@ -57,12 +58,13 @@ class Trainer {
   EvalReport evaluate_trainee();
   bool note_result(TrainState& at, const EvalReport& report) const;
   void report(const TrainState& at);
-  void read_metrics(TrainState& at);
+  void read_sums(TrainState& at);
   void save(const TrainState& at, bool is_best);
   FinishEvent finish(const TrainState& at, StopReason reason);
   UpdateEvent update_event(const TrainState& at) const;
 
   TrainerSettings settings_;
+  const Task& task_;
   Trainee& trainee_;
   data::DeviceFeed& train_feed_;
   data::DeviceFeed& val_feed_;
@@ -71,7 +73,7 @@ class Trainer {
   Observer& observer_;
 
   UpdateStep step_;
-  ClassificationMetrics metrics_;
+  RunningSums sums_;
   Cadence save_every_, report_every_;
   Cadence val_every_;
   std::chrono::steady_clock::time_point run_begin_;
@@ -81,7 +83,7 @@ class Trainer {
 
   /// What the last report saw, to tell what is new in the next one.
   struct Window {
-    MetricValues sums;
+    SumValues sums;
     double wait_seconds = 0;
     std::chrono::steady_clock::time_point begin;
   };

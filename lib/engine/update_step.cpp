@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/update_step.h"
 
-#include "model/loss.h"
 #include "optim/gradients.h"
 
 namespace stoker::engine {
@@ -10,8 +9,8 @@ Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_updat
   Forward out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.logits = trainee_.model->forward(batch.images);
-    out.loss_sum = model::cross_entropy_sum(out.logits, batch.labels, settings_.label_smoothing);
+    out.outputs = trainee_.model->forward(batch.images);
+    out.loss_sum = task_.training_loss_sum(out.outputs, batch);
   }
   trainee_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
   return out;

@@ -9,25 +9,26 @@
 #include "data/device_feed.h"
 #include "engine/checkpoint.h"
 #include "engine/precision.h"
+#include "engine/task.h"
 
 namespace stoker::engine {
 
 struct UpdateSettings {
   Precision precision;
-  double label_smoothing = 0;
   double clip_grad = 0;  ///< 0: off
   config::ClipMode clip_mode = config::ClipMode::norm;
 };
 
 /// What a forward pass gave; both stay on the device.
 struct Forward {
-  torch::Tensor logits;    ///< [B, num_classes], float32 or the autocast type
+  torch::Tensor outputs;   ///< [B, num_outputs], float32 or the autocast type
   torch::Tensor loss_sum;  ///< float32 [], sum over the micro-batch
 };
 
 class UpdateStep {
  public:
-  UpdateStep(const UpdateSettings& settings, Trainee& trainee) : settings_(settings), trainee_(trainee) {}
+  UpdateStep(const UpdateSettings& settings, const Task& task, Trainee& trainee)
+      : settings_(settings), task_(task), trainee_(trainee) {}
 
   /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
   /// `images_in_update`, which is right for short last batches and windows too. No host sync.
@@ -43,6 +44,7 @@ class UpdateStep {
 
  private:
   UpdateSettings settings_;
+  const Task& task_;
   Trainee& trainee_;
   torch::Tensor gradient_norm_;
 };

@@ -9,6 +9,8 @@
 namespace stoker::observe {
 namespace {
 
+constexpr size_t kShownMetrics = 2;  // of an evaluation; the others stand in the files
+
 using Clock = std::chrono::steady_clock;
 using core::format;
 
@@ -18,9 +20,23 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
+std::string metric_text(const engine::Metric& metric, int percent_digits) {
+  switch (metric.unit) {
+    case engine::MetricUnit::percent:
+      return format("{} {:.{}f}%", metric.name, metric.value, percent_digits);
+    case engine::MetricUnit::degrees:
+      return format("{} {:.2f} degrees", metric.name, metric.value);
+    case engine::MetricUnit::ratio:
+      return format("{} {:.4f}", metric.name, metric.value);
+    case engine::MetricUnit::number:
+      break;
+  }
+  return format("{} {:.5g}", metric.name, metric.value);
+}
+
 std::string report_text(const engine::ReportEvent& event) {
-  std::string text = format("loss {:.4f}  top1 {:.1f}%  lr {:.4g}  {} images/s  data wait {:.0f}%", event.train_loss,
-                            event.train_top1_percent, event.at.learning_rate,
+  std::string text = format("loss {:.4f}  {}  lr {:.4g}  {} images/s  data wait {:.0f}%", event.train_loss,
+                            metric_text(event.train_score, 1), event.at.learning_rate,
                             core::count_text(static_cast<int64_t>(event.images_per_second)),
                             100 * event.data_wait_share);
   if (event.gradient_norm >= 0) text += format("  grad norm {:.3g}", event.gradient_norm);
@@ -83,8 +99,11 @@ void Progress::on_evaluation(int64_t images_done, int64_t images_total) {
 void Progress::on_epoch(const engine::EpochEvent& event) {
   std::string line = format("epoch {}/{} done  train loss {:.4f}", event.epoch + 1, start_.epochs, event.train_loss);
   if (event.has_eval) {
-    line += format("  val loss {:.4f}  top1 {:.2f}%  top5 {:.2f}%{}", event.eval_loss, event.eval_top1_percent,
-                   event.eval_top5_percent, event.is_best ? "  (best)" : "");
+    line += format("  val loss {:.4f}", event.eval_loss);
+    for (size_t i = 0; i < std::min<size_t>(kShownMetrics, event.metrics.size()); ++i) {
+      line += "  " + metric_text(event.metrics[i], 2);
+    }
+    if (event.is_best) line += "  (best)";
   }
   line += format("  {} images/s  data wait {:.0f}%  {} + {} validation",
                  core::count_text(static_cast<int64_t>(event.images_per_second)), 100 * event.data_wait_share,

@@ -36,6 +36,8 @@ class Progress : public engine::Observer {
   std::chrono::steady_clock::time_point begin_, last_redraw_, last_meter_;
 };
 
+/// "top1 85.2%", "mae 4.21 degrees": name, value and unit.
+std::string metric_text(const engine::Metric& metric, int percent_digits);
 /// The measured part of a report: "loss 0.4123  top1 85.2%  lr 0.1  5,432 images/s  data wait 1%".
 std::string report_text(const engine::ReportEvent& event);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
@@ -20,6 +21,7 @@ namespace {
 using core::format;
 using core::Json;
 
+constexpr size_t kFrontMetrics = 2;
 constexpr uint64_t kMaxSummaryBytes = 64 << 20;
 
 std::string utc_now() {
@@ -36,12 +38,15 @@ Json number_or_null(double value) { return value == value && value - value == 0 
 
 }  // namespace
 
-const char* const kSummaryHeader =
-    "epoch,train_loss,eval_loss,eval_top1,eval_top5,lr,updates,images,best,bad_images,train_seconds,eval_seconds,"
-    "images_per_second,data_wait_share";
+std::string summary_header(const std::vector<engine::Metric>& metrics) {
+  std::string front, back;
+  for (size_t i = 0; i < metrics.size(); ++i) (i < kFrontMetrics ? front : back) += ",eval_" + metrics[i].name;
+  return "epoch,train_loss,eval_loss" + front +
+         ",lr,updates,images,best,bad_images,train_seconds,eval_seconds,images_per_second,data_wait_share" + back;
+}
 
-std::string summary_until(const std::string& text, int64_t start_epoch) {
-  std::string kept = std::string(kSummaryHeader) + "\n";
+std::string summary_until(const std::string& text, const std::string& header, int64_t start_epoch) {
+  std::string kept = header + "\n";
   std::istringstream lines(text.substr(0, text.find_last_of('\n') + 1));
   for (std::string line; std::getline(lines, line);) {
     char* end = nullptr;
@@ -57,7 +62,7 @@ void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
   const std::string path = run_dir_ + "/summary.csv";
   const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes) : "";
-  core::write_file_atomically(path, summary_until(old, event.start_epoch), /*durable=*/true);
+  core::write_file_atomically(path, summary_until(old, summary_header(event.metrics), event.start_epoch), /*durable=*/true);
   append_event({{"event", event.start_updates > 0 || event.start_epoch > 0 ? "resume" : "start"},
                 {"epoch", event.start_epoch},
                 {"updates", event.start_updates},
@@ -71,7 +76,7 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
                        {"updates", event.at.updates},
                        {"update_in_epoch", event.at.update_in_epoch},
                        {"train_loss", number_or_null(event.train_loss)},
-                       {"train_top1", event.train_top1_percent},
+                       {"train_" + event.train_score.name, number_or_null(event.train_score.value)},
                        {"lr", event.at.learning_rate},
                        {"images_per_second", event.images_per_second},
                        {"data_wait_share", event.data_wait_share},
@@ -85,22 +90,28 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
 
 void RunFiles::on_epoch(const engine::EpochEvent& event) {
   const auto evaluated = [&](double value) { return event.has_eval ? format("{:.6f}", value) : std::string(); };
+  std::string front, back;
+  for (size_t i = 0; i < start_.metrics.size(); ++i) {
+    const bool defined = i < event.metrics.size() && !std::isnan(event.metrics[i].value);
+    (i < kFrontMetrics ? front : back) += "," + (defined ? evaluated(event.metrics[i].value) : "");
+  }
   append("summary.csv",
-         format("{},{:.6f},{},{},{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f}\n", event.epoch, event.train_loss,
-                evaluated(event.eval_loss), evaluated(event.eval_top1_percent), evaluated(event.eval_top5_percent),
-                event.learning_rate, event.updates, event.images, event.is_best ? 1 : 0, event.bad_images,
-                event.train_seconds, event.eval_seconds, event.images_per_second, event.data_wait_share));
-  append_event({{"event", "epoch"},
-                {"epoch", event.epoch},
-                {"updates", event.updates},
-                {"train_loss", number_or_null(event.train_loss)},
-                {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
-                {"eval_top1", event.has_eval ? Json(event.eval_top1_percent) : Json(nullptr)},
-                {"eval_top5", event.has_eval ? Json(event.eval_top5_percent) : Json(nullptr)},
-                {"best", event.is_best},
-                {"resident_bytes", core::read_process_memory().resident_bytes},
-                {"images_per_second", event.images_per_second},
-                {"data_wait_share", event.data_wait_share}});
+         format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f}{}\n", event.epoch, event.train_loss,
+                evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
+                event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
+                event.images_per_second, event.data_wait_share, back));
+  Json line = {{"event", "epoch"},
+               {"epoch", event.epoch},
+               {"updates", event.updates},
+               {"train_loss", number_or_null(event.train_loss)},
+               {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
+               {"best", event.is_best},
+               {"resident_bytes", core::read_process_memory().resident_bytes},
+               {"images_per_second", event.images_per_second},
+               {"data_wait_share", event.data_wait_share}};
+  for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
+  for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
+  append_event(line);
 }
 
 void RunFiles::on_checkpoint(const engine::CheckpointEvent& event) {

@@ -31,10 +31,11 @@ class RunFiles : public engine::Observer {
   engine::StartEvent start_;
 };
 
-/// First line of summary.csv. timm's columns first; the last four are clocks, which a resumed run does not repeat.
-extern const char* const kSummaryHeader;
-/// The rows of a summary.csv that belong to epochs before `start_epoch`, header included; a half-written last
-/// line is dropped.
-std::string summary_until(const std::string& text, int64_t start_epoch);
+/// First line of summary.csv. timm's columns first; four columns are clocks, which a resumed run does not repeat. The
+/// first two metrics of the task stand before the learning rate, the others at the end.
+std::string summary_header(const std::vector<engine::Metric>& metrics);
+/// The rows of a summary.csv that belong to epochs before `start_epoch`, under `header`; a half-written last line is
+/// dropped.
+std::string summary_until(const std::string& text, const std::string& header, int64_t start_epoch);
 
 }  // namespace stoker::observe

@@ -74,6 +74,18 @@ class MadeSource : public Source {
   Hook hook_;
 };
 
+/// The same images with two numbers each: the sample's, and 100 more.
+class TargetedSource : public MadeSource {
+ public:
+  TargetedSource(int64_t size, bool encoded, Hook hook = nullptr) : MadeSource(size, encoded, std::move(hook)) {
+    target_names_ = {"number", "hundred"};
+  }
+  void targets(int64_t index, float* out) const override {
+    out[0] = static_cast<float>(index);
+    out[1] = static_cast<float>(100 + index);
+  }
+};
+
 TransformPlan small_plan() {
   TransformPlan plan;
   plan.training = true;
@@ -137,6 +149,112 @@ TEST(LoaderTest, TheStreamIsPartOfTheFormatOfARun) {
   // exactly.
   Loader loader(std::make_shared<MadeSource>(20, /*encoded=*/false), small_plan(), small_settings(1, 2));
   EXPECT_EQ(epoch_digest(loader, 3), "9301ca9b8082de9516e2b1fcb01d40bc");
+}
+
+TEST(LoaderTest, TargetsStandBesideTheirImagesForAnyNumberOfWorkers) {
+  const auto source = std::make_shared<TargetedSource>(43, /*encoded=*/true);
+  for (const int workers : kWorkerCounts) {
+    Loader loader(source, small_plan(), small_settings(workers, 2));
+    loader.begin_epoch(0);
+    int64_t images = 0;
+    for (HostBatch batch; loader.next(batch); loader.release(batch)) {
+      ASSERT_EQ(batch.targets.sizes(), torch::IntArrayRef({static_cast<int64_t>(batch.samples.size()), 2}));
+      for (size_t i = 0; i < batch.samples.size(); ++i, ++images) {
+        EXPECT_EQ(batch.targets.data_ptr<float>()[2 * i], static_cast<float>(batch.samples[i]));
+        EXPECT_EQ(batch.targets.data_ptr<float>()[2 * i + 1], static_cast<float>(100 + batch.samples[i]));
+      }
+    }
+    EXPECT_EQ(images, 43);
+  }
+}
+
+TEST(LoaderTest, TargetsMoveUpWithTheirImagesOverSkippedOnes) {
+  const QuietLog quiet;
+  const auto source = std::make_shared<TargetedSource>(20, /*encoded=*/false, [](int64_t index) {
+    return index % 3 == 0 ? std::string("torn") : std::string();
+  });
+  LoaderSettings settings = small_settings(2, 2);
+  settings.on_bad_image = config::OnBadImage::skip;
+  settings.max_bad = 20;
+  Loader loader(source, small_plan(), settings);
+  loader.begin_epoch(0);
+  for (HostBatch batch; loader.next(batch); loader.release(batch)) {
+    for (size_t i = 0; i < batch.samples.size(); ++i) {
+      EXPECT_EQ(batch.targets.data_ptr<float>()[2 * i], static_cast<float>(batch.samples[i]));
+    }
+  }
+}
+
+TEST(LoaderTest, AMirroredImageHasItsTargetsMirrored) {
+  // Without a crop an image is what it was or its mirror image, which the pixels tell.
+  TransformPlan plan = small_plan();
+  plan.train_crop = config::TrainCrop::none;
+  plan.hflip = 0;
+  const auto source = std::make_shared<TargetedSource>(40, /*encoded=*/true);
+  LoaderSettings settings = small_settings(1, 8);
+  settings.shuffle = false;
+  settings.batch_size = 40;
+  HostBatch straight, drawn;
+  Loader plain(source, plan, settings);
+  plain.begin_epoch(0);
+  ASSERT_TRUE(plain.next(straight));
+  plan.hflip = 0.5;
+  plan.target_rule.flip_signs = {1, -1};
+  Loader flipping(source, plan, settings);
+  flipping.begin_epoch(0);
+  ASSERT_TRUE(flipping.next(drawn));
+  int mirrored = 0;
+  for (int64_t i = 0; i < 40; ++i) {
+    const bool same = torch::equal(drawn.images[i], straight.images[i]);
+    mirrored += same ? 0 : 1;
+    EXPECT_EQ(drawn.targets[i][0].item<float>(), static_cast<float>(i));
+    EXPECT_EQ(drawn.targets[i][1].item<float>(), static_cast<float>((same ? 1 : -1) * (100 + i))) << i;
+  }
+  EXPECT_GT(mirrored, 8);
+  EXPECT_LT(mirrored, 32);
+}
+
+TEST(LoaderTest, ABalancedEpochIsTheSameForAnyNumberOfWorkersAndFromAnyBatch) {
+  const auto source = std::make_shared<MadeSource>(43, /*encoded=*/false);  // classes of 15, 14 and 14
+  std::set<std::string> digests, rests;
+  for (const int workers : {0, 1, 7}) {
+    LoaderSettings settings = small_settings(workers, 2);
+    settings.class_balanced = true;
+    Loader loader(source, small_plan(), settings);
+    digests.insert(epoch_digest(loader, 1));
+    rests.insert(epoch_digest(loader, 1, 3));
+  }
+  EXPECT_EQ(digests.size(), 1u);
+  EXPECT_EQ(rests.size(), 1u);
+  Loader plain(source, small_plan(), small_settings(1, 2));
+  EXPECT_EQ(digests.count(epoch_digest(plain, 1)), 0u);
+}
+
+/// Nine images of class 0 and one of class 1.
+class SkewedSource : public MadeSource {
+ public:
+  SkewedSource() : MadeSource(10, /*encoded=*/false) { class_names_ = {"many", "one"}; }
+  int64_t label(int64_t index) const override { return index == 9 ? 1 : 0; }
+};
+
+TEST(LoaderTest, RepeatsOfASampleWithinAnEpochAreAugmentedAnew) {
+  LoaderSettings settings = small_settings(2, 2);
+  settings.class_balanced = true;
+  settings.batch_size = 10;
+  Loader loader(std::make_shared<SkewedSource>(), small_plan(), settings);
+  loader.begin_epoch(0);
+  HostBatch batch;
+  ASSERT_TRUE(loader.next(batch));
+  EXPECT_EQ(batch.labels.sum().item<int64_t>(), 5);
+  std::set<std::string> versions;
+  for (int64_t i = 0; i < 10; ++i) {
+    if (batch.samples[static_cast<size_t>(i)] != 9) continue;
+    core::Hasher hasher;
+    const torch::Tensor image = batch.images[i].contiguous();
+    hasher.add(image.data_ptr<uint8_t>(), static_cast<uint64_t>(image.numel()));
+    versions.insert(hasher.hex());
+  }
+  EXPECT_GE(versions.size(), 4u) << "five repeats of one image, each with a crop of its own";
 }
 
 TEST(LoaderTest, AnEpochBegunInTheMiddleIsTheRestOfTheWholeOne) {

@@ -6,37 +6,28 @@
 namespace stoker::engine {
 namespace {
 
-TEST(MetricsTest, CountsTop1AndTop5AndSumsLoss) {
-  ClassificationMetrics metrics(torch::kCPU, /*with_top5=*/true);
-  // Scores fall from class 0 to 6: class 0 is a top-1 hit, 4 a top-5 hit, 6 neither.
-  const torch::Tensor row = torch::arange(7, 0, -1).to(at::kFloat);
-  const torch::Tensor logits = torch::stack({row, row, row});
-  metrics.add(torch::tensor(2.5f), logits, torch::tensor({0, 4, 6}, at::kLong));
-  metrics.add(torch::tensor(0.5f), logits, torch::tensor({0, 0, 5}, at::kLong));
-  const MetricValues values = metrics.read();
-  EXPECT_EQ(values.loss_sum, 3);
-  EXPECT_EQ(values.top1_count, 3);
-  EXPECT_EQ(values.top5_count, 4);
-  EXPECT_EQ(values.images, 6);
+TEST(RunningSumsTest, SumsLossAndScoreOverImages) {
+  RunningSums sums(torch::kCPU);
+  sums.add(torch::tensor(2.5f), torch::tensor(int64_t{3}), 4);
+  sums.add(torch::tensor(0.5f), torch::tensor(1.25f), 2);
+  sums.add(torch::tensor(1.0f), {}, 1);
+  const SumValues values = sums.read();
+  EXPECT_EQ(values.loss_sum, 4);
+  EXPECT_EQ(values.score_sum, 4.25);
+  EXPECT_EQ(values.images, 7);
 }
 
-TEST(MetricsTest, FewerThanFiveClassesMakeEveryImageATop5Hit) {
-  ClassificationMetrics metrics(torch::kCPU, /*with_top5=*/true);
-  metrics.add(torch::tensor(0.0f), torch::rand({4, 3}), torch::tensor({0, 1, 2, 0}, at::kLong));
-  EXPECT_EQ(metrics.read().top5_count, 4);
-}
-
-TEST(MetricsTest, ContinuesFromSavedSumsExactly) {
-  ClassificationMetrics unbroken(torch::kCPU, false), first(torch::kCPU, false), second(torch::kCPU, false);
+TEST(RunningSumsTest, ContinuesFromSavedSumsExactly) {
+  RunningSums unbroken(torch::kCPU), first(torch::kCPU), second(torch::kCPU);
   torch::manual_seed(0);
   for (int i = 0; i < 20; ++i) {
-    const torch::Tensor loss = torch::rand({}), logits = torch::rand({8, 10}), labels = torch::randint(10, {8}, at::kLong);
-    unbroken.add(loss, logits, labels);
-    (i < 7 ? first : second).add(loss, logits, labels);
+    const torch::Tensor loss = torch::rand({}), score = torch::rand({});
+    unbroken.add(loss, score, 8);
+    (i < 7 ? first : second).add(loss, score, 8);
     if (i == 6) second.restore(first.read());
   }
   EXPECT_EQ(second.read().loss_sum, unbroken.read().loss_sum);
-  EXPECT_EQ(second.read().top1_count, unbroken.read().top1_count);
+  EXPECT_EQ(second.read().score_sum, unbroken.read().score_sum);
   EXPECT_EQ(second.read().images, 160);
 }
 

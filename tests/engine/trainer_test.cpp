@@ -99,7 +99,11 @@ class TinyRun {
     const std::string newest = checkpoints_.files().newest_verified();
     std::vector<data::BadSample> bad;
     if (!newest.empty()) at = checkpoints_.load(newest, trainee_, bad);
+    TaskSpec spec;
+    spec.num_classes = 4;
+    const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
     TrainerSettings settings;
+    settings.eval_metric = config::EvalMetric::top1;
     settings.plan = {train_feed_->loader().images_per_epoch(), options_.batch_size,
                      train_feed_->loader().batches_per_epoch(), options_.accumulation};
     settings.limits = options_.limits;
@@ -108,7 +112,7 @@ class TinyRun {
     settings.report_every = config::Interval::updates(1);
     const optim::Schedule schedule(config::ScheduleOptions{}, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
-    Trainer trainer(settings, {trainee_, *train_feed_, *val_feed_, schedule, checkpoints_, recorder_});
+    Trainer trainer(settings, {*task, trainee_, *train_feed_, *val_feed_, schedule, checkpoints_, recorder_});
     return trainer.run(at);
   }
 

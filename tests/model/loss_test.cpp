@@ -49,5 +49,14 @@ TEST(LossTest, CertainAndRightCostsNothing) {
       3 * std::log(8.0), 1e-5);
 }
 
+TEST(ClassWeightsTest, EachLossIsWeighedByItsClassAndNothingIsDividedByWeights) {
+  // nn.CrossEntropyLoss(weight=w, reduction="sum", label_smoothing=s)(x, y), see scripts/parity/plain_golden.py
+  const torch::Tensor logits = torch::tensor({0.5f, -1.0f, 2.0f, 0.25f, 1.5f, -0.75f, 3.0f, 0.0f, 1.0f}).view({3, 3});
+  const torch::Tensor labels = torch::tensor({2, 0, 1}, torch::kInt64);
+  const torch::Tensor weights = torch::tensor({0.5f, 2.0f, 1.25f});
+  EXPECT_NEAR(cross_entropy_sum(logits, labels, 0, weights).item<double>(), 7.4316673, 1e-5);
+  EXPECT_NEAR(cross_entropy_sum(logits, labels, 0.1, weights).item<double>(), 7.4041457, 1e-5);
+}
+
 }  // namespace
 }  // namespace stoker::model

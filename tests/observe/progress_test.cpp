@@ -10,7 +10,7 @@ engine::ReportEvent report() {
   engine::ReportEvent event;
   event.at = {/*epoch=*/1, /*update_in_epoch=*/20, /*updates=*/120, /*images_in_epoch=*/2560, /*learning_rate=*/0.0625};
   event.train_loss = 0.41234;
-  event.train_top1_percent = 85.25;
+  event.train_score = {"top1", engine::MetricUnit::percent, 85.25};
   event.images_per_second = 5432.1;
   event.data_wait_share = 0.0123;
   return event;
@@ -18,6 +18,13 @@ engine::ReportEvent report() {
 
 TEST(ProgressTest, AReportNamesEveryFigureWithItsUnit) {
   EXPECT_EQ(report_text(report()), "loss 0.4123  top1 85.2%  lr 0.0625  5,432 images/s  data wait 1%");
+}
+
+TEST(ProgressTest, EveryMetricHasItsUnit) {
+  EXPECT_EQ(metric_text({"top1", engine::MetricUnit::percent, 85.25}, 2), "top1 85.25%");
+  EXPECT_EQ(metric_text({"mae", engine::MetricUnit::degrees, 4.256}, 2), "mae 4.26 degrees");
+  EXPECT_EQ(metric_text({"roc_auc", engine::MetricUnit::ratio, 0.98765}, 2), "roc_auc 0.9877");
+  EXPECT_EQ(metric_text({"mae", engine::MetricUnit::number, 1234.56789}, 2), "mae 1234.6");
 }
 
 TEST(ProgressTest, GradientNormAndLossScaleAppearOnlyWhenThereAreSome) {
@@ -35,19 +42,19 @@ TEST(ProgressTest, WithoutATerminalReportsAreLines) {
   {
     Console console(false);
     Progress progress(console);
-    progress.on_start({/*epochs=*/5, /*updates_per_epoch=*/100, /*total_updates=*/500, 6400, 0, 0});
+    progress.on_start({/*epochs=*/5, /*updates_per_epoch=*/100, /*total_updates=*/500, 6400, 0, 0, {}});
     progress.on_report(report());
     engine::EpochEvent epoch;
     epoch.epoch = 1;
     epoch.has_eval = true;
-    epoch.eval_top1_percent = 91.5;
+    epoch.metrics = {{"top1", engine::MetricUnit::percent, 91.5}, {"top5", engine::MetricUnit::percent, 99}};
     epoch.is_best = true;
     progress.on_epoch(epoch);
   }
   const std::string text = ::testing::internal::GetCapturedStdout();
   EXPECT_EQ(text.find("epoch 2/5  update 20/100  ETA "), 0u) << text;
   EXPECT_NE(text.find("epoch 2/5 done"), std::string::npos);
-  EXPECT_NE(text.find("top1 91.50%"), std::string::npos);
+  EXPECT_NE(text.find("top1 91.50%  top5 99.00%"), std::string::npos);
   EXPECT_NE(text.find("(best)"), std::string::npos);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "core/error.h"
@@ -12,11 +13,18 @@
 namespace stoker::observe {
 namespace {
 
+std::vector<engine::Metric> metrics(double top1, double top5, double f1) {
+  return {{"top1", engine::MetricUnit::percent, top1},
+          {"top5", engine::MetricUnit::percent, top5},
+          {"f1", engine::MetricUnit::ratio, f1}};
+}
+
 engine::StartEvent start_at(int64_t epoch) {
   engine::StartEvent event;
   event.epochs = 5;
   event.start_epoch = epoch;
   event.start_updates = epoch * 10;
+  event.metrics = metrics(0, 0, 0);
   return event;
 }
 
@@ -29,8 +37,7 @@ engine::EpochEvent epoch_row(int64_t epoch) {
   event.learning_rate = 0.1;
   event.has_eval = true;
   event.eval_loss = 0.25;
-  event.eval_top1_percent = 90;
-  event.eval_top5_percent = 99;
+  event.metrics = metrics(90, 99, 0.75);
   event.is_best = true;
   return event;
 }
@@ -51,7 +58,28 @@ TEST_F(RunFilesTest, ARowHasTimmsColumnsFirst) {
   std::getline(lines, row);
   EXPECT_EQ(header.rfind("epoch,train_loss,eval_loss,eval_top1,eval_top5,lr,", 0), 0u);
   EXPECT_EQ(row.rfind("0,0.500000,0.250000,90.000000,99.000000,0.1,10,160,1,0,", 0), 0u) << row;
+  EXPECT_EQ(header.substr(header.rfind(',')), ",eval_f1");
+  EXPECT_EQ(row.substr(row.rfind(',')), ",0.750000");
   EXPECT_EQ(std::count(header.begin(), header.end(), ','), std::count(row.begin(), row.end(), ','));
+}
+
+TEST_F(RunFilesTest, WhatWasNotMeasuredIsEmpty) {
+  RunFiles files(folder_.path());
+  files.on_start(start_at(0));
+  engine::EpochEvent undefined = epoch_row(0), skipped = epoch_row(1);
+  undefined.metrics[1].value = std::nan("");
+  skipped.has_eval = false;
+  skipped.metrics.clear();
+  files.on_epoch(undefined);
+  files.on_epoch(skipped);
+  std::istringstream lines(summary());
+  std::string header, first, second;
+  std::getline(lines, header);
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_EQ(first.rfind("0,0.500000,0.250000,90.000000,,0.1,", 0), 0u) << first;
+  EXPECT_EQ(second.rfind("1,0.500000,,,,0.1,", 0), 0u) << second;
+  EXPECT_EQ(std::count(header.begin(), header.end(), ','), std::count(second.begin(), second.end(), ','));
 }
 
 TEST_F(RunFilesTest, AResumeCutsRowsThatWillBeWrittenAgainAndKeepsOneHeader) {
@@ -69,8 +97,8 @@ TEST_F(RunFilesTest, AResumeCutsRowsThatWillBeWrittenAgainAndKeepsOneHeader) {
 }
 
 TEST_F(RunFilesTest, AHalfWrittenLastRowIsDropped) {
-  EXPECT_EQ(summary_until(std::string(kSummaryHeader) + "\n0,0.5,\n1,0.4", 5), std::string(kSummaryHeader) + "\n0,0.5,\n");
-  EXPECT_EQ(summary_until("", 5), std::string(kSummaryHeader) + "\n");
+  EXPECT_EQ(summary_until("epoch,x\n0,0.5,\n1,0.4", "epoch,x", 5), "epoch,x\n0,0.5,\n");
+  EXPECT_EQ(summary_until("", "epoch,x", 5), "epoch,x\n");
 }
 
 TEST_F(RunFilesTest, EveryLineOfTheMetricsFileIsOneJsonObject) {

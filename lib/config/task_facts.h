@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known about each task before anything runs: its name, and which metrics may decide about the best
+// checkpoint. Knows no arithmetic.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/options.h"
+
+namespace stoker::config {
+
+const std::vector<std::pair<std::string, TaskKind>>& task_choices();
+std::string task_name(TaskKind task);
+
+/// Whether samples carry numbers (one column per target) instead of a class.
+bool learns_numbers(TaskKind task);
+/// Whether targets are real numbers that are scaled for the network.
+bool has_scaled_targets(TaskKind task);
+
+const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices();
+std::string eval_metric_name(EvalMetric metric);
+/// Those that the task computes, the default first; `loss` is among them.
+const std::vector<EvalMetric>& eval_metrics_of(TaskKind task);
+
+}  // namespace stoker::config

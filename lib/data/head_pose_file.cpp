@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/head_pose_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "data/mat_file.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr double kDegreesPerRadian = 180 / 3.14159265358979323846;
+
+/// Numbers between blanks; false when something else stands there.
+bool read_numbers(std::string_view text, std::vector<double>& numbers) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (true) {
+    while (at != end && is_blank(*at)) ++at;
+    if (at == end) return true;
+    double number = 0;
+    const auto [after, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || !std::isfinite(number) || (after != end && !is_blank(*after))) return false;
+    numbers.push_back(number);
+    at = after;
+  }
+}
+
+/// The box of all landmarks that are known, widened.
+FaceBox landmark_box(const MatArray& landmarks, double margin) {
+  double left = 0, top = 0, right = 0, bottom = 0;
+  bool any = false;
+  for (int64_t i = 0; i < landmarks.columns; ++i) {
+    const double x = landmarks.values[static_cast<size_t>(2 * i)], y = landmarks.values[static_cast<size_t>(2 * i + 1)];
+    if (!std::isfinite(x) || !std::isfinite(y) || (x == -1 && y == -1)) continue;
+    left = any ? std::min(left, x) : x;
+    right = any ? std::max(right, x) : x;
+    top = any ? std::min(top, y) : y;
+    bottom = any ? std::max(bottom, y) : y;
+    any = true;
+  }
+  const double width = right - left, height = bottom - top;
+  if (width <= 0 || height <= 0) return {};
+  return {left - margin * width, top - margin * height, (1 + 2 * margin) * width, (1 + 2 * margin) * height};
+}
+
+}  // namespace
+
+std::string parse_biwi_pose(std::string_view text, HeadPose& pose) {
+  std::vector<double> numbers;
+  if (!read_numbers(text, numbers)) return "holds something else than numbers";
+  if (numbers.size() != 12) return "has not the 12 numbers of a rotation and a place";
+  const auto transposed = [&](size_t row, size_t column) { return numbers[3 * column + row]; };
+  for (size_t row = 0; row < 3; ++row) {
+    double length = 0;
+    for (size_t column = 0; column < 3; ++column) length += transposed(row, column) * transposed(row, column);
+    if (std::abs(length - 1) > 0.01) return "does not begin with a rotation matrix";
+  }
+  const double roll = -std::atan2(transposed(1, 0), transposed(0, 0));
+  const double yaw = -std::atan2(-transposed(2, 0), std::hypot(transposed(2, 1), transposed(2, 2)));
+  const double pitch = std::atan2(transposed(2, 1), transposed(2, 2));
+  const auto degrees = [](double radians) { return static_cast<float>(radians * kDegreesPerRadian); };
+  pose = {{degrees(yaw), degrees(pitch), degrees(roll)}, {}};
+  return "";
+}
+
+std::string parse_300w_pose(const uint8_t* bytes, uint64_t size, double margin, HeadPose& pose) {
+  MatArray angles, landmarks;
+  if (std::string trouble = read_mat_array(bytes, size, "Pose_Para", angles); !trouble.empty()) return trouble;
+  if (angles.values.size() < 3) return "Pose_Para has fewer than 3 numbers";
+  for (size_t i = 0; i < 3; ++i) {
+    if (!std::isfinite(angles.values[i])) return "Pose_Para is not finite";
+  }
+  const auto degrees = [&](size_t i) { return static_cast<float>(angles.values[i] * kDegreesPerRadian); };
+  pose = {{degrees(1), degrees(0), degrees(2)}, {}};
+  const bool has_landmarks = read_mat_array(bytes, size, "pt2d", landmarks).empty() && landmarks.rows == 2;
+  if (has_landmarks) pose.face = landmark_box(landmarks, margin);
+  return "";
+}
+
+}  // namespace stoker::data

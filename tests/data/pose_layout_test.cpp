@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Annotation files of head pose data. Golden bytes were written by SciPy's savemat, golden angles by NumPy.
+#include "data/head_pose_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "data/mat_file.h"
+#include "data/source.h"
+#include "made_data.h"
+
+namespace stoker::data {
+namespace {
+
+/// From byte 116 on: 'roi' int16 [1, 4], 'Pose_Para' float32 [1, 7] (0.1, -0.5, 0.25, ...), 'pt2d' float64 [2, 4].
+constexpr char kPlainMat[] =
+    "00000000000000000001494d0e0000003800000006000000080000000a000000000000000500000008000000010000000400000001000300726f69"
+    "00030000000800000001000200030004000e000000600000000600000008000000070000000000000005000000080000000100000007000000010000"
+    "0009000000506f73655f5061726100000000000000070000001c000000cdcccc3d000000bf0000803e0000c84200004843000000006f12833a00000000"
+    "0e0000007000000006000000080000000600000000000000050000000800000002000000040000000100040070743264090000004000000000000000"
+    "000024400000000000003440000000000000f0bf000000000000f0bf000000000000494000000000000044400000000000003e400000000000005440";
+constexpr char kCompressedMat[] =
+    "00000000000000000001494d0f0000002c000000789ce3636060b000623620e600622e06086085f2198198054c333314e567024998381390cdc20000"
+    "31c101d40f0000004b000000789ce36360604800623620e600627606086085f219a162209a138803f28b53e303128b12a1ea407232407cf6cc195b20"
+    "b59f81a1c18e81e1841303838733483e5fa8d90a4403008b300b320f0000003d000000789ce36360602800623620e680d220c00ae53301310b103302"
+    "c98212a3144e20db81010654a04c1328fd613f2aed09157781d276503ac4010093d708c3";
+
+Bytes mat_file(const std::string& hex) {
+  Bytes bytes(116, 'x');
+  for (size_t i = 0; i < hex.size(); i += 2) bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+TEST(MatFileTest, ReadsWhatSciPyWrotePlainAndCompressed) {
+  for (const char* const hex : {kPlainMat, kCompressedMat}) {
+    const Bytes file = mat_file(hex);
+    MatArray array;
+    ASSERT_EQ(read_mat_array(file.data(), file.size(), "Pose_Para", array), "");
+    EXPECT_EQ(array.rows, 1);
+    EXPECT_EQ(array.columns, 7);
+    EXPECT_EQ(array.values[0], 0.1F);
+    EXPECT_EQ(array.values[1], -0.5);
+    ASSERT_EQ(read_mat_array(file.data(), file.size(), "pt2d", array), "");
+    EXPECT_EQ(array.values, (std::vector<double>{10, 20, -1, -1, 50, 40, 30, 80}));
+    ASSERT_EQ(read_mat_array(file.data(), file.size(), "roi", array), "");
+    EXPECT_EQ(array.values, (std::vector<double>{1, 2, 3, 4}));
+    EXPECT_EQ(read_mat_array(file.data(), file.size(), "pose", array), "holds no array pose");
+  }
+}
+
+TEST(MatFileTest, DamageIsAValueAtEveryCutAndEveryFlippedByte) {
+  for (const char* const hex : {kPlainMat, kCompressedMat}) {
+    const Bytes whole = mat_file(hex);
+    MatArray array;
+    for (size_t size = 0; size < whole.size(); ++size) {
+      const Bytes cut(whole.begin(), whole.begin() + static_cast<int64_t>(size));
+      EXPECT_NE(read_mat_array(cut.data(), cut.size(), "pt2d", array), "") << size;
+    }
+    for (size_t at = 124; at < whole.size(); ++at) {
+      for (const uint8_t value : {0x00, 0x7F, 0xFF}) {
+        Bytes damaged = whole;
+        damaged[at] = value;
+        read_mat_array(damaged.data(), damaged.size(), "pt2d", array);  // must return
+      }
+    }
+  }
+  MatArray array;
+  EXPECT_EQ(read_mat_array(nullptr, 0, "x", array), "not a MAT-file of level 5 in little-endian order");
+}
+
+TEST(HeadPoseFileTest, Reads300WLPInDegreesWithTheBoxOfKnownLandmarks) {
+  const Bytes file = mat_file(kCompressedMat);
+  HeadPose pose;
+  ASSERT_EQ(parse_300w_pose(file.data(), file.size(), /*margin=*/0.25, pose), "");
+  EXPECT_NEAR(pose.angles[0], -0.5 * 180 / 3.141592653589793, 1e-5);
+  EXPECT_NEAR(pose.angles[1], 0.1 * 180 / 3.141592653589793, 1e-5);
+  EXPECT_NEAR(pose.angles[2], 0.25 * 180 / 3.141592653589793, 1e-5);
+  // Landmarks reach from 10 to 50 and from 20 to 80.
+  EXPECT_DOUBLE_EQ(pose.face.left, 0);
+  EXPECT_DOUBLE_EQ(pose.face.top, 5);
+  EXPECT_DOUBLE_EQ(pose.face.width, 60);
+  EXPECT_DOUBLE_EQ(pose.face.height, 90);
+}
+
+TEST(HeadPoseFileTest, ReadsTheRotationOfBiwi) {
+  // scipy.spatial.transform.Rotation.from_euler("xyz", [10, 20, 30], degrees=True).as_matrix()
+  const char* const text =
+      "0.8137976813493736 -0.44096961052988237 0.37852230636979245 \n"
+      "0.4698463103929541 0.8825641192593854 0.018028311236297265 \n"
+      "-0.34202014332566866 0.1631759111665348 0.9254165783983233 \n"
+      "\n"
+      "12.5 -30 900.25 \r\n";
+  HeadPose pose;
+  ASSERT_EQ(parse_biwi_pose(text, pose), "");
+  EXPECT_NEAR(pose.angles[0], 22.242180910309514, 1e-4);
+  EXPECT_NEAR(pose.angles[1], 1.116054677004636, 1e-4);
+  EXPECT_NEAR(pose.angles[2], 28.4517752565855, 1e-4);
+  EXPECT_EQ(parse_biwi_pose("1 0 0 0 1 0 0 0 1", pose), "has not the 12 numbers of a rotation and a place");
+  EXPECT_EQ(parse_biwi_pose("1 0 0 0 1 0 0 0 2 0 0 0", pose), "does not begin with a rotation matrix");
+  EXPECT_EQ(parse_biwi_pose("1 0 0 0 1 0 0 0 1 0 0 x", pose), "holds something else than numbers");
+}
+
+class PoseLayoutTest : public testing::Test {
+ protected:
+  PoseLayoutTest() {
+    options_.data_dir = folder_.path();
+    options_.task = config::TaskKind::head_pose;
+  }
+
+  /// Turned about one axis by a round angle.
+  void write_biwi_frame(const std::string& name, int degrees) {
+    const double c = std::cos(degrees * 3.141592653589793 / 180), s = std::sin(degrees * 3.141592653589793 / 180);
+    char text[200];
+    std::snprintf(text, sizeof text, "1 0 0\n0 %.12f %.12f\n0 %.12f %.12f\n\n1 2 3\n", c, s, -s, c);
+    folder_.write(name + "_rgb.png", png_of({1, 2, 3}, 1, 1, 3));
+    folder_.write(name + "_pose.txt", std::string(text));
+  }
+
+  const TempFolder folder_;
+  config::DataOptions options_;
+};
+
+TEST_F(PoseLayoutTest, BiwiIsSplitBySubject) {
+  for (int subject = 1; subject <= 6; ++subject) {
+    for (int frame = 3; frame < 5; ++frame) {
+      write_biwi_frame("0" + std::to_string(subject) + "/frame_0000" + std::to_string(frame), 10 * subject + frame);
+    }
+  }
+  folder_.write("01/rgb.cal", std::string("1 0 0"));
+  folder_.write("01/frame_00003_depth.bin", std::string("x"));
+  options_.dataset = config::DatasetType::biwi;
+  const Datasets data = open_datasets(options_);
+  EXPECT_EQ(data.train->size(), 8);
+  EXPECT_EQ(data.val->size(), 4);
+  EXPECT_EQ(data.val->relative_name(0), "03/frame_00003_rgb.png");
+  EXPECT_EQ(data.val->relative_name(2), "06/frame_00003_rgb.png");
+  float angles[3];
+  data.train->targets(1, angles);
+  EXPECT_NEAR(angles[1], 14, 1e-4);
+  options_.val_subjects = "02";
+  EXPECT_EQ(open_datasets(options_).val->size(), 2);
+  EXPECT_EQ(open_datasets(options_).val->relative_name(0), "02/frame_00003_rgb.png");
+  options_.val_subjects = "02,99";
+  EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("no folder of the subject '99'"),
+            std::string::npos);
+}
+
+TEST_F(PoseLayoutTest, ThreeHundredWLPHasAMatFileBesideEachImage) {
+  const Bytes jpeg = jpeg_of(pattern_pixels(100, 120, 3), 100, 120);
+  for (const char* const name : {"300W_LP/AFW/a", "300W_LP/IBUG/b", "AFLW2000/c"}) {
+    folder_.write(std::string(name) + ".jpg", jpeg);
+    folder_.write(std::string(name) + ".mat", mat_file(kCompressedMat));
+  }
+  folder_.write("AFLW2000/alone.jpg", jpeg);
+  options_.dataset = config::DatasetType::w300lp;
+  options_.train_split = "300W_LP";
+  options_.val_split = std::string("AFLW2000");
+  options_.face_margin = 0.25;
+  const Datasets data = open_datasets(options_);
+  EXPECT_EQ(data.train->size(), 2);
+  ASSERT_EQ(data.val->size(), 1);
+  ASSERT_FALSE(data.notes.empty());
+  EXPECT_NE(data.notes.back().find("images without .mat beside them"), std::string::npos) << data.notes.back();
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  ASSERT_EQ(data.val->read(0, buffer, content), "");
+  EXPECT_EQ(content.crop_top, 5);
+  EXPECT_EQ(content.crop_width, 60);
+  EXPECT_EQ(content.crop_height, 90);
+  folder_.write("AFLW2000/c.mat", std::string("MATLAB 5.0"));
+  EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("c.mat: not a MAT-file"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker::data
