@@ -48,13 +48,19 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     const StageTimer timer(times.read);
     if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
   }
-  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
-                static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32);
+  // A sample that an epoch shows several times is varied anew each time.
+  const uint64_t drawn_for = static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32;
+  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch), drawn_for);
   SampleGeometry geometry;
   if (content.is_pixels()) {
     write_pixels(content, rng, geometry, row, times);
   } else if (std::string cause = write_encoded(content, rng, geometry, row, times); !cause.empty()) {
     return cause;
+  }
+  if (plan_.augment.does_anything()) {
+    const StageTimer timer(times.augment);
+    const SquareImage image{row, static_cast<int>(plan_.img_size), plan_.channels};
+    augment(plan_.augment, {seed_, static_cast<uint64_t>(epoch), drawn_for}, image, augment_scratch_);
   }
   source_.targets(sample, targets);
   if (geometry.flip) plan_.target_rule.mirror(targets);

@@ -5,12 +5,18 @@
 
 namespace stoker::engine {
 
-Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update) {
+Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix) {
   Forward out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.outputs = trainee_.model->forward(batch.images);
+    out.outputs = trainee_.model->forward(mixed_images(batch.images, mix));
     out.loss_sum = task_.training_loss_sum(out.outputs, batch);
+    out.judged_by = batch;
+    if (mix.own_share < 1) {
+      const data::Batch others = with_partners_targets(batch);
+      out.loss_sum = mix.own_share * out.loss_sum + (1 - mix.own_share) * task_.training_loss_sum(out.outputs, others);
+      if (mix.own_share < 0.5) out.judged_by = others;
+    }
   }
   trainee_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
   return out;

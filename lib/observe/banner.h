@@ -18,6 +18,7 @@ struct BannerFacts {
   int64_t train_images = 0, val_images = 0, num_classes = 0;
   std::string task;              ///< "multiclass"
   std::string learned = "classes";  ///< or "targets": what num_classes counts
+  std::string augment;           ///< "padded crop, mirrored 0.5"
   std::vector<std::string> data_notes;
   std::string model;             ///< "small_cnn"
   int64_t parameters = 0;
