@@ -40,7 +40,7 @@ struct Interval {
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
 
-enum class DatasetType { automatic, idx, folder, csv };
+enum class DatasetType { automatic, idx, folder, csv, shards };
 enum class OnBadImage { fail, skip };
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
@@ -87,6 +87,7 @@ struct LoaderOptions {
   bool pin_memory = true;          ///< when the device is CUDA
   bool persistent_workers = true;  ///< accepted; workers always persist
   bool drop_last = false;
+  int64_t shuffle_buffer = 0;  ///< images that are shuffled among neighbours on the storage; 0: all
 };
 
 struct ModelOptions {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/file_source.h"
 
-#include "core/format.h"
-#include "core/hash.h"
+#include "data/fingerprint.h"
 
 namespace stoker::data {
 namespace {
@@ -12,23 +11,18 @@ class FileSource : public Source {
   FileSource(FileList files, std::vector<std::string> class_names) : files_(std::move(files)) {
     class_names_ = std::move(class_names);
     files_.shrink_to_fit();
-    core::Hasher hasher;
-    const auto add = [&](std::string_view text) {  // with its length, so that no two lists read the same
-      hasher.add(core::format("{}:", text.size()));
-      hasher.add(text);
-    };
-    for (const std::string& name : class_names_) add(name);
+    ListFingerprint fingerprint(class_names_);
     for (int64_t i = 0; i < files_.size(); ++i) {
-      add(files_.relative_path(i));
-      hasher.add(core::format("{} {}\n", files_.stamp(i).size, files_.label(i)));
+      fingerprint.add_sample(files_.relative_path(i), files_.stamp(i).size, files_.label(i));
     }
-    fingerprint_ = hasher.hex();
+    fingerprint_ = fingerprint.hex();
   }
 
   int64_t size() const override { return files_.size(); }
   int64_t label(int64_t index) const override { return files_.label(index); }
   std::string name(int64_t index) const override { return files_.path(index); }
   std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
+  int64_t list_bytes() const override { return files_.memory_bytes(); }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     const FileStamp stamp = files_.stamp(index);

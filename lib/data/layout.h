@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways in which a data folder may be laid out, behind one interface. Knows nothing of hold-out
+// The ways in which a data folder may be laid out, behind one interface. Knows nothing of hold-out
 // splits.
 #pragma once
 
@@ -29,5 +29,6 @@ std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);
 /// `root` stands for the split named train_split when the class folders lie directly in data_dir.
 std::unique_ptr<Layout> make_folder_layout(const config::DataOptions& options, bool root_is_train);
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options);
+std::unique_ptr<Layout> make_shard_layout(const config::DataOptions& options);
 
 }  // namespace stoker::data

@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/rng.h"
 #include "core/stop_signal.h"
+#include "data/epoch_order.h"
 #include "data/loader_impl.h"
 
 namespace stoker::data {
@@ -91,8 +91,8 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
   }
   std::vector<uint32_t> order;
   if (settings.shuffle) {
-    order =
-        core::shuffled_indices(static_cast<uint32_t>(samples), settings.seed, static_cast<uint64_t>(number));
+    order = shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed,
+                           static_cast<uint64_t>(number));
   }
   {
     std::unique_lock<std::mutex> lock(mutex);
