@@ -46,6 +46,7 @@ Outcome dispatch(const Invocation& invocation) {
   if (command.verb == "eval") return eval(invocation);
   if (command.verb == "predict") return predict(invocation);
   if (command.verb == "bench") return bench(invocation);
+  if (command.verb == "pack") return pack(invocation);
   return train(invocation);
 }
 

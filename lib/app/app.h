@@ -31,5 +31,6 @@ Outcome train(const Invocation& invocation);
 Outcome eval(const Invocation& invocation);
 Outcome predict(const Invocation& invocation);
 Outcome bench(const Invocation& invocation);
+Outcome pack(const Invocation& invocation);
 
 }  // namespace stoker::app

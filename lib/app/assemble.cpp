@@ -183,6 +183,7 @@ std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
   settings.batch_size = options.loader.batch_size;
   settings.shuffle = true;
   settings.class_balanced = options.loader.class_balanced;
+  settings.shuffle_buffer = options.loader.shuffle_buffer;
   settings.drop_last = options.loader.drop_last;
   auto loader = std::make_shared<data::Loader>(
       std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);

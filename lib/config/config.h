@@ -14,6 +14,15 @@
 
 namespace stoker::config {
 
+/// What `train pack` was asked for, as it was written; empty: not given.
+struct PackWords {
+  std::string shard_size = "512MB";
+  std::string max_side, quality;
+  std::vector<std::string> splits;
+  bool progressive_to_baseline = false;
+  bool verify = false, index = false;
+};
+
 /// What the command line asked for besides option values.
 struct CommandLine {
   std::string verb;  ///< "" (train), "eval", "predict", ...
@@ -28,11 +37,12 @@ struct CommandLine {
   // eval and predict
   std::string checkpoint;      ///< run directory or checkpoint directory
   std::string which = "best";  ///< best, last
-  std::string input;           ///< predict: folder or file
-  std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files
+  std::string input;           ///< predict: folder or file; pack: data set
+  std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
   std::string split;  ///< eval: the split to evaluate; empty: the validation split
   std::string bench;  ///< bench: what to time ("step")
+  PackWords pack;
 };
 
 /// Options with the table that is bound to them. Movable only as a whole (held by pointer).

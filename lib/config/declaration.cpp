@@ -38,6 +38,11 @@ RowDraft& RowDraft::used_in_eval() {
   return *this;
 }
 
+RowDraft& RowDraft::used_in_pack() {
+  row().verbs.push_back("pack");
+  return *this;
+}
+
 RowDraft& RowDraft::used_in_inference() {
   row().verbs = {"eval", "predict"};
   return *this;

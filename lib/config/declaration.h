@@ -27,6 +27,7 @@ class RowDraft {
   RowDraft& per_process();
   RowDraft& used_in_eval();
   RowDraft& used_in_inference();  ///< eval and predict
+  RowDraft& used_in_pack();
   /// The text "auto" is a request to resolve() although the field is no Auto<T>.
   RowDraft& chosen_when_auto();
 

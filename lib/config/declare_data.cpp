@@ -13,7 +13,7 @@ void declare_source(Declaration& d, DataOptions& o) {
   d.group("data", "What is learned from");
   d.add("data-dir", o.data_dir, text_codec("DIR", false))
       .alias({"data", "data-path"})
-      .help("Folder that holds the data set: IDX files, one folder per class, or CSV files.")
+      .help("Folder that holds the data set: IDX files, one folder per class, CSV files, or tar shards.")
       .free_on_resume()
       .used_in_eval();
   d.add("dataset", o.dataset,
@@ -22,16 +22,23 @@ void declare_source(Declaration& d, DataOptions& o) {
                                    {"folder", DatasetType::folder},
                                    {"csv", DatasetType::csv},
                                    {"biwi", DatasetType::biwi},
-                                   {"300wlp", DatasetType::w300lp}}))
+                                   {"300wlp", DatasetType::w300lp},
+                                   {"shards", DatasetType::shards}}))
       .help("How the data set is laid out; auto tells it from what data-dir holds.")
-      .used_in_eval();
+      .used_in_eval()
+      .used_in_pack();
   d.add("train-split", o.train_split, text_codec("NAME", false))
-      .help("Split to train on: a folder, an IDX stem, or a CSV file without .csv.");
+      .help(
+          "Split to train on: a folder, an IDX stem, a CSV file without .csv, or what shards are called "
+          "before the number.")
+      .used_in_pack();
   d.add("val-split", o.val_split, text_codec("NAME", false))
-      .help("Split to evaluate on; auto takes the first of val, validation, valid, test and t10k that exists.")
+      .help(
+          "Split to evaluate on; auto takes the first of val, validation, valid, test and t10k that exists.")
       .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
-      .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.");
+      .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.")
+      .used_in_pack();
   d.add("val-subjects", o.val_subjects, text_codec("NAMES", true))
       .help("biwi: folders of subjects to evaluate on, such as 01,12,24; empty takes every third one.")
       .used_in_eval();
@@ -47,7 +54,8 @@ void declare_source(Declaration& d, DataOptions& o) {
       .help("1 is gray, 3 is RGB; auto takes what most images have.");
   d.add("num-classes", o.num_classes, integer_codec(1, 1'000'000))
       .unit("classes")
-      .help("Outputs of the network; auto takes the number in the data.");
+      .help("Outputs of the network; auto takes the number in the data.")
+      .used_in_pack();
 }
 
 void declare_pixels(Declaration& d, DataOptions& o) {
@@ -63,20 +71,24 @@ void declare_pixels(Declaration& d, DataOptions& o) {
         choice_codec<OnBadImage>({{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}}))
       .help("What an image that cannot be decoded does: stop the run, or be left out and counted.")
       .free_on_resume()
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
   d.add("max-bad", o.max_bad, integer_codec(0, 1'000'000'000))
       .unit("images")
       .help("With on-bad-image skip: more bad images than this stop the run, so set it along with skip.")
       .free_on_resume()
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
   d.add("max-image-megapixels", o.max_image_megapixels, number_codec({0, 4096, true, false}))
       .unit("million pixels")
       .help("Larger images count as bad before any memory is taken for them.")
       .free_on_resume()
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
   d.add_switch("follow-symlinks", o.follow_symlinks)
       .help("Scan folders behind symbolic links; loops are found and left out.")
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
 }
 
 void declare_loader(Declaration& d, LoaderOptions& o) {
@@ -98,7 +110,8 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
           "Threads that decode; 0 decodes on the training thread. auto follows the CPUs this process may "
           "use.")
       .per_process()
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
   d.add("prefetch-factor", o.prefetch_factor, integer_codec(1, 1024))
       .alias({"prefetch"})
       .unit("batches")
@@ -117,6 +130,12 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
   d.add_switch("class-balanced", o.class_balanced)
       .help("Train on every class equally often: an epoch keeps its length, rare classes repeat, large ones take turns.");
   d.add_switch("drop-last", o.drop_last).help("Leave out the last batch of an epoch when it is not full.");
+  d.add("shuffle-buffer", o.shuffle_buffer, integer_codec(0, 1'000'000'000))
+      .unit("images")
+      .help(
+          "0 shuffles all images. N visits shards in random order and shuffles N neighbours at a time: reads "
+          "stay "
+          "close together, for storage that punishes seeks.");
 }
 
 }  // namespace

@@ -101,16 +101,19 @@ void declare_log(Declaration& d, LogOptions& o) {
             {{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}))
       .help("Least severe messages on the console; the run's train.log gets all.")
       .per_process()
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
   d.add_switch("quiet", o.quiet)
       .help("Only warnings, errors and the last line on the console.")
       .per_process()
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
   d.add("log-file", o.log_file, text_codec("FILE", true))
       .alias({"log"})
       .help("One more file for all messages; empty: none.")
       .per_process()
-      .used_in_inference();
+      .used_in_inference()
+      .used_in_pack();
 }
 
 }  // namespace

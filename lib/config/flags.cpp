@@ -192,7 +192,7 @@ class FlagParser {
       }
       after_unknown = is_flag && word.find('=') == std::string::npos;
     }
-    for (; filled < verb.positionals.size(); ++filled) {
+    for (; filled < verb.positionals.size() && !verb.positionals[filled].is_optional; ++filled) {
       problems_.push_back("missing " + verb.positionals[filled].name + ": " + verb.usage);
     }
   }

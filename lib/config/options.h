@@ -40,7 +40,7 @@ struct Interval {
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
 
-enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp };
+enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp, shards };
 enum class OnBadImage { fail, skip };
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
@@ -131,6 +131,7 @@ struct LoaderOptions {
   bool persistent_workers = true;  ///< accepted; workers always persist
   bool drop_last = false;
   bool class_balanced = false;  ///< training sees every class equally often
+  int64_t shuffle_buffer = 0;  ///< images that are shuffled among neighbours on the storage; 0: all
 };
 
 struct ModelOptions {

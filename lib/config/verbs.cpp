@@ -6,7 +6,7 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench"};
+const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench", "pack"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 
 Positional checkpoint_positional() {
@@ -19,6 +19,11 @@ std::vector<Verb> make_verbs() {
                             [](CommandLine& line, const std::string& text) { line.input = text; }};
   const Positional what = {"WHAT", "step: one optimizer update, in images per second.",
                            [](CommandLine& line, const std::string& text) { line.bench = text; }};
+  const Positional dataset = {"DATASET", "Data set to pack; with --verify or --index: a folder of shards.",
+                              [](CommandLine& line, const std::string& text) { line.input = text; }};
+  const Positional shards = {"OUT", "Folder for the shards.",
+                             [](CommandLine& line, const std::string& text) { line.output = text; },
+                             /*is_optional=*/true};
   return {
       {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
       {"eval",
@@ -30,6 +35,10 @@ std::vector<Verb> make_verbs() {
        "Classifies images without labels; options that are not given are those of the run.",
        {checkpoint_positional(), input}},
       {"bench", "train bench WHAT [options]", "Times a part of training on made-up data.", {what}},
+      {"pack",
+       "train pack DATASET OUT [options]",
+       "Packs a data set into tar shards that are read in any order; the same command goes on after a stop.",
+       {dataset, shards}},
   };
 }
 
@@ -127,6 +136,62 @@ std::vector<CommandFlag> make_inference_flags() {
   };
 }
 
+std::vector<CommandFlag> make_pack_flags() {
+  const std::vector<std::string> pack = {"pack"};
+  return {
+      {"split",
+       {},
+       "NAME",
+       {},
+       pack,
+       "Split to pack; may be given several times (default: the training split and every usual split there "
+       "is).",
+       [](CommandLine& line, const std::string& text) { line.pack.splits.push_back(text); }},
+      {"shard-size",
+       {},
+       "SIZE",
+       {},
+       pack,
+       "Bytes (512MB, 1GiB) or images (10000) in a shard at most (default: 512MB).",
+       [](CommandLine& line, const std::string& text) { line.pack.shard_size = text; }},
+      {"max-side",
+       {},
+       "N",
+       {},
+       pack,
+       "Resize larger images so that their longer side has N pixels; others keep their bytes.",
+       [](CommandLine& line, const std::string& text) { line.pack.max_side = text; }},
+      {"quality",
+       {},
+       "N",
+       {},
+       pack,
+       "Write every image as a JPEG of this quality, 1 to 100 (default: keep bytes; resized JPEGs get 90).",
+       [](CommandLine& line, const std::string& text) { line.pack.quality = text; }},
+      {"progressive-to-baseline",
+       {},
+       "",
+       {},
+       pack,
+       "Turn progressive JPEGs into baseline ones, which decode faster; the pixels stay the same.",
+       [](CommandLine& line, const std::string&) { line.pack.progressive_to_baseline = true; }},
+      {"verify",
+       {},
+       "",
+       {},
+       pack,
+       "Read all shards of a folder and compare them with their indexes, without packing.",
+       [](CommandLine& line, const std::string&) { line.pack.verify = true; }},
+      {"index",
+       {},
+       "",
+       {},
+       pack,
+       "Write the indexes that the shards of a folder lack, without packing.",
+       [](CommandLine& line, const std::string&) { line.pack.index = true; }},
+  };
+}
+
 }  // namespace
 
 const std::vector<Verb>& verbs() {
@@ -137,6 +202,7 @@ const std::vector<Verb>& verbs() {
 const std::vector<CommandFlag>& command_flags() {
   static const std::vector<CommandFlag> all = [] {
     std::vector<CommandFlag> flags = make_inference_flags();
+    for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));
     return flags;
   }();

@@ -16,13 +16,14 @@ struct Positional {
   std::string name;
   std::string help;
   std::function<void(CommandLine&, const std::string&)> store;
+  bool is_optional = false;
 };
 
 struct Verb {
   std::string name;                     ///< "" trains
   std::string usage;                    ///< "train eval RUN_OR_CHECKPOINT [options]"
   std::string summary;                  ///< one sentence
-  std::vector<Positional> positionals;  ///< all are required
+  std::vector<Positional> positionals;  ///< optional ones last
 };
 
 /// A flag of the command line itself: it has no YAML key and no origin.

@@ -195,7 +195,7 @@ void make_directories(const std::string& directory) {
   }
 }
 
-LockFile::LockFile(const std::string& path) {
+LockFile::LockFile(const std::string& path, const std::string& what, const std::string& hint) {
   fd_ = open_retrying(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
   if (fd_ < 0) throw errno_error(errno, "create", printable(path), ErrorKind::cannot_create);
   struct flock whole {};
@@ -210,8 +210,7 @@ LockFile::LockFile(const std::string& path) {
       throw errno_error(error_number, "lock", printable(path), ErrorKind::os);
     }
     throw Error(ErrorKind::run_dir_in_use,
-                "another process uses this run directory (" + printable(path) + "): " + printable(holder),
-                "wait for it, stop it, or choose another --run-dir");
+                "another process uses this " + what + " (" + printable(path) + "): " + printable(holder), hint);
   }
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);

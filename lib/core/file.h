@@ -49,8 +49,9 @@ void make_directories(const std::string& directory);
 /// so there are no stale locks. The file names the holder.
 class LockFile {
  public:
-  /// Throws run_dir_in_use naming the holder, within a second.
-  explicit LockFile(const std::string& path);
+  /// Throws run_dir_in_use naming the holder, within a second; `what` is locked, `hint` says what can be done.
+  explicit LockFile(const std::string& path, const std::string& what = "run directory",
+                    const std::string& hint = "wait for it, stop it, or choose another --run-dir");
   ~LockFile();
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;

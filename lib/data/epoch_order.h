@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order an epoch visits the samples: pure functions of (seed, epoch). Knows nothing of threads or batches.
+// In which order an epoch visits the samples: a pure function of its arguments, hence the same for any number
+// of workers and after any resume. Knows nothing of reading.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "data/source.h"
-
 namespace stoker::data {
 
-/// The samples of each class, in the order of the source; classes without samples are left out.
-std::vector<std::vector<uint32_t>> samples_by_class(const Source& source);
-
-/// An epoch of as many samples as the source has, in which every class that has any is seen equally often (to within
-/// one). A class's samples come in rounds: each round shows all of them once, in an order of its own, before any comes
-/// again; a class with more samples than its share shows a part of them that changes from epoch to epoch.
-struct BalancedOrder {
-  std::vector<uint32_t> samples;
-  /// Which round of its class each stands in, from 0: with the sample it is unique within the epoch.
-  std::vector<uint32_t> rounds;
-};
-BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed, uint64_t epoch);
+/// A permutation of all samples. `run_ends`: where the runs of samples end that lie one after another on the
+/// storage (Source::run_ends()); the last is the number of samples.
+///   window 0: every order is equally likely.
+///   window N: runs are visited in random order, and the samples are shuffled among N neighbours at a time,
+///   so that reads stay close together: for storage that punishes seeks.
+std::vector<uint32_t> shuffled_order(const std::vector<int64_t>& run_ends, int64_t window, uint64_t seed,
+                                     uint64_t epoch);
 
 }  // namespace stoker::data

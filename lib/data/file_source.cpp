@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/format.h"
-#include "core/hash.h"
+#include "data/fingerprint.h"
 
 namespace stoker::data {
 namespace {
@@ -16,25 +16,19 @@ class FileSource : public Source {
     class_names_ = std::move(class_names);
     target_names_ = std::move(target_names);
     files_.shrink_to_fit();
-    core::Hasher hasher;
-    const auto add = [&](std::string_view text) {  // with its length, so that no two lists read the same
-      hasher.add(core::format("{}:", text.size()));
-      hasher.add(text);
-    };
-    for (const std::string& name : class_names_) add(name);
+    ListFingerprint fingerprint(class_names_);
     for (int64_t i = 0; i < files_.size(); ++i) {
-      add(files_.relative_path(i));
-      hasher.add(core::format("{} {}\n", files_.stamp(i).size, files_.label(i)));
+      fingerprint.add_sample(files_.relative_path(i), files_.stamp(i).size, files_.label(i));
     }
     if (num_targets() > 0) {
-      for (const std::string& name : target_names_) add(name);
-      hasher.add(files_.targets(0), static_cast<uint64_t>(files_.size() * num_targets()) * sizeof(float));
+      for (const std::string& name : target_names_) fingerprint.add(name);
+      fingerprint.add_bytes(files_.targets(0), static_cast<uint64_t>(files_.size() * num_targets()) * sizeof(float));
     }
     for (int64_t i = 0; files_.has_faces() && i < files_.size(); ++i) {
       const FaceBox face = files_.face(i);
-      hasher.add(core::format("{} {} {} {}\n", face.left, face.top, face.width, face.height));
+      fingerprint.add(core::format("{} {} {} {}", face.left, face.top, face.width, face.height));
     }
-    fingerprint_ = hasher.hex();
+    fingerprint_ = fingerprint.hex();
   }
 
   int64_t size() const override { return files_.size(); }
@@ -44,6 +38,7 @@ class FileSource : public Source {
   }
   std::string name(int64_t index) const override { return files_.path(index); }
   std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
+  int64_t list_bytes() const override { return files_.memory_bytes(); }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     const FileStamp stamp = files_.stamp(index);

@@ -39,6 +39,9 @@ class FileList {
   std::string path(int64_t index) const { return absolute(relative_path(index)); }
   std::string absolute(std::string_view relative_path) const;
   void shrink_to_fit();
+  int64_t memory_bytes() const {
+    return static_cast<int64_t>(paths_.capacity() + entries_.capacity() * sizeof(Entry));
+  }
 
  private:
   struct Entry {

@@ -127,6 +127,8 @@ class IdxSource : public Source {
   std::string name(int64_t index) const override { return core::format("{}#{}", path_, index); }
   std::string relative_name(int64_t index) const override { return core::format("#{}", index); }
 
+  int64_t list_bytes() const override { return static_cast<int64_t>(labels_.size()); }
+
   std::string read(int64_t index, std::vector<uint8_t>&, SampleContent& content) const override {
     content.height = height_;
     content.width = width_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways in which a data folder may be laid out, behind one interface. Knows nothing of hold-out
+// The ways in which a data folder may be laid out, behind one interface. Knows nothing of hold-out
 // splits.
 #pragma once
 
@@ -35,5 +35,6 @@ std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options);
 std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options);
 /// Public head pose data: BIWI, 300W-LP, AFLW2000.
 std::unique_ptr<Layout> make_pose_layout(const config::DataOptions& options);
+std::unique_ptr<Layout> make_shard_layout(const config::DataOptions& options);
 
 }  // namespace stoker::data

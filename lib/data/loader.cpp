@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/rng.h"
 #include "core/stop_signal.h"
+#include "data/balanced_order.h"
 #include "data/epoch_order.h"
 #include "data/loader_impl.h"
 
@@ -96,8 +96,8 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
   if (settings.class_balanced) {
     order = class_balanced_order(classes, settings.seed, static_cast<uint64_t>(number));
   } else if (settings.shuffle) {
-    order.samples =
-        core::shuffled_indices(static_cast<uint32_t>(samples), settings.seed, static_cast<uint64_t>(number));
+    order.samples = shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed,
+                                   static_cast<uint64_t>(number));
   }
   {
     std::unique_lock<std::mutex> lock(mutex);

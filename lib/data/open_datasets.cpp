@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which layout a folder has, which split validates, and what is held out.
 #include <array>
+#include <chrono>
 #include <tuple>
 
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "data/file_source.h"
 #include "data/layout.h"
 #include "data/source.h"
@@ -25,11 +27,15 @@ std::string expected_tree(const config::DataOptions& options) {
       "expected below --data-dir one of\n"
       "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
-      "  CSV:    {0}.csv and val.csv with the columns path,label{1}",
+      "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
+      "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them{2}",
       train,
       options.task != config::TaskKind::head_pose
           ? ""
-          : " or path,yaw,pitch,roll\n"
+          : " or path,yaw,pitch,roll",
+      options.task != config::TaskKind::head_pose
+          ? ""
+          : "\n"
             "  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
             "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt");
 }
@@ -88,6 +94,8 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
     case config::DatasetType::biwi:
     case config::DatasetType::w300lp:
       return make_pose_layout(options);
+    case config::DatasetType::shards:
+      return make_shard_layout(options);
     case config::DatasetType::automatic:
       break;
   }
@@ -95,6 +103,8 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
   if (idx->has_split(options.train_split)) return idx;
   auto csv = csv_layout(options);
   if (csv->has_split(options.train_split)) return csv;
+  auto shards = make_shard_layout(options);
+  if (shards->has_split(options.train_split)) return shards;
   if (has_class_folders(options)) return folder_layout(options);
   throw core::Error(
       core::ErrorKind::no_input,
@@ -108,14 +118,16 @@ void require_images(const Source& source, const std::string& split) {
                     "images are JPEG, PNG, BMP or WebP files");
 }
 
+[[noreturn]] void on_missing_split(const config::DataOptions& options, const std::string& split) {
+  throw core::Error(
+      core::ErrorKind::no_input,
+      core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
+      expected_tree(options));
+}
+
 std::shared_ptr<const Source> open_train(const Layout& layout, const config::DataOptions& options,
                                          std::vector<std::string>& notes) {
-  if (!layout.has_split(options.train_split)) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has no split '{}'", core::printable(options.data_dir),
-                                   core::printable(options.train_split)),
-                      expected_tree(options));
-  }
+  if (!layout.has_split(options.train_split)) on_missing_split(options, options.train_split);
   auto train =
       layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
   require_images(*train, options.train_split);
@@ -152,9 +164,7 @@ void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
                                         core::count_text(datasets.val->size()), core::count_text(whole)));
 }
 
-}  // namespace
-
-Datasets open_datasets(const config::DataOptions& options) {
+Datasets scanned_datasets(const config::DataOptions& options) {
   const std::unique_ptr<Layout> layout = detected_layout(options);
   Datasets datasets;
   datasets.train = open_train(*layout, options, datasets.notes);
@@ -164,12 +174,7 @@ Datasets open_datasets(const config::DataOptions& options) {
   }
   const bool chosen = options.val_split.is_auto();
   const std::string val = chosen ? found_val_split(*layout, options) : options.val_split.value();
-  if (!layout->has_split(val)) {
-    throw core::Error(
-        core::ErrorKind::no_input,
-        core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(val)),
-        expected_tree(options));
-  }
+  if (!layout->has_split(val)) on_missing_split(options, val);
   datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
   require_images(*datasets.val, val);
   if (chosen)
@@ -177,6 +182,20 @@ Datasets open_datasets(const config::DataOptions& options) {
         core::format("validation: split '{}', the first of the usual names that exists", val));
   if (!chosen && options.val_fraction > 0)
     datasets.notes.push_back("--val-fraction is not used: --val-split names a split");
+  return datasets;
+}
+
+}  // namespace
+
+Datasets open_datasets(const config::DataOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  Datasets datasets = scanned_datasets(options);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (const Source* const source : {datasets.train.get(), datasets.val.get()}) {
+    core::log_debug("scan: {} images, {:.1f} bytes of memory each", source->size(),
+                    static_cast<double>(source->list_bytes()) / static_cast<double>(source->size()));
+  }
+  core::log_debug("scan: {:.3f} s", seconds);
   return datasets;
 }
 
@@ -188,17 +207,35 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
     const auto [train, val] = hold_out(open_train(*layout, options, notes), options.val_fraction);
     return split == options.train_split ? train : val;
   }
-  if (!layout->has_split(split)) {
-    throw core::Error(
-        core::ErrorKind::no_input,
-        core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
-        expected_tree(options));
-  }
+  if (!layout->has_split(split)) on_missing_split(options, split);
   const bool has_train = layout->has_split(options.train_split);
   const std::vector<std::string> class_names = layout->class_names(has_train ? options.train_split : split);
   auto source = layout->open(split, class_names, /*is_train=*/false, notes);
   require_images(*source, split);
   return source;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(
+    const config::DataOptions& options, std::vector<std::string> names, std::vector<std::string>& notes) {
+  const std::unique_ptr<Layout> layout = detected_layout(options);
+  if (names.empty()) {
+    names.push_back(options.train_split);
+    for (const char* const name : kValSplits) {
+      if (name != options.train_split && layout->has_split(name)) names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    if (!layout->has_split(name)) on_missing_split(options, name);
+  }
+  const bool has_train = layout->has_split(options.train_split);
+  const std::vector<std::string> class_names =
+      layout->class_names(has_train ? options.train_split : names.front());
+  std::vector<std::pair<std::string, std::shared_ptr<const Source>>> splits;
+  for (const std::string& name : names) {
+    splits.emplace_back(name, layout->open(name, class_names, name == options.train_split, notes));
+    require_images(*splits.back().second, name);
+  }
+  return splits;
 }
 
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks) {

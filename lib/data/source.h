@@ -39,6 +39,12 @@ class Source {
   /// Throws core::Error{io} when the storage fails (EIO, ESTALE, ETIMEDOUT) three times in a row.
   virtual std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const = 0;
 
+  /// Where the runs of samples end that lie one after another on the storage (shards); the last end is size().
+  virtual std::vector<int64_t> run_ends() const { return {size()}; }
+
+  /// Bytes of memory that the list of samples takes, without pixels: names, sizes, labels, places. 0: not counted.
+  virtual int64_t list_bytes() const { return 0; }
+
   const std::vector<std::string>& class_names() const { return class_names_; }
   int64_t num_classes() const { return static_cast<int64_t>(class_names_.size()); }
   const std::vector<std::string>& target_names() const { return target_names_; }
@@ -69,6 +75,10 @@ struct Datasets {
 Datasets open_datasets(const config::DataOptions& options);
 /// One split by name, as `train eval --split` wants it; labels are those of the training split's classes.
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split);
+/// Splits with their names and the classes of the training split, nothing held out, as `train pack` wants them:
+/// those named, or the training split and every usual validation split that exists.
+std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(
+    const config::DataOptions& options, std::vector<std::string> names, std::vector<std::string>& notes);
 /// Loose images of a folder (recursively) or one file, without labels, for prediction.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/subset_source.h"
 
+#include <algorithm>
+
 #include "core/format.h"
 #include "core/hash.h"
 
@@ -24,6 +26,15 @@ class SubsetSource : public Source {
   void targets(int64_t index, float* out) const override { whole_->targets(of(index), out); }
   std::string name(int64_t index) const override { return whole_->name(of(index)); }
   std::string relative_name(int64_t index) const override { return whole_->relative_name(of(index)); }
+  int64_t list_bytes() const override {  // the whole is held only once, by both parts
+    return static_cast<int64_t>(indices_.size() * sizeof(uint32_t)) +
+           (size() == 0 ? 0 : whole_->list_bytes() * size() / whole_->size());
+  }
+  std::vector<int64_t> run_ends() const override {
+    std::vector<int64_t> ends = whole_->run_ends();
+    for (int64_t& end : ends) end = std::lower_bound(indices_.begin(), indices_.end(), end) - indices_.begin();
+    return ends;
+  }
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return whole_->read(of(index), buffer, content);
   }

@@ -4,66 +4,66 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <set>
+
+#include "core/rng.h"
 
 namespace stoker::data {
 namespace {
 
-/// 90, 9 and 1 samples.
-std::vector<std::vector<uint32_t>> skewed() {
-  std::vector<std::vector<uint32_t>> classes(3);
-  for (uint32_t i = 0; i < 100; ++i) classes[i < 90 ? 0 : i < 99 ? 1 : 2].push_back(i);
-  return classes;
+std::vector<uint32_t> in_order(std::vector<uint32_t> order) {
+  std::sort(order.begin(), order.end());
+  return order;
 }
 
-int class_of(uint32_t sample) { return sample < 90 ? 0 : sample < 99 ? 1 : 2; }
+std::vector<uint32_t> numbers_to(uint32_t count) {
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
 
-TEST(ClassBalancedOrderTest, EveryClassIsSeenEquallyOften) {
-  for (uint64_t epoch = 0; epoch < 6; ++epoch) {
-    const BalancedOrder order = class_balanced_order(skewed(), 42, epoch);
-    ASSERT_EQ(order.samples.size(), 100u);
-    std::map<int, int> counts;
-    for (const uint32_t sample : order.samples) ++counts[class_of(sample)];
-    for (const auto& [k, count] : counts) EXPECT_TRUE(count == 33 || count == 34) << k << ": " << count;
-    EXPECT_EQ(counts[static_cast<int>(epoch % 3)], 34) << "the odd one goes round";
+TEST(EpochOrderTest, WindowZeroIsTheFullShuffle) {
+  EXPECT_EQ(shuffled_order({40, 100}, 0, 7, 3), core::shuffled_indices(100, 7, 3));
+}
+
+TEST(EpochOrderTest, EveryWindowGivesEverySampleOnce) {
+  for (const int64_t window : {1, 2, 7, 99, 100, 1000}) {
+    EXPECT_EQ(in_order(shuffled_order({10, 10, 37, 100}, window, 1, 2)), numbers_to(100)) << window;
   }
 }
 
-TEST(ClassBalancedOrderTest, NoSampleComesAgainBeforeItsWholeClassHas) {
-  const BalancedOrder order = class_balanced_order(skewed(), 42, 0);
-  std::map<uint32_t, int> times;
-  std::set<std::pair<uint32_t, uint32_t>> unique;
-  for (size_t i = 0; i < order.samples.size(); ++i) {
-    ++times[order.samples[i]];
-    unique.emplace(order.samples[i], order.rounds[i]);
+TEST(EpochOrderTest, WindowOneVisitsRunsWholeInRandomOrder) {
+  const std::vector<int64_t> ends = {25, 50, 75, 100};
+  std::set<uint32_t> first;
+  for (uint64_t epoch = 0; epoch < 50; ++epoch) {
+    const std::vector<uint32_t> order = shuffled_order(ends, 1, 1, epoch);
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (i % 25 != 0) {
+        EXPECT_EQ(order[i], order[i - 1] + 1);
+      }
+    }
+    first.insert(order[0]);
   }
-  EXPECT_EQ(unique.size(), 100u) << "a sample and its round tell repeats apart";
-  for (uint32_t sample = 90; sample < 99; ++sample) {
-    EXPECT_GE(times[sample], 3) << sample;  // 33 of 9 samples: three rounds and six more
-    EXPECT_LE(times[sample], 4) << sample;
-  }
-  for (uint32_t sample = 0; sample < 90; ++sample) EXPECT_LE(times[sample], 1) << sample;
+  EXPECT_EQ(first, (std::set<uint32_t>{0, 25, 50, 75}));
 }
 
-TEST(ClassBalancedOrderTest, IsAFunctionOfSeedAndEpoch) {
-  const auto samples = [](uint64_t seed, uint64_t epoch) { return class_balanced_order(skewed(), seed, epoch).samples; };
-  EXPECT_EQ(samples(1, 2), samples(1, 2));
-  EXPECT_NE(samples(1, 2), samples(1, 3));
-  EXPECT_NE(samples(1, 2), samples(2, 2));
-  const std::vector<uint32_t> order = samples(1, 2);
-  EXPECT_GT(std::abs(class_of(order[0]) - class_of(order[1])) + std::abs(class_of(order[2]) - class_of(order[3])) +
-                std::abs(class_of(order[4]) - class_of(order[5])),
-            0)
-      << "classes are mixed, not one after the other";
+TEST(EpochOrderTest, SamplesStayInsideTheirWindow) {
+  const std::vector<uint32_t> order = shuffled_order({100}, 10, 3, 0);
+  EXPECT_NE(order, numbers_to(100));
+  for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i] / 10, i / 10);
 }
 
-TEST(ClassBalancedOrderTest, OverEpochsALargeClassShowsAllItsSamples) {
-  std::set<uint32_t> seen;
-  for (uint64_t epoch = 0; epoch < 20; ++epoch) {
-    for (const uint32_t sample : class_balanced_order(skewed(), 7, epoch).samples) seen.insert(sample);
-  }
-  EXPECT_EQ(seen.size(), 100u);
+TEST(EpochOrderTest, ItIsAFunctionOfSeedAndEpoch) {
+  const std::vector<int64_t> ends = {30, 60, 100};
+  EXPECT_EQ(shuffled_order(ends, 16, 1, 2), shuffled_order(ends, 16, 1, 2));
+  EXPECT_NE(shuffled_order(ends, 16, 1, 2), shuffled_order(ends, 16, 1, 3));
+  EXPECT_NE(shuffled_order(ends, 16, 1, 2), shuffled_order(ends, 16, 2, 2));
+}
+
+// The order of a run must not change between releases: a resume goes on inside an epoch.
+TEST(EpochOrderTest, TheOrderIsPinned) {
+  EXPECT_EQ(shuffled_order({4, 8, 12}, 5, 42, 1), (std::vector<uint32_t>{6, 0, 7, 4, 5, 8, 3, 2, 1, 9, 10, 11}));
 }
 
 }  // namespace
