@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/checkpoint.h"
 
-#include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <mutex>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "engine/random_state.h"
 #include "engine/safetensors.h"
 #include "engine/weights.h"
 
@@ -46,28 +45,6 @@ std::vector<NamedTensor> average_state(Trainee& trainee) {
   std::vector<NamedTensor> tensors;
   for (const auto& entry : trainee.ema->averages()) tensors.push_back({entry.name, entry.tensor});
   return tensors;
-}
-
-/// Random state of torch itself, which dropout draws from.
-std::vector<NamedTensor> random_state(torch::Device device) {
-  std::vector<NamedTensor> tensors;
-  const auto add = [&](const std::string& name, at::Generator generator) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    tensors.push_back({name, generator.get_state()});
-  };
-  add("cpu", at::globalContext().defaultGenerator(torch::kCPU));
-  if (device.is_cuda()) add("cuda", at::globalContext().defaultGenerator(device));
-  return tensors;
-}
-
-void restore_random_state(const std::vector<NamedTensor>& tensors, torch::Device device) {
-  for (const NamedTensor& entry : tensors) {
-    if (entry.name == "cuda" && !device.is_cuda()) continue;
-    at::Generator generator =
-        at::globalContext().defaultGenerator(entry.name == "cuda" ? device : torch::Device(torch::kCPU));
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_state(entry.tensor);
-  }
 }
 
 core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
