@@ -3,12 +3,15 @@
 
 #include <ATen/Context.h>
 
+#include <cmath>
 #include <thread>
 
 #include "core/format.h"
 #include "core/log.h"
 #include "engine/device.h"
+#include "engine/recompute.h"
 #include "engine/weights.h"
+#include "model/freeze.h"
 #include "model/model.h"
 
 namespace stoker::app {
@@ -33,6 +36,18 @@ data::FeedSettings feed_settings(const config::Options& options, torch::Device d
   settings.mean = options.data.mean;
   settings.std = options.data.std;
   return settings;
+}
+
+/// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
+/// et al. 2020, "ELECTRA"; layers as timm counts them).
+std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& model, double layer_decay) {
+  std::vector<optim::NamedParameter> parameters;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    const int64_t layers_after = layer_decay == 1 ? 0 : model.layer_count() - 1 - model.layer_of(item.key());
+    parameters.push_back({item.key(), item.value(), std::pow(layer_decay, static_cast<double>(layers_after))});
+  }
+  return parameters;
 }
 
 }  // namespace
@@ -82,13 +97,23 @@ std::string precision_text(const config::Options& options, const engine::Precisi
   return text + core::format(", {} CPU threads", options.device.threads.value());
 }
 
+config::ModelFacts model_facts_of(const config::ModelOptions& options) {
+  const model::DropRates usual = model::usual_drop_rates(options.model);
+  return {options.model, usual.drop_rate, usual.drop_path_rate};
+}
+
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device) {
   torch::manual_seed(options.train.seed);
   model::ModelSpec spec;
   spec.name = options.model.model;
   spec.in_chans = options.data.in_chans;
   spec.num_classes = options.data.num_classes;
+  spec.img_size = options.data.img_size;
   spec.width = options.model.width;
+  spec.backbone = options.model.backbone;
+  spec.lstm_channels = options.model.lstm_channels;
+  spec.drop_rate = options.model.drop_rate;
+  spec.drop_path_rate = options.model.drop_path_rate;
   spec.zero_init_residual = options.model.zero_init_residual;
   std::shared_ptr<model::ImageModel> model = model::make_model(spec);
   model->to(device);
@@ -134,9 +159,10 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
   if (!options.model.init_from.empty() && !resumes) {
     core::log_info("starting weights: {}", engine::load_pretrained(*trainee.model, options.model.init_from));
   }
-  std::vector<optim::NamedParameter> parameters;
-  for (const auto& item : trainee.model->named_parameters()) parameters.push_back({item.key(), item.value()});
-  trainee.optimizer = std::make_unique<optim::Optimizer>(std::move(parameters), options.optim);
+  model::freeze(*trainee.model, options.model.freeze);
+  if (options.model.grad_checkpointing) trainee.model->set_stage_runner(engine::run_and_recompute);
+  trainee.optimizer = std::make_unique<optim::Optimizer>(
+      learning_parameters(*trainee.model, options.optim.layer_decay), options.optim);
   optim::GradScalerSettings scaling;
   scaling.enabled = options.precision.amp && options.precision.amp_dtype.value() == config::AmpDtype::float16;
   scaling.init_scale = options.precision.init_scale;

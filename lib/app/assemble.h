@@ -25,6 +25,8 @@ torch::Device open_and_configure_device(const config::Options& options);
 engine::Precision precision_of(const config::Options& options, torch::Device device);
 std::string precision_text(const config::Options& options, const engine::Precision& precision);
 
+config::ModelFacts model_facts_of(const config::ModelOptions& options);
+
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device);
