@@ -13,7 +13,9 @@
 #include "core/log.h"
 #include "core/memory_limit.h"
 #include "engine/device.h"
+#include "engine/recompute.h"
 #include "engine/weights.h"
+#include "model/freeze.h"
 #include "model/model.h"
 
 namespace stoker::app {
@@ -97,6 +99,18 @@ void measure_targets(const data::Source& source, config::DataFacts& facts) {
   for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
 }
 
+/// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
+/// et al. 2020, "ELECTRA"; layers as timm counts them).
+std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& model, double layer_decay) {
+  std::vector<optim::NamedParameter> parameters;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    const int64_t layers_after = layer_decay == 1 ? 0 : model.layer_count() - 1 - model.layer_of(item.key());
+    parameters.push_back({item.key(), item.value(), std::pow(layer_decay, static_cast<double>(layers_after))});
+  }
+  return parameters;
+}
+
 }  // namespace
 
 core::MachineFacts machine_with_accelerators() {
@@ -163,13 +177,23 @@ std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::
   return engine::make_task(task_spec(options), device);
 }
 
+config::ModelFacts model_facts_of(const config::ModelOptions& options) {
+  const model::DropRates usual = model::usual_drop_rates(options.model);
+  return {options.model, usual.drop_rate, usual.drop_path_rate};
+}
+
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device) {
   torch::manual_seed(options.train.seed);
   model::ModelSpec spec;
   spec.name = options.model.model;
   spec.in_chans = options.data.in_chans;
   spec.num_classes = build_task(options, torch::kCPU)->num_outputs();
+  spec.img_size = options.data.img_size;
   spec.width = options.model.width;
+  spec.backbone = options.model.backbone;
+  spec.lstm_channels = options.model.lstm_channels;
+  spec.drop_rate = options.model.drop_rate;
+  spec.drop_path_rate = options.model.drop_path_rate;
   spec.zero_init_residual = options.model.zero_init_residual;
   std::shared_ptr<model::ImageModel> model = make_model_that_fits(spec);
   model->to(device);
@@ -218,9 +242,10 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
   if (!options.model.init_from.empty() && !resumes) {
     core::log_info("starting weights: {}", engine::load_pretrained(*trainee.model, options.model.init_from));
   }
-  std::vector<optim::NamedParameter> parameters;
-  for (const auto& item : trainee.model->named_parameters()) parameters.push_back({item.key(), item.value()});
-  trainee.optimizer = std::make_unique<optim::Optimizer>(std::move(parameters), options.optim);
+  model::freeze(*trainee.model, options.model.freeze);
+  if (options.model.grad_checkpointing) trainee.model->set_stage_runner(engine::run_and_recompute);
+  trainee.optimizer = std::make_unique<optim::Optimizer>(
+      learning_parameters(*trainee.model, options.optim.layer_decay), options.optim);
   optim::GradScalerSettings scaling;
   scaling.enabled = options.precision.amp && options.precision.amp_dtype.value() == config::AmpDtype::float16;
   scaling.init_scale = options.precision.init_scale;

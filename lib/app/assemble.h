@@ -29,6 +29,8 @@ std::string precision_text(const config::Options& options, const engine::Precisi
 /// What the run learns. Options must be resolved.
 engine::TaskSpec task_spec(const config::Options& options);
 std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device);
+config::ModelFacts model_facts_of(const config::ModelOptions& options);
+
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device);

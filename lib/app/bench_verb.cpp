@@ -45,6 +45,7 @@ Outcome bench_step(config::Configuration& configuration) {
   facts.median_height = facts.median_width = 224;
   config::resolve_machine(configuration, machine_with_accelerators());
   config::resolve_data(configuration, facts);
+  config::resolve_model(configuration, model_facts_of(configuration.options.model));
   const config::Options& options = configuration.options;
   const torch::Device device = open_and_configure_device(options);
   const engine::Precision precision = precision_of(options, device);

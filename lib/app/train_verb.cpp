@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "engine/device.h"
+#include "model/freeze.h"
 #include "observe/banner.h"
 #include "observe/console.h"
 #include "observe/progress.h"
@@ -153,6 +154,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;
   facts.parameters = model::parameter_count(*trainee.model);
+  facts.frozen_parameters = model::frozen_count(*trainee.model);
   facts.batch_size = options.loader.batch_size;
   facts.accumulation = options.train.accumulation_steps;
   facts.updates_per_epoch = settings.plan.updates();
@@ -219,6 +221,7 @@ Outcome train(const Invocation& invocation) {
   observe::Console console(options.log.quiet);
   const data::Datasets datasets = data::open_datasets(options.data);
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  config::resolve_model(configuration, model_facts_of(options.model));
   if (command.print_config) {
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};

@@ -82,12 +82,21 @@ struct DataFacts {
   std::vector<double> target_mean, target_deviation;  ///< per target, over the training split; empty for classes
 };
 
+/// Facts about the network: what it is usually trained with.
+struct ModelFacts {
+  std::string name;
+  double drop_rate = 0;
+  double drop_path_rate = 0;
+};
+
 /// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in
 /// the row's origin. Two steps, since the data cannot be scanned before its options are known:
 /// resolve_machine before anything else, resolve_data after the scan. Throws Error{config} listing all
 /// problems (Error{unavailable} for a device that is not there).
 void resolve_machine(Configuration& configuration, const core::MachineFacts& machine);
 void resolve_data(Configuration& configuration, const DataFacts& data);
+/// Once more for the network, whenever its name is known.
+void resolve_model(Configuration& configuration, const ModelFacts& model);
 
 /// YAML of all values, grouped, reloadable with -c; with_origin adds a comment with each value's origin.
 std::string render_yaml(const Table& table, bool with_origin);

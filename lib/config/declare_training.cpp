@@ -25,6 +25,25 @@ void declare_model(Declaration& d, ModelOptions& o) {
   d.add("width", o.width, integer_codec(1, 1024))
       .unit("channels")
       .help("small_cnn: channels of the first stage; later stages have 2 and 4 times as many.");
+  d.add("backbone", o.backbone, text_codec("NAME", false))
+      .help("two_stream_convlstm: the network that sees single frames, once for each stream.");
+  d.add("lstm-channels", o.lstm_channels, integer_codec(1, 4096))
+      .unit("channels")
+      .help("two_stream_convlstm: width of each stream's memory over time.");
+  d.add("drop-rate", o.drop_rate, number_codec(kBelowOne))
+      .alias({"drop", "dropout"})
+      .help("Dropout before the classifier; auto is torchvision's for the network.");
+  d.add("drop-path-rate", o.drop_path_rate, number_codec(kBelowOne))
+      .alias({"drop-path", "stochastic-depth"})
+      .help("Stochastic depth of the last residual branch, rising from 0 at the first; auto is torchvision's.");
+  d.add("freeze", o.freeze, text_codec("PATTERN[,..]", true))
+      .help("Parameters that do not learn: globs over names of parameters or modules, as in conv1,layer1.*; "
+            "!PATTERN lets some learn after all, as in *,!fc.");
+  d.add_switch("grad-checkpointing", o.grad_checkpointing)
+      .alias({"gradient-checkpointing", "activation-checkpointing"})
+      .help("Keep only what goes into each stage and compute the rest again in the backward pass: less memory, "
+            "about a third more work, the same results.")
+      .free_on_resume();
 }
 
 void declare_optimizer(Declaration& d, OptimOptions& o) {
@@ -50,6 +69,10 @@ void declare_optimizer(Declaration& d, OptimOptions& o) {
       .help("Decay of the weights; decoupled for adamw, added to the gradient otherwise.");
   d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias)
       .help("Decay biases and normalization parameters as well.");
+  d.add("layer-decay", o.layer_decay, number_codec({0, 1, true, false}))
+      .unit("per layer")
+      .help("Each layer learns with this share of the learning rate of the layer after it; the classifier has all of "
+            "it.");
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
       .alias({"clip-grad-norm", "max-grad-norm"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping.");

@@ -138,6 +138,12 @@ struct ModelOptions {
   std::string model = "small_cnn";
   std::string init_from;            ///< safetensors file with starting weights; empty: none
   bool zero_init_residual = false;  ///< last batch norm of each residual block starts at 0
+  Auto<double> drop_rate;           ///< dropout before the classifier; auto: what the network is usually trained with
+  Auto<double> drop_path_rate;      ///< stochastic depth of the last residual branch; auto: as above
+  std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: what sees single frames
+  int64_t lstm_channels = 64;                ///< two_stream_convlstm
+  std::string freeze;               ///< comma-separated globs over names of parameters and modules; empty: none
+  bool grad_checkpointing = false;
   int64_t width = 32;               ///< small_cnn: channels of the first stage
 };
 
@@ -152,6 +158,7 @@ struct OptimOptions {
   double eps = 1e-8;
   double weight_decay = 5e-4;
   bool decay_norm_and_bias = false;
+  double layer_decay = 1;  ///< factor of the learning rate from each layer to the one before it
   double clip_grad = 0;  ///< 0: off
   ClipMode clip_mode = ClipMode::norm;
   bool model_ema = false;

@@ -240,4 +240,10 @@ void resolve_data(Configuration& configuration, const DataFacts& data) {
   if (!broken.empty()) throw_rules(broken);
 }
 
+void resolve_model(Configuration& configuration, const ModelFacts& model) {
+  const std::string reason = "usual for " + model.name;
+  choose(configuration.table, "drop-rate", number_text(model.drop_rate), reason);
+  choose(configuration.table, "drop-path-rate", number_text(model.drop_path_rate), reason);
+}
+
 }  // namespace stoker::config

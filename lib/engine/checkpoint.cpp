@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/checkpoint.h"
 
-#include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <mutex>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "engine/random_state.h"
 #include "engine/safetensors.h"
 #include "engine/weights.h"
 
@@ -46,33 +45,6 @@ std::vector<NamedTensor> average_state(Trainee& trainee) {
   std::vector<NamedTensor> tensors;
   for (const auto& entry : trainee.ema->averages()) tensors.push_back({entry.name, entry.tensor});
   return tensors;
-}
-
-/// Random state of torch itself, which dropout draws from.
-std::vector<NamedTensor> random_state(torch::Device device) {
-  std::vector<NamedTensor> tensors;
-  const auto add = [&](const std::string& name, at::Generator generator) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    tensors.push_back({name, generator.get_state()});
-  };
-  add("cpu", at::globalContext().defaultGenerator(torch::kCPU));
-  if (device.is_cuda()) add("cuda", at::globalContext().defaultGenerator(device));
-  return tensors;
-}
-
-void restore_random_state(const std::vector<NamedTensor>& tensors, torch::Device device, const std::string& path) {
-  for (const NamedTensor& entry : tensors) {
-    if (entry.name == "cuda" && !device.is_cuda()) continue;
-    at::Generator generator =
-        at::globalContext().defaultGenerator(entry.name == "cuda" ? device : torch::Device(torch::kCPU));
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    try {
-      generator.set_state(entry.tensor);
-    } catch (const c10::Error& error) {
-      throw Error(ErrorKind::data, format("{}: the random state {} cannot be used: {}", path, core::printable(entry.name),
-                                          error.what_without_backtrace()));
-    }
-  }
 }
 
 core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
@@ -227,7 +199,12 @@ TrainState Checkpoints::load(const std::string& path, Trainee& trainee, std::vec
     copy_by_name(weights_target, weights);
     copy_by_name(optimizer_target, optimizer);
     copy_by_name(average_target, average);
-    restore_random_state(random, trainee.device, path + "/" + kRandomFile);
+    try {
+      restore_random_state(random, trainee.device);
+    } catch (const c10::Error& error) {
+      throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
+                                          error.what_without_backtrace()));
+    }
     return state;
   } catch (const core::Json::exception& error) {
     bad_state(path, error);

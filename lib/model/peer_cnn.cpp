@@ -7,7 +7,9 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include "core/error.h"
 #include "model/architectures.h"
+#include "model/drop_path.h"
 
 namespace stoker::model {
 namespace {
@@ -18,7 +20,7 @@ constexpr int64_t kPeerPlan[] = {32, 32, kPool, 64, 64, kPool, 128};
 
 class PeerCnn : public ImageModel {
  public:
-  PeerCnn(int64_t in_chans, int64_t num_classes) {
+  PeerCnn(int64_t in_chans, int64_t num_classes, double drop_rate) : drop_rate_(drop_rate) {
     int64_t index = 0;
     int64_t in = in_chans;
     for (const int64_t out : kPeerPlan) {
@@ -29,22 +31,30 @@ class PeerCnn : public ImageModel {
       }
       layers_.push_back({register_module(std::to_string(index), conv3x3(in, out)),
                          register_module(std::to_string(index + 1), torch::nn::BatchNorm2d(out))});
+      add_layer({std::to_string(index) + ".", std::to_string(index + 1) + "."});
       index += 3;  // convolution, batch norm, ReLU
       in = out;
     }
     index += 2;  // average pooling, flatten
     head_name_ = std::to_string(index);
     head_ = register_module(head_name_, torch::nn::Linear(in, num_classes));
+    add_layer({head_prefix()});
   }
 
   torch::Tensor forward(torch::Tensor x) override {
     for (Layer& layer : layers_) {
       x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : layer.norm(layer.conv(x)).relu_();
     }
-    return head_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+    return head_(drop_out(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1), drop_rate_, is_training()));
   }
 
   std::string head_prefix() const override { return head_name_ + "."; }
+
+  void set_stage_runner(StageRunner) override {
+    throw core::Error(core::ErrorKind::config,
+                      "peer_cnn has no stages whose activations could be computed again",
+                      "leave --grad-checkpointing out, or choose another network");
+  }
 
  private:
   /// A convolution with its batch norm, or a pooling layer when both are empty.
@@ -60,12 +70,13 @@ class PeerCnn : public ImageModel {
   std::vector<Layer> layers_;
   torch::nn::Linear head_{nullptr};
   std::string head_name_;
+  double drop_rate_;
 };
 
 }  // namespace
 
 std::shared_ptr<ImageModel> make_peer_cnn(const ModelSpec& spec) {
-  return std::make_shared<PeerCnn>(spec.in_chans, spec.num_classes);
+  return std::make_shared<PeerCnn>(spec.in_chans, spec.num_classes, spec.drop_rate);
 }
 
 }  // namespace stoker::model

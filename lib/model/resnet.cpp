@@ -4,7 +4,6 @@
 // the stride is in the 3x3 convolution.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
-#include <torch/nn/init.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
@@ -15,6 +14,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
+#include "model/drop_path.h"
+#include "model/initialise.h"
 
 namespace stoker::model {
 namespace {
@@ -121,22 +122,35 @@ class ResNetStage : public torch::nn::Module {
 
 class ResNet : public ImageModel {
  public:
-  ResNet(const ResNetShape& shape, const ModelSpec& spec) : bottleneck_(shape.bottleneck) {
+  ResNet(const ResNetShape& shape, const ModelSpec& spec)
+      : bottleneck_(shape.bottleneck), drop_rate_(spec.drop_rate) {
     conv1_ = register_module("conv1", resnet_conv(spec.in_chans, 64, 7, 2));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
+    add_layer({"conv1.", "bn1."});
     for (size_t stage = 0; stage < stages_.size(); ++stage) {
-      stages_[stage] = register_module("layer" + std::to_string(stage + 1), std::make_shared<ResNetStage>());
+      const std::string name = "layer" + std::to_string(stage + 1);
+      stages_[stage] = register_module(name, std::make_shared<ResNetStage>());
       add_blocks(*stages_[stage], int64_t{64} << stage, shape.blocks[stage], stage == 0 ? 1 : 2);
+      for (int64_t i = 0; i < shape.blocks[stage]; ++i) add_layer({name + "." + std::to_string(i) + "."});
     }
-    fc_ = register_module("fc", torch::nn::Linear(in_planes_, spec.num_classes));
+    if (spec.num_classes > 0) {
+      fc_ = register_module("fc", torch::nn::Linear(in_planes_, spec.num_classes));
+      add_layer({"fc."});
+    }
     initialise(spec.zero_init_residual);
   }
 
-  torch::Tensor forward(torch::Tensor x) override {
+  torch::Tensor features(torch::Tensor x) override {
     x = bn1_(conv1_(x)).relu_();
-    x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
-    for (const auto& stage : stages_) x = stage->forward(x);
-    return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+    x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);  // [B, 64, H/4, W/4]
+    for (const auto& stage : stages_) x = run_stage(*stage, x);
+    return x;  // [B, channels, H/32, W/32]
+  }
+  int64_t feature_channels() const override { return in_planes_; }
+
+  torch::Tensor forward(torch::Tensor x) override {
+    x = at::adaptive_avg_pool2d(features(x), {1, 1}).flatten(1);  // [B, channels]
+    return fc_(drop_out(x, drop_rate_, is_training()));
   }
 
   std::string head_prefix() const override { return "fc."; }
@@ -162,11 +176,7 @@ class ResNet : public ImageModel {
 
   void initialise(bool zero_init_residual) {
     torch::NoGradGuard no_grad;
-    for (const auto& module : modules(/*include_self=*/false)) {
-      if (const auto* conv = module->as<torch::nn::Conv2d>()) {
-        torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
-      }
-    }
+    he_normal_convolutions(*this);
     if (!zero_init_residual) return;
     for (const auto& stage : stages_) {
       for (const auto& block : stage->blocks()) block->last_norm()->weight.zero_();
@@ -179,6 +189,7 @@ class ResNet : public ImageModel {
   torch::nn::BatchNorm2d bn1_{nullptr};
   std::array<std::shared_ptr<ResNetStage>, 4> stages_;
   torch::nn::Linear fc_{nullptr};
+  double drop_rate_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "model/architectures.h"
+#include "model/drop_path.h"
 
 namespace stoker::model {
 namespace {
@@ -56,7 +57,7 @@ class SmallCnn : public ImageModel {
   static constexpr int64_t kGrid = 2;
 
  public:
-  explicit SmallCnn(const ModelSpec& spec) {
+  explicit SmallCnn(const ModelSpec& spec) : channels_(4 * spec.width), drop_rate_(spec.drop_rate) {
     const int64_t width = spec.width;
     stem_ = register_module("stem", std::make_shared<ConvNorm>(spec.in_chans, width, 4, 2));
     block1_ = register_module("block1", std::make_shared<SmallResidual>(width, spec.zero_init_residual));
@@ -64,14 +65,23 @@ class SmallCnn : public ImageModel {
     block2_ = register_module("block2", std::make_shared<SmallResidual>(2 * width, spec.zero_init_residual));
     down3_ = register_module("down3", std::make_shared<ConvNorm>(2 * width, 4 * width, 3, 2));
     block3_ = register_module("block3", std::make_shared<SmallResidual>(4 * width, spec.zero_init_residual));
-    fc_ = register_module("fc", torch::nn::Linear(4 * width * kGrid * kGrid, spec.num_classes));
+    for (const char* prefix : {"stem.", "block1.", "down2.", "block2.", "down3.", "block3."})
+      add_layer({prefix});
+    if (spec.num_classes == 0) return;
+    fc_ = register_module("fc", torch::nn::Linear(channels_ * kGrid * kGrid, spec.num_classes));
+    add_layer({"fc."});
   }
 
+  torch::Tensor features(torch::Tensor x) override {
+    x = run_stage(*block1_, stem_->forward(x));      // [B, W, H/2, W/2]
+    x = run_stage(*block2_, down2_->forward(x));     // [B, 2W, H/4, W/4]
+    return run_stage(*block3_, down3_->forward(x));  // [B, 4W, H/8, W/8]
+  }
+  int64_t feature_channels() const override { return channels_; }
+
   torch::Tensor forward(torch::Tensor x) override {
-    x = block1_->forward(stem_->forward(x));   // [B, W, H/2, W/2]
-    x = block2_->forward(down2_->forward(x));  // [B, 2W, H/4, W/4]
-    x = block3_->forward(down3_->forward(x));  // [B, 4W, H/8, W/8]
-    return fc_(at::adaptive_avg_pool2d(x, {kGrid, kGrid}).flatten(1));
+    x = at::adaptive_avg_pool2d(features(x), {kGrid, kGrid}).flatten(1);
+    return fc_(drop_out(x, drop_rate_, is_training()));
   }
 
   std::string head_prefix() const override { return "fc."; }
@@ -80,6 +90,8 @@ class SmallCnn : public ImageModel {
   std::shared_ptr<ConvNorm> stem_, down2_, down3_;
   std::shared_ptr<SmallResidual> block1_, block2_, block3_;
   torch::nn::Linear fc_{nullptr};
+  int64_t channels_;
+  double drop_rate_;
 };
 
 }  // namespace

@@ -10,6 +10,16 @@ namespace stoker::observe {
 using core::count_text;
 using core::format;
 
+namespace {
+
+std::string model_text(const BannerFacts& facts) {
+  const std::string text = format("{}, {} parameters", facts.model, count_text(facts.parameters));
+  if (facts.frozen_parameters == 0) return text;
+  return text + format(", {} of them frozen", count_text(facts.frozen_parameters));
+}
+
+}  // namespace
+
 std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Table& table) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
@@ -21,7 +31,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
              count_text(facts.val_images), facts.num_classes, facts.learned,
              facts.task == "multiclass" ? "" : ", task " + facts.task),
       "augment   " + facts.augment,
-      format("model     {}, {} parameters", facts.model, count_text(facts.parameters)),
+      "model     " + model_text(facts),
       format("batch     {} images per device x {} accumulation x 1 device = {} images per update", facts.batch_size,
              facts.accumulation, facts.batch_size * facts.accumulation),
       format("length    {} epoch{} x {} updates = {} updates, peak learning rate {:g}", facts.epochs,

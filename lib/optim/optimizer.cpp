@@ -45,7 +45,8 @@ void Optimizer::step(double lr, const torch::Tensor& found_inf) {
   if (found_inf.defined() && !on_device && found_inf.item<float>() != 0) return;
   ++steps_;
   for (const Group& group : groups()) {
-    parameters_[0].tensor.is_cpu() ? step_on_cpu(group, lr) : step_on_device(group, lr, found_inf);
+    const double group_lr = lr * group.lr_scale;
+    parameters_[0].tensor.is_cpu() ? step_on_cpu(group, group_lr) : step_on_device(group, group_lr, found_inf);
   }
   if (found_inf.defined() && on_device)
     skipped_ = skipped_.defined() ? skipped_ + found_inf : found_inf.clone();
@@ -88,21 +89,25 @@ void Optimizer::create_state(size_t index) {
 }
 
 std::vector<Optimizer::Group> Optimizer::groups() {
-  Group decayed, kept;
-  decayed.weight_decay = options_.weight_decay;
+  std::vector<Group> groups;
+  const auto group_of = [&groups](double weight_decay, double lr_scale) -> Group& {
+    for (Group& group : groups) {
+      if (group.weight_decay == weight_decay && group.lr_scale == lr_scale) return group;
+    }
+    groups.push_back({weight_decay, lr_scale, {}, {}, {}, {}});
+    return groups.back();
+  };
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const torch::Tensor& parameter = parameters_[i].tensor;
     if (!parameter.grad().defined()) continue;
     create_state(i);
-    Group& group = parameter.dim() > 1 || options_.decay_norm_and_bias ? decayed : kept;
+    const bool decays = parameter.dim() > 1 || options_.decay_norm_and_bias;
+    Group& group = group_of(decays ? options_.weight_decay : 0, parameters_[i].lr_scale);
     group.parameters.push_back(parameter);
     group.gradients.push_back(with_layout_of(parameter, parameter.grad()));
     if (first_[i].defined()) group.first.push_back(first_[i]);
     if (second_[i].defined()) group.second.push_back(second_[i]);
   }
-  std::vector<Group> groups;
-  if (!decayed.parameters.empty()) groups.push_back(std::move(decayed));
-  if (!kept.parameters.empty()) groups.push_back(std::move(kept));
   return groups;
 }
 

@@ -15,6 +15,7 @@ namespace stoker::optim {
 struct NamedParameter {
   std::string name;
   torch::Tensor tensor;  ///< float32 leaf that requires grad
+  double lr_scale = 1;   ///< its share of the learning rate, > 0
 };
 
 /// A tensor of the optimizer's state, "momentum.<parameter>" and the like.
@@ -45,9 +46,11 @@ class Optimizer {
   void set_steps_taken(int64_t steps);
 
  private:
-  /// What step() works on: parameters with a gradient and one weight decay, entry i of each list together.
+  /// What step() works on: parameters with a gradient, one weight decay and one share of the learning rate; entry i
+  /// of each list together.
   struct Group {
     double weight_decay = 0;
+    double lr_scale = 1;
     std::vector<torch::Tensor> parameters, gradients, first, second;
   };
 

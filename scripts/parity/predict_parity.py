@@ -20,8 +20,9 @@ import tempfile
 
 import numpy as np
 import torch
-import torchvision
 from PIL import Image
+
+from torchvision_golden import NAMED, make
 
 CLASSES = ("ant", "bee", "cow", "doe", "eel")
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -78,16 +79,27 @@ def load_images(paths):
 def made_model(name, images, seed):
     """A network with random weights whose batch norm knows `images`, and whose scores are far from equal."""
     torch.manual_seed(seed)
-    model = getattr(torchvision.models, name)(num_classes=len(CLASSES))
+    model = make(name, len(CLASSES), images.shape[-1])
+    norms = [module for module in model.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     with torch.no_grad():
-        for module in model.modules():
-            if isinstance(module, torch.nn.BatchNorm2d):
-                module.weight.uniform_(0.5, 1)
-                module.bias.uniform_(-0.2, 0.2)
-        model.fc.weight *= 10
+        for norm in norms:
+            norm.weight.uniform_(0.5, 1)
+            norm.bias.uniform_(-0.2, 0.2)
+        for key, parameter in model.named_parameters():
+            if key.endswith("layer_scale"):  # 1e-6 would hide what a block computes
+                parameter.uniform_(0.1, 0.5)
+        head = [module for module in model.modules() if isinstance(module, torch.nn.Linear)][-1]
+        head.weight.normal_(0, 3 / head.in_features ** 0.5)
+        usual = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.momentum = None  # the mean of all that was seen
         model.train()
-        for _ in range(30):  # running statistics move by a tenth each time
+        for _ in range(2 if norms else 0):
             model(images)
+        for norm, momentum in zip(norms, usual):
+            norm.momentum = momentum
+        scores = model.eval()(images)
+        head.weight *= 3 / scores.std(0).mean()  # images are told apart
     return model.eval()
 
 
@@ -110,7 +122,7 @@ def compare(name, args, folder, paths):
     after = read_safetensors(run_dir / "checkpoints" / "last" / "model.safetensors")
     lost = [key for key in before if "running_" not in key and "num_batches" not in key
             and not (before[key] - after[key]).abs().max() < 1e-20]  # exact zeros do move, by lr x gradient
-    model = getattr(torchvision.models, name)(num_classes=len(CLASSES))
+    model = make(name, len(CLASSES), args.size)
     model.load_state_dict(after, strict=True)
     with torch.no_grad():
         wanted = model.eval()(images)
@@ -132,7 +144,7 @@ def compare(name, args, folder, paths):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", default="build/release/apps/train")
-    parser.add_argument("--models", nargs="+", default=["resnet18", "resnet34", "resnet50"])
+    parser.add_argument("--models", nargs="+", default=["resnet18", "resnet34", "resnet50", *NAMED])
     parser.add_argument("--size", type=int, default=224, help="side of the images, pixels")
     parser.add_argument("--per-class", type=int, default=4, help="images per class")
     parser.add_argument("--limit", type=float, default=1e-4, help="largest difference of a probability")

@@ -33,6 +33,7 @@ std::unique_ptr<Configuration> resolved(std::vector<std::string> words, const co
 std::unique_ptr<Configuration> resolved_for(std::vector<std::string> words, const DataFacts& data) {
   auto c = resolved(std::move(words), cpu_machine(2));
   resolve_data(*c, data);
+  resolve_model(*c, {"some_net", 0.3, 0.2});
   return c;
 }
 
@@ -166,6 +167,16 @@ TEST(ResolveTest, ResolvingTwiceChangesNothing) {
   resolve_machine(*c, cpu_machine(8));
   resolve_data(*c, kPhotos.num_classes < 10 ? kPhotos : kGray28);
   EXPECT_EQ(render_yaml(c->table, true), once);
+}
+
+TEST(ResolveTest, DropRatesAreTheNetworksUnlessGiven) {
+  const auto usual = resolved_for({}, kGray28);
+  EXPECT_EQ(usual->options.model.drop_rate.value(), 0.3);
+  EXPECT_EQ(usual->options.model.drop_path_rate.value(), 0.2);
+  EXPECT_EQ(usual->table.find("drop-rate")->origin.detail, "usual for some_net");
+  const auto given = resolved_for({"--dropout", "0.1", "--stochastic-depth", "0"}, kGray28);
+  EXPECT_EQ(given->options.model.drop_rate.value(), 0.1);
+  EXPECT_EQ(given->options.model.drop_path_rate.value(), 0.0);
 }
 
 TEST(ResolveTest, NothingButTheValidationSplitStaysAutomatic) {

@@ -20,6 +20,28 @@ std::shared_ptr<ImageModel> small_model(int64_t width = 32, int64_t in_chans = 1
   return make_model(spec);
 }
 
+/// Takes seconds; a smaller one is of the same code.
+bool is_large(const std::string& name) {
+  for (const char* large :
+       {"resnet34", "resnet101", "resnet152", "efficientnet_b1", "efficientnet_b2", "efficientnet_b3",
+        "efficientnet_b4", "efficientnet_b5", "efficientnet_b6", "efficientnet_b7", "mobilenet_v3_large",
+        "convnext_small", "convnext_base", "vit_b_16"}) {
+    if (name == large) return true;
+  }
+  return false;
+}
+
+std::shared_ptr<ImageModel> eleven_class_model(const std::string& name) {
+  const DropRates usual = usual_drop_rates(name);
+  ModelSpec spec;
+  spec.name = name;
+  spec.num_classes = 11;
+  spec.img_size = 32;
+  spec.drop_rate = usual.drop_rate;
+  spec.drop_path_rate = usual.drop_path_rate;
+  return make_model(spec);
+}
+
 TEST(ModelTest, RefusesAnUnknownNameAndNamesTheKnownOnes) {
   ModelSpec spec;
   spec.name = "resnet81";
@@ -50,16 +72,71 @@ TEST(ModelTest, RefusesCountsBelowOne) {
 
 TEST(ModelTest, EveryKnownNameGivesLogitsOfTheRightShape) {
   for (const std::string& name : model_names()) {
-    if (name == "resnet101" || name == "resnet152") continue;  // seconds each; resnet50 is the same code
-    ModelSpec spec;
-    spec.name = name;
-    spec.num_classes = 11;
-    const auto model = make_model(spec);
+    if (is_large(name)) continue;
+    const auto model = eleven_class_model(name);
     torch::NoGradGuard no_grad;
     EXPECT_EQ(model->forward(torch::zeros({2, 3, 32, 32})).sizes(), (std::vector<int64_t>{2, 11})) << name;
     const std::string head = model->head_prefix();
     EXPECT_EQ(model->named_parameters()[head + "weight"].size(0), 11) << name;
     EXPECT_EQ(model->named_parameters()[head + "bias"].size(0), 11) << name;
+  }
+}
+
+TEST(ModelTest, EveryParameterBelongsToOneLayerAndTheClassifierToTheLast) {
+  for (const std::string& name : model_names()) {
+    if (is_large(name)) continue;
+    const auto model = eleven_class_model(name);
+    std::vector<int64_t> parameters(static_cast<size_t>(model->layer_count()), 0);
+    const bool has_streams = name == "two_stream_convlstm";
+    int64_t last = 0;
+    for (const auto& item : model->named_parameters()) {
+      const int64_t layer = model->layer_of(item.key());
+      EXPECT_TRUE(layer >= last || has_streams)
+          << name << ' ' << item.key();  // registered from input to output
+      last = layer;
+      ++parameters.at(static_cast<size_t>(layer));
+    }
+    for (const int64_t count : parameters) EXPECT_GT(count, 0) << name;
+    EXPECT_EQ(model->layer_of(model->head_prefix() + "weight"), model->layer_count() - 1) << name;
+  }
+}
+
+TEST(ModelTest, LearnsFromEveryParameterWithItsUsualDropRates) {
+  torch::manual_seed(3);
+  for (const char* name : {"efficientnet_b0", "mobilenet_v3_small", "convnext_tiny", "vit_s_16"}) {
+    const auto model = eleven_class_model(name);
+    torch::NoGradGuard no_grad;
+    for (const auto& item :
+         model->named_parameters()) {  // a ViT's classifier starts at 0, and passes nothing on
+      if (item.key().rfind(model->head_prefix(), 0) == 0) torch::Tensor(item.value()).normal_();
+    }
+    torch::AutoGradMode with_gradients(true);
+    const torch::Tensor images = uniform_numbers(8 * 3 * 32 * 32, 1).reshape({8, 3, 32, 32});
+    cross_entropy_sum(model->forward(images), torch::arange(8), 0).backward();
+    for (const auto& item : model->named_parameters()) {
+      ASSERT_TRUE(item.value().grad().defined()) << name << ' ' << item.key();
+      EXPECT_TRUE(torch::isfinite(item.value().grad()).all().item<bool>()) << name << ' ' << item.key();
+    }
+  }
+}
+
+TEST(ModelTest, RefusesStochasticDepthWhereThereIsNone) {
+  ModelSpec spec;
+  spec.name = "resnet18";
+  spec.drop_path_rate = 0.1;
+  EXPECT_THROW(make_model(spec), core::Error);
+}
+
+TEST(ModelTest, AVitIsMadeForOneImageSize) {
+  ModelSpec spec;
+  spec.name = "vit_s_16";
+  spec.img_size = 40;
+  try {
+    make_model(spec);
+    FAIL() << "40 pixels were accepted";
+  } catch (const core::Error& error) {
+    EXPECT_STREQ(error.what(), "vit_s_16 cuts images into patches of 16 pixels, but img-size is 40");
+    EXPECT_EQ(error.hint(), "say --img-size 32");
   }
 }
 

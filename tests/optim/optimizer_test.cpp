@@ -242,6 +242,26 @@ TEST(OptimizerTest, RestoredStateContinuesBitForBit) {
   }
 }
 
+TEST(OptimizerTest, AParameterWithAShareOfTheLearningRateMovesAsWithThatRate) {
+  for (const auto kind :
+       {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+    auto mixed = test_parameters(), whole = test_parameters(), quarter = test_parameters();
+    for (size_t i = 0; i < mixed.size(); i += 2) mixed[i].lr_scale = 0.25;
+    Optimizer of_mixed(mixed, optim_options(kind, 0.05)), of_whole(whole, optim_options(kind, 0.05));
+    Optimizer of_quarter(quarter, optim_options(kind, 0.05));
+    for (int64_t update = 0; update < 3; ++update) {
+      for (auto* parameters : {&mixed, &whole, &quarter}) set_gradients(*parameters, update);
+      of_mixed.step(0.1);
+      of_whole.step(0.1);
+      of_quarter.step(0.025);
+    }
+    for (size_t i = 0; i < mixed.size(); ++i) {
+      EXPECT_TRUE(torch::equal(mixed[i].tensor, (i % 2 == 0 ? quarter : whole)[i].tensor)) << mixed[i].name;
+    }
+    EXPECT_EQ(of_mixed.state()[1].name, of_whole.state()[1].name);
+  }
+}
+
 TEST(OptimizerTest, ZeroGradFreesTheGradients) {
   auto parameters = test_parameters();
   Optimizer optimizer(parameters, optim_options(config::OptimizerKind::sgd, 0));

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of torch's own random generators, which dropout and stochastic depth draw from.
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+#include "model/model.h"
+
+namespace stoker::engine {
+
+/// Generator states by the device kind they belong to: "cpu", and "cuda" for a CUDA device; uint8 [bytes] on
+/// the CPU.
+using RandomState = std::vector<model::NamedTensor>;
+
+/// Of the CPU's generator and the one of `device`. No sync with the device.
+RandomState random_state(torch::Device device);
+/// A state of a CUDA generator is left out where `device` is none.
+void restore_random_state(const RandomState& state, torch::Device device);
+
+}  // namespace stoker::engine

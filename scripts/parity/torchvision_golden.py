@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the golden numbers of tests/model/torchvision_test.cpp from torchvision 0.14.
+
+Needs torch and torchvision. Weights and images are those of resnet_golden.py: they depend on the tensor and element
+number only, so that the C++ test makes the same without a file. Dropout and stochastic depth are off.
+"""
+import torch
+import torchvision
+from torchvision.models.vision_transformer import VisionTransformer
+
+from resnet_golden import fill, images, names_hash, numbers, state
+
+COMPUTED = ("efficientnet_b0", "efficientnet_b5", "mobilenet_v3_small", "mobilenet_v3_large", "convnext_tiny", "vit_s_16")
+NAMED = tuple(f"efficientnet_b{i}" for i in range(8)) + ("mobilenet_v3_small", "mobilenet_v3_large", "convnext_tiny",
+                                                       "convnext_small", "convnext_base", "vit_s_16", "vit_b_16")
+
+
+def make(name, num_classes=1000, image_size=224, in_chans=3):
+    """The network without dropout and stochastic depth. timm's sizes for the small ViT, which torchvision lacks."""
+    options = {"num_classes": num_classes}
+    if name == "vit_s_16":
+        return VisionTransformer(image_size, 16, 12, 6, 384, 1536, **options)
+    if name.startswith("vit"):
+        return getattr(torchvision.models, name)(image_size=image_size, **options)
+    if name.startswith(("efficientnet", "convnext")):
+        options["stochastic_depth_prob"] = 0.0
+    model = getattr(torchvision.models, name)(**options)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return model
+
+
+def first_norm(model):
+    """The last batch norm, whose statistics have seen the whole network; None without one."""
+    norms = [(name, module) for name, module in model.named_modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    return norms[-1] if norms else None
+
+
+def compute(name):
+    model = make(name, num_classes=5, image_size=64)
+    fill(model)
+    model.eval()
+    print("  eval logits:", numbers(model(images()).flatten()))
+    model.train()
+    loss = torch.nn.functional.cross_entropy(model(images()), torch.tensor([1, 3]))
+    loss.backward()
+    key, first = next((k, p) for k, p in model.named_parameters() if p.dim() == 4)
+    print("  train loss:", numbers([loss]), f"|{key}.grad|:", numbers([first.grad.norm()]))
+    norm = first_norm(model)
+    if norm:
+        print(f"  sum {norm[0]}.running_var:", numbers([norm[1].running_var.sum()]))
+
+
+def draws(name):
+    torch.manual_seed(7)
+    model = make(name, num_classes=5, image_size=64)
+    for key, parameter in model.named_parameters():
+        if parameter.dim() > 1 and parameter.abs().max() > 0 and parameter.std() > 0:
+            last = key, parameter
+            if key in ("features.0.0.weight", "conv_proj.weight", "encoder.layers.encoder_layer_3.mlp.3.weight",
+                       "encoder.pos_embedding", "encoder.layers.encoder_layer_0.self_attention.in_proj_weight"):
+                print(f"  seed 7, {key}:", numbers(parameter.flatten()[:2]))
+    print(f"  seed 7, {last[0]}:", numbers(last[1].flatten()[:2]))
+
+
+def main():
+    torch.set_num_threads(1)
+    for name in NAMED:
+        model = make(name)
+        count = sum(p.numel() for p in model.parameters())
+        print(f"{name}: tensors {len(state(model))}, parameters {count}, names 0x{names_hash(model):016x}", flush=True)
+        if name in COMPUTED:
+            compute(name)
+            if name not in ("efficientnet_b5", "mobilenet_v3_large"):
+                draws(name)
+
+
+if __name__ == "__main__":
+    main()
