@@ -17,7 +17,7 @@ Positional checkpoint_positional() {
 std::vector<Verb> make_verbs() {
   const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
                             [](CommandLine& line, const std::string& text) { line.input = text; }};
-  const Positional what = {"WHAT", "step: one optimizer update, in images per second.",
+  const Positional what = {"WHAT", "loader: batches from files; step: optimizer updates on one batch; all: both, and training.",
                            [](CommandLine& line, const std::string& text) { line.bench = text; }};
   return {
       {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
@@ -29,7 +29,7 @@ std::vector<Verb> make_verbs() {
        "train predict RUN_OR_CHECKPOINT INPUT [options]",
        "Classifies images without labels; options that are not given are those of the run.",
        {checkpoint_positional(), input}},
-      {"bench", "train bench WHAT [options]", "Times a part of training on made-up data.", {what}},
+      {"bench", "train bench WHAT [options]", "Measures how fast a part of training is by itself: images per second.", {what}},
   };
 }
 
@@ -87,6 +87,18 @@ std::vector<CommandFlag> make_common_flags() {
   };
 }
 
+std::vector<CommandFlag> make_bench_flags() {
+  return {
+      {"json",
+       {},
+       "",
+       {},
+       {"bench"},
+       "Print the figures as one JSON object on standard output, and nothing else there.",
+       [](CommandLine& line, const std::string&) { line.json = true; }},
+  };
+}
+
 std::vector<CommandFlag> make_inference_flags() {
   return {
       {"which",
@@ -137,6 +149,7 @@ const std::vector<Verb>& verbs() {
 const std::vector<CommandFlag>& command_flags() {
   static const std::vector<CommandFlag> all = [] {
     std::vector<CommandFlag> flags = make_inference_flags();
+    for (CommandFlag& flag : make_bench_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));
     return flags;
   }();
