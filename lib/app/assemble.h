@@ -32,6 +32,8 @@ std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::
 config::ModelFacts model_facts_of(const config::ModelOptions& options);
 
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
+std::shared_ptr<data::Loader> training_loader(const config::Options& options,
+                                              std::shared_ptr<const data::Source> source);
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device);
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,

@@ -41,7 +41,8 @@ struct CommandLine {
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
   std::string split;  ///< eval: the split to evaluate; empty: the validation split
-  std::string bench;  ///< bench: what to time ("step")
+  std::string bench;  ///< bench: what to time ("loader", "step", "all")
+  bool json = false;  ///< bench: figures as JSON on standard output
   PackWords pack;
 };
 

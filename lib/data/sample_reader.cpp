@@ -2,29 +2,14 @@
 #include "data/sample_reader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "core/error.h"
+#include "core/format.h"
 #include "data/convert.h"
 
 namespace stoker::data {
 namespace {
-
-/// Adds the time of a scope to a counter.
-class StageTimer {
- public:
-  explicit StageTimer(int64_t& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~StageTimer() {
-    total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
-                  .count();
-  }
-  StageTimer(const StageTimer&) = delete;
-  StageTimer& operator=(const StageTimer&) = delete;
-
- private:
-  int64_t& total_;
-  const std::chrono::steady_clock::time_point start_;
-};
 
 /// Whole pixels inside of the image.
 Region part_that_matters(const SampleContent& content, const ImageHeader& header) {
@@ -54,8 +39,12 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   SampleGeometry geometry;
   if (content.is_pixels()) {
     write_pixels(content, rng, geometry, row, times);
-  } else if (std::string cause = write_encoded(content, rng, geometry, row, times); !cause.empty()) {
-    return cause;
+  } else {
+    try {
+      if (std::string cause = write_encoded(content, rng, geometry, row, times); !cause.empty()) return cause;
+    } catch (const core::Error& error) {
+      throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(), error.hint());
+    }
   }
   if (plan_.augment.does_anything()) {
     const StageTimer timer(times.augment);
@@ -84,22 +73,27 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
     geometry.left -= region.left;
     geometry.top -= region.top;
   }
-  const StageTimer timer(times.transform);
-  transform_into(image_.pixels.data(), image_.height, image_.width, plan_, geometry, scratch_, row);
+  transform_image(image_.pixels.data(), image_.height, image_.width, geometry, row, times);
   return "";
+}
+
+void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
+                                   const SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
+  const StageTimer timer(geometry.keeps_size() ? times.write : times.resize);
+  transform_into(pixels, height, width, plan_, geometry, scratch_, row);
 }
 
 void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry,
                                 uint8_t* row, StageTimes& times) {
-  const StageTimer timer(times.transform);
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
+    const StageTimer timer(times.decode);
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels,
                      image_.pixels);
     pixels = image_.pixels.data();
   }
   geometry = draw_geometry(plan_, content.width, content.height, rng);
-  transform_into(pixels, content.height, content.width, plan_, geometry, scratch_, row);
+  transform_image(pixels, content.height, content.width, geometry, row, times);
 }
 
 }  // namespace stoker::data
