@@ -12,15 +12,15 @@ namespace stoker::data {
 namespace {
 
 /// Whole pixels inside of the image.
-Region part_that_matters(const SampleContent& content, const ImageHeader& header) {
-  if (content.crop_width <= 0 || content.crop_height <= 0) return {0, 0, header.width, header.height};
+Region part_that_matters(const SampleContent& content, int width, int height) {
+  if (content.crop_width <= 0 || content.crop_height <= 0) return {0, 0, width, height};
   const auto inside = [](double value, int low, int high) {
     return static_cast<int>(std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
   };
-  const int left = inside(std::floor(content.crop_left), 0, header.width - 1);
-  const int top = inside(std::floor(content.crop_top), 0, header.height - 1);
-  const int right = inside(std::ceil(content.crop_left + content.crop_width), left + 1, header.width);
-  const int bottom = inside(std::ceil(content.crop_top + content.crop_height), top + 1, header.height);
+  const int left = inside(std::floor(content.crop_left), 0, width - 1);
+  const int top = inside(std::floor(content.crop_top), 0, height - 1);
+  const int right = inside(std::ceil(content.crop_left + content.crop_width), left + 1, width);
+  const int bottom = inside(std::ceil(content.crop_top + content.crop_height), top + 1, height);
   return {left, top, right - left, bottom - top};
 }
 
@@ -63,10 +63,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
-    const Region part = part_that_matters(content, header);
-    geometry = draw_geometry(plan_, part.width, part.height, rng);
-    geometry.left += part.left;
-    geometry.top += part.top;
+    geometry = draw_geometry_within(content, header.width, header.height, rng);
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
     reason = decode_region(content.bytes, content.size, plan_.channels, limits_, header, region, image_);
     if (!reason.empty()) return reason;
@@ -75,6 +72,15 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
   }
   transform_image(image_.pixels.data(), image_.height, image_.width, geometry, row, times);
   return "";
+}
+
+SampleGeometry SampleReader::draw_geometry_within(const SampleContent& content, int width, int height,
+                                                  core::Rng& rng) const {
+  const Region part = part_that_matters(content, width, height);
+  SampleGeometry geometry = draw_geometry(plan_, part.width, part.height, rng);
+  geometry.left += part.left;
+  geometry.top += part.top;
+  return geometry;
 }
 
 void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
@@ -92,7 +98,7 @@ void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, Sa
                      image_.pixels);
     pixels = image_.pixels.data();
   }
-  geometry = draw_geometry(plan_, content.width, content.height, rng);
+  geometry = draw_geometry_within(content, content.width, content.height, rng);
   transform_image(pixels, content.height, content.width, geometry, row, times);
 }
 

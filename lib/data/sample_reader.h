@@ -32,6 +32,8 @@ class SampleReader {
                             StageTimes& times);
   void write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry, uint8_t* row,
                     StageTimes& times);
+  /// Of an image of that size, or of the part of it that its source names.
+  SampleGeometry draw_geometry_within(const SampleContent& content, int width, int height, core::Rng& rng) const;
   void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
                        uint8_t* row, StageTimes& times);
 

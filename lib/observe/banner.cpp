@@ -38,8 +38,9 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
              facts.epochs == 1 ? "" : "s", count_text(facts.updates_per_epoch), count_text(facts.total_updates),
              facts.learning_rate),
       format("loader    {} worker{}, {} of slabs", facts.num_workers, facts.num_workers == 1 ? "" : "s",
-             core::bytes_text(static_cast<double>(facts.loader_ring_bytes))),
-      "run       " + facts.run_dir + ", " + facts.start};
+             core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
+  for (const std::string& cache : facts.caches) lines.push_back("cache     " + cache);
+  lines.push_back("run       " + facts.run_dir + ", " + facts.start);
   for (const std::string& note : facts.data_notes) lines.push_back("note      " + note);
   for (const config::Row& row : table.rows()) {
     if (row.origin.kind != config::Origin::Kind::resolved) continue;
