@@ -33,6 +33,8 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     const StageTimer timer(times.read);
     if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
   }
+  times.read -= content.decode_nanoseconds;
+  times.decode += content.decode_nanoseconds;
   // A sample that an epoch shows several times is varied anew each time.
   const uint64_t drawn_for = static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32;
   core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch), drawn_for);
@@ -71,7 +73,17 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
     geometry.top -= region.top;
   }
   transform_image(image_.pixels.data(), image_.height, image_.width, geometry, row, times);
+  forget_large_images(content.size);
   return "";
+}
+
+/// What a worker keeps is then that of usual images, so that memory does not grow with the number of workers times
+/// the largest image.
+void SampleReader::forget_large_images(uint64_t encoded_bytes) {
+  constexpr size_t kUsualPixels = 640 << 10, kUsualFile = 384 << 10;  // bytes
+  const int64_t pixels = int64_t{image_.height} * image_.width * image_.channels;
+  forget_large(image_.pixels, static_cast<size_t>(pixels), kUsualPixels);
+  forget_large(encoded_, encoded_bytes, kUsualFile);
 }
 
 SampleGeometry SampleReader::draw_geometry_within(const SampleContent& content, int width, int height,
@@ -95,8 +107,8 @@ void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, Sa
   if (content.channels != plan_.channels) {
     const StageTimer timer(times.decode);
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels,
-                     image_.pixels);
-    pixels = image_.pixels.data();
+                     converted_);
+    pixels = converted_.data();
   }
   geometry = draw_geometry_within(content, content.width, content.height, rng);
   transform_image(pixels, content.height, content.width, geometry, row, times);

@@ -36,6 +36,7 @@ class SampleReader {
   SampleGeometry draw_geometry_within(const SampleContent& content, int width, int height, core::Rng& rng) const;
   void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
                        uint8_t* row, StageTimes& times);
+  void forget_large_images(uint64_t encoded_bytes);
 
   const Source& source_;
   const TransformPlan& plan_;
@@ -43,6 +44,7 @@ class SampleReader {
   const uint64_t seed_;
   std::vector<uint8_t> encoded_;
   ImageBuffer image_;
+  std::vector<uint8_t> converted_;  ///< pixels of a source with other channels
   TransformScratch scratch_;
   AugmentScratch augment_scratch_;
 };
