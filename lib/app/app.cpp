@@ -47,6 +47,9 @@ Outcome dispatch(const Invocation& invocation) {
   if (command.verb == "predict") return predict(invocation);
   if (command.verb == "bench") return bench(invocation);
   if (command.verb == "pack") return pack(invocation);
+  if (command.verb == "check") return check(invocation);
+  if (command.verb == "preview") return preview(invocation);
+  if (command.verb == "report") return report(invocation);
   return train(invocation);
 }
 

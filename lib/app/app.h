@@ -32,5 +32,8 @@ Outcome eval(const Invocation& invocation);
 Outcome predict(const Invocation& invocation);
 Outcome bench(const Invocation& invocation);
 Outcome pack(const Invocation& invocation);
+Outcome check(const Invocation& invocation);
+Outcome preview(const Invocation& invocation);
+Outcome report(const Invocation& invocation);
 
 }  // namespace stoker::app

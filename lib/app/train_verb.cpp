@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train`: from a command line to a finished, stopped or already finished run.
 #include <filesystem>
+#include <optional>
 
 #include "app/app.h"
 #include "app/assemble.h"
 #include "app/feeding.h"
 #include "app/result_output.h"
 #include "app/run_directory.h"
+#include "app/run_report.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -17,7 +19,9 @@
 #include "observe/banner.h"
 #include "observe/console.h"
 #include "observe/progress.h"
+#include "observe/resource_sampler.h"
 #include "observe/run_files.h"
+#include "observe/tensorboard.h"
 
 namespace stoker::app {
 namespace {
@@ -193,6 +197,16 @@ void say_where_it_is(const config::RunOptions& options, const engine::FinishEven
   core::log_info("next      train eval {0}    train predict {0} IMAGES", run_dir);
 }
 
+/// What ended a run stays its exit code: a page that cannot be written can be made again.
+void write_report_or_warn(const std::string& run_dir) {
+  try {
+    write_run_report({run_dir}, run_dir + "/report.html");
+    core::log_info("report    {}/report.html", run_dir);
+  } catch (const Error& error) {
+    core::log_warning("no report: {}; make it with train report {}", error.what(), run_dir);
+  }
+}
+
 /// A fresh start or an exact continuation.
 engine::TrainState start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
                                    engine::Trainee& trainee, data::Loader& loader) {
@@ -266,15 +280,20 @@ Outcome train(const Invocation& invocation) {
   core::write_file_atomically(run_dir->path() + "/config.yaml",
                               config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
 
-  observe::Progress progress(console);
-  observe::RunFiles run_files(run_dir->path());
+  observe::ResourceSampler resources({engine::pci_bus_id(device)});
+  observe::Progress progress(console, &resources);
+  observe::RunFiles run_files(run_dir->path(), &resources);
   engine::Observers observers;
+  observers.add(resources);  // first: the others read what it summed up
   observers.add(run_files);
+  std::optional<observe::TensorBoardFile> tensorboard;
+  if (options.run.tensorboard) observers.add(tensorboard.emplace(run_dir->path(), &resources));
   observers.add(progress);
   engine::Trainer trainer(settings, {*task, trainee, *train_feed, *val_feed, schedule, checkpoints, observers});
   const engine::FinishEvent finish = trainer.run(at);
   console.clear_live();
   say_where_it_is(options.run, finish);
+  if (options.run.report) write_report_or_warn(run_dir->path());
   return outcome_of(finish, options.run);
 }
 

@@ -41,8 +41,9 @@ struct CommandLine {
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
   std::string split;  ///< eval: the split to evaluate; empty: the validation split
+  std::vector<std::string> run_dirs;  ///< report
   std::string bench;  ///< bench: what to time ("loader", "step", "all")
-  bool json = false;  ///< bench: figures as JSON on standard output
+  bool json = false;  ///< bench, check: figures as JSON on standard output
   PackWords pack;
 };
 

@@ -92,6 +92,12 @@ void declare_run(Declaration& d, RunOptions& o) {
           "Exit code after a stop on request with a verified checkpoint (143 for Kubeflow, 99 for Grid "
           "Engine).")
       .per_process();
+  d.add_switch("tensorboard", o.tensorboard)
+      .help("Write event files for TensorBoard below run-dir/tensorboard.")
+      .per_process();
+  d.add_switch("report", o.report)
+      .help("Write run-dir/report.html when the run ends or stops; train report does so at any time.")
+      .per_process();
 }
 
 void declare_log(Declaration& d, LogOptions& o) {

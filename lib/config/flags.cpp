@@ -178,6 +178,7 @@ class FlagParser {
   void sort_remaining() {
     const Verb& verb = *find_verb(command_.verb);
     size_t filled = 0;
+    bool repeated = false;
     bool after_unknown = false;
     for (const std::string& word : app_.remaining()) {
       const bool is_flag = word.size() > 1 && word[0] == '-' && word != "--" && !only_positionals_;
@@ -186,12 +187,18 @@ class FlagParser {
       } else if (is_flag) {
         report_unknown(word);
       } else if (filled < verb.positionals.size()) {
-        verb.positionals[filled++].store(command_, word);
+        verb.positionals[filled].store(command_, word);
+        if (verb.positionals[filled].repeats) {
+          repeated = true;
+        } else {
+          ++filled;
+        }
       } else if (!after_unknown) {
         report_stray(word);
       }
       after_unknown = is_flag && word.find('=') == std::string::npos;
     }
+    if (repeated) ++filled;
     for (; filled < verb.positionals.size() && !verb.positionals[filled].is_optional; ++filled) {
       problems_.push_back("missing " + verb.positionals[filled].name + ": " + verb.usage);
     }

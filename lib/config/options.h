@@ -222,6 +222,8 @@ struct RunOptions {
   bool save_best = true;
   bool space_check = true;
   int64_t stop_exit_code = 75;
+  bool tensorboard = false;  ///< event files for TensorBoard
+  bool report = false;       ///< report.html at the end
 };
 
 struct LogOptions {

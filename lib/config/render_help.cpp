@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --help as plain text, 100 columns, from the table and the verbs.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,9 @@ std::string render_help(const Table& table, const std::string& verb) {
     if (accepts(flag, verb) && !flag.help.empty()) append_entry(text, flag_text(flag), flag.help);
   }
   for (const Group& group : table.groups()) append_group(text, table, group, verb);
+  const bool takes_options = std::any_of(table.rows().begin(), table.rows().end(),
+                                         [&](const Row& row) { return accepts(row, verb); });
+  if (!takes_options) return text;
   text +=
       "\nEvery option is also a YAML key for --config, flat or below the group in parentheses.\n"
       "Order of precedence: defaults < preset < config files in order < flags.\n";

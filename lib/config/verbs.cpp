@@ -6,7 +6,8 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench", "pack"};
+const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench", "pack", "check", "preview", "report"};
+const std::vector<std::string> kEveryVerbThatComputes = {"", "eval", "predict", "bench", "pack", "check", "preview"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 
 Positional checkpoint_positional() {
@@ -24,6 +25,9 @@ std::vector<Verb> make_verbs() {
   const Positional shards = {"OUT", "Folder for the shards.",
                              [](CommandLine& line, const std::string& text) { line.output = text; },
                              /*is_optional=*/true};
+  const Positional run_dirs = {"RUN_DIR", "Run directories, of runs that are under way as well.",
+                               [](CommandLine& line, const std::string& text) { line.run_dirs.push_back(text); },
+                               /*is_optional=*/false, /*repeats=*/true};
   return {
       {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
       {"eval",
@@ -39,6 +43,18 @@ std::vector<Verb> make_verbs() {
        "train pack DATASET OUT [options]",
        "Packs a data set into tar shards that are read in any order; the same command goes on after a stop.",
        {dataset, shards}},
+      {"check",
+       "train check [options]",
+       "Measures this machine and says what to set; with --config also how long an epoch takes.",
+       {}},
+      {"preview",
+       "train preview [options] [--output FILE]",
+       "Draws what the network will see: augmented images, and the same ones over several epochs.",
+       {}},
+      {"report",
+       "train report RUN_DIR... [--output FILE]",
+       "Writes one HTML page about a run, or about several side by side.",
+       {run_dirs}},
   };
 }
 
@@ -48,21 +64,21 @@ std::vector<CommandFlag> make_common_flags() {
        {"c", "cfg"},
        "FILE",
        {},
-       kEveryVerb,
+       kEveryVerbThatComputes,
        "YAML file with options; may be given several times, later ones win.",
        [](CommandLine& line, const std::string& text) { line.config_files.push_back(text); }},
       {"preset",
        {},
        "NAME",
        {},
-       kEveryVerb,
+       kEveryVerbThatComputes,
        "Options that are built in; config files and flags win over them.",
        [](CommandLine& line, const std::string& text) { line.preset = text; }},
       {"print-config",
        {"dump-config"},
        "",
        {},
-       kEveryVerb,
+       kEveryVerbThatComputes,
        "Print every option with its value and where it came from, and exit.",
        [](CommandLine& line, const std::string&) { line.print_config = true; }},
       {"dry-run",
@@ -102,7 +118,7 @@ std::vector<CommandFlag> make_bench_flags() {
        {},
        "",
        {},
-       {"bench"},
+       {"bench", "check"},
        "Print the figures as one JSON object on standard output, and nothing else there.",
        [](CommandLine& line, const std::string&) { line.json = true; }},
   };
@@ -137,6 +153,27 @@ std::vector<CommandFlag> make_inference_flags() {
        {},
        {"predict"},
        "CSV file for the predictions; - (the default) is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"report"},
+       "The page (default: report.html in the run directory, or here when there are several); - is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"check"},
+       "Where the findings go; - (the default) is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"preview"},
+       "The picture, a PNG (default: preview.png); - is standard output.",
        [](CommandLine& line, const std::string& text) { line.output = text; }},
       {"logits",
        {},
@@ -235,6 +272,7 @@ bool accepts(const CommandFlag& flag, const std::string& verb) {
 
 bool accepts(const Row& row, const std::string& verb) {
   if (verb.empty() || verb == "bench") return true;
+  if (verb == "check" || verb == "preview") return row.group != "run";  // they have no run
   return std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
 }
 

@@ -17,6 +17,7 @@ struct Positional {
   std::string help;
   std::function<void(CommandLine&, const std::string&)> store;
   bool is_optional = false;
+  bool repeats = false;  ///< takes all words that are left; only the last positional of a verb can
 };
 
 struct Verb {

@@ -168,6 +168,17 @@ void write_file_atomically(const std::string& path, std::string_view content, bo
   if (durable) sync_directory(parent_of(path));
 }
 
+void append_file(const std::string& path, std::string_view content) {
+  const int fd = open_retrying(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0666);
+  if (fd < 0) throw errno_error(errno, "open", printable(path), ErrorKind::io);
+  const ssize_t written = ::write(fd, content.data(), content.size());
+  const int error_number = written < 0 ? errno : ENOSPC;
+  ::close(fd);
+  if (written != static_cast<ssize_t>(content.size())) {
+    throw errno_error(error_number, "write", printable(path), ErrorKind::io);
+  }
+}
+
 void sync_directory(const std::string& directory) {
   const OpenFile folder(open_retrying(directory.c_str(), O_RDONLY | O_DIRECTORY));
   if (folder.get() < 0) throw errno_error(errno, "open", printable(directory), ErrorKind::io);

@@ -40,6 +40,8 @@ class CheckedWriter {
 /// Replaces `path` by rename, so that a reader sees the old or the new content, never half of one.
 /// `durable` also fsyncs file and directory.
 void write_file_atomically(const std::string& path, std::string_view content, bool durable);
+/// Appends in one write, so that readers see whole pieces; creates the file. Throws io.
+void append_file(const std::string& path, std::string_view content);
 /// fsync of a directory: makes renames inside it survive a power loss.
 void sync_directory(const std::string& directory);
 /// mkdir -p. Throws cannot_create or permission.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <numeric>
 
 namespace stoker::core {
@@ -64,6 +65,15 @@ std::string count_text(int64_t count) {
   std::string digits = std::to_string(std::llabs(count));
   for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
   return count < 0 ? "-" + digits : digits;
+}
+
+std::string utc_text(int64_t unix_seconds) {
+  const auto time = static_cast<std::time_t>(unix_seconds);
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
 }
 
 std::string list_text(const std::vector<std::string>& items, size_t limit) {

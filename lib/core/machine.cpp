@@ -66,16 +66,32 @@ double cgroup_cpus() {
   return cpus;
 }
 
-int64_t cgroup_memory_bytes() {
-  int64_t bytes = 0;
+struct CgroupMemory {
+  int64_t limit_bytes = 0;  ///< 0: unlimited
+  std::string folder;       ///< that sets the limit
+};
+
+/// The tightest limit from leaf to root.
+CgroupMemory cgroup_memory() {
+  CgroupMemory tightest;
   for (const std::string& folder : cgroup_folders("memory")) {
     for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
       const int64_t limit = std::atoll(first_line(folder + name).c_str());
       constexpr int64_t kUnlimited = int64_t{1} << 60;
-      if (limit > 0 && limit < kUnlimited) bytes = bytes == 0 ? limit : std::min(bytes, limit);
+      if (limit <= 0 || limit >= kUnlimited) continue;
+      if (tightest.limit_bytes == 0 || limit < tightest.limit_bytes) tightest = {limit, folder};
     }
   }
-  return bytes;
+  return tightest;
+}
+
+/// "name 123" of a cgroup's or a process's statistics file; nothing when absent.
+std::optional<int64_t> field_of(const std::string& path, const std::string& name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(name, 0) == 0) return std::atoll(line.c_str() + name.size());
+  }
+  return std::nullopt;
 }
 
 int affinity_cpus() {
@@ -85,12 +101,14 @@ int affinity_cpus() {
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-bool cpu_has_flag(const std::string& flag) {
+/// What stands behind "name   : " in the first processor's block of /proc/cpuinfo.
+std::string cpuinfo_field(const std::string& name) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    if (line.rfind("flags", 0) == 0) return (line + " ").find(" " + flag + " ") != std::string::npos;
+    const size_t colon = line.find(": ");
+    if (line.rfind(name, 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
   }
-  return false;
+  return "";
 }
 
 }  // namespace
@@ -107,13 +125,16 @@ MachineFacts read_machine_facts() {
   }
   facts.ram_bytes = proc_kilobytes("/proc/meminfo", "MemTotal");
   facts.ram_available_bytes = proc_kilobytes("/proc/meminfo", "MemAvailable");
-  if (const int64_t limit = cgroup_memory_bytes(); limit > 0) {
+  if (const int64_t limit = cgroup_memory().limit_bytes; limit > 0) {
     facts.ram_bytes = std::min(facts.ram_bytes, limit);
     facts.ram_available_bytes = std::min(facts.ram_available_bytes, limit);
   }
-  facts.avx2 = cpu_has_flag("avx2");
-  facts.avx512 = cpu_has_flag("avx512f");
-  facts.native_bfloat16 = cpu_has_flag("avx512_bf16") || cpu_has_flag("amx_bf16");
+  facts.cpu_model = cpuinfo_field("model name");
+  const std::string flags = " " + cpuinfo_field("flags") + " ";
+  const auto has = [&](const char* flag) { return flags.find(format(" {} ", flag)) != std::string::npos; };
+  facts.avx2 = has("avx2");
+  facts.avx512 = has("avx512f");
+  facts.native_bfloat16 = has("avx512_bf16") || has("amx_bf16");
   return facts;
 }
 
@@ -128,6 +149,48 @@ double read_process_cpu_seconds() {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+std::optional<MemoryUse> read_memory_use() {
+  const CgroupMemory cgroup = cgroup_memory();
+  const int64_t machine = proc_kilobytes("/proc/meminfo", "MemTotal");
+  if (cgroup.limit_bytes > 0 && (machine == 0 || cgroup.limit_bytes < machine)) {
+    for (const auto& [current, inactive] : {std::pair("/memory.current", "inactive_file "),
+                                            std::pair("/memory.usage_in_bytes", "total_inactive_file ")}) {
+      const int64_t bytes = std::atoll(first_line(cgroup.folder + current).c_str());
+      if (bytes <= 0) continue;
+      const int64_t droppable = field_of(cgroup.folder + "/memory.stat", inactive).value_or(0);
+      return MemoryUse{std::max<int64_t>(0, bytes - droppable), cgroup.limit_bytes};
+    }
+    return std::nullopt;
+  }
+  const int64_t available = proc_kilobytes("/proc/meminfo", "MemAvailable");
+  if (machine <= 0 || available <= 0) return std::nullopt;
+  return MemoryUse{machine - available, machine};
+}
+
+std::optional<StorageTraffic> read_storage_traffic() {
+  const auto read = field_of("/proc/self/io", "read_bytes: "), written = field_of("/proc/self/io", "write_bytes: ");
+  if (!read || !written) return std::nullopt;
+  return StorageTraffic{*read, *written};
+}
+
+std::optional<MachineCpuSeconds> read_machine_cpu_seconds() {
+  // cpu user nice system idle iowait irq softirq steal ...; steal is time that the host gave to others: busy.
+  std::istringstream line(first_line("/proc/stat"));
+  std::string name;
+  line >> name;
+  if (name != "cpu") return std::nullopt;
+  const double tick_seconds = 1.0 / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  MachineCpuSeconds seconds;
+  int column = 0;
+  for (double ticks = 0; column < 8 && line >> ticks; ++column) {
+    seconds.total += ticks * tick_seconds;
+    const bool idle = column == 3 || column == 4;
+    if (!idle) seconds.busy += ticks * tick_seconds;
+  }
+  if (column < 4) return std::nullopt;
+  return seconds;
 }
 
 }  // namespace stoker::core

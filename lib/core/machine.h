@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct AcceleratorFacts {
 struct MachineFacts {
   int cpus = 1;                   ///< usable at once: min(affinity, cgroup quota rounded up)
   std::string cpus_reason;        ///< "2 by affinity, no cgroup limit"
+  std::string cpu_model;          ///< "AMD EPYC 9R14"; empty where the kernel does not say
   int64_t ram_bytes = 0;          ///< min(physical, cgroup limit)
   int64_t ram_available_bytes = 0;  ///< what can be taken now without swapping
   bool avx2 = false;
@@ -36,5 +38,26 @@ struct ProcessMemory {
 ProcessMemory read_process_memory();
 /// User plus system CPU seconds of this process so far.
 double read_process_cpu_seconds();
+
+/// Memory that cannot be given back, and what it may become before the kernel kills.
+struct MemoryUse {
+  int64_t used_bytes = 0;   ///< of the cgroup, less file pages that can be dropped; of the machine without a cgroup limit
+  int64_t limit_bytes = 0;  ///< the tightest cgroup limit, else the machine's memory
+};
+std::optional<MemoryUse> read_memory_use();
+
+/// Since the process began; bytes that the page cache served do not count.
+struct StorageTraffic {
+  int64_t read_bytes = 0;
+  int64_t written_bytes = 0;
+};
+std::optional<StorageTraffic> read_storage_traffic();
+
+/// Of all CPUs of the machine together, all processes, since it was started.
+struct MachineCpuSeconds {
+  double busy = 0;
+  double total = 0;  ///< busy and idle
+};
+std::optional<MachineCpuSeconds> read_machine_cpu_seconds();
 
 }  // namespace stoker::core

@@ -96,11 +96,13 @@ class ProbeCrew {
     try {
       SampleReader reader(source_, plan_, settings_.limits, settings_.seed);
       std::vector<uint8_t> row(static_cast<size_t>(plan_.img_size * plan_.img_size * plan_.channels));
+      std::vector<float> targets(static_cast<size_t>(source_.num_targets()));
       StageTimes times;
       while (wait_until_awake(number)) {
         const int64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
         const int64_t sample = ticket % source_.size() * stride_ % source_.size();
-        reader.read_into(sample, /*epoch=*/0, row.data(), times);  // a bad image is work as well
+        // A bad image is work as well.
+        reader.read_into(sample, /*epoch=*/0, /*round=*/0, row.data(), targets.data(), times);
         images_.fetch_add(1, std::memory_order_relaxed);
         work_.fetch_add(std::max<int64_t>(1, source_.stored_bytes(sample)), std::memory_order_relaxed);
       }

@@ -34,6 +34,9 @@ struct DeviceMemory {
 };
 DeviceMemory device_memory(torch::Device device);
 
+/// Where the driver's tools find a CUDA device, "00000000:3b:00.0"; empty for the CPU.
+std::string pci_bus_id(torch::Device device);
+
 /// "LibTorch 1.13.0, CPU build".
 std::string libtorch_text();
 

@@ -8,6 +8,8 @@ std::vector<core::AcceleratorFacts> list_accelerators() { return {}; }
 
 DeviceMemory device_memory(torch::Device) { return {}; }
 
+std::string pci_bus_id(torch::Device) { return {}; }
+
 void synchronize(torch::Device) {}
 
 }  // namespace stoker::engine

@@ -38,6 +38,12 @@ DeviceMemory device_memory(torch::Device device) {
   return memory;
 }
 
+std::string pci_bus_id(torch::Device device) {
+  char text[32] = "";
+  const bool known = device.is_cuda() && cudaDeviceGetPCIBusId(text, sizeof text, device.index()) == cudaSuccess;
+  return known ? text : "";
+}
+
 void synchronize(torch::Device device) {
   if (!device.is_cuda()) return;
   const c10::cuda::CUDAGuard guard(device);

@@ -10,7 +10,13 @@
 namespace stoker::observe {
 namespace {
 
-constexpr const char* kEraseLine = "\r\x1b[K";
+// The cursor rests at the beginning of the live line. A terminal that is made narrower breaks the line over several
+// rows and keeps the cursor on the first of them, so that erasing from there to the end of the screen leaves nothing.
+constexpr const char* kToLineBegin = "\r";
+constexpr const char* kEraseBehind = "\x1b[J";
+// A multiplexer may tell of its new width late: until then too long a line is cut instead of broken.
+constexpr const char* kCutLongLines = "\x1b[?7l";
+constexpr const char* kBreakLongLines = "\x1b[?7h";
 
 bool terminal_can_rewrite() {
   const char* const term = std::getenv("TERM");
@@ -25,15 +31,6 @@ int terminal_columns() {
   return 80;
 }
 
-std::string cut_to_columns(const std::string& text, int columns) {
-  int characters = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const bool starts_character = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
-    if (starts_character && ++characters > columns) return text.substr(0, at);
-  }
-  return text;
-}
-
 Console::Console(bool quiet) : live_(!quiet && terminal_can_rewrite()) {
   core::set_console_writer([this](core::LogLevel level, std::string_view line) { write_line(level, line); });
 }
@@ -43,23 +40,30 @@ Console::~Console() {
   core::set_console_writer(nullptr);
 }
 
-void Console::show_live(const std::string& line) {
+void Console::show_live(std::vector<LinePart> line) {
   if (!live_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  shown_ = cut_to_columns(line, terminal_columns() - 1);
-  std::printf("%s%s", kEraseLine, shown_.c_str());
-  std::fflush(stdout);
+  line_ = std::move(line);
+  draw_live_locked();
 }
 
 void Console::clear_live() {
   const std::lock_guard<std::mutex> lock(mutex_);
   erase_live_locked();
-  shown_.clear();
+  line_.clear();
+}
+
+void Console::draw_live_locked() {
+  if (line_.empty()) return;
+  // Never into the last column: some terminals then go on in the next row.
+  const std::string text = fit_line(line_, terminal_columns() - 1);
+  std::printf("%s%s%s%s%s%s", kToLineBegin, kCutLongLines, text.c_str(), kBreakLongLines, kEraseBehind, kToLineBegin);
+  std::fflush(stdout);
 }
 
 void Console::erase_live_locked() {
-  if (shown_.empty()) return;
-  std::fputs(kEraseLine, stdout);
+  if (line_.empty()) return;
+  std::printf("%s%s", kToLineBegin, kEraseBehind);
   std::fflush(stdout);
 }
 
@@ -70,9 +74,7 @@ void Console::write_line(core::LogLevel level, std::string_view line) {
   const char* const prefix = level == core::LogLevel::warning ? "warning: " : level == core::LogLevel::error ? "error: " : "";
   std::fprintf(stream, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
   std::fflush(stream);
-  if (shown_.empty()) return;
-  std::fputs(shown_.c_str(), stdout);
-  std::fflush(stdout);
+  draw_live_locked();
 }
 
 }  // namespace stoker::observe

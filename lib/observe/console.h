@@ -3,10 +3,11 @@
 #pragma once
 
 #include <mutex>
-#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/log.h"
+#include "observe/live_line.h"
 
 namespace stoker::observe {
 
@@ -20,23 +21,22 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   bool is_live() const { return live_; }
-  /// Replaces the live line, cut to the terminal's width; nothing without a terminal.
-  void show_live(const std::string& line);
+  /// Replaces the live line, fitted to the terminal's width of now; nothing without a terminal.
+  void show_live(std::vector<LinePart> line);
   /// Ends the live line so that what follows starts on a fresh one.
   void clear_live();
 
  private:
   void write_line(core::LogLevel level, std::string_view line);
+  void draw_live_locked();
   void erase_live_locked();
 
   std::mutex mutex_;
   bool live_;
-  std::string shown_;
+  std::vector<LinePart> line_;  ///< empty: none is shown
 };
 
 /// Columns of the terminal on stdout; 80 when it does not say.
 int terminal_columns();
-/// The first `columns` characters of UTF-8 text: never half a character.
-std::string cut_to_columns(const std::string& text, int columns);
 
 }  // namespace stoker::observe

@@ -18,6 +18,31 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
+std::vector<LinePart> joined(std::vector<LinePart> parts, const std::vector<LinePart>& more) {
+  parts.insert(parts.end(), more.begin(), more.end());
+  return parts;
+}
+
+/// What a narrow terminal keeps, the most important first; docs/tuning.md lists it in this order.
+enum Rank {
+  kEpoch,
+  kLoss,
+  kSlowed,
+  kRate,
+  kEta,
+  kDataWait,
+  kGpu,
+  kCpu,
+  kUpdate,
+  kMetric,
+  kVram,
+  kRam,
+  kLearningRate,
+  kGradient,
+  kLossScale,
+  kUnknown,  // a figure that is n/a
+};
+
 }  // namespace
 
 std::string metric_text(const engine::Metric& metric, int percent_digits) {
@@ -34,31 +59,57 @@ std::string metric_text(const engine::Metric& metric, int percent_digits) {
   return format("{} {:.5g}", metric.name, metric.value);
 }
 
-std::string report_text(const engine::ReportEvent& event) {
-  std::string text = format("loss {:.4f}  {}  lr {:.4g}  {} images/s  data wait {:.0f}%", event.train_loss,
-                            metric_text(event.train_score, 1), event.at.learning_rate,
-                            core::count_text(static_cast<int64_t>(event.images_per_second)),
-                            100 * event.data_wait_share);
-  if (event.gradient_norm >= 0) text += format("  grad norm {:.3g}", event.gradient_norm);
-  if (event.loss_scale > 0) text += format("  loss scale {:g}  skipped {}", event.loss_scale, event.skipped_updates);
-  return text;
+std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
+  std::vector<LinePart> parts = {
+      {format("loss {:.4f}", event.train_loss), kLoss},
+      {metric_text(event.train_score, 1), kMetric},
+      {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
+      {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
+      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait}};
+  if (event.gradient_norm >= 0) parts.push_back({format("grad norm {:.3g}", event.gradient_norm), kGradient});
+  if (event.loss_scale > 0) {
+    parts.push_back({format("loss scale {:g}  skipped {}", event.loss_scale, event.skipped_updates), kLossScale});
+  }
+  return parts;
 }
 
-Progress::Progress(Console& console) : console_(console) {}
+std::vector<LinePart> resource_parts(const ResourceReading& reading) {
+  const ResourceTexts texts = resource_texts(reading);
+  const GpuReading& gpu = reading.gpu;
+  return {{texts.gpu, gpu.busy_percent ? kGpu : kUnknown, /*bar=*/true},
+          {texts.vram, gpu.memory_used_bytes ? kVram : kUnknown, true},
+          {texts.cpu, reading.cpu_percent ? kCpu : kUnknown, true},
+          {texts.ram, reading.ram_used_bytes ? kRam : kUnknown, true},
+          {texts.slowed, kSlowed, true}};
+}
+
+Progress::Progress(Console& console, ResourceSampler* resources) : console_(console), resources_(resources) {
+  if (!resources_ || !console_.is_live()) return;
+  resources_->listen([this](const ResourceReading& reading) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reading_ = reading;
+    if (!front_.empty()) console_.show_live(joined(front_, resource_parts(reading_)));
+  });
+}
+
+Progress::~Progress() {
+  if (resources_) resources_->listen({});
+}
 
 void Progress::on_start(const engine::StartEvent& event) {
   start_ = event;
-  begin_ = last_meter_ = Clock::now();
+  begin_ = Clock::now();
 }
 
-std::string Progress::position_text(const engine::UpdateEvent& at) const {
+std::vector<LinePart> Progress::position_parts(const engine::UpdateEvent& at) const {
   const int64_t done_here = at.updates - start_.start_updates;
   const int64_t left = start_.total_updates - at.updates;
   const double seconds = seconds_between(begin_, Clock::now());
   const std::string eta =
       done_here > 0 ? core::duration_text(seconds / static_cast<double>(done_here) * static_cast<double>(left)) : "n/a";
-  return format("epoch {}/{}  update {}/{}  ETA {}", at.epoch + 1, start_.epochs, at.update_in_epoch,
-                start_.updates_per_epoch, eta);
+  return {{format("epoch {}/{}", at.epoch + 1, start_.epochs), kEpoch},
+          {format("update {}/{}", at.update_in_epoch, start_.updates_per_epoch), kUpdate},
+          {"ETA " + eta, kEta}};
 }
 
 bool Progress::time_to_redraw() {
@@ -69,31 +120,29 @@ bool Progress::time_to_redraw() {
   return true;
 }
 
-void Progress::redraw(const engine::UpdateEvent& at) {
-  if (seconds_between(last_meter_, Clock::now()) >= 1) {
-    last_resources_ = meter_.text();
-    last_meter_ = Clock::now();
-  }
-  console_.show_live(position_text(at) + "  " + last_report_ + (last_report_.empty() ? "" : "  ") + last_resources_);
+void Progress::show(std::vector<LinePart> front) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  front_ = std::move(front);
+  console_.show_live(resources_ ? joined(front_, resource_parts(reading_)) : front_);
 }
 
 void Progress::on_update(const engine::UpdateEvent& event) {
-  if (time_to_redraw()) redraw(event);
+  if (time_to_redraw()) show(joined(position_parts(event), last_report_));
 }
 
 void Progress::on_report(const engine::ReportEvent& event) {
-  last_report_ = report_text(event);
-  const std::string line = position_text(event.at) + "  " + last_report_;
+  last_report_ = report_parts(event);
+  const std::vector<LinePart> line = joined(position_parts(event.at), last_report_);
   if (console_.is_live()) {
-    redraw(event.at);
-    core::log_debug("{}", line);
+    show(line);
+    core::log_debug("{}", whole_line(line));
   } else {
-    core::log_info("{}", line);
+    core::log_info("{}", whole_line(resources_ ? joined(line, resource_parts(resources_->last_report())) : line));
   }
 }
 
 void Progress::on_evaluation(int64_t images_done, int64_t images_total) {
-  if (time_to_redraw()) console_.show_live(format("validating  {}/{}", images_done, images_total));
+  if (time_to_redraw()) show({{format("validating  {}/{}", images_done, images_total), kEpoch}});
 }
 
 void Progress::on_epoch(const engine::EpochEvent& event) {
@@ -109,6 +158,7 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
                  core::count_text(static_cast<int64_t>(event.images_per_second)), 100 * event.data_wait_share,
                  core::duration_text(event.train_seconds), core::duration_text(event.eval_seconds));
   if (event.bad_images > 0) line += format("  bad images skipped: {}", event.bad_images);
+  if (resources_) line += "  " + resource_text(resources_->last_epoch());
   core::log_info("{}", line);
 }
 
@@ -117,6 +167,10 @@ void Progress::on_checkpoint(const engine::CheckpointEvent& event) {
                   core::duration_text(event.seconds));
 }
 
-void Progress::on_finish(const engine::FinishEvent&) { console_.clear_live(); }
+void Progress::on_finish(const engine::FinishEvent&) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  front_.clear();
+  console_.clear_live();
+}
 
 }  // namespace stoker::observe

@@ -3,17 +3,25 @@
 #pragma once
 
 #include <chrono>
-#include <string>
+#include <mutex>
+#include <vector>
 
 #include "engine/events.h"
 #include "observe/console.h"
-#include "observe/resources.h"
+#include "observe/live_line.h"
+#include "observe/resource_sampler.h"
 
 namespace stoker::observe {
 
+/// Called on the training thread; the resources of the live line are renewed on the sampler's, so that it follows a
+/// resized terminal even where one update takes minutes.
 class Progress : public engine::Observer {
  public:
-  explicit Progress(Console& console);
+  /// `resources` may be absent; else it comes before this in the list of observers and outlives it.
+  explicit Progress(Console& console, ResourceSampler* resources = nullptr);
+  ~Progress() override;
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   void on_start(const engine::StartEvent& event) override;
   void on_update(const engine::UpdateEvent& event) override;
@@ -24,21 +32,25 @@ class Progress : public engine::Observer {
   void on_finish(const engine::FinishEvent& event) override;
 
  private:
-  std::string position_text(const engine::UpdateEvent& at) const;
+  std::vector<LinePart> position_parts(const engine::UpdateEvent& at) const;
   bool time_to_redraw();
-  void redraw(const engine::UpdateEvent& at);
+  void show(std::vector<LinePart> front);
 
   Console& console_;
-  ResourceMeter meter_;
+  ResourceSampler* const resources_;
   engine::StartEvent start_;
-  std::string last_report_;     ///< the measured part of the last report
-  std::string last_resources_ = "CPU: n/a";
-  std::chrono::steady_clock::time_point begin_, last_redraw_, last_meter_;
+  std::vector<LinePart> last_report_;  ///< the measured part of the last report
+  std::chrono::steady_clock::time_point begin_, last_redraw_;
+  std::mutex mutex_;  ///< guards what follows
+  std::vector<LinePart> front_;  ///< of the live line: all but the resources
+  ResourceReading reading_;
 };
 
 /// "top1 85.2%", "mae 4.21 degrees": name, value and unit.
 std::string metric_text(const engine::Metric& metric, int percent_digits);
 /// The measured part of a report: "loss 0.4123  top1 85.2%  lr 0.1  5,432 images/s  data wait 1%".
-std::string report_text(const engine::ReportEvent& event);
+std::vector<LinePart> report_parts(const engine::ReportEvent& event);
+/// GPU, VRAM, CPU and RAM. Where space runs short, figures that are not known go before all that are.
+std::vector<LinePart> resource_parts(const ResourceReading& reading);
 
 }  // namespace stoker::observe

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/run_files.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -24,14 +22,7 @@ using core::Json;
 constexpr size_t kFrontMetrics = 2;
 constexpr uint64_t kMaxSummaryBytes = 64 << 20;
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
+std::string utc_now() { return core::utc_text(std::time(nullptr)); }
 
 /// JSON has no infinities; null says that there is no number.
 Json number_or_null(double value) { return value == value && value - value == 0 ? Json(value) : Json(nullptr); }
@@ -56,7 +47,8 @@ std::string summary_until(const std::string& text, const std::string& header, in
   return kept;
 }
 
-RunFiles::RunFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+RunFiles::RunFiles(std::string run_dir, const ResourceSampler* resources)
+    : run_dir_(std::move(run_dir)), resources_(resources) {}
 
 void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
@@ -67,21 +59,33 @@ void RunFiles::on_start(const engine::StartEvent& event) {
                 {"epoch", event.start_epoch},
                 {"updates", event.start_updates},
                 {"epochs", event.epochs},
+                {"updates_per_epoch", event.updates_per_epoch},
                 {"total_updates", event.total_updates}});
   write_status("training", {{"epoch", event.start_epoch}, {"updates", event.start_updates}});
 }
 
 void RunFiles::on_report(const engine::ReportEvent& event) {
-  const Json fields = {{"epoch", event.at.epoch},
-                       {"updates", event.at.updates},
-                       {"update_in_epoch", event.at.update_in_epoch},
-                       {"train_loss", number_or_null(event.train_loss)},
-                       {"train_" + event.train_score.name, number_or_null(event.train_score.value)},
-                       {"lr", event.at.learning_rate},
-                       {"images_per_second", event.images_per_second},
-                       {"data_wait_share", event.data_wait_share},
-                       {"gradient_norm", event.gradient_norm < 0 ? Json(nullptr) : number_or_null(event.gradient_norm)},
-                       {"skipped_updates", event.skipped_updates}};
+  Json fields = {{"epoch", event.at.epoch},
+                 {"updates", event.at.updates},
+                 {"update_in_epoch", event.at.update_in_epoch},
+                 {"train_loss", number_or_null(event.train_loss)},
+                 {"train_" + event.train_score.name, number_or_null(event.train_score.value)},
+                 {"lr", event.at.learning_rate},
+                 {"images_per_second", event.images_per_second},
+                 {"data_wait_share", event.data_wait_share},
+                 {"gradient_norm", event.gradient_norm < 0 ? Json(nullptr) : number_or_null(event.gradient_norm)},
+                 {"skipped_updates", event.skipped_updates},
+                 {"elapsed_seconds", event.elapsed_seconds},
+                 {"loader",
+                  {{"read_seconds", event.loader.read_seconds},
+                   {"decode_seconds", event.loader.decode_seconds},
+                   {"resize_seconds", event.loader.resize_seconds},
+                   {"augment_seconds", event.loader.augment_seconds},
+                   {"write_seconds", event.loader.write_seconds},
+                   {"worker_idle_seconds", event.loader.worker_idle_seconds},
+                   {"batches_ready", event.loader.batches_ready},
+                   {"batches_capacity", event.loader.batches_capacity}}}};
+  if (resources_) fields["resources"] = resource_json(resources_->last_report());
   Json line = {{"event", "report"}};
   line.update(fields);
   append_event(line);
@@ -95,11 +99,12 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
     const bool defined = i < event.metrics.size() && !std::isnan(event.metrics[i].value);
     (i < kFrontMetrics ? front : back) += "," + (defined ? evaluated(event.metrics[i].value) : "");
   }
-  append("summary.csv",
-         format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f}{}\n", event.epoch, event.train_loss,
-                evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
-                event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
-                event.images_per_second, event.data_wait_share, back));
+  core::append_file(
+      run_dir_ + "/summary.csv",
+      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f}{}\n", event.epoch, event.train_loss,
+             evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
+             event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
+             event.images_per_second, event.data_wait_share, back));
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch},
                {"updates", event.updates},
@@ -111,6 +116,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                {"data_wait_share", event.data_wait_share}};
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
   for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
+  if (resources_) line["resources"] = resource_json(resources_->last_epoch());
   append_event(line);
 }
 
@@ -128,7 +134,8 @@ void RunFiles::on_finish(const engine::FinishEvent& event) {
                        {"epochs_done", event.epochs_done},
                        {"best_value", number_or_null(event.best_value)},
                        {"best_epoch", event.best_epoch},
-                       {"checkpoint", event.checkpoint}};
+                       {"checkpoint", event.checkpoint},
+                       {"elapsed_seconds", event.elapsed_seconds}};
   Json line = {{"event", "finish"}};
   line.update(fields);
   append_event(line);
@@ -136,21 +143,9 @@ void RunFiles::on_finish(const engine::FinishEvent& event) {
   write_status(goes_on ? "stopped" : "finished", fields);
 }
 
-void RunFiles::append(const std::string& file, const std::string& line) const {
-  const std::string path = run_dir_ + "/" + file;
-  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) throw core::errno_error(errno, "open", core::printable(path), core::ErrorKind::io);
-  const ssize_t written = ::write(fd, line.data(), line.size());
-  const int error_number = written < 0 ? errno : ENOSPC;
-  ::close(fd);
-  if (written != static_cast<ssize_t>(line.size())) {
-    throw core::errno_error(error_number, "write", core::printable(path), core::ErrorKind::io);
-  }
-}
-
 void RunFiles::append_event(Json event) const {
   event["time"] = utc_now();
-  append("metrics.jsonl", event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  core::append_file(run_dir_ + "/metrics.jsonl", event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void RunFiles::write_status(const std::string& state, Json fields) const {

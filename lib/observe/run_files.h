@@ -7,6 +7,7 @@
 
 #include "core/json.h"
 #include "engine/events.h"
+#include "observe/resource_sampler.h"
 
 namespace stoker::observe {
 
@@ -14,7 +15,8 @@ namespace stoker::observe {
 /// files are results; status.json is only news, so trouble with it is ignored.
 class RunFiles : public engine::Observer {
  public:
-  explicit RunFiles(std::string run_dir);
+  /// `resources` may be absent; else it comes before this in the list of observers and outlives it.
+  explicit RunFiles(std::string run_dir, const ResourceSampler* resources = nullptr);
 
   void on_start(const engine::StartEvent& event) override;
   void on_report(const engine::ReportEvent& event) override;
@@ -23,11 +25,11 @@ class RunFiles : public engine::Observer {
   void on_finish(const engine::FinishEvent& event) override;
 
  private:
-  void append(const std::string& file, const std::string& line) const;
   void append_event(core::Json event) const;
   void write_status(const std::string& state, core::Json fields) const;
 
   std::string run_dir_;
+  const ResourceSampler* resources_;
   engine::StartEvent start_;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -125,6 +126,7 @@ Program::Program(const Launch& launch) {
   const std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
   int out_capture = out_fd_;
   if (launch.standard_output == Stream::terminal) std::tie(terminal_fd_, out_capture) = open_terminal();
+  if (launch.columns > 0) resize(launch.columns);
   begin_ = now_seconds();
   pid_ = ::fork();
   if (pid_ != 0) {
@@ -156,6 +158,11 @@ Program::~Program() {
 
 void Program::send(int signal_number) const {
   if (!reaped_) ::kill(pid_, signal_number);
+}
+
+void Program::resize(int columns) const {
+  const struct winsize size = {24, static_cast<unsigned short>(columns), 0, 0};
+  ::ioctl(terminal_fd_, TIOCSWINSZ, &size);
 }
 
 bool Program::handles(int signal_number) const {

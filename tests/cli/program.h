@@ -24,6 +24,7 @@ struct Launch {
   std::string directory = ".";  ///< working directory
   Stream standard_output = Stream::captured;
   Stream standard_error = Stream::captured;
+  int columns = 0;                          ///< of Stream::terminal; 0: it does not say
   bool empty_environment = false;           ///< no HOME, no TERM, no locale, no PATH
   std::vector<std::string> variables = {};  ///< "NAME=value", over the environment
   bool unprivileged = false;                ///< as the user nobody when the test runs as root
@@ -53,6 +54,8 @@ class Program {
   void send(int signal_number) const;
   std::string out() const;  ///< written to standard output so far
   std::string err() const;
+  /// Makes its terminal this wide.
+  void resize(int columns) const;
   /// Whether it has a handler of its own for the signal by now.
   bool handles(int signal_number) const;
   /// Polls until `holds()`; false when the program ended or `seconds` passed before.

@@ -219,7 +219,7 @@ TEST(TerminalTest, ShowsALineThatIsRewrittenAndTakesItAwayAtTheEnd) {
   const Workplace work;
   const Ended ended = run(on_terminal(work, "xterm"));
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  const size_t last_erased = ended.out.rfind("\r\x1b[K");
+  const size_t last_erased = ended.out.rfind("\r\x1b[J");
   ASSERT_NE(last_erased, std::string::npos) << ended.out;
   EXPECT_NE(ended.out.substr(last_erased).find("finished (epochs-done) after 20 epochs"), std::string::npos)
       << ended.out;

@@ -17,7 +17,7 @@ engine::ReportEvent report() {
 }
 
 TEST(ProgressTest, AReportNamesEveryFigureWithItsUnit) {
-  EXPECT_EQ(report_text(report()), "loss 0.4123  top1 85.2%  lr 0.0625  5,432 images/s  data wait 1%");
+  EXPECT_EQ(whole_line(report_parts(report())), "loss 0.4123  top1 85.2%  lr 0.0625  5,432 images/s  data wait 1%");
 }
 
 TEST(ProgressTest, EveryMetricHasItsUnit) {
@@ -32,9 +32,16 @@ TEST(ProgressTest, GradientNormAndLossScaleAppearOnlyWhenThereAreSome) {
   event.gradient_norm = 2.5;
   event.loss_scale = 65536;
   event.skipped_updates = 3;
-  const std::string text = report_text(event);
+  const std::string text = whole_line(report_parts(event));
   EXPECT_NE(text.find("grad norm 2.5"), std::string::npos);
   EXPECT_NE(text.find("loss scale 65536  skipped 3"), std::string::npos);
+}
+
+TEST(ProgressTest, FiguresThatAreNotKnownGiveWayFirst) {
+  ResourceReading reading;
+  reading.cpu_percent = 45.2;
+  EXPECT_EQ(whole_line(resource_parts(reading)), "GPU: n/a | VRAM: n/a | CPU: 45.2% | RAM: n/a");
+  EXPECT_EQ(fit_line(resource_parts(reading), 12), "CPU: 45.2%");
 }
 
 TEST(ProgressTest, WithoutATerminalReportsAreLines) {

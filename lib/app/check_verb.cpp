@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train check`: what this machine is, how fast it really is, and what to set because of it.
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "app/app.h"
+#include "app/assemble.h"
+#include "app/check_report.h"
+#include "app/result_output.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/stop_signal.h"
+#include "engine/device.h"
+#include "engine/update_step.h"
+#include "observe/nvml.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+constexpr double kSecondsPerSpeed = 0.3;  // nine of them
+constexpr double kThreadSeconds = 0.9;
+constexpr double kStorageSeconds = 1;
+constexpr double kEstimateSeconds = 8;
+constexpr int kEstimateWarmUp = 2;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_after(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+void read_driver(CheckFacts& facts) {
+  const observe::Nvml nvml;
+  facts.nvml_trouble = nvml.trouble();
+  facts.driver_version = nvml.driver_version();
+  facts.driver_devices = nvml.device_names();
+}
+
+/// A device that is asked for and missing is a finding here, not an error: the rest is still measured, on the CPU.
+void resolve_or_note(config::Configuration& configuration, CheckFacts& facts) {
+  try {
+    config::resolve_machine(configuration, facts.machine);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) throw;
+    facts.missing.push_back(error.what());
+    configuration.options.device.device = "cpu";
+    config::resolve_machine(configuration, facts.machine);
+  }
+}
+
+void measure_storage(const config::Configuration& configuration, CheckFacts& facts) {
+  facts.data_dir = configuration.options.data.data_dir;
+  try {
+    facts.storage = data::probe_storage(facts.data_dir, kStorageSeconds);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input) throw;
+    facts.storage_trouble = error.what();
+    if (configuration.command.names_data) facts.missing.push_back(error.what());
+  }
+}
+
+/// Trains for a moment as the configuration says, on its data, and keeps nothing.
+EpochEstimate estimate_epoch(config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  const data::Datasets datasets = data::open_datasets(options.data);
+  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  const torch::Device device = open_and_configure_device(options);
+  const auto feed = training_feed(options, datasets.train, device);
+  engine::Trainee trainee = build_trainee(options, device);
+  trainee.model->train();
+  engine::UpdateStep step(update_settings(options, precision_of(options, device)), trainee);
+  EpochEstimate estimate;
+  estimate.batch_size = options.loader.batch_size;
+  estimate.train_images = feed->loader().images_per_epoch();
+  estimate.epochs = options.train.epochs;
+  const int64_t steps = options.train.accumulation_steps;
+
+  int64_t epoch = 0;
+  feed->begin_epoch(epoch);
+  const auto next_batch = [&] {
+    core::throw_if_stopped();
+    data::Batch batch;
+    if (feed->next(batch)) return batch;
+    feed->begin_epoch(++epoch);  // a small data set
+    feed->next(batch);
+    return batch;
+  };
+  const auto update = [&] {
+    int64_t images = 0;
+    for (int64_t i = 0; i < steps; ++i) {
+      const data::Batch batch = next_batch();
+      if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
+      step.accumulate(batch, batch.planned_images * steps);
+      images += batch.image_count();
+    }
+    step.apply(options.optim.lr);
+    return static_cast<double>(images);
+  };
+  for (int i = 0; i < kEstimateWarmUp; ++i) update();
+  engine::synchronize(device);
+  const Clock::time_point begin = Clock::now();
+  const double waited_before = feed->loader().stats().consumer_wait_seconds;
+  double images = 0;
+  do {
+    images += update();
+    ++estimate.updates_measured;
+  } while (seconds_after(begin) < kEstimateSeconds);
+  engine::synchronize(device);
+  const double seconds = std::max(1e-9, seconds_after(begin));
+  estimate.images_per_second = images / seconds;
+  estimate.data_wait_share =
+      std::clamp((feed->loader().stats().consumer_wait_seconds - waited_before) / seconds, 0.0, 1.0);
+  if (images > 0) estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
+  return estimate;
+}
+
+}  // namespace
+
+Outcome check(const Invocation& invocation) {
+  config::Configuration& configuration = invocation.configuration;
+  const config::CommandLine& command = configuration.command;
+  CheckFacts facts;
+  facts.version = STOKER_VERSION;
+  facts.libtorch = engine::libtorch_text();
+  facts.cuda_build = at::globalContext().hasCUDA();
+  facts.machine = machine_with_accelerators();
+  resolve_or_note(configuration, facts);
+  const config::Options& options = configuration.options;
+  facts.device = options.device.device;
+  facts.num_workers = options.loader.num_workers;
+  read_driver(facts);
+  facts.blas = engine::blas_facts();
+  facts.threads = engine::probe_threads(options.device.threads, kThreadSeconds);
+  open_and_configure_device(options);
+  facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
+  measure_storage(configuration, facts);
+  if (facts.missing.empty() && (!command.config_files.empty() || !command.preset.empty())) {
+    facts.estimate = estimate_epoch(configuration);
+  }
+  write_result(command.output, command.json ? check_json(facts).dump(1) + "\n" : check_text(facts));
+  if (facts.missing.empty()) return {core::kExitOk, "checked"};
+  for (const std::string& missing : facts.missing) core::log_error("missing: {}", missing);
+  return {core::exit_code(ErrorKind::unavailable), "missing"};
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train preview`: what the network will see, as a picture.
+#include <algorithm>
+
+#include "app/app.h"
+#include "app/assemble.h"
+#include "app/result_output.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "data/contact_sheet.h"
+#include "data/sample_reader.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr int64_t kColumns = 8;         // also the epochs that are shown
+constexpr int64_t kBatchImages = 32;    // of the first batch
+constexpr size_t kFollowedSamples = 4;  // shown over several epochs
+
+/// Normalised images as the network gets them, back as bytes: [n, C, H, W] to n times H x W x C.
+std::vector<std::vector<uint8_t>> pixels_of(const torch::Tensor& images, const config::DataOptions& options) {
+  const auto per_channel = [](const std::vector<double>& values) {
+    return torch::tensor(values, torch::kFloat32).view({1, -1, 1, 1});  // [1, C, 1, 1]
+  };
+  const torch::Tensor unit = images.to(torch::kCPU) * per_channel(options.std) + per_channel(options.mean);
+  const torch::Tensor bytes = (unit * 255).round().clamp(0, 255).to(torch::kUInt8).permute({0, 2, 3, 1}).contiguous();
+  const int64_t size = bytes.numel() / std::max<int64_t>(1, bytes.size(0));
+  std::vector<std::vector<uint8_t>> pixels;
+  for (int64_t i = 0; i < bytes.size(0); ++i) {
+    const uint8_t* const begin = bytes.data_ptr<uint8_t>() + i * size;
+    pixels.emplace_back(begin, begin + size);
+  }
+  return pixels;
+}
+
+std::string class_of(const data::Source& source, int64_t sample) {
+  const int64_t label = source.label(sample);
+  const std::vector<std::string>& names = source.class_names();
+  return label >= 0 && label < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(label)] : "no label";
+}
+
+/// The first batch of the run, through loader, augmentation and normalisation. Returns the samples that it shows.
+std::vector<int64_t> add_first_batch(const config::Options& options, const std::shared_ptr<const data::Source>& source,
+                                     data::ContactSheet& sheet) {
+  const auto feed = training_feed(options, source, open_and_configure_device(options));
+  feed->begin_epoch(0);
+  data::Batch batch;
+  if (!feed->next(batch) || batch.image_count() == 0) {
+    throw core::Error(core::ErrorKind::data, "the first batch holds no usable image", "train names the bad ones");
+  }
+  const int64_t shown = std::min(kBatchImages, batch.image_count());
+  const bool mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
+  sheet.add_heading(core::format("First batch of epoch 1: {} of {} images, as the network gets them{}, seed {}", shown,
+                                 batch.image_count(), mixes ? " but for mixup and CutMix" : "", options.train.seed));
+  const auto pixels = pixels_of(batch.images.slice(0, 0, shown), options.data);
+  for (size_t i = 0; i < pixels.size(); ++i) sheet.add_tile({pixels[i], class_of(*source, batch.samples[i])});
+  return {batch.samples.begin(), batch.samples.begin() + shown};
+}
+
+/// The same samples in the first epochs: what is drawn depends on seed, epoch and sample alone.
+void add_epochs(const config::Options& options, const data::Source& source, const std::vector<int64_t>& samples,
+                data::ContactSheet& sheet) {
+  const data::TransformPlan plan = data::make_transform_plan(options.data, options.augment, /*training=*/true);
+  data::DecodeLimits limits;
+  limits.max_megapixels = options.data.max_image_megapixels;
+  data::SampleReader reader(source, plan, limits, options.train.seed);
+  data::StageTimes times;
+  for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {
+    sheet.add_heading(core::format("{} in epochs 1 to {}", source.name(samples[i]), kColumns));
+    for (int64_t epoch = 0; epoch < kColumns; ++epoch) {
+      data::SheetTile tile;
+      tile.pixels.resize(static_cast<size_t>(plan.img_size * plan.img_size * plan.channels));
+      const std::string trouble = reader.read_into(samples[i], epoch, tile.pixels.data(), times);
+      tile.caption = trouble.empty() ? core::format("epoch {}", epoch + 1) : trouble;
+      sheet.add_tile(std::move(tile));
+    }
+  }
+}
+
+}  // namespace
+
+Outcome preview(const Invocation& invocation) {
+  config::Configuration& configuration = invocation.configuration;
+  const config::Options& options = configuration.options;
+  config::resolve_machine(configuration, machine_with_accelerators());
+  const data::Datasets datasets = data::open_datasets(options.data);
+  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
+  const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
+  add_epochs(options, *datasets.train, samples, sheet);
+  const std::string& output = configuration.command.output;
+  write_result(output.empty() ? "preview.png" : output, sheet.png());
+  if (output != "-") {
+    core::log_info("written: {} ({} x {} pixels)", output.empty() ? "preview.png" : core::printable(output), sheet.width(),
+                   sheet.height());
+  }
+  return {core::kExitOk, "previewed"};
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images side by side with captions, as one PNG. Knows pixels and text, not where they come from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stoker::data {
+
+struct SheetTile {
+  std::vector<uint8_t> pixels;  ///< side x side x channels, HWC; gray or RGB
+  std::string caption;          ///< below it, cut to the width of the tile
+};
+
+/// Tiles of one size in rows, under headings. Small images are enlarged by a whole factor, pixel by pixel.
+class ContactSheet {
+ public:
+  /// `side`: pixels of the images, `channels`: 1 or 3, `columns`: tiles in a row.
+  ContactSheet(int64_t side, int64_t channels, int64_t columns);
+
+  void add_heading(const std::string& text);
+  /// Fills rows from the left; a heading begins a new one.
+  void add_tile(SheetTile tile);
+
+  int64_t width() const;   ///< pixels
+  int64_t height() const;  ///< pixels, with all that was added so far
+  /// The file's bytes. Throws Error{bug} when it cannot be encoded.
+  std::string png() const;
+
+ private:
+  struct Row {
+    std::string heading;  ///< else tiles
+    std::vector<SheetTile> tiles;
+  };
+  int64_t tile_pixels() const { return side_ * factor_; }
+  int64_t row_pixels(const Row& row) const;
+
+  const int64_t side_, channels_, columns_, factor_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace stoker::data

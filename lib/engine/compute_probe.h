@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a device really computes, and what handing work to CPU threads costs: measured in a moment. Torch-free
+// header; devices by name ("cpu", "cuda:0").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stoker::engine {
+
+struct ComputeSpeed {
+  std::string operation;           ///< "matmul" or "convolution"
+  std::string dtype;               ///< "float32", "bfloat16", "float16"
+  bool channels_last = false;      ///< convolution only
+  double gflops_per_second = 0;    ///< 1e9 additions and multiplications per second; 0: this build cannot
+};
+
+/// Forward products of matrices and a 3x3 convolution of 64 channels, each for about `seconds_each`. Polls stops.
+std::vector<ComputeSpeed> probe_compute(const std::string& device, double seconds_each);
+
+struct ThreadSpeed {
+  int64_t threads = 1;
+  double handover_seconds = 0;        ///< median time of an operation so short that sharing it out is most of it
+  double worst_handover_seconds = 0;  ///< 95th percentile
+  double speedup = 1;                 ///< of a float32 matrix product over one thread
+};
+
+/// Sets the number of threads, and leaves it at `threads`.
+ThreadSpeed probe_threads(int64_t threads, double seconds);
+
+}  // namespace stoker::engine

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a TensorBoard event file: TFRecord framing around protobuf messages Event and Summary, encoded by hand.
+// Knows neither training nor where the bytes go.
+// Sources: tensorflow/core/util/event.proto and summary.proto; "TFRecords format details" in TensorFlow's guide;
+// CRC-32C: RFC 3720, appendix B.4.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stoker::observe {
+
+/// CRC-32C (Castagnoli).
+uint32_t crc32c(std::string_view bytes);
+/// Length, its checksum, payload, its checksum.
+std::string tf_record(std::string_view payload);
+
+struct Scalar {
+  std::string tag;  ///< "train/loss": what stands before the slash groups the charts
+  double value = 0;
+};
+
+// One record each. `wall_seconds`: since 1970, UTC. `step` >= 0.
+
+/// The first record of every file: the version of the format.
+std::string version_record(double wall_seconds);
+/// Tells readers to drop what earlier files hold from `step` on: the run resumed there.
+std::string restart_record(double wall_seconds, int64_t step);
+std::string scalars_record(double wall_seconds, int64_t step, const std::vector<Scalar>& scalars);
+
+}  // namespace stoker::observe

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NVIDIA's management library says of a GPU. Loaded at run time when it is there: nothing links against it.
+// Knows nothing of CUDA or training.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stoker::observe {
+
+/// One look at a GPU; what its driver or board does not tell is absent.
+struct GpuReading {
+  std::optional<double> busy_percent;    ///< share of the driver's last sample period with a kernel running
+  std::optional<double> memory_used_bytes, memory_total_bytes;  ///< of all processes
+  std::optional<double> power_watts;
+  std::optional<double> celsius;
+  std::optional<uint64_t> clock_reasons;  ///< NVML's bits: why the clocks are below their highest
+};
+
+/// One thread at a time. Nothing throws: without library, driver or GPU all readings are absent.
+class Nvml {
+ public:
+  static constexpr const char* kLibrary = "libnvidia-ml.so.1";
+
+  /// Loads the library and starts it; can take a second on an idle driver.
+  explicit Nvml(const std::string& library = kLibrary);
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  /// "" when it works, else why not: "libnvidia-ml.so.1 cannot be loaded".
+  const std::string& trouble() const { return trouble_; }
+  std::string driver_version() const;             ///< "535.183.01"; "" when unknown
+  std::vector<std::string> device_names() const;  ///< in the driver's order, not CUDA's
+  /// `pci_bus_id`: "00000000:3b:00.0", as CUDA numbers the device in front of us.
+  GpuReading read(const std::string& pci_bus_id);
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;
+  std::string trouble_;
+};
+
+/// The reasons that slow a device down against its will: "power cap", "heat", "power brake", "hardware slowdown".
+/// Idle clocks and clocks set by an administrator are none.
+std::vector<std::string> slowdown_reasons(uint64_t clock_reasons);
+
+}  // namespace stoker::observe

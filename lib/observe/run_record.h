@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has left in its directory, read back as values: curves, rows, options. Knows the files of
+// docs/run-directory.md and what they call things, not what a metric means; never writes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stoker::observe {
+
+/// y over x; equally many of both, all finite.
+struct Curve {
+  std::vector<double> x, y;
+};
+
+/// Curves by name. Names of summary.csv are its columns; names of reports are their fields, with those of an object
+/// behind a dot ("resources.cpu_percent").
+using Curves = std::map<std::string, Curve>;
+
+struct ConfusionTable {
+  std::vector<std::string> class_names;
+  std::vector<std::vector<int64_t>> counts;  ///< [true class][predicted class]; empty: the run was not evaluated
+};
+
+struct RunRecord {
+  std::string path;                                          ///< as given
+  std::vector<std::string> epoch_columns;                    ///< of summary.csv, in its order
+  std::vector<std::vector<std::string>> epoch_rows;          ///< cells as they stand there
+  Curves by_epoch;                                           ///< summary.csv over epochs done; x may be fractional
+  Curves by_report;                                          ///< metrics.jsonl over epochs done
+  Curves by_minute;                                          ///< the same over minutes of training
+  std::vector<std::pair<std::string, std::string>> options;  ///< name and value of config.yaml, in its order
+  std::string state;                                         ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
+  std::string started;                                       ///< time of the first start, UTC
+  int64_t resumes = 0;
+  double checkpoint_seconds = 0;                             ///< spent on saving, all processes of the run
+  int64_t damaged_lines = 0;                                 ///< of metrics.jsonl, left out
+  ConfusionTable confusion;                                  ///< of eval/confusion.csv or confusion.csv
+  std::string option(const std::string& name) const;         ///< "" when there is none
+};
+
+/// Reads a run directory, of a run that is under way as well. Where a resumed run went through updates a second time,
+/// the later reports count. Throws Error{no_input} when it is no run directory, Error{data} when a file is not what it
+/// should be.
+RunRecord read_run_record(const std::string& path);
+
+/// Cells of one line of CSV (RFC 4180); a quoted cell cannot hold a line end.
+std::vector<std::string> csv_cells(const std::string& line);
+
+}  // namespace stoker::observe

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line chart as inline SVG inside a <figure>. Colours are CSS classes c0 to c5 of report_style.h, so that one page
+// serves light and dark. Knows numbers and labels, not runs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stoker::observe {
+
+struct ChartLine {
+  std::string label;
+  std::vector<double> x, y;  ///< equally many, x ascending, all finite
+  int colour = 0;            ///< 0 to 5
+  bool dashed = false;       ///< a second mark besides colour
+};
+
+struct Chart {
+  std::string title;
+  std::string x_label;  ///< with its unit: "epochs"
+  std::string y_label;  ///< "percent"
+  std::vector<ChartLine> lines;
+  std::optional<double> y_min, y_max;  ///< else from the data
+  double least_high = -1e300;          ///< the axis reaches at least this far up: no mountains made of noise
+};
+
+/// "" when no line has a point. Curves of many points are averaged over neighbours, and the legend says so.
+std::string svg_chart(const Chart& chart);
+
+/// Round numbers that cover [low, high] in about `count` steps; ascending, at least two.
+std::vector<double> nice_ticks(double low, double high, int count);
+
+/// Short: "0.25", "12k", "1.5M", "1e-05".
+std::string tick_text(double value);
+
+}  // namespace stoker::observe

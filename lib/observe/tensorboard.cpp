@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/tensorboard.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/file.h"
+#include "core/format.h"
+
+namespace stoker::observe {
+namespace {
+
+using core::format;
+
+constexpr const char* kNameBegin = "events.out.tfevents.";
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Readers take the files of a folder in the order of their names, which begin with seconds since 1970: a clock that
+/// went back, or a second start within a second, must not change the order.
+int64_t seconds_behind_all_in(const std::string& directory) {
+  auto seconds = static_cast<int64_t>(now_seconds());
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(kNameBegin, 0) != 0) continue;
+    seconds = std::max<int64_t>(seconds, std::strtoll(name.c_str() + std::string(kNameBegin).size(), nullptr, 10) + 1);
+  }
+  return seconds;
+}
+
+void add_resources(const ResourceReading& reading, std::vector<Scalar>& scalars) {
+  const core::Json figures = resource_json(reading);
+  for (const auto& item : figures.items()) {
+    if (item.value().is_number()) scalars.push_back({"resources/" + item.key(), item.value().get<double>()});
+  }
+}
+
+}  // namespace
+
+TensorBoardFile::TensorBoardFile(std::string run_dir, const ResourceSampler* resources)
+    : directory_(std::move(run_dir) + "/tensorboard"), resources_(resources) {}
+
+void TensorBoardFile::on_start(const engine::StartEvent& event) {
+  core::make_directories(directory_);
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  path_ = format("{}/{}{:010d}.{}.{}", directory_, kNameBegin, seconds_behind_all_in(directory_), host, ::getpid());
+  core::append_file(path_, version_record(now_seconds()));
+  const bool resumed = event.start_epoch > 0 || event.start_updates > 0;
+  if (resumed) core::append_file(path_, restart_record(now_seconds(), event.start_updates + 1));
+}
+
+void TensorBoardFile::on_report(const engine::ReportEvent& event) {
+  std::vector<Scalar> scalars = {{"train/loss", event.train_loss},
+                                 {"train/" + event.train_score.name, event.train_score.value},
+                                 {"train/lr", event.at.learning_rate},
+                                 {"speed/images_per_second", event.images_per_second},
+                                 {"speed/data_wait_share", event.data_wait_share}};
+  if (event.gradient_norm >= 0) scalars.push_back({"train/gradient_norm", event.gradient_norm});
+  if (event.loss_scale > 0) scalars.push_back({"train/loss_scale", event.loss_scale});
+  if (resources_) add_resources(resources_->last_report(), scalars);
+  core::append_file(path_, scalars_record(now_seconds(), event.at.updates, scalars));
+}
+
+void TensorBoardFile::on_epoch(const engine::EpochEvent& event) {
+  std::vector<Scalar> scalars = {{"epoch/number", static_cast<double>(event.epoch)},
+                                 {"epoch/train_loss", event.train_loss},
+                                 {"epoch/images_per_second", event.images_per_second},
+                                 {"epoch/data_wait_share", event.data_wait_share}};
+  if (event.has_eval) {
+    scalars.push_back({"eval/loss", event.eval_loss});
+    for (const engine::Metric& metric : event.metrics) scalars.push_back({"eval/" + metric.name, metric.value});
+  }
+  core::append_file(path_, scalars_record(now_seconds(), event.updates, scalars));
+}
+
+}  // namespace stoker::observe
