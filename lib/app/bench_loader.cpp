@@ -89,6 +89,7 @@ std::vector<Stage> stages_between(const data::LoaderStats& before, const data::L
   return {{"read", after.read_seconds - before.read_seconds},
           {"decode", after.decode_seconds - before.decode_seconds},
           {"resize", after.resize_seconds - before.resize_seconds},
+          {"augment", after.augment_seconds - before.augment_seconds},
           {"write", after.write_seconds - before.write_seconds}};
 }
 

@@ -5,6 +5,7 @@
 #include "app/app.h"
 #include "app/assemble.h"
 #include "app/bench.h"
+#include "app/feeding.h"
 #include "app/result_output.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -20,7 +21,8 @@ constexpr int64_t kMostImages = 4096;
 /// What ImageNet has, where nothing else was asked for.
 config::DataFacts facts_without_data(const config::DataOptions& options) {
   config::DataFacts facts;
-  const int64_t usual = options.task == config::TaskKind::multiclass ? 1000 : options.task == config::TaskKind::binary ? 2 : 3;
+  const config::TaskKind task = options.task;
+  const int64_t usual = task == config::TaskKind::multiclass ? 1000 : task == config::TaskKind::binary ? 2 : 3;
   facts.num_classes = options.num_classes.is_auto() ? usual : options.num_classes.value();
   facts.target_mean.assign(static_cast<size_t>(facts.num_classes), 0);
   facts.target_deviation.assign(static_cast<size_t>(facts.num_classes), 1);
@@ -62,18 +64,34 @@ BenchResult bench_all(const config::Options& options, const std::shared_ptr<cons
   return result;
 }
 
+/// Behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
+std::shared_ptr<const data::Source> cached_as_asked(config::Configuration& configuration,
+                                                    const core::MachineFacts& machine,
+                                                    const std::shared_ptr<const data::Source>& source) {
+  if (configuration.options.loader.cache.is_auto()) return source;
+  data::Datasets datasets;
+  datasets.train = source;
+  datasets.val = data::evenly_spaced(source, 1);
+  for (const std::string& line : add_caches(configuration, machine, datasets)) core::log_info("{}", line);
+  return datasets.train;
+}
+
 BenchResult run_bench(const std::string& what, config::Configuration& configuration) {
   const config::Options& options = configuration.options;
-  config::resolve_machine(configuration, machine_with_accelerators());
+  const core::MachineFacts machine = machine_with_accelerators();
+  config::resolve_machine(configuration, machine);
   config::resolve_model(configuration, model_facts_of(options.model));
   if (what == "step") {
     config::resolve_data(configuration, facts_without_data(options.data));
     return bench_step(options);
   }
-  const auto source = data::evenly_spaced(bench_source(options.data), kMostImages);
+  std::shared_ptr<const data::Source> source =
+      data::evenly_spaced(bench_source(options.data), kMostImages);
   config::DataFacts facts = facts_of(*source, options.data);
   if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
   config::resolve_data(configuration, facts);
+  measure_workers(configuration, machine, facts, *source);
+  source = cached_as_asked(configuration, machine, source);
   if (what == "loader") return bench_loader(options, source);
   if (source->num_classes() == 0) {
     throw core::Error(core::ErrorKind::no_input, "train bench all: the images have no labels to train on",
