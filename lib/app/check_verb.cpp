@@ -68,11 +68,13 @@ EpochEstimate estimate_epoch(config::Configuration& configuration) {
   const config::Options& options = configuration.options;
   const data::Datasets datasets = data::open_datasets(options.data);
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  config::resolve_model(configuration, model_facts_of(options.model));
   const torch::Device device = open_and_configure_device(options);
   const auto feed = training_feed(options, datasets.train, device);
   engine::Trainee trainee = build_trainee(options, device);
   trainee.model->train();
-  engine::UpdateStep step(update_settings(options, precision_of(options, device)), trainee);
+  const std::unique_ptr<engine::Task> task = build_task(options, device);
+  engine::UpdateStep step(update_settings(options, precision_of(options, device)), *task, trainee);
   EpochEstimate estimate;
   estimate.batch_size = options.loader.batch_size;
   estimate.train_images = feed->loader().images_per_epoch();

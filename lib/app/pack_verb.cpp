@@ -110,7 +110,7 @@ class PackNews {
  private:
   void show(const std::string& line) {
     if (console_.is_live()) {
-      console_.show_live(line);
+      console_.show_live({{line, 0}});
     } else {
       core::log_info("{}", line);
     }

@@ -66,12 +66,13 @@ void add_epochs(const config::Options& options, const data::Source& source, cons
   limits.max_megapixels = options.data.max_image_megapixels;
   data::SampleReader reader(source, plan, limits, options.train.seed);
   data::StageTimes times;
+  std::vector<float> targets(static_cast<size_t>(source.num_targets()));
   for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {
     sheet.add_heading(core::format("{} in epochs 1 to {}", source.name(samples[i]), kColumns));
     for (int64_t epoch = 0; epoch < kColumns; ++epoch) {
       data::SheetTile tile;
       tile.pixels.resize(static_cast<size_t>(plan.img_size * plan.img_size * plan.channels));
-      const std::string trouble = reader.read_into(samples[i], epoch, tile.pixels.data(), times);
+      const std::string trouble = reader.read_into(samples[i], epoch, /*round=*/0, tile.pixels.data(), targets.data(), times);
       tile.caption = trouble.empty() ? core::format("epoch {}", epoch + 1) : trouble;
       sheet.add_tile(std::move(tile));
     }

@@ -107,6 +107,12 @@ void check_task(const Options& options, RuleBook& rules) {
   const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
   rules.require(!is_pose_data || task == TaskKind::head_pose,
                 core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));
+  const AugmentOptions& augment = options.augment;
+  rules.require((augment.mixup_alpha == 0 && augment.cutmix_alpha == 0) || !has_scaled_targets(task),
+                core::format("mixup and cutmix share labels, but task {} learns numbers", name));
+  const bool turns = augment.rotate90 > 0 || augment.rotation > 0 || !augment.rand_augment.empty() || augment.trivial_augment;
+  rules.require(!turns || task != TaskKind::head_pose,
+                "rotate90, rotation, rand-augment and trivial-augment turn heads without their angles: not for task head-pose");
   rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
                 core::format("label-smoothing has no meaning for task {}", name));
   const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };

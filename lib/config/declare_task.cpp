@@ -15,11 +15,17 @@ constexpr Bounds kNotBelowZero{0, kNoEnd};
 void declare_classes(Declaration& d, Options& o) {
   d.group("task", "What is learned of each image");
   d.add("task", o.data.task, choice_codec<TaskKind>(task_choices()))
-      .help("One of several classes, one of two (a single output), any of several labels, numbers, or three angles.");
+      .help(
+          "One of several classes, one of two (a single output), any of several labels, numbers, or three "
+          "angles.");
   d.add("class-weights", o.task.class_weights, list_codec(kNotBelowZero, "none"))
-      .help("multiclass: factor of each class's loss; auto: images / (classes x images of the class), 1 on average.");
+      .help(
+          "multiclass: factor of each class's loss; auto: images / (classes x images of the class), 1 on "
+          "average.");
   d.add("pos-weight", o.task.pos_weight, list_codec(kAboveZero, "none"))
-      .help("binary, multilabel: factor of the loss of positives, one or one per label; auto: negatives / positives.");
+      .help(
+          "binary, multilabel: factor of the loss of positives, one or one per label; auto: negatives / "
+          "positives.");
   d.add("threshold", o.task.threshold, number_codec({0, 1, true, true}))
       .unit("probability")
       .help("binary, multilabel: positive is said from here on; metrics without ranking depend on it.")
@@ -28,14 +34,19 @@ void declare_classes(Declaration& d, Options& o) {
 
 void declare_numbers(Declaration& d, TaskOptions& o) {
   d.add("loss", o.loss,
-        choice_codec<RegressionLoss>(
-            {{"l1", RegressionLoss::l1}, {"l2", RegressionLoss::l2}, {"smooth-l1", RegressionLoss::smooth_l1}}))
+        choice_codec<RegressionLoss>({{"l1", RegressionLoss::l1},
+                                      {"l2", RegressionLoss::l2},
+                                      {"smooth-l1", RegressionLoss::smooth_l1}}))
       .alias({"regression-loss"})
-      .help("regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled targets).");
+      .help(
+          "regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled "
+          "targets).");
   d.add_list("target-mean", o.target_mean, {-kNoEnd, kNoEnd}, "auto")
       .chosen_when_auto()
       .unit("of the target")
-      .help("The network learns (target - target-mean) / target-scale; auto: mean of the training split, head-pose 0.");
+      .help(
+          "The network learns (target - target-mean) / target-scale; auto: mean of the training split, "
+          "head-pose 0.");
   d.add_list("target-scale", o.target_scale, kAboveZero, "auto")
       .chosen_when_auto()
       .unit("of the target")

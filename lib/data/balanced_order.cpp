@@ -9,7 +9,7 @@ namespace stoker::data {
 namespace {
 
 /// Fisher-Yates.
-void shuffle(std::vector<uint32_t>& values, core::Rng& rng) {
+void shuffle_round(std::vector<uint32_t>& values, core::Rng& rng) {
   for (size_t left = values.size(); left > 1; --left) std::swap(values[left - 1], values[rng.below(left)]);
 }
 
@@ -27,11 +27,13 @@ std::vector<std::vector<uint32_t>> samples_by_class(const Source& source) {
   return present;
 }
 
-BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed, uint64_t epoch) {
+BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed,
+                                   uint64_t epoch) {
   size_t size = 0;
   for (const std::vector<uint32_t>& samples : classes) size += samples.size();
   // Which classes get one more than the others moves on from epoch to epoch.
-  const size_t share = size / classes.size(), extra = size % classes.size(), first_extra = epoch % classes.size();
+  const size_t share = size / classes.size(), extra = size % classes.size(),
+               first_extra = epoch % classes.size();
 
   BalancedOrder grouped;
   for (size_t k = 0; k < classes.size(); ++k) {
@@ -39,7 +41,7 @@ BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& cla
     core::Rng rng(seed, core::RngPurpose::balance, epoch, k);
     std::vector<uint32_t> round = classes[k];
     for (size_t i = 0; i < share + (gets_extra ? 1 : 0); ++i) {
-      if (i % round.size() == 0) shuffle(round, rng);
+      if (i % round.size() == 0) shuffle_round(round, rng);
       grouped.samples.push_back(round[i % round.size()]);
       grouped.rounds.push_back(static_cast<uint32_t>(i / round.size()));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order an epoch visits the samples: pure functions of (seed, epoch). Knows nothing of threads or batches.
+// The order of an epoch that shows every class equally often: a pure function of (seed, epoch). Knows nothing
+// of reading.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,16 @@ namespace stoker::data {
 /// The samples of each class, in the order of the source; classes without samples are left out.
 std::vector<std::vector<uint32_t>> samples_by_class(const Source& source);
 
-/// An epoch of as many samples as the source has, in which every class that has any is seen equally often (to within
-/// one). A class's samples come in rounds: each round shows all of them once, in an order of its own, before any comes
-/// again; a class with more samples than its share shows a part of them that changes from epoch to epoch.
+/// An epoch of as many samples as the source has, in which every class that has any is seen equally often (to
+/// within one). A class's samples come in rounds: each round shows all of them once, in an order of its own,
+/// before any comes again; a class with more samples than its share shows a part of them that changes from
+/// epoch to epoch.
 struct BalancedOrder {
   std::vector<uint32_t> samples;
   /// Which round of its class each stands in, from 0: with the sample it is unique within the epoch.
   std::vector<uint32_t> rounds;
 };
-BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed, uint64_t epoch);
+BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed,
+                                   uint64_t epoch);
 
 }  // namespace stoker::data

@@ -66,7 +66,7 @@ class CachedSource : public Source {
   int64_t size() const override { return source_->size(); }
   int64_t label(int64_t index) const override { return source_->label(index); }
   void targets(int64_t index, float* out) const override { source_->targets(index, out); }
-  void tell_crop(int64_t index, SampleContent& content) const override { source_->tell_crop(index, content); }
+  FaceBox face(int64_t index) const override { return source_->face(index); }
   std::string name(int64_t index) const override { return source_->name(index); }
   std::string relative_name(int64_t index) const override { return source_->relative_name(index); }
   std::vector<int64_t> run_ends() const override { return source_->run_ends(); }
@@ -156,7 +156,6 @@ class CachedSource : public Source {
 
   /// What lies in a full place. Leaves the time of decoding in `content`.
   void serve(int64_t index, SampleContent& content) const {
-    source_->tell_crop(index, content);
     content.bytes = at(index);
     if (index >= plan_.pixel_samples) {
       content.size = static_cast<uint64_t>(source_->stored_bytes(index));

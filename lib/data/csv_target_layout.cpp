@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// <data_dir>/<split>.csv with the column path and one column per target: 0 or 1 for multilabel, any finite number for
-// regression, degrees for head pose. The training file's header decides which targets there are, and their order.
+// <data_dir>/<split>.csv with the column path and one column per target: 0 or 1 for multilabel, any finite
+// number for regression, degrees for head pose. The training file's header decides which targets there are,
+// and their order.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/format.h"
 #include "data/fingerprint.h"
 
 namespace stoker::data {
@@ -21,13 +20,10 @@ class FileSource : public Source {
     for (int64_t i = 0; i < files_.size(); ++i) {
       fingerprint.add_sample(files_.relative_path(i), files_.stamp(i).size, files_.label(i));
     }
-    if (num_targets() > 0) {
-      for (const std::string& name : target_names_) fingerprint.add(name);
-      fingerprint.add_bytes(files_.targets(0), static_cast<uint64_t>(files_.size() * num_targets()) * sizeof(float));
-    }
+    if (num_targets() > 0) fingerprint.add_targets(target_names_, files_.targets(0), files_.size() * num_targets());
     for (int64_t i = 0; files_.has_faces() && i < files_.size(); ++i) {
       const FaceBox face = files_.face(i);
-      fingerprint.add(core::format("{} {} {} {}", face.left, face.top, face.width, face.height));
+      fingerprint.add_text(core::format("{} {} {} {}", face.left, face.top, face.width, face.height));
     }
     fingerprint_ = fingerprint.hex();
   }
@@ -37,6 +33,7 @@ class FileSource : public Source {
   void targets(int64_t index, float* out) const override {
     std::copy_n(files_.targets(index), files_.num_targets(), out);
   }
+  FaceBox face(int64_t index) const override { return files_.face(index); }
   std::string name(int64_t index) const override { return files_.path(index); }
   std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
   int64_t list_bytes() const override { return files_.memory_bytes(); }
@@ -52,16 +49,7 @@ class FileSource : public Source {
     if (!cause.empty()) return cause;
     content.bytes = buffer.data();
     content.size = static_cast<uint64_t>(std::min(stamp.size, bytes));
-    tell_crop(index, content);
     return "";
-  }
-
-  void tell_crop(int64_t index, SampleContent& content) const override {
-    const FaceBox face = files_.face(index);
-    content.crop_left = face.left;
-    content.crop_top = face.top;
-    content.crop_width = face.width;
-    content.crop_height = face.height;
   }
 
   int64_t stored_bytes(int64_t index) const override { return files_.stamp(index).size; }

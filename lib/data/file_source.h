@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/head_pose_file.h"
+#include "data/face_box.h"
 #include "data/sample_file.h"
 #include "data/source.h"
 
@@ -40,7 +40,8 @@ class FileList {
   std::string absolute(std::string_view relative_path) const;
   void shrink_to_fit();
   int64_t memory_bytes() const {
-    return static_cast<int64_t>(paths_.capacity() + entries_.capacity() * sizeof(Entry));
+    return static_cast<int64_t>(paths_.capacity() + entries_.capacity() * sizeof(Entry) +
+                                targets_.capacity() * sizeof(float));
   }
 
  private:

@@ -16,18 +16,22 @@ namespace stoker::data {
 class ListFingerprint {
  public:
   explicit ListFingerprint(const std::vector<std::string>& class_names) {
-    for (const std::string& name : class_names) add(name);
+    for (const std::string& name : class_names) add_text(name);
   }
-  void add_sample(std::string_view relative_name, int64_t size_bytes, int64_t label) {
-    add(relative_name);
-    hasher_.add(core::format("{} {}\n", size_bytes, label));
-  }
-  /// Of what a list has besides classes: names of targets, their values, face boxes.
-  void add(std::string_view text) {  // with its length, so that no two lists read the same
+  /// With its length, so that no two lists read the same.
+  void add_text(std::string_view text) {
     hasher_.add(core::format("{}:", text.size()));
     hasher_.add(text);
   }
-  void add_bytes(const void* data, uint64_t size) { hasher_.add(data, size); }
+  void add_sample(std::string_view relative_name, int64_t size_bytes, int64_t label) {
+    add_text(relative_name);
+    hasher_.add(core::format("{} {}\n", size_bytes, label));
+  }
+  /// What is learned instead of a label: `values` [count], samples by targets.
+  void add_targets(const std::vector<std::string>& names, const float* values, int64_t count) {
+    for (const std::string& name : names) add_text(name);
+    hasher_.add(values, static_cast<uint64_t>(count) * sizeof(float));
+  }
   std::string hex() const { return hasher_.hex(); }
 
  private:

@@ -34,7 +34,8 @@ FaceBox landmark_box(const MatArray& landmarks, double margin) {
   double left = 0, top = 0, right = 0, bottom = 0;
   bool any = false;
   for (int64_t i = 0; i < landmarks.columns; ++i) {
-    const double x = landmarks.values[static_cast<size_t>(2 * i)], y = landmarks.values[static_cast<size_t>(2 * i + 1)];
+    const double x = landmarks.values[static_cast<size_t>(2 * i)],
+                 y = landmarks.values[static_cast<size_t>(2 * i + 1)];
     if (!std::isfinite(x) || !std::isfinite(y) || (x == -1 && y == -1)) continue;
     left = any ? std::min(left, x) : x;
     right = any ? std::max(right, x) : x;
@@ -69,7 +70,8 @@ std::string parse_biwi_pose(std::string_view text, HeadPose& pose) {
 
 std::string parse_300w_pose(const uint8_t* bytes, uint64_t size, double margin, HeadPose& pose) {
   MatArray angles, landmarks;
-  if (std::string trouble = read_mat_array(bytes, size, "Pose_Para", angles); !trouble.empty()) return trouble;
+  if (std::string trouble = read_mat_array(bytes, size, "Pose_Para", angles); !trouble.empty())
+    return trouble;
   if (angles.values.size() < 3) return "Pose_Para has fewer than 3 numbers";
   for (size_t i = 0; i < 3; ++i) {
     if (!std::isfinite(angles.values[i])) return "Pose_Para is not finite";

@@ -31,10 +31,10 @@ std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);
 /// `root` stands for the split named train_split when the class folders lie directly in data_dir.
 std::unique_ptr<Layout> make_folder_layout(const config::DataOptions& options, bool root_is_train);
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options);
+std::unique_ptr<Layout> make_shard_layout(const config::DataOptions& options);
 /// CSV with a column per target, for tasks that learn numbers.
 std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options);
 /// Public head pose data: BIWI, 300W-LP, AFLW2000.
 std::unique_ptr<Layout> make_pose_layout(const config::DataOptions& options);
-std::unique_ptr<Layout> make_shard_layout(const config::DataOptions& options);
 
 }  // namespace stoker::data

@@ -235,8 +235,8 @@ LoaderStats Loader::Impl::stats() const {
   result.consumer_wait_seconds = kSecond * static_cast<double>(consumer_wait_ns.load());
   result.read_seconds = kSecond * static_cast<double>(read_ns.load());
   result.decode_seconds = kSecond * static_cast<double>(decode_ns.load());
-  result.resize_seconds = kSecond * static_cast<double>(resize_ns.load());
   result.augment_seconds = kSecond * static_cast<double>(augment_ns.load());
+  result.resize_seconds = kSecond * static_cast<double>(resize_ns.load());
   result.write_seconds = kSecond * static_cast<double>(write_ns.load());
   result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
   result.batches_capacity = static_cast<int64_t>(slabs.size());

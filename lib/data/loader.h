@@ -22,8 +22,8 @@ struct LoaderSettings {
   int64_t prefetch_factor = 4;  ///< batches ahead of the one in use
   bool pin_memory = false;      ///< page-locked slabs, for copies that overlap
   bool shuffle = false;
-  bool class_balanced = false;  ///< with shuffle: every class equally often; see balanced_order.h
   int64_t shuffle_buffer = 0;   ///< images that are shuffled among each other; 0: all
+  bool class_balanced = false;  ///< with shuffle: every class equally often; see balanced_order.h
   bool drop_last = false;
   uint64_t seed = 0;
   config::OnBadImage on_bad_image = config::OnBadImage::fail;

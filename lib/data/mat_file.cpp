@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 
-
 namespace stoker::data {
 namespace {
 
@@ -15,8 +14,18 @@ constexpr uint64_t kMaxInflatedBytes = 64 << 20;
 
 // Types of data elements, and classes of arrays; the numbers are the format's.
 enum ElementType : uint32_t {
-  kInt8 = 1, kUint8 = 2, kInt16 = 3, kUint16 = 4, kInt32 = 5, kUint32 = 6, kSingle = 7, kDouble = 9, kInt64 = 12,
-  kUint64 = 13, kMatrix = 14, kCompressed = 15
+  kInt8 = 1,
+  kUint8 = 2,
+  kInt16 = 3,
+  kUint16 = 4,
+  kInt32 = 5,
+  kUint32 = 6,
+  kSingle = 7,
+  kDouble = 9,
+  kInt64 = 12,
+  kUint64 = 13,
+  kMatrix = 14,
+  kCompressed = 15
 };
 constexpr uint32_t kFirstNumericClass = 6, kLastNumericClass = 15;  // double to uint64
 constexpr uint32_t kComplexFlag = 0x0800;
@@ -139,7 +148,8 @@ double number_at(const uint8_t* bytes, uint32_t type) {
 std::string read_matrix(const Element& matrix, const std::string& name, MatArray& array, bool& found) {
   ElementReader parts(matrix.bytes, matrix.size);
   Element flags, dimensions, title, numbers;
-  if (!parts.next(flags) || flags.size < 8 || !parts.next(dimensions) || !parts.next(title)) return "damaged array";
+  if (!parts.next(flags) || flags.size < 8 || !parts.next(dimensions) || !parts.next(title))
+    return "damaged array";
   found = title.size == name.size() && std::memcmp(title.bytes, name.data(), name.size()) == 0;
   if (!found) return "";
   const auto word = value_at<uint32_t>(flags.bytes);
@@ -150,7 +160,8 @@ std::string read_matrix(const Element& matrix, const std::string& name, MatArray
   if (dimensions.type != kInt32 || dimensions.size != 8) return name + " has not two dimensions";
   const int64_t rows = value_at<int32_t>(dimensions.bytes), columns = value_at<int32_t>(dimensions.bytes + 4);
   if (rows < 0 || columns < 0 || !parts.next(numbers)) return "damaged array";
-  if (static_cast<uint64_t>(rows) > numbers.size || static_cast<uint64_t>(columns) > numbers.size) return "damaged array";
+  if (static_cast<uint64_t>(rows) > numbers.size || static_cast<uint64_t>(columns) > numbers.size)
+    return "damaged array";
   const uint64_t step = bytes_per_value(numbers.type);
   if (step == 0 || static_cast<uint64_t>(rows) * static_cast<uint64_t>(columns) * step != numbers.size) {
     return "damaged array";
@@ -181,7 +192,8 @@ std::string read_mat_array(const uint8_t* bytes, uint64_t size, const std::strin
     }
     if (element.type != kMatrix) continue;
     bool found = false;
-    if (std::string trouble = read_matrix(element, name, array, found); !trouble.empty() || found) return trouble;
+    if (std::string trouble = read_matrix(element, name, array, found); !trouble.empty() || found)
+      return trouble;
   }
   return "holds no array " + name;
 }

@@ -23,21 +23,17 @@ constexpr std::array kValSplits = {"val", "validation", "valid", "test", "t10k"}
 
 std::string expected_tree(const config::DataOptions& options) {
   const std::string& train = options.train_split;
+  const bool is_pose = options.task == config::TaskKind::head_pose;
   return core::format(
       "expected below --data-dir one of\n"
       "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
       "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them{2}",
-      train,
-      options.task != config::TaskKind::head_pose
-          ? ""
-          : " or path,yaw,pitch,roll",
-      options.task != config::TaskKind::head_pose
-          ? ""
-          : "\n"
-            "  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
-            "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt");
+      train, is_pose ? " or path,yaw,pitch,roll" : "",
+      is_pose ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
+                "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt"
+              : "");
 }
 
 std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
@@ -91,11 +87,11 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
       return csv_layout(options);
     case config::DatasetType::folder:
       return folder_layout(options);
+    case config::DatasetType::shards:
+      return make_shard_layout(options);
     case config::DatasetType::biwi:
     case config::DatasetType::w300lp:
       return make_pose_layout(options);
-    case config::DatasetType::shards:
-      return make_shard_layout(options);
     case config::DatasetType::automatic:
       break;
   }
@@ -217,6 +213,11 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
 
 std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(
     const config::DataOptions& options, std::vector<std::string> names, std::vector<std::string>& notes) {
+  if (config::learns_numbers(options.task)) {
+    throw core::Error(core::ErrorKind::config,
+                      core::format("shards hold a class per image, but task {} learns numbers", config::task_name(options.task)),
+                      "train on the loose files");
+  }
   const std::unique_ptr<Layout> layout = detected_layout(options);
   if (names.empty()) {
     names.push_back(options.train_split);

@@ -2,8 +2,8 @@
 // Head pose data as it is published: images with an annotation file beside each.
 //   300W-LP, AFLW2000   <data_dir>/<split>/**/<name>.jpg and <name>.mat
 //   BIWI                <data_dir>/[<split>/]<subject>/frame_<number>_rgb.png and frame_<number>_pose.txt
-// BIWI's folders of subjects may lie directly in data_dir: then the training split is all subjects but those that
-// val_subjects names, and "val" is those.
+// BIWI's folders of subjects may lie directly in data_dir: then the training split is all subjects but those
+// that val_subjects names, and "val" is those.
 #include <algorithm>
 
 #include "core/error.h"
@@ -48,17 +48,21 @@ class PoseLayout : public Layout {
     ScanNotes ignored, left_out;
     TreeWalker walker(options_.follow_symlinks, ignored);
     walker.claim_with_ancestors(folder);
-    const auto add = [&](const std::string& path, const FileStamp& stamp) { add_image(path, stamp, files, left_out); };
+    const auto add = [&](const std::string& path, const FileStamp& stamp) {
+      add_image(path, stamp, files, left_out);
+    };
     if (by_subject()) {
       for (const std::string& subject : subjects_of(split)) walker.visit_images(folder, subject, add);
     } else {
       walker.visit_images(folder, "", add);
     }
     if (files.size() == 0) {
-      throw core::Error(core::ErrorKind::data,
-                        core::format("{} holds no image *{} with *{} beside it", core::printable(folder), image_end_, pose_end_),
-                        is_biwi_ ? "expected <data-dir>/<subject>/frame_00003_rgb.png and frame_00003_pose.txt"
-                                 : "expected <data-dir>/<split>/<name>.jpg and <name>.mat, as in 300W_LP/AFW or AFLW2000");
+      throw core::Error(
+          core::ErrorKind::data,
+          core::format("{} holds no image *{} with *{} beside it", core::printable(folder), image_end_,
+                       pose_end_),
+          is_biwi_ ? "expected <data-dir>/<subject>/frame_00003_rgb.png and frame_00003_pose.txt"
+                   : "expected <data-dir>/<split>/<name>.jpg and <name>.mat, as in 300W_LP/AFW or AFLW2000");
     }
     for (const std::string& line : left_out.lines()) notes.push_back(split + ": " + line);
     if (by_subject()) notes.push_back(split + ": subjects " + core::list_text(subjects_of(split), 30));
@@ -68,16 +72,17 @@ class PoseLayout : public Layout {
  private:
   bool by_subject() const { return is_biwi_ && !has_folders_; }
 
-  void add_image(const std::string& path, const FileStamp& stamp, FileList& files, ScanNotes& left_out) const {
+  void add_image(const std::string& path, const FileStamp& stamp, FileList& files,
+                 ScanNotes& left_out) const {
     if (!ends_with(path, image_end_)) return;
     const std::string annotation = path.substr(0, path.size() - image_end_.size()) + pose_end_;
     const std::string whole = files.absolute(annotation);
     if (stamp_of(whole).size < 0) return left_out.count("images without " + pose_end_ + " beside them", path);
     const std::string content = core::read_file(whole, kMaxAnnotationBytes);
     HeadPose pose;
-    const std::string trouble =
-        is_biwi_ ? parse_biwi_pose(content, pose)
-                 : parse_300w_pose(reinterpret_cast<const uint8_t*>(content.data()), content.size(), options_.face_margin, pose);
+    const std::string trouble = is_biwi_ ? parse_biwi_pose(content, pose)
+                                         : parse_300w_pose(reinterpret_cast<const uint8_t*>(content.data()),
+                                                           content.size(), options_.face_margin, pose);
     if (!trouble.empty()) {
       throw core::Error(core::ErrorKind::data, core::printable(whole) + ": " + trouble,
                         "repair the file, or remove it: its image is then left out");
@@ -88,16 +93,19 @@ class PoseLayout : public Layout {
   /// Every third one is held out unless val_subjects names some.
   std::vector<std::string> subjects_of(const std::string& split) const {
     ScanNotes ignored;
-    const std::vector<std::string> all = TreeWalker(options_.follow_symlinks, ignored).folders_in(options_.data_dir);
+    const std::vector<std::string> all =
+        TreeWalker(options_.follow_symlinks, ignored).folders_in(options_.data_dir);
     std::vector<std::string> named = subject_list(), kept, held;
     for (const std::string& name : named) {
       if (std::find(all.begin(), all.end(), name) != all.end()) continue;
       throw core::Error(core::ErrorKind::data,
-                        core::format("{} has no folder of the subject '{}'", core::printable(options_.data_dir), core::printable(name)),
+                        core::format("{} has no folder of the subject '{}'",
+                                     core::printable(options_.data_dir), core::printable(name)),
                         "val-subjects are names of folders, such as 01,12,24");
     }
     for (size_t i = 0; i < all.size(); ++i) {
-      const bool is_held = named.empty() ? i % 3 == 2 : std::find(named.begin(), named.end(), all[i]) != named.end();
+      const bool is_held =
+          named.empty() ? i % 3 == 2 : std::find(named.begin(), named.end(), all[i]) != named.end();
       (is_held ? held : kept).push_back(all[i]);
     }
     return split == options_.train_split ? kept : held;

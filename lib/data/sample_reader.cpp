@@ -11,17 +11,27 @@
 namespace stoker::data {
 namespace {
 
-/// Whole pixels inside of the image.
-Region part_that_matters(const SampleContent& content, int width, int height) {
-  if (content.crop_width <= 0 || content.crop_height <= 0) return {0, 0, width, height};
+/// Whole pixels inside of an image of width x height.
+Region pixels_of(const FaceBox& box, int width, int height) {
+  if (box.width <= 0 || box.height <= 0) return {0, 0, width, height};
   const auto inside = [](double value, int low, int high) {
     return static_cast<int>(std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
   };
-  const int left = inside(std::floor(content.crop_left), 0, width - 1);
-  const int top = inside(std::floor(content.crop_top), 0, height - 1);
-  const int right = inside(std::ceil(content.crop_left + content.crop_width), left + 1, width);
-  const int bottom = inside(std::ceil(content.crop_top + content.crop_height), top + 1, height);
+  const int left = inside(std::floor(box.left), 0, width - 1),
+            top = inside(std::floor(box.top), 0, height - 1);
+  const int right = inside(std::ceil(box.left + box.width), left + 1, width);
+  const int bottom = inside(std::ceil(box.top + box.height), top + 1, height);
   return {left, top, right - left, bottom - top};
+}
+
+/// Drawn within the part of the image that matters.
+SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int width, int height,
+                           core::Rng& rng) {
+  const Region part = pixels_of(box, width, height);
+  SampleGeometry geometry = draw_geometry(plan, part.width, part.height, rng);
+  geometry.left += part.left;
+  geometry.top += part.top;
+  return geometry;
 }
 
 }  // namespace
@@ -35,64 +45,57 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   }
   times.read -= content.decode_nanoseconds;
   times.decode += content.decode_nanoseconds;
-  // A sample that an epoch shows several times is varied anew each time.
-  const uint64_t drawn_for = static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32;
-  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch), drawn_for);
+  const uint64_t stream = static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32;
+  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch), stream);
   SampleGeometry geometry;
-  if (content.is_pixels()) {
-    write_pixels(content, rng, geometry, row, times);
-  } else {
+  if (!content.is_pixels()) {
     try {
-      if (std::string cause = write_encoded(content, rng, geometry, row, times); !cause.empty()) return cause;
+      std::string reason = write_encoded(content, source_.face(sample), rng, geometry, row, times);
+      if (!reason.empty()) return reason;
     } catch (const core::Error& error) {
-      throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(), error.hint());
+      throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(),
+                        error.hint());
     }
+  } else {
+    write_pixels(content, source_.face(sample), rng, geometry, row, times);
   }
   if (plan_.augment.does_anything()) {
     const StageTimer timer(times.augment);
     const SquareImage image{row, static_cast<int>(plan_.img_size), plan_.channels};
-    augment(plan_.augment, {seed_, static_cast<uint64_t>(epoch), drawn_for}, image, augment_scratch_);
+    augment(plan_.augment, {seed_, static_cast<uint64_t>(epoch), stream}, image, augment_scratch_);
   }
   source_.targets(sample, targets);
   if (geometry.flip) plan_.target_rule.mirror(targets);
   return "";
 }
 
-std::string SampleReader::write_encoded(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry,
-                                        uint8_t* row, StageTimes& times) {
+std::string SampleReader::write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng,
+                                        SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
+  SampleGeometry within;  // the decoded region
   {
     const StageTimer timer(times.decode);
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
-    geometry = draw_geometry_within(content, header.width, header.height, rng);
+    geometry = within = draw_within(plan_, face, header.width, header.height, rng);
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
     reason = decode_region(content.bytes, content.size, plan_.channels, limits_, header, region, image_);
     if (!reason.empty()) return reason;
-    geometry.left -= region.left;
-    geometry.top -= region.top;
+    within.left -= region.left;
+    within.top -= region.top;
   }
-  transform_image(image_.pixels.data(), image_.height, image_.width, geometry, row, times);
+  transform_image(image_.pixels.data(), image_.height, image_.width, within, row, times);
   forget_large_images(content.size);
   return "";
 }
 
-/// What a worker keeps is then that of usual images, so that memory does not grow with the number of workers times
-/// the largest image.
+/// What a worker keeps is then that of usual images, so that memory does not grow with the number of workers
+/// times the largest image.
 void SampleReader::forget_large_images(uint64_t encoded_bytes) {
   constexpr size_t kUsualPixels = 640 << 10, kUsualFile = 384 << 10;  // bytes
   const int64_t pixels = int64_t{image_.height} * image_.width * image_.channels;
   forget_large(image_.pixels, static_cast<size_t>(pixels), kUsualPixels);
   forget_large(encoded_, encoded_bytes, kUsualFile);
-}
-
-SampleGeometry SampleReader::draw_geometry_within(const SampleContent& content, int width, int height,
-                                                  core::Rng& rng) const {
-  const Region part = part_that_matters(content, width, height);
-  SampleGeometry geometry = draw_geometry(plan_, part.width, part.height, rng);
-  geometry.left += part.left;
-  geometry.top += part.top;
-  return geometry;
 }
 
 void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
@@ -101,8 +104,8 @@ void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
   transform_into(pixels, height, width, plan_, geometry, scratch_, row);
 }
 
-void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry,
-                                uint8_t* row, StageTimes& times) {
+void SampleReader::write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng,
+                                SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
     const StageTimer timer(times.decode);
@@ -110,7 +113,7 @@ void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, Sa
                      converted_);
     pixels = converted_.data();
   }
-  geometry = draw_geometry_within(content, content.width, content.height, rng);
+  geometry = draw_within(plan_, face, content.width, content.height, rng);
   transform_image(pixels, content.height, content.width, geometry, row, times);
 }
 

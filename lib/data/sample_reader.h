@@ -28,15 +28,13 @@ class SampleReader {
 
  private:
   // Each returns the geometry that was drawn in `geometry`.
-  std::string write_encoded(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry, uint8_t* row,
-                            StageTimes& times);
-  void write_pixels(const SampleContent& content, core::Rng& rng, SampleGeometry& geometry, uint8_t* row,
-                    StageTimes& times);
-  /// Of an image of that size, or of the part of it that its source names.
-  SampleGeometry draw_geometry_within(const SampleContent& content, int width, int height, core::Rng& rng) const;
+  std::string write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng,
+                            SampleGeometry& geometry, uint8_t* row, StageTimes& times);
+  void forget_large_images(uint64_t encoded_bytes);
   void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
                        uint8_t* row, StageTimes& times);
-  void forget_large_images(uint64_t encoded_bytes);
+  void write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng, SampleGeometry& geometry,
+                    uint8_t* row, StageTimes& times);
 
   const Source& source_;
   const TransformPlan& plan_;

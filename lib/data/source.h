@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/options.h"
+#include "data/face_box.h"
 
 namespace stoker::data {
 
@@ -21,8 +22,6 @@ struct SampleContent {
   int height = 0, width = 0, channels = 0;
   int64_t decode_nanoseconds = 0;  ///< that the source spent on decoding within this read()
   bool is_pixels() const { return height > 0; }
-  // The part of an encoded image that matters, in pixels; may reach outside of it. Width 0: all of it.
-  double crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;
 };
 
 /// Immutable after construction; every method is safe from any thread.
@@ -31,6 +30,8 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;
   virtual int64_t label(int64_t index) const = 0;     ///< [0, num_classes); -1 where there are no labels
+  /// The part of image `index` that crops are taken from.
+  virtual FaceBox face(int64_t /*index*/) const { return {}; }
   virtual std::string name(int64_t index) const = 0;  ///< path or "file#17": for messages and predictions
   /// The name without what depends on where the data lies: hash splits and fingerprints are made of it.
   virtual std::string relative_name(int64_t index) const = 0;
@@ -39,8 +40,6 @@ class Source {
   /// Reads sample `index`. Returns "" or the cause in words (missing, changed since the scan, unreadable).
   /// Throws core::Error{io} when the storage fails (EIO, ESTALE, ETIMEDOUT) three times in a row.
   virtual std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const = 0;
-  /// The part of sample `index` that matters, as read() tells it in `content`; a cache asks for nothing else.
-  virtual void tell_crop(int64_t /*index*/, SampleContent& /*content*/) const {}
   /// As read(), of which the first `bytes` are enough; may give more.
   virtual std::string read_head(int64_t index, int64_t /*bytes*/, std::vector<uint8_t>& buffer,
                                 SampleContent& content) const {

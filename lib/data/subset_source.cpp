@@ -24,6 +24,7 @@ class SubsetSource : public Source {
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   int64_t label(int64_t index) const override { return whole_->label(of(index)); }
   void targets(int64_t index, float* out) const override { whole_->targets(of(index), out); }
+  FaceBox face(int64_t index) const override { return whole_->face(of(index)); }
   std::string name(int64_t index) const override { return whole_->name(of(index)); }
   std::string relative_name(int64_t index) const override { return whole_->relative_name(of(index)); }
   int64_t list_bytes() const override {  // the whole is held only once, by both parts
@@ -42,7 +43,6 @@ class SubsetSource : public Source {
                         SampleContent& content) const override {
     return whole_->read_head(of(index), bytes, buffer, content);
   }
-  void tell_crop(int64_t index, SampleContent& content) const override { whole_->tell_crop(of(index), content); }
   int64_t stored_bytes(int64_t index) const override { return whole_->stored_bytes(of(index)); }
 
  private:

@@ -167,8 +167,8 @@ TransformPlan make_transform_plan(const config::DataOptions& data, const config:
   plan.ratio_max = augment.ratio_max;
   plan.crop_padding = augment.crop_padding.is_auto() ? 0 : augment.crop_padding.value();
   plan.hflip = augment.hflip;
-  plan.target_rule = target_rule_of(data.task);
   plan.augment = make_augment_plan(data, augment);
+  plan.target_rule = target_rule_of(data.task);
   return plan;
 }
 

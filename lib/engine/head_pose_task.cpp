@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Yaw, pitch and roll in degrees, either as three numbers, or as the expectation over bins that are classified as
-// well (Ruiz, Chong, Rehg 2018, "Fine-Grained Head Pose Estimation Without Keypoints"; there the loss of the
-// expectation is of degrees, here of scaled degrees, and bins stand for their centres).
+// Yaw, pitch and roll in degrees, either as three numbers, or as the expectation over bins that are
+// classified as well (Ruiz, Chong, Rehg 2018, "Fine-Grained Head Pose Estimation Without Keypoints"; there
+// the loss of the expectation is of degrees, here of scaled degrees, and bins stand for their centres).
 #include <limits>
 
 #include "engine/error_scores.h"
@@ -71,7 +71,8 @@ class PoseMetrics : public EvalMetrics {
     std::vector<Metric> metrics = {metric(EvalMetric::mae, MetricUnit::degrees, means[0].item<double>()),
                                    metric(EvalMetric::rmse, MetricUnit::degrees, means[1].item<double>())};
     for (int64_t i = 0; i < kAngles; ++i) {
-      metrics.push_back({std::string("mae_") + kAngleNames[i], MetricUnit::degrees, all[0][i].item<double>()});
+      metrics.push_back(
+          {std::string("mae_") + kAngleNames[i], MetricUnit::degrees, all[0][i].item<double>()});
     }
     return metrics;
   }
@@ -90,7 +91,8 @@ class PoseMetrics : public EvalMetrics {
  private:
   /// float64 [2, 3] on the host: mae, rmse in degrees.
   torch::Tensor errors() const {
-    if (rows_.empty()) return torch::full({2, kAngles}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
+    if (rows_.empty())
+      return torch::full({2, kAngles}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     const TargetErrors errors = angle_errors(rows_.predicted(), rows_.truth());
     return torch::stack({errors.mae, errors.rmse}).to(torch::kCPU);
   }
@@ -110,11 +112,12 @@ class HeadPoseTask : public Task {
   int64_t num_outputs() const override { return head_.num_outputs(); }
 
   torch::Tensor training_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const override {
-    const torch::Tensor differences = angle_difference(head_.angles(outputs), batch.targets) / head_.scaling().scale();
+    const torch::Tensor differences =
+        angle_difference(head_.angles(outputs), batch.targets) / head_.scaling().scale();
     const torch::Tensor angle_loss = model::regression_loss_sum(differences, loss_) / kAngles;
     if (!head_.is_binned()) return angle_loss;
-    const torch::Tensor bins = head_.bins_of(batch.targets).flatten();           // int64 [3 B]
-    const torch::Tensor logits = head_.bin_logits(outputs).flatten(0, 1);        // float32 [3 B, bins]
+    const torch::Tensor bins = head_.bins_of(batch.targets).flatten();     // int64 [3 B]
+    const torch::Tensor logits = head_.bin_logits(outputs).flatten(0, 1);  // float32 [3 B, bins]
     return model::cross_entropy_sum(logits, bins, label_smoothing_) / kAngles + weight_ * angle_loss;
   }
   torch::Tensor eval_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const override {
@@ -125,7 +128,9 @@ class HeadPoseTask : public Task {
     return angle_difference(head_.angles(outputs.detach()), batch.targets).abs().mean(1).sum();
   }
   std::vector<Metric> metrics() const override { return PoseMetrics(head_).read(); }
-  std::unique_ptr<EvalMetrics> make_metrics(bool) const override { return std::make_unique<PoseMetrics>(head_); }
+  std::unique_ptr<EvalMetrics> make_metrics(bool) const override {
+    return std::make_unique<PoseMetrics>(head_);
+  }
   /// [B, 3] degrees: yaw, pitch, roll
   torch::Tensor predictions(const torch::Tensor& outputs) const override { return head_.angles(outputs); }
 

@@ -15,7 +15,9 @@ class MultilabelMetrics : public EvalMetrics {
  public:
   MultilabelMetrics(int64_t labels, double threshold) : labels_(labels), threshold_(threshold) {}
 
-  void add(const torch::Tensor& outputs, const data::Batch& batch) override { rows_.add(outputs, batch.targets); }
+  void add(const torch::Tensor& outputs, const data::Batch& batch) override {
+    rows_.add(outputs, batch.targets);
+  }
 
   std::vector<Metric> read() const override {
     const LabelResults results = label_results(rows_, labels_, threshold_);
@@ -44,17 +46,18 @@ class MultilabelMetrics : public EvalMetrics {
       sum = {sum.hits + counts.hits, sum.actual + counts.actual, sum.predicted + counts.predicted};
     }
     const double none = std::nan("");
-    add_row(table, "macro average", sum, macro_average(results.counts), results.mean_roc_auc(), results.mean_pr_auc());
+    add_row(table, "macro average", sum, macro_average(results.counts), results.mean_roc_auc(),
+            results.mean_pr_auc());
     add_row(table, "micro average", sum, scores_of(sum), none, none);
     return {table};
   }
 
  private:
-  static void add_row(ResultTable& table, const std::string& name, const ClassCounts& counts, const ClassScores& scores,
-                      double roc_auc, double pr_auc) {
+  static void add_row(ResultTable& table, const std::string& name, const ClassCounts& counts,
+                      const ClassScores& scores, double roc_auc, double pr_auc) {
     table.rows.push_back({name,
-                          {static_cast<double>(counts.actual), static_cast<double>(counts.predicted), scores.precision,
-                           scores.recall, scores.f1, roc_auc, pr_auc}});
+                          {static_cast<double>(counts.actual), static_cast<double>(counts.predicted),
+                           scores.precision, scores.recall, scores.f1, roc_auc, pr_auc}});
   }
 
   int64_t labels_;
@@ -65,7 +68,9 @@ class MultilabelMetrics : public EvalMetrics {
 class MultilabelTask : public Task {
  public:
   MultilabelTask(const TaskSpec& spec, torch::Device device)
-      : labels_(spec.num_classes), label_smoothing_(spec.label_smoothing), threshold_(spec.options.threshold) {
+      : labels_(spec.num_classes),
+        label_smoothing_(spec.label_smoothing),
+        threshold_(spec.options.threshold) {
     const std::vector<double>& weights = spec.options.pos_weight.value();
     if (!weights.empty()) pos_weight_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }

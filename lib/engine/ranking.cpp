@@ -6,7 +6,8 @@
 namespace stoker::engine {
 namespace {
 
-/// At the last of each group of equal scores: the count itself. [n] -> count of the group before, 0 for the first.
+/// At the last of each group of equal scores: the count itself. [n] -> count of the group before, 0 for the
+/// first.
 torch::Tensor count_before_group(const torch::Tensor& counts, const torch::Tensor& group_ends) {
   const torch::Tensor at_ends = counts * group_ends;
   const torch::Tensor so_far = std::get<0>(at_ends.cummax(0));  // counts never fall
@@ -19,12 +20,12 @@ RankingAreas ranking_areas(const torch::Tensor& scores, const torch::Tensor& pos
   const torch::NoGradGuard no_gradients;
   const int64_t n = scores.size(0);
   const auto [sorted, order] = scores.sort(/*dim=*/0, /*descending=*/true);
-  const torch::Tensor is_positive = positive.to(at::kLong).index_select(0, order);      // int64 [n]
-  const torch::Tensor hits = is_positive.cumsum(0);                                     // int64 [n]
-  const torch::Tensor misses = (1 - is_positive).cumsum(0);                             // int64 [n]
+  const torch::Tensor is_positive = positive.to(at::kLong).index_select(0, order);  // int64 [n]
+  const torch::Tensor hits = is_positive.cumsum(0);                                 // int64 [n]
+  const torch::Tensor misses = (1 - is_positive).cumsum(0);                         // int64 [n]
   const torch::Tensor last = torch::ones({1}, is_positive.options());
-  const torch::Tensor ends =
-      torch::cat({(sorted.narrow(0, 1, n - 1) != sorted.narrow(0, 0, n - 1)).to(at::kLong), last});  // int64 [n], 0 or 1
+  const torch::Tensor ends = torch::cat(
+      {(sorted.narrow(0, 1, n - 1) != sorted.narrow(0, 0, n - 1)).to(at::kLong), last});  // int64 [n], 0 or 1
   const torch::Tensor hits_before = count_before_group(hits, ends);
   const torch::Tensor misses_before = count_before_group(misses, ends);
   const torch::Tensor positives = hits[n - 1], negatives = misses[n - 1];

@@ -31,7 +31,8 @@ Metric metric(config::EvalMetric which, MetricUnit unit, double value) {
 }
 
 bool lower_is_better(config::EvalMetric which) {
-  return which == config::EvalMetric::loss || which == config::EvalMetric::mae || which == config::EvalMetric::rmse;
+  return which == config::EvalMetric::loss || which == config::EvalMetric::mae ||
+         which == config::EvalMetric::rmse;
 }
 
 }  // namespace stoker::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learned: how many outputs the network needs, what a batch costs, and what its results are judged by.
-// One file per task implements it. Knows nothing of the loop, of models or of files.
+// What is learned: how many outputs the network needs, what a batch costs, and what its results are judged
+// by. One file per task implements it. Knows nothing of the loop, of models or of files.
 #pragma once
 
 #include <torch/types.h>
@@ -21,10 +21,10 @@ struct ResultTable {
     std::string name;
     std::vector<double> values;  ///< one per column; NaN: undefined
   };
-  std::string name;                  ///< file name without .csv: "per_class"
-  std::string corner;                ///< heads the column of row names: "class"
+  std::string name;    ///< file name without .csv: "per_class"
+  std::string corner;  ///< heads the column of row names: "class"
   std::vector<std::string> columns;
-  size_t whole_columns = 0;          ///< so many columns from the left are counts
+  size_t whole_columns = 0;  ///< so many columns from the left are counts
   std::vector<Row> rows;
 };
 
@@ -45,11 +45,13 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual int64_t num_outputs() const = 0;
-  /// Sum over the batch of what training minimises: float32 []. outputs [B, num_outputs] float32 or the autocast type.
+  /// Sum over the batch of what training minimises: float32 []. outputs [B, num_outputs] float32 or the
+  /// autocast type.
   virtual torch::Tensor training_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
   /// The same as evaluation reports it: without smoothing and without weights of classes.
   virtual torch::Tensor eval_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
-  /// The one figure that is shown while training, by name and unit, and its sum over a batch: [] (hits, or errors).
+  /// The one figure that is shown while training, by name and unit, and its sum over a batch: [] (hits, or
+  /// errors).
   virtual Metric score() const = 0;
   virtual torch::Tensor score_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
   /// What evaluation reports besides the loss, without values; the first two are the ones to look at.
@@ -64,7 +66,7 @@ struct TaskSpec {
   config::TaskKind kind = config::TaskKind::multiclass;
   config::TaskOptions options;  ///< resolved
   double label_smoothing = 0;
-  int64_t num_classes = 0;      ///< or targets
+  int64_t num_classes = 0;  ///< or targets
 };
 std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device);
 

@@ -39,8 +39,8 @@ std::unique_ptr<Configuration> resolved_for(std::vector<std::string> words, cons
   return c;
 }
 
-constexpr DataFacts kGray28{10, 1, 28, 28, 60000};
-constexpr DataFacts kPhotos{5, 3, 375, 500, 1000};
+const DataFacts kGray28{10, 1, 28, 28, 60000};
+const DataFacts kPhotos{5, 3, 375, 500, 1000};
 
 TEST(ResolveTest, ChoosesTheDeviceThatIsThere) {
   const auto cuda = resolved({}, cuda_machine(8));

@@ -14,22 +14,32 @@
 namespace stoker::data {
 namespace {
 
-/// From byte 116 on: 'roi' int16 [1, 4], 'Pose_Para' float32 [1, 7] (0.1, -0.5, 0.25, ...), 'pt2d' float64 [2, 4].
+/// From byte 116 on: 'roi' int16 [1, 4], 'Pose_Para' float32 [1, 7] (0.1, -0.5, 0.25, ...), 'pt2d' float64
+/// [2, 4].
 constexpr char kPlainMat[] =
-    "00000000000000000001494d0e0000003800000006000000080000000a000000000000000500000008000000010000000400000001000300726f69"
-    "00030000000800000001000200030004000e000000600000000600000008000000070000000000000005000000080000000100000007000000010000"
-    "0009000000506f73655f5061726100000000000000070000001c000000cdcccc3d000000bf0000803e0000c84200004843000000006f12833a00000000"
-    "0e0000007000000006000000080000000600000000000000050000000800000002000000040000000100040070743264090000004000000000000000"
-    "000024400000000000003440000000000000f0bf000000000000f0bf000000000000494000000000000044400000000000003e400000000000005440";
+    "00000000000000000001494d0e0000003800000006000000080000000a0000000000000005000000080000000100000004000000"
+    "01000300726f69"
+    "00030000000800000001000200030004000e00000060000000060000000800000007000000000000000500000008000000010000"
+    "0007000000010000"
+    "0009000000506f73655f5061726100000000000000070000001c000000cdcccc3d000000bf0000803e0000c84200004843000000"
+    "006f12833a00000000"
+    "0e000000700000000600000008000000060000000000000005000000080000000200000004000000010004007074326409000000"
+    "4000000000000000"
+    "000024400000000000003440000000000000f0bf000000000000f0bf000000000000494000000000000044400000000000003e40"
+    "0000000000005440";
 constexpr char kCompressedMat[] =
-    "00000000000000000001494d0f0000002c000000789ce3636060b000623620e600622e06086085f2198198054c333314e567024998381390cdc20000"
-    "31c101d40f0000004b000000789ce36360604800623620e600627606086085f219a162209a138803f28b53e303128b12a1ea407232407cf6cc195b20"
-    "b59f81a1c18e81e1841303838733483e5fa8d90a4403008b300b320f0000003d000000789ce36360602800623620e680d220c00ae53301310b103302"
+    "00000000000000000001494d0f0000002c000000789ce3636060b000623620e600622e06086085f2198198054c333314e5670249"
+    "98381390cdc20000"
+    "31c101d40f0000004b000000789ce36360604800623620e600627606086085f219a162209a138803f28b53e303128b12a1ea4072"
+    "32407cf6cc195b20"
+    "b59f81a1c18e81e1841303838733483e5fa8d90a4403008b300b320f0000003d000000789ce36360602800623620e680d220c00a"
+    "e53301310b103302"
     "c98212a3144e20db81010654a04c1328fd613f2aed09157781d276503ac4010093d708c3";
 
 Bytes mat_file(const std::string& hex) {
   Bytes bytes(116, 'x');
-  for (size_t i = 0; i < hex.size(); i += 2) bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return bytes;
 }
 
@@ -111,7 +121,8 @@ class PoseLayoutTest : public testing::Test {
 
   /// Turned about one axis by a round angle.
   void write_biwi_frame(const std::string& name, int degrees) {
-    const double c = std::cos(degrees * 3.141592653589793 / 180), s = std::sin(degrees * 3.141592653589793 / 180);
+    const double c = std::cos(degrees * 3.141592653589793 / 180),
+                 s = std::sin(degrees * 3.141592653589793 / 180);
     char text[200];
     std::snprintf(text, sizeof text, "1 0 0\n0 %.12f %.12f\n0 %.12f %.12f\n\n1 2 3\n", c, s, -s, c);
     folder_.write(name + "_rgb.png", png_of({1, 2, 3}, 1, 1, 3));
@@ -125,7 +136,8 @@ class PoseLayoutTest : public testing::Test {
 TEST_F(PoseLayoutTest, BiwiIsSplitBySubject) {
   for (int subject = 1; subject <= 6; ++subject) {
     for (int frame = 3; frame < 5; ++frame) {
-      write_biwi_frame("0" + std::to_string(subject) + "/frame_0000" + std::to_string(frame), 10 * subject + frame);
+      write_biwi_frame("0" + std::to_string(subject) + "/frame_0000" + std::to_string(frame),
+                       10 * subject + frame);
     }
   }
   folder_.write("01/rgb.cal", std::string("1 0 0"));
@@ -143,8 +155,9 @@ TEST_F(PoseLayoutTest, BiwiIsSplitBySubject) {
   EXPECT_EQ(open_datasets(options_).val->size(), 2);
   EXPECT_EQ(open_datasets(options_).val->relative_name(0), "02/frame_00003_rgb.png");
   options_.val_subjects = "02,99";
-  EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("no folder of the subject '99'"),
-            std::string::npos);
+  EXPECT_NE(
+      std::string(error_of([&] { open_datasets(options_); }).what()).find("no folder of the subject '99'"),
+      std::string::npos);
 }
 
 TEST_F(PoseLayoutTest, ThreeHundredWLPHasAMatFileBesideEachImage) {
@@ -162,15 +175,14 @@ TEST_F(PoseLayoutTest, ThreeHundredWLPHasAMatFileBesideEachImage) {
   EXPECT_EQ(data.train->size(), 2);
   ASSERT_EQ(data.val->size(), 1);
   ASSERT_FALSE(data.notes.empty());
-  EXPECT_NE(data.notes.back().find("images without .mat beside them"), std::string::npos) << data.notes.back();
-  std::vector<uint8_t> buffer;
-  SampleContent content;
-  ASSERT_EQ(data.val->read(0, buffer, content), "");
-  EXPECT_EQ(content.crop_top, 5);
-  EXPECT_EQ(content.crop_width, 60);
-  EXPECT_EQ(content.crop_height, 90);
+  EXPECT_NE(data.notes.back().find("images without .mat beside them"), std::string::npos)
+      << data.notes.back();
+  EXPECT_DOUBLE_EQ(data.val->face(0).top, 5);
+  EXPECT_DOUBLE_EQ(data.val->face(0).width, 60);
+  EXPECT_DOUBLE_EQ(data.val->face(0).height, 90);
   folder_.write("AFLW2000/c.mat", std::string("MATLAB 5.0"));
-  EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("c.mat: not a MAT-file"), std::string::npos);
+  EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("c.mat: not a MAT-file"),
+            std::string::npos);
 }
 
 }  // namespace
