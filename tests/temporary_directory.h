@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-namespace stoker::testing {
+namespace stoker::fixtures {
 
 class TemporaryDirectory {
  public:
@@ -36,4 +36,4 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-}  // namespace stoker::testing
+}  // namespace stoker::fixtures

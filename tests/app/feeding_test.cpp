@@ -48,12 +48,12 @@ core::MachineFacts machine_with(int64_t free_bytes) {
   return machine;
 }
 
-constexpr config::DataFacts kSmall{2, 3, Bitmaps::kSide, Bitmaps::kSide, 300};
+const config::DataFacts kSmall{2, 3, Bitmaps::kSide, Bitmaps::kSide, 300};
 
 std::unique_ptr<config::Configuration> resolved(std::vector<std::string> words,
                                                 const core::MachineFacts& machine) {
   words.insert(words.begin(), {"--data-dir", "x", "--device", "cpu"});
-  auto configuration = testing::parsed(words);
+  auto configuration = fixtures::parsed(words);
   config::resolve_machine(*configuration, machine);
   config::resolve_data(*configuration, kSmall);
   return configuration;

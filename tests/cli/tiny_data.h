@@ -11,7 +11,7 @@
 
 namespace stoker::cli {
 
-using Workplace = testing::TemporaryDirectory;
+using Workplace = fixtures::TemporaryDirectory;
 
 /// 8x8 gray images; classes 0 to 9 in turn, one brightness each.
 std::string idx_images(uint32_t count, uint32_t magic = 0x803);

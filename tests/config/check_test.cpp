@@ -8,9 +8,9 @@
 namespace stoker::config {
 namespace {
 
-using testing::Failure;
-using testing::failure_of;
-using testing::parsed;
+using fixtures::Failure;
+using fixtures::failure_of;
+using fixtures::parsed;
 
 Failure machine_failure(std::vector<std::string> words) {
   words.insert(words.begin(), {"--data-dir", "/data", "--device", "cpu"});

@@ -7,13 +7,13 @@
 namespace stoker::config {
 namespace {
 
-using testing::Failure;
-using testing::parse_failure;
-using testing::parsed;
+using fixtures::Failure;
+using fixtures::parse_failure;
+using fixtures::parsed;
 
 class CommandLineTest : public ::testing::Test {
  protected:
-  testing::TemporaryDirectory directory_;
+  fixtures::TemporaryDirectory directory_;
 };
 
 TEST_F(CommandLineTest, PrecedenceIsDefaultsThenPresetThenFilesInOrderThenFlags) {

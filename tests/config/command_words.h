@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "core/error.h"
 
-namespace stoker::testing {
+namespace stoker::fixtures {
 
 /// What a failed call said; kind bug and an empty message when it did not fail.
 struct Failure {
@@ -46,4 +46,4 @@ inline Failure parse_failure(const std::vector<std::string>& words) {
   return failure_of([&] { parsed(words); });
 }
 
-}  // namespace stoker::testing
+}  // namespace stoker::fixtures

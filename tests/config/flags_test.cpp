@@ -6,9 +6,9 @@
 namespace stoker::config {
 namespace {
 
-using testing::Failure;
-using testing::parse_failure;
-using testing::parsed;
+using fixtures::Failure;
+using fixtures::parse_failure;
+using fixtures::parsed;
 
 TEST(FlagsTest, ReadsEveryWayOfWritingAFlag) {
   const auto c =

@@ -34,7 +34,7 @@ TEST(PresetsTest, EveryConfigurationFileIsEmbeddedByItsPath) {
 
 TEST(PresetsTest, EveryPresetIsReadWithoutAProblemAndResolves) {
   for (const std::string& name : preset_names()) {
-    const auto c = testing::parsed({"--preset", name});
+    const auto c = fixtures::parsed({"--preset", name});
     core::MachineFacts machine;
     machine.cpus = 2;
     machine.accelerators = {{"Card", 80'000'000'000, true}};
@@ -43,7 +43,7 @@ TEST(PresetsTest, EveryPresetIsReadWithoutAProblemAndResolves) {
 }
 
 TEST(PresetsTest, ThePeerPresetHoldsTheHyperparametersOfTheScript) {
-  const auto c = testing::parsed({"--preset", "bench/fashion_mnist_peer"});
+  const auto c = fixtures::parsed({"--preset", "bench/fashion_mnist_peer"});
   const Options& o = c->options;
   EXPECT_EQ(o.model.model, "peer_cnn");
   EXPECT_EQ(o.loader.batch_size, 128);
@@ -58,7 +58,7 @@ TEST(PresetsTest, ThePeerPresetHoldsTheHyperparametersOfTheScript) {
 }
 
 TEST(PresetsTest, AnUnknownPresetIsAConfigurationErrorThatListsThem) {
-  const auto failure = testing::failure_of([] { preset_text("nothing"); });
+  const auto failure = fixtures::failure_of([] { preset_text("nothing"); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
   EXPECT_EQ(failure.message, "unknown preset nothing");
   EXPECT_NE(failure.hint.find("fashion_mnist"), std::string::npos);

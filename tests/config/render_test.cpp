@@ -11,7 +11,7 @@
 namespace stoker::config {
 namespace {
 
-using testing::parsed;
+using fixtures::parsed;
 
 /// Without CUDA, 2 CPUs.
 std::unique_ptr<Configuration> resolved_words(const std::vector<std::string>& words) {
@@ -28,7 +28,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
-  const testing::TemporaryDirectory directory;
+  const fixtures::TemporaryDirectory directory;
   const auto first = resolved_words({"--run-dir",
                                      "a \"b\" \\ #c: null",
                                      "--lr",

@@ -8,8 +8,8 @@
 namespace stoker::config {
 namespace {
 
-using testing::failure_of;
-using testing::parsed;
+using fixtures::failure_of;
+using fixtures::parsed;
 
 core::MachineFacts cpu_machine(int cpus) {
   core::MachineFacts machine;

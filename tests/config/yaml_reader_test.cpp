@@ -207,7 +207,7 @@ TEST_F(YamlReaderTest, AFlagBeatsAFileThatIsReadLater) {
 
 TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   Configuration configuration;
-  testing::parse_words({"eval", "runs/x", "--device", "cpu", "--no-amp"}, configuration);
+  fixtures::parse_words({"eval", "runs/x", "--device", "cpu", "--no-amp"}, configuration);
   read_run_config("model: resnet18\namp: true\ndevice: cuda:3\nthreads: 99\nnum-workers: 55\nimg-size: 96\n",
                   "runs/x/config.yaml", configuration);
   EXPECT_EQ(configuration.options.model.model, "resnet18");
@@ -217,7 +217,7 @@ TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   EXPECT_TRUE(configuration.options.device.threads.is_auto());
   EXPECT_TRUE(configuration.options.loader.num_workers.is_auto());
   EXPECT_EQ(configuration.table.find("model")->origin.detail, "runs/x/config.yaml:1");
-  const auto failure = testing::failure_of([&] { read_run_config("modle: x\n", "c.yaml", configuration); });
+  const auto failure = fixtures::failure_of([&] { read_run_config("modle: x\n", "c.yaml", configuration); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
   EXPECT_TRUE(failure.says("c.yaml:1: unknown option \"modle\"; did you mean model?")) << failure.message;
 }

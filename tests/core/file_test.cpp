@@ -14,7 +14,7 @@
 namespace stoker::core {
 namespace {
 
-using testing::TemporaryDirectory;
+using fixtures::TemporaryDirectory;
 
 template <typename Action>
 Error error_of(Action action) {

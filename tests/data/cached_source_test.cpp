@@ -242,47 +242,6 @@ TEST(CachedSourceTest, WhatIsCachedStaysWhenTheFileChangesAndWhatIsNotIsBad) {
   }
 }
 
-/// Two runs of one PNG, as shards would be.
-class TwoRuns : public Source {
- public:
-  TwoRuns() : file_(png_of(pattern_pixels(4, 4, 3), 4, 4, 3)) {
-    class_names_ = {"a", "b"};
-    fingerprint_ = "two runs";
-  }
-  int64_t size() const override { return 5; }
-  int64_t label(int64_t index) const override { return index % 2; }
-  std::string name(int64_t index) const override { return core::format("x/{}", index); }
-  std::string relative_name(int64_t index) const override { return core::format("{}", index); }
-  std::vector<int64_t> run_ends() const override { return {3, 5}; }
-  int64_t list_bytes() const override { return 77; }
-  int64_t stored_bytes(int64_t) const override { return static_cast<int64_t>(file_.size()); }
-  std::string read(int64_t, std::vector<uint8_t>&, SampleContent& content) const override {
-    content.bytes = file_.data();
-    content.size = file_.size();
-    return "";
-  }
-
- private:
-  const Bytes file_;
-};
-
-TEST(CachedSourceTest, EverythingButThePixelsIsWhatTheSourceSays) {
-  const auto plain = std::make_shared<TwoRuns>();
-  const auto source = cached(plain, cache_of(CacheTier::ram, kPlenty));
-  ASSERT_NE(source, std::static_pointer_cast<const Source>(plain));
-  EXPECT_EQ(source->run_ends(), plain->run_ends()) << "the order of an epoch follows from it";
-  EXPECT_EQ(source->list_bytes(), 77);
-  EXPECT_EQ(source->fingerprint(), "two runs");
-  EXPECT_EQ(source->class_names(), plain->class_names());
-  EXPECT_EQ(source->size(), 5);
-  for (int64_t i = 0; i < 5; ++i) {
-    EXPECT_EQ(source->label(i), plain->label(i));
-    EXPECT_EQ(source->name(i), plain->name(i));
-    EXPECT_EQ(source->relative_name(i), plain->relative_name(i));
-    EXPECT_EQ(source->stored_bytes(i), plain->stored_bytes(i));
-  }
-}
-
 TEST(CachedSourceTest, AReadThatFailedIsTriedAgain) {
   ManyKindsOfFiles files;
   const auto source = cached(files.source(), cache_of(CacheTier::ram, kPlenty));

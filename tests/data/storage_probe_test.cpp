@@ -10,7 +10,7 @@ namespace stoker::data {
 namespace {
 
 TEST(StorageProbeTest, ReadsASampleOfTheFilesThatAreThere) {
-  const testing::TemporaryDirectory folder;
+  const fixtures::TemporaryDirectory folder;
   for (int i = 0; i < 100; ++i) folder.write("class/" + std::to_string(i), std::string(10'000, 'x'));
   folder.write("empty", "");
   const StorageSpeed speed = probe_storage(folder.path(), 60);
@@ -24,7 +24,7 @@ TEST(StorageProbeTest, ReadsASampleOfTheFilesThatAreThere) {
 }
 
 TEST(StorageProbeTest, AFolderWithoutFilesIsMissingInput) {
-  const testing::TemporaryDirectory folder;
+  const fixtures::TemporaryDirectory folder;
   for (const std::string& path : {folder.path(), folder / "nowhere"}) {
     try {
       probe_storage(path, 1);

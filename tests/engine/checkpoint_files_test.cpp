@@ -40,7 +40,7 @@ class CheckpointFilesTest : public ::testing::Test {
     return "";
   }
 
-  const stoker::testing::TemporaryDirectory folder_;
+  const stoker::fixtures::TemporaryDirectory folder_;
   CheckpointFiles files_{folder_ / "checkpoints"};
 };
 

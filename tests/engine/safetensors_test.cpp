@@ -14,7 +14,7 @@
 namespace stoker::engine {
 namespace {
 
-using testing::TemporaryDirectory;
+using fixtures::TemporaryDirectory;
 
 std::string with_header(const std::string& header, const std::string& data = "") {
   const uint64_t length = header.size();

@@ -159,7 +159,7 @@ class TrainerTest : public ::testing::Test {
     run.go();
     return run.weight();
   }
-  const stoker::testing::TemporaryDirectory folder_;
+  const stoker::fixtures::TemporaryDirectory folder_;
 };
 
 TEST_F(TrainerTest, Learns) {

@@ -46,7 +46,7 @@ TEST(WeightsTest, ChangesNothingWhenAnythingDiffers) {
 }
 
 TEST(WeightsTest, AStateMovesThroughAFileIntoAChannelsLastModel) {
-  const testing::TemporaryDirectory folder;
+  const fixtures::TemporaryDirectory folder;
   const auto source = network(10), target = network(10);
   model::to_channels_last(*target);
   write_safetensors(folder / "w", model::state_of(*source));
@@ -57,7 +57,7 @@ TEST(WeightsTest, AStateMovesThroughAFileIntoAChannelsLastModel) {
 }
 
 TEST(PretrainedTest, ReplacesOnlyTheClassifierAndSaysSo) {
-  const testing::TemporaryDirectory folder;
+  const fixtures::TemporaryDirectory folder;
   const auto source = network(1000), target = network(7);
   write_safetensors(folder / "w.safetensors", model::state_of(*source));
   const std::string said = load_pretrained(*target, folder / "w.safetensors");
@@ -69,7 +69,7 @@ TEST(PretrainedTest, ReplacesOnlyTheClassifierAndSaysSo) {
 }
 
 TEST(PretrainedTest, RefusesAnotherArchitecture) {
-  const testing::TemporaryDirectory folder;
+  const fixtures::TemporaryDirectory folder;
   model::ModelSpec other;
   other.name = "resnet34";
   write_safetensors(folder / "w.safetensors", model::state_of(*model::make_model(other)));

@@ -45,7 +45,7 @@ engine::EpochEvent epoch_row(int64_t epoch) {
 class RunFilesTest : public ::testing::Test {
  protected:
   std::string summary() { return core::read_file(folder_ / "summary.csv", 1 << 20); }
-  const stoker::testing::TemporaryDirectory folder_;
+  const stoker::fixtures::TemporaryDirectory folder_;
 };
 
 TEST_F(RunFilesTest, ARowHasTimmsColumnsFirst) {

@@ -31,7 +31,7 @@ class RunRecordTest : public ::testing::Test {
   }
   RunRecord record() const { return read_run_record(folder_.path() + "/"); }
 
-  const stoker::testing::TemporaryDirectory folder_;
+  const stoker::fixtures::TemporaryDirectory folder_;
 };
 
 TEST_F(RunRecordTest, ReadsMetricsByTheirNamesWhateverTheyAre) {
@@ -67,7 +67,7 @@ TEST_F(RunRecordTest, DamagedLinesAreCountedAndLeftOut) {
 }
 
 TEST_F(RunRecordTest, AFolderWithoutARunIsMissingInput) {
-  const stoker::testing::TemporaryDirectory empty;
+  const stoker::fixtures::TemporaryDirectory empty;
   try {
     read_run_record(empty.path());
     FAIL();

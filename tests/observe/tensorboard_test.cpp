@@ -21,7 +21,7 @@ class TensorBoardTest : public ::testing::Test {
   }
   static std::string content(const std::string& path) { return core::read_file(path, 1 << 20); }
 
-  const stoker::testing::TemporaryDirectory folder_;
+  const stoker::fixtures::TemporaryDirectory folder_;
 };
 
 engine::StartEvent started_at_update(int64_t updates) {
