@@ -23,8 +23,15 @@ std::string short_flags(const std::vector<std::string>& aliases) {
   return text;
 }
 
+/// Beside the flag where they fit there, else among what is said of the values.
+bool stand_beside_flag(const std::vector<std::string>& choices) {
+  constexpr size_t kRoom = 70;  // columns
+  return !choices.empty() && joined_with(choices, "|").size() <= kRoom;
+}
+
 std::string value_of_flag(const std::string& placeholder, const std::vector<std::string>& choices) {
-  if (!choices.empty()) return " " + joined_with(choices, "|");
+  if (stand_beside_flag(choices)) return " " + joined_with(choices, "|");
+  if (!choices.empty()) return " NAME";
   return placeholder.empty() ? "" : " " + placeholder;
 }
 
@@ -53,8 +60,7 @@ std::string accepted_text(const Row& row) {
 }
 
 std::string value_text(const Row& row) {
-  const std::string accepted =
-      row.choices.empty() ? accepted_text(row) : row.unit;  // the flag shows the choices
+  const std::string accepted = stand_beside_flag(row.choices) ? row.unit : accepted_text(row);
   return (accepted.empty() ? "" : accepted + "; ") + "default " + default_value_text(row);
 }
 

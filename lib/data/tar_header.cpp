@@ -64,12 +64,12 @@ uint64_t checksum_of(const uint8_t* block) {
   return sum;
 }
 
-TarType type_of(char flag, const std::string& name) {
+TarType type_of(char flag) {
   switch (flag) {
     case '\0':
     case '0':
     case '7':
-      return !name.empty() && name.back() == '/' ? TarType::directory : TarType::regular;
+      return TarType::regular;
     case '5':
       return TarType::directory;
     case 'x':
@@ -177,7 +177,7 @@ std::string read_tar_header(const uint8_t block[kTarBlock], TarHeader& header) {
   header.name = text_of(block, kName);
   const std::string_view prefix = posix ? text_of(block, kPrefix) : std::string_view();
   if (!prefix.empty()) header.name = std::string(prefix) + "/" + header.name;
-  header.type = type_of(static_cast<char>(block[kTypeAt]), header.name);
+  header.type = type_of(static_cast<char>(block[kTypeAt]));
   const char flag = static_cast<char>(block[kTypeAt]);
   const bool without_content = header.type == TarType::directory || (flag >= '1' && flag <= '6');
   if (without_content && header.size != 0) return "a link, device or directory with content";
@@ -217,8 +217,10 @@ std::string tar_header_text(const std::string& name, uint64_t size) {
   std::string text = ustar_block("", "pax_header", record.size(), 'x');
   text += record;
   text.append(tar_padding(record.size()), '\0');
-  // Programs that do not know pax see a shortened name.
-  return text + ustar_block("", std::string_view(name).substr(0, kName.length), size, '0');
+  // Programs that do not know pax see a shortened name, which must not look like that of a folder.
+  std::string_view shortened = std::string_view(name).substr(0, kName.length);
+  while (shortened.size() > 1 && shortened.back() == '/') shortened.remove_suffix(1);
+  return text + ustar_block("", shortened, size, '0');
 }
 
 }  // namespace stoker::data

@@ -18,7 +18,7 @@ inline constexpr uint64_t kMaxTarName = 64 << 10;      ///< bytes
 enum class TarType { regular, directory, pax, pax_global, gnu_long_name, gnu_long_link, other, end };
 
 struct TarHeader {
-  TarType type = TarType::end;  ///< end: a block of zeros
+  TarType type = TarType::end;  ///< end: a block of zeros; regular: a folder too, where the full name ends in a slash
   std::string name;             ///< as it stands there; extensions may replace it
   uint64_t size = 0;            ///< bytes of content behind the header
 };

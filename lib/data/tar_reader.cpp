@@ -100,7 +100,11 @@ bool TarReader::next(TarEntry& entry) {
       at_ = header_at;
       fail("an entry without a name");
     }
-    if (entry.name.back() == '/') continue;  // a folder, by an extension header
+    if (entry.name.back() == '/') {  // a folder, as the oldest archives say it; the full name decides
+      if (size == 0) continue;
+      at_ = header_at;
+      fail("a link, device or directory with content");
+    }
     entry.header_at = header_at;
     entry.offset = offset;
     entry.size = size;

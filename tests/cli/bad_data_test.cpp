@@ -188,12 +188,12 @@ const std::vector<BadInput>& bad_idx() {
 }
 
 TEST(BadDataTest, AModelBeyondMemoryIsRefusedAndNotKilled) {
-  constexpr double kClassifierGigabytes = 65.5;  // 256 x 4 channels on a 4 x 4 grid, a million classes, float32
+  constexpr double kClassifierGigabytes = 65.5;  // 1024 x 4 channels on a 2 x 2 grid, a million classes, float32
   const double machine = 1e-9 * static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
   if (machine > 0.9 * kClassifierGigabytes) GTEST_SKIP() << "this machine could hold it";
   const Workplace work;
   expect_refused({"ModelBeyondMemory",
-                  idx([](const Workplace&) {}, {"--width", "256", "--num-classes", "1000000"}),
+                  idx([](const Workplace&) {}, {"--width", "1024", "--num-classes", "1000000"}),
                   kNoMemory,
                   {"the weights of small_cnn do not fit into the memory that is free", "choose a smaller --model"}},
                  work);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <sstream>
 
 #include "tiny_data.h"
 
@@ -127,7 +128,15 @@ TEST_F(TaskTest, AStopAndAResumeGiveTheSameBits) {
   train(stopped);
   EXPECT_EQ(content_of_file(work_ / "again/checkpoints/last/model.safetensors"),
             content_of_file(work_ / "run/checkpoints/last/model.safetensors"));
-  const auto figures = [](const std::string& row) { return row.substr(0, row.find(",1,")); };
+  const auto figures = [](const std::string& row) {  // without the four columns that clocks fill
+    std::string text;
+    std::istringstream cells(row);
+    std::string cell;
+    for (int column = 0; std::getline(cells, cell, ','); ++column) {
+      if (column < 10 || column > 13) text += cell + ",";
+    }
+    return text;
+  };
   EXPECT_EQ(figures(summary("again").back()), figures(summary("run").back()));
 }
 

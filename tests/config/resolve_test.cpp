@@ -181,9 +181,10 @@ TEST(ResolveTest, DropRatesAreTheNetworksUnlessGiven) {
   EXPECT_EQ(given->options.model.drop_path_rate.value(), 0.0);
 }
 
-TEST(ResolveTest, NothingButTheValidationSplitAndWhatIsMeasuredLaterStaysAutomatic) {
+TEST(ResolveTest, NothingStaysAutomaticButTheValidationSplitWhatIsMeasuredLaterAndWhatTheTaskLacks) {
   const auto c = resolved_for({}, kGray28);
-  const std::set<std::string> later = {"val-split", "cache", "cache-budget"};
+  const std::set<std::string> later = {"val-split", "cache", "cache-budget",
+                                       "target-mean", "target-scale"};  // of tasks that learn numbers
   for (const Row& row : c->table.rows()) EXPECT_EQ(row.is_auto(), later.count(row.name) > 0) << row.name;
 }
 

@@ -71,7 +71,7 @@ TEST_F(CsvTargetTest, TroubleHasFileAndLine) {
             "train.csv:1: the header has no column 'path'; it reads 'file' and 'x'");
   EXPECT_EQ(trouble("path,x\na.png,1\na.png,2\n"),
             "train.csv:3: the same path stood earlier with other targets");
-  EXPECT_EQ(trouble("path,x\n"), "train.csv:1: there are no rows after the header");
+  EXPECT_EQ(trouble("path,x\n"), "train.csv:2: there are no rows after the header");
   EXPECT_EQ(trouble("path,x,y\na.png,1,2\n"),
             "val.csv:1: the header has no column 'y'; it reads 'path' and 'x'");
   options_.task = config::TaskKind::multilabel;
