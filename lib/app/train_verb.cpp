@@ -4,6 +4,7 @@
 
 #include "app/app.h"
 #include "app/assemble.h"
+#include "app/feeding.h"
 #include "app/result_output.h"
 #include "app/run_directory.h"
 #include "core/error.h"
@@ -204,15 +205,19 @@ Outcome train(const Invocation& invocation) {
   const config::CommandLine& command = configuration.command;
   const bool only_shows = command.print_config || command.dry_run;
 
-  config::resolve_machine(configuration, machine_with_accelerators());
+  const core::MachineFacts machine = machine_with_accelerators();
+  config::resolve_machine(configuration, machine);
   std::unique_ptr<RunDirectory> run_dir;
   if (!only_shows) {
     run_dir = std::make_unique<RunDirectory>(options.run.run_dir);
     core::open_log_file(run_dir->path() + "/train.log");
   }
   observe::Console console(options.log.quiet);
-  const data::Datasets datasets = data::open_datasets(options.data);
-  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  data::Datasets datasets = data::open_datasets(options.data);
+  const config::DataFacts data_facts = facts_of(*datasets.train, options.data);
+  config::resolve_data(configuration, data_facts);
+  if (!only_shows) measure_workers(configuration, machine, data_facts, *datasets.train);
+  const std::vector<std::string> caches = add_caches(configuration, machine, datasets);
   if (command.print_config) {
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
@@ -238,6 +243,7 @@ Outcome train(const Invocation& invocation) {
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(), plan.updates());
 
   observe::BannerFacts facts = banner_facts(invocation, datasets, settings, trainee, train_feed->loader().stats());
+  facts.caches = caches;
   facts.start = checkpoint.empty() ? "from scratch"
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
   for (const std::string& line : observe::banner_lines(facts, configuration.table)) core::log_info("{}", line);

@@ -111,6 +111,15 @@ Codec<double> duration_codec() {
   return codec;
 }
 
+Codec<int64_t> size_codec() {
+  Codec<int64_t> codec;
+  codec.parse = [](const std::string& text, int64_t& value) { return read_size(text, value); };
+  codec.render = [](int64_t value) { return size_text(value); };
+  codec.placeholder = "SIZE";
+  codec.range = "500MB, 16GB, 16GiB, 1.5TB, or 0";
+  return codec;
+}
+
 Codec<std::string> device_codec() {
   Codec<std::string> codec;
   codec.parse = [](const std::string& text, std::string& value) {

@@ -34,6 +34,8 @@ Codec<std::vector<double>> list_codec(const Bounds& bounds, const std::string& e
 Codec<Interval> interval_codec();
 /// Seconds, written with a unit.
 Codec<double> duration_codec();
+/// Bytes, written with a unit.
+Codec<int64_t> size_codec();
 /// auto, cpu, cuda or cuda:N.
 Codec<std::string> device_codec();
 

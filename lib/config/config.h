@@ -86,6 +86,9 @@ struct DataFacts {
 /// problems (Error{unavailable} for a device that is not there).
 void resolve_machine(Configuration& configuration, const core::MachineFacts& machine);
 void resolve_data(Configuration& configuration, const DataFacts& data);
+/// Gives option `name` what was measured after that, unless somebody has set it. Throws as above.
+void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,
+                      const std::string& reason);
 
 /// YAML of all values, grouped, reloadable with -c; with_origin adds a comment with each value's origin.
 std::string render_yaml(const Table& table, bool with_origin);

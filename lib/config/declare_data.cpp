@@ -135,8 +135,8 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
       .alias({"j", "workers"})
       .unit("threads")
       .help(
-          "Threads that decode; 0 decodes on the training thread. auto follows the CPUs this process may "
-          "use.")
+          "Threads that decode; 0 decodes on the training thread. auto measures how many are worth it, up to "
+          "the CPUs this process may use.")
       .per_process()
       .used_in_inference()
       .used_in_pack();
@@ -155,6 +155,16 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
       .help("Accepted for compatibility and without effect: workers always live as long as the run.")
       .per_process()
       .used_in_inference();
+  d.add("cache", o.cache,
+        choice_codec<CacheTier>(
+            {{"none", CacheTier::none}, {"ram", CacheTier::ram}, {"compressed", CacheTier::compressed}}))
+      .help(
+          "Keep samples in memory from their first use on: ram as decoded pixels, compressed as stored. auto "
+          "takes ram when all fit in cache-budget, else compressed when they fit, else none.")
+      .per_process();
+  d.add("cache-budget", o.cache_budget, size_codec())
+      .help("Most memory that the cache may take, training before validation; auto is half of what is free.")
+      .per_process();
   d.add_switch("drop-last", o.drop_last).help("Leave out the last batch of an epoch when it is not full.");
   d.add("shuffle-buffer", o.shuffle_buffer, integer_codec(0, 1'000'000'000))
       .unit("images")

@@ -48,6 +48,8 @@ enum class OptimizerKind { sgd, adam, adamw };
 enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial };
 enum class AmpDtype { float16, bfloat16 };
 enum class ClipMode { norm, value };
+/// Where samples are kept once they have been used: nowhere, decoded, or as they are stored.
+enum class CacheTier { none, ram, compressed };
 enum class EvalMetric { top1, top5, loss };
 
 struct DataOptions {
@@ -86,6 +88,8 @@ struct LoaderOptions {
   int64_t prefetch_factor = 4;     ///< batches decoded ahead
   bool pin_memory = true;          ///< when the device is CUDA
   bool persistent_workers = true;  ///< accepted; workers always persist
+  Auto<CacheTier> cache;           ///< auto: the fastest that holds all samples within cache_budget
+  Auto<int64_t> cache_budget;      ///< bytes; auto: half of what is free
   bool drop_last = false;
   int64_t shuffle_buffer = 0;  ///< images that are shuffled among neighbours on the storage; 0: all
 };

@@ -26,6 +26,22 @@ double seconds_of_unit(char letter) {
 
 constexpr Bounds kTimeAmount{0, 1e9, true, false};
 
+struct SizeUnit {
+  std::string_view name;
+  int64_t bytes;
+};
+constexpr int64_t kKilo = 1000, kKibi = 1024;
+constexpr SizeUnit kSizeUnits[] = {{"TiB", kKibi * kKibi * kKibi * kKibi},
+                                   {"TB", kKilo * kKilo * kKilo * kKilo},
+                                   {"GiB", kKibi * kKibi * kKibi},
+                                   {"GB", kKilo * kKilo * kKilo},
+                                   {"MiB", kKibi * kKibi},
+                                   {"MB", kKilo * kKilo},
+                                   {"KiB", kKibi},
+                                   {"kB", kKilo},
+                                   {"KB", kKilo},
+                                   {"B", 1}};
+
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -172,6 +188,28 @@ std::string read_duration(std::string_view text, double& seconds) {
   return "";
 }
 
+std::string read_size(std::string_view text, int64_t& bytes) {
+  const std::string accepted = "; accepted: 500MB, 16GB, 16GiB, 1.5TB, or 0";
+  if (text == "0") {
+    bytes = 0;
+    return "";
+  }
+  if (text.empty()) return "no value given" + accepted;
+  if (is_digit(text.back())) return shown(text) + " has no unit" + accepted;
+  const size_t amount_length = text.find_last_of("0123456789.") + 1;
+  for (const SizeUnit& unit : kSizeUnits) {
+    if (text.substr(amount_length) != unit.name) continue;
+    constexpr double kMost = 1e18;
+    double amount = 0;
+    if (!read_number(text.substr(0, amount_length), {0, kMost, true, false}, amount).empty()) break;
+    const double whole = std::floor(amount * static_cast<double>(unit.bytes));
+    if (whole > kMost) return out_of_range(text, "up to 1000000TB");
+    bytes = static_cast<int64_t>(whole);
+    return "";
+  }
+  return shown(text) + " is not a size" + accepted;
+}
+
 std::string number_text(double value) {
   return core::format("{}", value);
 }
@@ -190,6 +228,14 @@ std::string seconds_text(double seconds) {
       return number_text(amount) + unit.letter;
   }
   return number_text(seconds) + "s";
+}
+
+std::string size_text(int64_t bytes) {
+  if (bytes == 0) return "0";
+  for (const SizeUnit& unit : kSizeUnits) {
+    if (bytes % unit.bytes == 0) return std::to_string(bytes / unit.bytes) + std::string(unit.name);
+  }
+  return std::to_string(bytes) + "B";
 }
 
 std::string interval_text(const Interval& value) {

@@ -36,6 +36,8 @@ std::string read_list(std::string_view text, const Bounds& bounds, std::vector<d
 std::string read_interval(std::string_view text, Interval& value);
 /// `600s`, `90m`, `10h`, `2d`, or `0` for no limit.
 std::string read_duration(std::string_view text, double& seconds);
+/// Bytes: `500MB`, `16GB` (powers of 1000), `16GiB` (powers of 1024), or `0`.
+std::string read_size(std::string_view text, int64_t& bytes);
 
 /// Shortest text that reads back as the same value.
 std::string number_text(double value);
@@ -43,6 +45,8 @@ std::string list_value_text(const std::vector<double>& value);
 std::string interval_text(const Interval& value);
 /// In the largest unit that divides it: "90m", "0" for 0.
 std::string seconds_text(double seconds);
+/// In the largest unit that divides it: "16GB", "0" for 0.
+std::string size_text(int64_t bytes);
 
 /// "1 to 16", "above 0", "0 to below 1", "any number".
 std::string range_text(const Bounds& bounds);

@@ -16,14 +16,18 @@ namespace {
 
 constexpr int64_t kSmallImage = 64;  // pixels: from here on images are treated as photographs
 
+void give_value(Table& table, Row& row, const std::string& text, const std::string& reason) {
+  const std::string problem = table.set(row, text, {Origin::Kind::resolved, reason});
+  if (problem.empty()) return;
+  throw core::Error(core::ErrorKind::config,
+                    row.name + ": the automatic choice does not fit: " + problem,
+                    "set " + row.name + " by hand");
+}
+
 /// Gives an automatic row its value; rows that were given one are left alone.
 void choose(Table& table, const std::string& name, const std::string& text, const std::string& reason) {
   Row& row = *table.find(name);
-  if (!row.is_auto()) return;
-  const std::string problem = table.set(row, text, {Origin::Kind::resolved, reason});
-  if (problem.empty()) return;
-  throw core::Error(core::ErrorKind::config, name + ": the automatic choice does not fit: " + problem,
-                    "set " + name + " by hand");
+  if (row.is_auto()) give_value(table, row, text, reason);
 }
 
 [[noreturn]] void throw_unavailable(const std::string& message) {
@@ -173,6 +177,13 @@ void resolve_data(Configuration& configuration, const DataFacts& data) {
   choose_normalization(configuration);
   const std::vector<std::string> broken = broken_data_rules(configuration.options, data);
   if (!broken.empty()) throw_rules(broken);
+}
+
+void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,
+                      const std::string& reason) {
+  Row& row = *configuration.table.find(name);
+  const bool is_ours = row.is_auto() || row.origin.kind == Origin::Kind::resolved;
+  if (is_ours) give_value(configuration.table, row, text, reason);
 }
 
 }  // namespace stoker::config

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/file_source.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "data/fingerprint.h"
 
 namespace stoker::data {
@@ -25,13 +28,20 @@ class FileSource : public Source {
   int64_t list_bytes() const override { return files_.memory_bytes(); }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return read_head(index, std::numeric_limits<int64_t>::max(), buffer, content);
+  }
+
+  std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
+                        SampleContent& content) const override {
     const FileStamp stamp = files_.stamp(index);
-    std::string cause = read_sample_file(files_.path(index), stamp, buffer);
+    std::string cause = read_sample_file(files_.path(index), stamp, buffer, bytes);
     if (!cause.empty()) return cause;
     content.bytes = buffer.data();
-    content.size = static_cast<uint64_t>(stamp.size);
+    content.size = static_cast<uint64_t>(std::min(stamp.size, bytes));
     return "";
   }
+
+  int64_t stored_bytes(int64_t index) const override { return files_.stamp(index).size; }
 
  private:
   FileList files_;

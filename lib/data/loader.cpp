@@ -232,6 +232,7 @@ LoaderStats Loader::Impl::stats() const {
   result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
   result.batches_capacity = static_cast<int64_t>(slabs.size());
   result.num_workers = static_cast<int>(settings.num_workers);
+  result.cache_bytes = source->cached_bytes();
   const std::lock_guard<std::mutex> lock(mutex);
   for (const Slab& slab : slabs) {
     result.ring_bytes += slab.bytes();

@@ -18,6 +18,7 @@ struct LoaderStats {
   int64_t batches_ready = 0;       ///< now: decoded and waiting
   int64_t batches_capacity = 0;    ///< slabs in the ring
   int64_t ring_bytes = 0;          ///< memory of all slabs
+  int64_t cache_bytes = 0;         ///< memory of cached samples, now
   int num_workers = 0;
 };
 

@@ -63,4 +63,10 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths)};
 }
 
+bool holds_pixels(const Source& source) {
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  return source.size() > 0 && source.read_head(0, 1, buffer, content).empty() && content.is_pixels();
+}
+
 }  // namespace stoker::data

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -43,14 +44,14 @@ std::string stamp_trouble(const struct stat& info, const FileStamp& stamp) {
 }
 
 /// One attempt. Returns 0 with `cause` set or empty, or an errno.
-int attempt_read(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer,
-                 std::string& cause) {
+int attempt_read(const std::string& path, const FileStamp& stamp, int64_t max_bytes,
+                 std::vector<uint8_t>& buffer, std::string& cause) {
   const SampleDescriptor file(path);
   struct stat info {};
   if (file.fd < 0 || ::fstat(file.fd, &info) != 0) return errno;
   cause = stamp_trouble(info, stamp);
   if (!cause.empty()) return 0;
-  const auto size = static_cast<size_t>(info.st_size);
+  const auto size = static_cast<size_t>(std::min<int64_t>(info.st_size, max_bytes));
   if (buffer.size() < size) buffer.resize(size);
   for (size_t done = 0; done < size;) {
     const ssize_t got = ::read(file.fd, buffer.data() + done, size - done);
@@ -81,9 +82,11 @@ int with_storage_retries(const std::function<int()>& attempt) {
   }
 }
 
-std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer) {
+std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer,
+                             int64_t max_bytes) {
   std::string cause;
-  const int error_number = with_storage_retries([&] { return attempt_read(path, stamp, buffer, cause); });
+  const int error_number =
+      with_storage_retries([&] { return attempt_read(path, stamp, max_bytes, buffer, cause); });
   if (error_number == 0) return cause;
   if (is_storage_error(error_number)) {
     throw core::Error(

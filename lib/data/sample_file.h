@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,11 @@ struct FileStamp {
   int64_t modified_ns = 0;  ///< modification time, nanoseconds since 1970
 };
 
-/// Reads into the front of `buffer`, which only grows. Returns "" or the cause in words, which makes a bad
-/// image. Throws core::Error{io} after three failures of the storage, {os} when the process is out of
-/// descriptors.
-std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer);
+/// Reads the whole file, or the first `max_bytes` of a longer one, into the front of `buffer`, which only grows.
+/// Returns "" or the cause in words, which makes a bad image. Throws core::Error{io} after three failures of the
+/// storage, {os} when the process is out of descriptors.
+std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer,
+                             int64_t max_bytes = std::numeric_limits<int64_t>::max());
 
 /// Calls `attempt` (0 or an errno) up to three times with growing pauses while it reports that the storage
 /// failed (EIO, ESTALE, ETIMEDOUT); returns the last result.

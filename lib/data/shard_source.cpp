@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "data/byte_reader.h"
 #include "data/fingerprint.h"
@@ -58,10 +59,20 @@ class ShardSource : public Source {
     return static_cast<int64_t>(bytes);
   }
 
+  int64_t stored_bytes(int64_t index) const override {
+    return static_cast<int64_t>(entry_of(place_of(index)).size);
+  }
+
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return read_head(index, std::numeric_limits<int64_t>::max(), buffer, content);
+  }
+
+  std::string read_head(int64_t index, int64_t head_bytes, std::vector<uint8_t>& buffer,
+                        SampleContent& content) const override {
     const Place place = place_of(index);
     const ShardEntry& entry = entry_of(place);
-    const uint64_t bytes = kTarBlock + entry.size;
+    const uint64_t wanted = std::min<uint64_t>(entry.size, static_cast<uint64_t>(head_bytes));
+    const uint64_t bytes = kTarBlock + wanted;
     if (buffer.size() < bytes) buffer.resize(bytes);
     if (std::string cause = read_member(place.shard, entry.offset - kTarBlock, buffer.data(), bytes);
         !cause.empty()) {
@@ -75,7 +86,7 @@ class ShardSource : public Source {
       return "the shard has changed since its index was made";
     }
     content.bytes = buffer.data() + kTarBlock;
-    content.size = entry.size;
+    content.size = wanted;
     return "";
   }
 

@@ -19,6 +19,7 @@ struct SampleContent {
   uint64_t size = 0;
   // Set when `bytes` are uint8 pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
+  int64_t decode_nanoseconds = 0;  ///< that the source spent on decoding within this read()
   bool is_pixels() const { return height > 0; }
 };
 
@@ -34,6 +35,15 @@ class Source {
   /// Reads sample `index`. Returns "" or the cause in words (missing, changed since the scan, unreadable).
   /// Throws core::Error{io} when the storage fails (EIO, ESTALE, ETIMEDOUT) three times in a row.
   virtual std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const = 0;
+  /// As read(), of which the first `bytes` are enough; may give more.
+  virtual std::string read_head(int64_t index, int64_t /*bytes*/, std::vector<uint8_t>& buffer,
+                                SampleContent& content) const {
+    return read(index, buffer, content);
+  }
+  /// Bytes of the encoded sample, known without reading it; -1 where it is not.
+  virtual int64_t stored_bytes(int64_t /*index*/) const { return -1; }
+  /// Memory that a cache of samples takes by now.
+  virtual int64_t cached_bytes() const { return 0; }
 
   /// Where the runs of samples end that lie one after another on the storage (shards); the last end is size().
   virtual std::vector<int64_t> run_ends() const { return {size()}; }
@@ -76,5 +86,8 @@ struct SizeProbe {
   int64_t channels = 0, median_height = 0, median_width = 0;
 };
 SizeProbe probe_sizes(const Source& source, double max_image_megapixels);
+
+/// Whether samples come as pixels, so that there is nothing to decode: told from the first.
+bool holds_pixels(const Source& source);
 
 }  // namespace stoker::data

@@ -36,6 +36,11 @@ class SubsetSource : public Source {
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return whole_->read(of(index), buffer, content);
   }
+  std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
+                        SampleContent& content) const override {
+    return whole_->read_head(of(index), bytes, buffer, content);
+  }
+  int64_t stored_bytes(int64_t index) const override { return whole_->stored_bytes(of(index)); }
 
  private:
   int64_t of(int64_t index) const { return indices_[static_cast<size_t>(index)]; }

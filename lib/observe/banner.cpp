@@ -25,8 +25,9 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
       format("length    {} epochs x {} updates = {} updates, peak learning rate {:g}", facts.epochs,
              count_text(facts.updates_per_epoch), count_text(facts.total_updates), facts.learning_rate),
       format("loader    {} workers, {} of slabs", facts.num_workers,
-             core::bytes_text(static_cast<double>(facts.loader_ring_bytes))),
-      "run       " + facts.run_dir + ", " + facts.start};
+             core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
+  for (const std::string& cache : facts.caches) lines.push_back("cache     " + cache);
+  lines.push_back("run       " + facts.run_dir + ", " + facts.start);
   for (const std::string& note : facts.data_notes) lines.push_back("note      " + note);
   for (const config::Row& row : table.rows()) {
     if (row.origin.kind != config::Origin::Kind::resolved) continue;

@@ -43,6 +43,28 @@ TEST(ParseValueTest, RefusesNumbersThatLookOctalAndSaysHowToWriteThem) {
   EXPECT_EQ(number_problem("0.5"), "");
 }
 
+TEST(ParseValueTest, ReadsSizesWithAUnitAndWritesThemBack) {
+  int64_t bytes = -1;
+  for (const auto& [text, expected] : std::initializer_list<std::pair<const char*, int64_t>>{
+           {"0", 0}, {"17B", 17}, {"500MB", 500'000'000}, {"16GB", 16'000'000'000}, {"16GiB", int64_t{16} << 30},
+           {"3KiB", 3072}, {"7kB", 7000}, {"2TB", 2'000'000'000'000}}) {
+    EXPECT_EQ(read_size(text, bytes), "") << text;
+    EXPECT_EQ(bytes, expected);
+    EXPECT_EQ(size_text(bytes), text);
+  }
+  EXPECT_EQ(read_size("7KB", bytes), "");
+  EXPECT_EQ(bytes, 7000);
+  EXPECT_EQ(read_size("1.5GB", bytes), "");
+  EXPECT_EQ(bytes, 1'500'000'000);
+  EXPECT_EQ(size_text(bytes), "1500MB");
+  EXPECT_EQ(read_size("16000000000", bytes),
+            "\"16000000000\" has no unit; accepted: 500MB, 16GB, 16GiB, 1.5TB, or 0");
+  for (const char* text : {"", "GB", "16 GB", "16gb", "16G", "-1GB", "0x1GB", "nanGB", "1GB ", "9e9TB"}) {
+    EXPECT_NE(read_size(text, bytes), "") << text;
+  }
+  EXPECT_EQ(bytes, 1'500'000'000) << "unchanged by what is refused";
+}
+
 TEST(ParseValueTest, NamesTheRangeOfNumbersOutsideIt) {
   EXPECT_EQ(integer_problem("0"), "0 is out of range; accepted: 1 to 100");
   EXPECT_EQ(integer_problem("101"), "101 is out of range; accepted: 1 to 100");

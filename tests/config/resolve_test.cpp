@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/config/command_words.h"
 
 namespace stoker::config {
@@ -168,9 +170,20 @@ TEST(ResolveTest, ResolvingTwiceChangesNothing) {
   EXPECT_EQ(render_yaml(c->table, true), once);
 }
 
-TEST(ResolveTest, NothingButTheValidationSplitStaysAutomatic) {
+TEST(ResolveTest, NothingButTheValidationSplitAndWhatIsMeasuredLaterStaysAutomatic) {
   const auto c = resolved_for({}, kGray28);
-  for (const Row& row : c->table.rows()) EXPECT_EQ(row.is_auto(), row.name == "val-split") << row.name;
+  const std::set<std::string> later = {"val-split", "cache", "cache-budget"};
+  for (const Row& row : c->table.rows()) EXPECT_EQ(row.is_auto(), later.count(row.name) > 0) << row.name;
+}
+
+TEST(ResolveTest, WhatIsMeasuredReplacesAChoiceButNotAGivenValue) {
+  const auto chosen = resolved_for({}, kGray28);
+  resolve_measured(*chosen, "num-workers", "3", "2,000 images/s with 3");
+  EXPECT_EQ(chosen->options.loader.num_workers.value(), 3);
+  EXPECT_EQ(chosen->table.find("num-workers")->origin.detail, "2,000 images/s with 3");
+  const auto given = resolved_for({"--num-workers", "1"}, kGray28);
+  resolve_measured(*given, "num-workers", "3", "2,000 images/s with 3");
+  EXPECT_EQ(given->options.loader.num_workers.value(), 1);
 }
 
 }  // namespace
