@@ -5,7 +5,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "data/scratch.h"
 
 namespace stoker::data {
 
@@ -22,7 +23,7 @@ struct ImageHeader {
 /// uint8 pixels, HWC, rows packed. Reused between samples: capacity only grows.
 struct ImageBuffer {
   int height = 0, width = 0, channels = 0;
-  std::vector<uint8_t> pixels;  ///< at least height * width * channels
+  ScratchBytes pixels;  ///< at least height * width * channels
 };
 
 struct DecodeLimits {

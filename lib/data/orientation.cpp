@@ -14,8 +14,7 @@ void apply_orientation(int orientation, ImageBuffer& image) {
   // EXIF 2.3, tag 0x0112: which side of the scene the stored row 0 and column 0 show.
   const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-  std::vector<uint8_t> turned(static_cast<size_t>(width) * static_cast<size_t>(height) *
-                              static_cast<size_t>(channels));
+  ScratchBytes turned(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels));
   uint8_t* out = turned.data();
   for (int y = 0; y < out_height; ++y) {
     for (int x = 0; x < out_width; ++x, out += channels) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "data/resample_kernels.h"
+#include "data/scratch.h"
 
 namespace stoker::data {
 namespace {
@@ -73,6 +74,8 @@ void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, 
   const int64_t row_bytes = static_cast<int64_t>(task.out_width) * task.channels;
   const int64_t stride = row_bytes + 4;  // room for a store beyond the last pixel
   const auto needed = static_cast<size_t>(stride * (bottom - top));
+  constexpr size_t kUsualRows = 384 << 10;  // bytes
+  forget_large(scratch.narrowed, needed, kUsualRows);
   if (scratch.narrowed.size() < needed) scratch.narrowed.resize(needed);
   narrow_rows(task, scratch.columns, top, bottom, stride, use_simd, scratch.narrowed.data());
 #if defined(__x86_64__)

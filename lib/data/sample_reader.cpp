@@ -32,6 +32,8 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row,
     const StageTimer timer(times.read);
     if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
   }
+  times.read -= content.decode_nanoseconds;
+  times.decode += content.decode_nanoseconds;
   core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
                 static_cast<uint64_t>(sample));
   if (!content.is_pixels()) return write_encoded(content, rng, row, times);
@@ -56,7 +58,17 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
   }
   const StageTimer timer(times.transform);
   transform_into(image_.pixels.data(), image_.height, image_.width, plan_, geometry, scratch_, row);
+  forget_large_images(content.size);
   return "";
+}
+
+/// What a worker keeps is then that of usual images, so that memory does not grow with the number of workers times
+/// the largest image.
+void SampleReader::forget_large_images(uint64_t encoded_bytes) {
+  constexpr size_t kUsualPixels = 640 << 10, kUsualFile = 384 << 10;  // bytes
+  const int64_t pixels = int64_t{image_.height} * image_.width * image_.channels;
+  forget_large(image_.pixels, static_cast<size_t>(pixels), kUsualPixels);
+  forget_large(encoded_, encoded_bytes, kUsualFile);
 }
 
 void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row,
@@ -65,8 +77,8 @@ void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, ui
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels,
-                     image_.pixels);
-    pixels = image_.pixels.data();
+                     converted_);
+    pixels = converted_.data();
   }
   const SampleGeometry geometry = draw_geometry(plan_, content.width, content.height, rng);
   transform_into(pixels, content.height, content.width, plan_, geometry, scratch_, row);

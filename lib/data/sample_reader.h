@@ -30,6 +30,7 @@ class SampleReader {
 
  private:
   std::string write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
+  void forget_large_images(uint64_t encoded_bytes);
   void write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
 
   const Source& source_;
@@ -38,6 +39,7 @@ class SampleReader {
   const uint64_t seed_;
   std::vector<uint8_t> encoded_;
   ImageBuffer image_;
+  std::vector<uint8_t> converted_;  ///< pixels of a source with other channels
   TransformScratch scratch_;
 };
 
