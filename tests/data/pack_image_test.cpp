@@ -95,7 +95,7 @@ TEST(PackImageTest, ResizedPngsHoldTheResamplersPixels) {
   ResampleScratch scratch;
   Bytes wanted(300);
   resample(task, scratch, wanted.data());
-  EXPECT_EQ(image.pixels, wanted);
+  EXPECT_EQ(Bytes(image.pixels.begin(), image.pixels.end()), wanted);
 }
 
 TEST(PackImageTest, AQualityMakesEveryImageAJpegOfThatQuality) {
@@ -177,7 +177,8 @@ TEST(PackImageTest, PixelsWithoutAFileBecomeAPng) {
   content.channels = 1;
   const Packed packed = pack(PackRecipe(), content);
   EXPECT_EQ(packed.format, ImageFormat::png);
-  EXPECT_EQ(pixels_in(packed.file, 1).pixels, pixels);
+  const ImageBuffer back = pixels_in(packed.file, 1);
+  EXPECT_EQ(Bytes(back.pixels.begin(), back.pixels.end()), pixels);
 }
 
 }  // namespace
