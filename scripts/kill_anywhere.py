@@ -29,7 +29,8 @@ def tiny_options(folder):
     made_idx.write_idx(folder, "t10k", 120, side=12, seed=2)
     return ["--data-dir", str(folder), "--epochs", "12", "--batch-size", "16", "--accumulation-steps", "2",
             "--model", "small_cnn", "--width", "8", "--num-workers", "2", "--threads", "1", "--save-every", "5u",
-            "--model-ema", "--lr", "0.05", "--report-every", "3u"]
+            "--model-ema", "--lr", "0.05", "--report-every", "3u", "--rand-augment", "1,9", "--color-jitter", "0.4",
+            "--gaussian-noise", "0.02", "--random-erasing", "0.25", "--mixup", "0.2", "--cutmix", "1"]
 
 
 def digest(run_dir):

@@ -150,6 +150,12 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
   return trainee;
 }
 
+std::string augment_text(const config::Options& options, const engine::MixSettings& mix) {
+  const std::string mixing = engine::mix_text(mix);
+  return data::transform_text(data::make_transform_plan(options.data, options.augment, /*training=*/true)) +
+         (mixing.empty() ? "" : ", " + mixing);
+}
+
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision) {
   return {precision, options.train.label_smoothing, options.optim.clip_grad, options.optim.clip_mode};
 }
@@ -160,6 +166,8 @@ engine::TrainerSettings trainer_settings(const config::Options& options, const e
   settings.plan = plan;
   settings.limits = limits_of(options, seconds_before);
   settings.update = update_settings(options, precision);
+  settings.mix = {options.augment.mixup_alpha, options.augment.cutmix_alpha, options.augment.mixup_prob,
+                  options.augment.mixup_switch_prob, options.train.seed};
   settings.eval_metric = options.train.eval_metric;
   settings.min_delta = options.train.min_delta;
   settings.val_every = options.train.val_every;

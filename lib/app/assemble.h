@@ -36,6 +36,8 @@ engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader&
 engine::RunLimits limits_of(const config::Options& options, double seconds_before);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
 engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes = false);
+/// How training images are varied, in one line.
+std::string augment_text(const config::Options& options, const engine::MixSettings& mix);
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before);

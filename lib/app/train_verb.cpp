@@ -145,6 +145,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.train_images = datasets.train->size();
   facts.val_images = datasets.val->size();
   facts.num_classes = options.data.num_classes;
+  facts.augment = augment_text(options, settings.mix);
   facts.data_notes = invocation.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;

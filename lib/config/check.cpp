@@ -2,6 +2,7 @@
 #include "config/check.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/parse_value.h"
 #include "core/format.h"
@@ -21,11 +22,41 @@ class RuleBook {
   std::vector<std::string> broken_;
 };
 
+bool is_whole(double value) {
+  return value == std::floor(value);
+}
+
+void check_operations(const AugmentOptions& o, RuleBook& rules) {
+  const std::vector<double>& rand = o.rand_augment;
+  rules.require(
+      rand.empty() || (rand.size() == 2 && is_whole(rand[0]) && is_whole(rand[1]) && rand[0] >= 1),
+      core::format("rand-augment is {}: it takes the number of operations and their strength, as 2,9",
+                   list_value_text(rand)));
+  rules.require(rand.empty() || !o.trivial_augment,
+                "rand-augment and trivial-augment choose from the same operations: set one of them");
+  const std::vector<double>& jitter = o.color_jitter;
+  rules.require(jitter.size() != 2 && jitter.size() <= 4,
+                core::format("color-jitter has {} values: it takes 1, 3 or 4", jitter.size()));
+  rules.require(jitter.size() != 4 || jitter[3] <= 0.5,
+                core::format("the hue of color-jitter is {}, above 0.5, half a circle",
+                             number_text(jitter.size() == 4 ? jitter[3] : 0)));
+  rules.require(o.gaussian_blur_sigma_min <= o.gaussian_blur_sigma_max,
+                core::format("gaussian-blur-sigma-min {} is above gaussian-blur-sigma-max {}",
+                             number_text(o.gaussian_blur_sigma_min), number_text(o.gaussian_blur_sigma_max)));
+  rules.require(o.gaussian_blur_kernel % 2 == 1,
+                core::format("gaussian-blur-kernel must be odd, not {}", o.gaussian_blur_kernel));
+}
+
 void check_augment(const AugmentOptions& o, RuleBook& rules) {
   rules.require(o.scale_min <= o.scale_max, core::format("scale-min {} is above scale-max {}",
                                                          number_text(o.scale_min), number_text(o.scale_max)));
   rules.require(o.ratio_min <= o.ratio_max, core::format("ratio-min {} is above ratio-max {}",
                                                          number_text(o.ratio_min), number_text(o.ratio_max)));
+  rules.require(o.mixup_prob == AugmentOptions().mixup_prob || o.mixup_alpha > 0 || o.cutmix_alpha > 0,
+                "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha");
+  rules.require(
+      o.mixup_switch_prob == AugmentOptions().mixup_switch_prob || (o.mixup_alpha > 0 && o.cutmix_alpha > 0),
+      "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0");
 }
 
 void check_schedule(const Options& options, RuleBook& rules) {
@@ -80,6 +111,7 @@ void check_channels(const std::string& name, const std::vector<double>& values, 
 std::vector<std::string> broken_rules(const Options& options) {
   RuleBook rules;
   check_augment(options.augment, rules);
+  check_operations(options.augment, rules);
   check_schedule(options, rules);
   check_training(options, rules);
   check_precision(options, rules);
@@ -90,6 +122,10 @@ std::vector<std::string> broken_data_rules(const Options& options, const DataFac
   RuleBook rules;
   check_channels("mean", options.data.mean, options.data.in_chans.value(), rules);
   check_channels("std", options.data.std, options.data.in_chans.value(), rules);
+  rules.require(options.augment.gaussian_blur == 0 ||
+                    options.augment.gaussian_blur_kernel < 2 * options.data.img_size.value(),
+                core::format("gaussian-blur-kernel {} reaches beyond the mirrored border of {} pixels",
+                             options.augment.gaussian_blur_kernel, options.data.img_size.value()));
   rules.require(options.data.num_classes.value() >= data.num_classes,
                 core::format("num-classes is {}, but the data has {} classes",
                              options.data.num_classes.value(), data.num_classes));

@@ -103,6 +103,7 @@ class Declaration {
 
 // One function per file of rows, each for the groups that it names.
 void declare_data(Declaration& declaration, Options& options);      ///< data, augment, loader
+void declare_augment(Declaration& declaration, Options& options);   ///< augment, between data and loader
 void declare_training(Declaration& declaration, Options& options);  ///< model, optim, schedule, train
 void declare_process(Declaration& declaration, Options& options);   ///< precision, device, run, log
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the groups data, augment and loader. Nothing here knows how options are read or shown.
+// Rows of the groups data and loader. Nothing here knows how options are read or shown.
 #include <limits>
 
 #include "config/declaration.h"
@@ -8,7 +8,6 @@ namespace stoker::config {
 namespace {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-constexpr Bounds kProbability{0, 1};
 
 void declare_source(Declaration& d, DataOptions& o) {
   d.group("data", "What is learned from");
@@ -84,41 +83,6 @@ void declare_pixels(Declaration& d, DataOptions& o) {
       .used_in_pack();
 }
 
-void declare_crops(Declaration& d, AugmentOptions& o) {
-  d.group("augment", "How images are varied");
-  d.add("train-crop", o.train_crop,
-        choice_codec<TrainCrop>({{"none", TrainCrop::none},
-                                 {"center", TrainCrop::center},
-                                 {"random-resized", TrainCrop::random_resized},
-                                 {"padded", TrainCrop::padded}}))
-      .help("Crop while training; auto is padded below 64 pixels, else random-resized.");
-  d.add("scale-min", o.scale_min, number_codec({0, 1, true, false}))
-      .help("random-resized: smallest share of the image's area.");
-  d.add("scale-max", o.scale_max, number_codec({0, 1, true, false}))
-      .help("random-resized: largest share of the image's area.");
-  d.add("ratio-min", o.ratio_min, number_codec({0, 100, true, false}))
-      .unit("width / height")
-      .help("random-resized: smallest aspect ratio.");
-  d.add("ratio-max", o.ratio_max, number_codec({0, 100, true, false}))
-      .unit("width / height")
-      .help("random-resized: largest aspect ratio.");
-  d.add("crop-padding", o.crop_padding, integer_codec(0, 4096))
-      .unit("pixels")
-      .help(
-          "padded: zero border on each side before the crop; auto is 2 up to 28, 4 up to 32, else img-size / "
-          "8.");
-  d.add("hflip", o.hflip, number_codec(kProbability)).unit("probability").help("Mirror left to right.");
-  d.add("eval-crop", o.eval_crop,
-        choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
-      .help("Crop for evaluation: none squeezes the whole image into the square.")
-      .used_in_inference();
-  d.add("crop-pct", o.crop_pct, number_codec({0, 1, true, false}))
-      .help(
-          "Share of the resized short side that the centre crop keeps; auto is 1 below 64 pixels, else "
-          "0.875.")
-      .used_in_inference();
-}
-
 void declare_loader(Declaration& d, LoaderOptions& o) {
   d.group("loader", "How samples travel from disk to the device");
   d.add("batch-size", o.batch_size, integer_codec(1, 1 << 20))
@@ -179,7 +143,7 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
 void declare_data(Declaration& declaration, Options& options) {
   declare_source(declaration, options.data);
   declare_pixels(declaration, options.data);
-  declare_crops(declaration, options.augment);
+  declare_augment(declaration, options);
   declare_loader(declaration, options.loader);
 }
 

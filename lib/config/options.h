@@ -44,6 +44,7 @@ enum class DatasetType { automatic, idx, folder, csv, shards };
 enum class OnBadImage { fail, skip };
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
+enum class AugmentInterpolation { nearest, bilinear };
 enum class OptimizerKind { sgd, adam, adamw };
 enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial };
 enum class AmpDtype { float16, bfloat16 };
@@ -75,8 +76,25 @@ struct AugmentOptions {
   double scale_max = 1.0;
   double ratio_min = 0.75;  ///< random-resized: aspect ratio, width / height
   double ratio_max = 4.0 / 3.0;
-  Auto<int64_t> crop_padding;  ///< pixels of zero border for the padded crop
-  double hflip = 0.5;          ///< probability
+  Auto<int64_t> crop_padding;        ///< pixels of zero border for the padded crop
+  double hflip = 0.5;                ///< probability
+  double rotate90 = 0;               ///< probability
+  double rotation = 0;               ///< degrees either way; 0: off
+  std::vector<double> rand_augment;  ///< operations per image and level; empty: off
+  bool trivial_augment = false;
+  std::vector<double> color_jitter;      ///< empty: off; 1 or 3 numbers without hue, 4 with it
+  double grayscale = 0;                  ///< probability
+  double gaussian_blur = 0;              ///< probability
+  int64_t gaussian_blur_kernel = 23;     ///< pixels, odd
+  double gaussian_blur_sigma_min = 0.1;  ///< pixels
+  double gaussian_blur_sigma_max = 2;
+  double gaussian_noise = 0;  ///< deviation as a share of the full range; 0: off
+  double random_erasing = 0;  ///< probability
+  AugmentInterpolation augment_interpolation = AugmentInterpolation::bilinear;
+  double mixup_alpha = 0;          ///< of Beta(alpha, alpha); 0: no mixup
+  double cutmix_alpha = 0;         ///< of Beta(alpha, alpha); 0: no CutMix
+  double mixup_prob = 1;           ///< that a batch is mixed, with either
+  double mixup_switch_prob = 0.5;  ///< of CutMix where both are on
   EvalCrop eval_crop = EvalCrop::center;
   Auto<double> crop_pct;  ///< share of the resized short side that the centre crop keeps
 };

@@ -14,7 +14,23 @@ namespace stoker::core {
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 /// What a stream of numbers is used for; streams of different purposes are independent.
-enum class RngPurpose : uint32_t { shuffle = 1, augment = 2, mixup = 3, init = 4, probe = 5 };
+/// The numbers are part of the format of a run. `augment` is crop and flip; later steps have streams of their own.
+enum class RngPurpose : uint32_t {
+  shuffle = 1,
+  augment = 2,
+  mixup = 3,
+  init = 4,
+  probe = 5,
+  rotate90 = 16,
+  rotation = 17,
+  rand_augment = 18,
+  trivial_augment = 19,
+  color_jitter = 20,
+  grayscale = 21,
+  gaussian_blur = 22,
+  gaussian_noise = 23,
+  random_erasing = 24,
+};
 
 /// A stream keyed by (seed, purpose, epoch, sample). Copyable, 40 bytes, no global state. At most 2^34 draws.
 class Rng {

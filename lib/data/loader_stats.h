@@ -14,6 +14,7 @@ struct LoaderStats {
   double read_seconds = 0;
   double decode_seconds = 0;
   double transform_seconds = 0;
+  double augment_seconds = 0;
   double worker_idle_seconds = 0;  ///< workers waited for a free slab
   int64_t batches_ready = 0;       ///< now: decoded and waiting
   int64_t batches_capacity = 0;    ///< slabs in the ring

@@ -36,8 +36,17 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row,
   times.decode += content.decode_nanoseconds;
   core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
                 static_cast<uint64_t>(sample));
-  if (!content.is_pixels()) return write_encoded(content, rng, row, times);
-  write_pixels(content, rng, row, times);
+  if (!content.is_pixels()) {
+    if (std::string reason = write_encoded(content, rng, row, times); !reason.empty()) return reason;
+  } else {
+    write_pixels(content, rng, row, times);
+  }
+  if (plan_.augment.does_anything()) {
+    const StageTimer timer(times.augment);
+    const SquareImage image{row, static_cast<int>(plan_.img_size), plan_.channels};
+    augment(plan_.augment, {seed_, static_cast<uint64_t>(epoch), static_cast<uint64_t>(sample)}, image,
+            augment_scratch_);
+  }
   return "";
 }
 

@@ -15,7 +15,7 @@ namespace stoker::data {
 
 /// Time spent since the last reset, in nanoseconds.
 struct StageTimes {
-  int64_t read = 0, decode = 0, transform = 0;
+  int64_t read = 0, decode = 0, transform = 0, augment = 0;
 };
 
 /// One per worker; holds the worker's buffers. The result is a pure function of (seed, epoch, sample).
@@ -41,6 +41,7 @@ class SampleReader {
   ImageBuffer image_;
   std::vector<uint8_t> converted_;  ///< pixels of a source with other channels
   TransformScratch scratch_;
+  AugmentScratch augment_scratch_;
 };
 
 }  // namespace stoker::data

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/format.h"
+
 namespace stoker::data {
 namespace {
 
@@ -154,7 +156,21 @@ TransformPlan make_transform_plan(const config::DataOptions& data, const config:
   plan.ratio_max = augment.ratio_max;
   plan.crop_padding = augment.crop_padding.is_auto() ? 0 : augment.crop_padding.value();
   plan.hflip = augment.hflip;
+  plan.augment = make_augment_plan(data, augment);
   return plan;
+}
+
+std::string transform_text(const TransformPlan& plan) {
+  std::string text = !plan.training                                         ? ""
+                     : plan.train_crop == config::TrainCrop::random_resized ? "random-resized crop"
+                     : plan.train_crop == config::TrainCrop::padded         ? "padded crop"
+                                                                            : "";
+  const auto add = [&text](const std::string& step) {
+    text += (text.empty() || step.empty() ? "" : ", ") + step;
+  };
+  if (plan.training && plan.hflip > 0) add(core::format("mirrored {:g}", plan.hflip));
+  add(chain_text(plan.augment));
+  return text.empty() ? "none" : text;
 }
 
 SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "config/options.h"
 #include "core/rng.h"
+#include "data/augment.h"
 #include "data/decode.h"
 #include "data/resample.h"
 
@@ -22,6 +24,7 @@ struct TransformPlan {
   double scale_min = 0.08, scale_max = 1, ratio_min = 0.75, ratio_max = 4.0 / 3;
   int64_t crop_padding = 0;  ///< pixels
   double hflip = 0;          ///< probability
+  AugmentPlan augment;       ///< what follows; training only
   config::EvalCrop eval_crop = config::EvalCrop::center;
   double crop_pct = 1;
 };
@@ -37,6 +40,9 @@ struct SampleGeometry {
 
 TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,
                                   bool training);
+/// The whole plan in one line, such as "random-resized crop, mirrored 0.5, noise 0.02"; "none" when nothing
+/// varies.
+std::string transform_text(const TransformPlan& plan);
 /// The order of draws is part of the format of a run: box, then flip.
 SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng);
 

@@ -117,8 +117,10 @@ void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
     const bool may_stop = i == 0;  // an update that has begun is finished
     if (!train_feed_.next(batch, may_stop)) throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
-    const Forward out = step_.accumulate(batch, window.planned_images);
-    metrics_.add(out.loss_sum, out.logits, batch.labels);  // stays on the device
+    const Mix mix =
+        draw_mix(settings_.mix, at.epoch, window.first_batch + i, batch.images.size(3), batch.images.size(2));
+    const Forward out = step_.accumulate(batch, window.planned_images, mix);
+    metrics_.add(out.loss_sum, out.logits, out.labels);  // stays on the device
     images += batch.image_count();
   }
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);

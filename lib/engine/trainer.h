@@ -24,6 +24,7 @@ struct TrainerSettings {
   EpochPlan plan;
   RunLimits limits;
   UpdateSettings update;
+  MixSettings mix;
   config::EvalMetric eval_metric = config::EvalMetric::top1;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;

@@ -6,12 +6,20 @@
 
 namespace stoker::engine {
 
-Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update) {
+Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix) {
   Forward out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.logits = trainee_.model->forward(batch.images);
+    out.logits = trainee_.model->forward(mixed_images(batch.images, mix));
     out.loss_sum = model::cross_entropy_sum(out.logits, batch.labels, settings_.label_smoothing);
+    out.labels = batch.labels;
+    if (mix.own_share < 1) {
+      const torch::Tensor others = partners(batch.labels);  // int64 [B]
+      out.loss_sum = mix.own_share * out.loss_sum +
+                     (1 - mix.own_share) *
+                         model::cross_entropy_sum(out.logits, others, settings_.label_smoothing);
+      if (mix.own_share < 0.5) out.labels = others;
+    }
   }
   trainee_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
   return out;

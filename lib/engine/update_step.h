@@ -8,6 +8,7 @@
 #include "config/options.h"
 #include "data/device_feed.h"
 #include "engine/checkpoint.h"
+#include "engine/mixup.h"
 #include "engine/precision.h"
 
 namespace stoker::engine {
@@ -23,6 +24,7 @@ struct UpdateSettings {
 struct Forward {
   torch::Tensor logits;    ///< [B, num_classes], float32 or the autocast type
   torch::Tensor loss_sum;  ///< float32 [], sum over the micro-batch
+  torch::Tensor labels;    ///< int64 [B], what hits are counted against: of mixed images the larger share's
 };
 
 class UpdateStep {
@@ -30,8 +32,10 @@ class UpdateStep {
   UpdateStep(const UpdateSettings& settings, Trainee& trainee) : settings_(settings), trainee_(trainee) {}
 
   /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
-  /// `images_in_update`, which is right for short last batches and windows too. No host sync.
-  Forward accumulate(const data::Batch& batch, int64_t images_in_update);
+  /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
+  /// shared between the labels of both, which is what cross entropy with their mixed one-hot labels comes to. No
+  /// host sync.
+  Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix = {});
   /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
   void correct_mean(int64_t planned, int64_t images);
   /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any

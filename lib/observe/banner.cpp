@@ -19,6 +19,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
       "device    " + facts.device + ", " + facts.precision,
       format("data      {} training and {} validation images, {} classes", count_text(facts.train_images),
              count_text(facts.val_images), facts.num_classes),
+      "augment   " + facts.augment,
       format("model     {}, {} parameters", facts.model, count_text(facts.parameters)),
       format("batch     {} images per device x {} accumulation x 1 device = {} images per update", facts.batch_size,
              facts.accumulation, facts.batch_size * facts.accumulation),

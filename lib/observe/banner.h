@@ -16,6 +16,7 @@ struct BannerFacts {
   std::string device;            ///< "cpu" or "cuda:0 NVIDIA H200 (139 GB)"
   std::string precision;         ///< "bfloat16 autocast, channels-last"
   int64_t train_images = 0, val_images = 0, num_classes = 0;
+  std::string augment;           ///< "padded crop, mirrored 0.5"
   std::vector<std::string> data_notes;
   std::string model;             ///< "small_cnn"
   int64_t parameters = 0;

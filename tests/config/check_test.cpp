@@ -43,6 +43,19 @@ TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
        "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0"},
       {{"--momentum", "0"}, "nesterov needs momentum above 0: set momentum, or no-nesterov"},
       {{"--patience", "3", "--val-every", "never"}, "patience needs evaluations, but val-every is never"},
+      {{"--rand-augment", "2"}, "rand-augment is 2: it takes the number of operations and their strength, as 2,9"},
+      {{"--rand-augment", "0,9"}, "rand-augment is 0,9: it takes the number of operations and their strength, as 2,9"},
+      {{"--rand-augment", "2,9.5"},
+       "rand-augment is 2,9.5: it takes the number of operations and their strength, as 2,9"},
+      {{"--rand-augment", "2,9", "--trivial-augment"},
+       "rand-augment and trivial-augment choose from the same operations: set one of them"},
+      {{"--color-jitter", "0.4,0.4"}, "color-jitter has 2 values: it takes 1, 3 or 4"},
+      {{"--color-jitter", "0.4,0.4,0.4,0.6"}, "the hue of color-jitter is 0.6, above 0.5, half a circle"},
+      {{"--gaussian-blur-sigma-min", "3"}, "gaussian-blur-sigma-min 3 is above gaussian-blur-sigma-max 2"},
+      {{"--gaussian-blur-kernel", "4"}, "gaussian-blur-kernel must be odd, not 4"},
+      {{"--mixup-prob", "0.5"}, "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha"},
+      {{"--mixup-alpha", "0.2", "--mixup-switch-prob", "0.3"},
+       "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0"},
       {{"--val-fraction", "0.1", "--val-split", "test"},
        "val-fraction and val-split both say what to evaluate on: set one of them"},
   };
@@ -59,6 +72,11 @@ TEST(CheckTest, NearlyBrokenRulesHold) {
   EXPECT_EQ(machine_failure({"--momentum", "0", "--no-nesterov"}).message, "");
   EXPECT_EQ(machine_failure({"--momentum", "0", "--opt", "adamw"}).message, "");
   EXPECT_EQ(machine_failure({"--val-fraction", "0.1"}).message, "");
+  EXPECT_EQ(machine_failure({"--aa", "ta_wide", "--color-jitter", "0.4", "--reprob", "0.25"}).message, "");
+  EXPECT_EQ(machine_failure({"--auto-augment", "ra", "--mixup", "0.2", "--cutmix", "1", "--mixup-prob", "0.5",
+                             "--mixup-switch-prob", "0.3"})
+                .message,
+            "");
 }
 
 TEST(CheckTest, AllBrokenRulesAreListedAtOnce) {
@@ -69,6 +87,17 @@ TEST(CheckTest, AllBrokenRulesAreListedAtOnce) {
             "  scale-min 0.9 is above scale-max 0.1\n"
             "  sched multistep needs decay-milestones, such as 30,60,80\n"
             "  amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
+}
+
+TEST(CheckTest, TheBlurMustNotReachBeyondTheMirroredBorder) {
+  const std::vector<std::string> words = {"--img-size", "16", "--gaussian-blur", "0.5", "--gaussian-blur-kernel"};
+  std::vector<std::string> fits = words, too_far = words;
+  fits.push_back("31");
+  too_far.push_back("33");
+  EXPECT_EQ(data_failure(fits).message, "");
+  EXPECT_EQ(data_failure(too_far).message,
+            "gaussian-blur-kernel 33 reaches beyond the mirrored border of 16 pixels");
+  EXPECT_EQ(data_failure({"--img-size", "16", "--gaussian-blur", "0.5"}).message, "");
 }
 
 TEST(CheckTest, NormalizationMustMatchTheChannels) {

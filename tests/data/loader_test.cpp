@@ -132,6 +132,61 @@ TEST(LoaderTest, YieldsTheSameStreamForAnyNumberOfWorkersAndAnyPrefetch) {
   EXPECT_NE(epoch_digest(loader, 0), epoch_digest(loader, 1));
 }
 
+/// Everything of the chain at once.
+TransformPlan augmenting_plan(int channels) {
+  TransformPlan plan = small_plan();
+  plan.channels = channels;
+  config::DataOptions data;
+  data.mean.assign(static_cast<size_t>(channels), 0.4);
+  config::AugmentOptions options;
+  options.rotate90 = options.grayscale = options.gaussian_blur = options.random_erasing = 0.5;
+  options.rotation = 20;
+  options.rand_augment = {2, 9};
+  options.trivial_augment = true;
+  options.color_jitter = {0.4, 0.4, 0.4, 0.1};
+  options.gaussian_noise = 0.05;
+  options.gaussian_blur_kernel = 3;
+  plan.augment = make_augment_plan(data, options);
+  return plan;
+}
+
+TEST(LoaderTest, TheAugmentedStreamIsTheSameForAnyNumberOfWorkers) {
+  const auto source = std::make_shared<MadeSource>(43, /*encoded=*/true);
+  for (const int channels : {1, 3}) {
+    std::set<std::string> digests;
+    for (const int workers : kWorkerCounts) {
+      Loader loader(source, augmenting_plan(channels), small_settings(workers, 2));
+      digests.insert(epoch_digest(loader, 0) + epoch_digest(loader, 1, 3));
+    }
+    EXPECT_EQ(digests.size(), 1u) << channels << " channels";
+  }
+}
+
+TEST(LoaderTest, TimeOfAugmentationIsAStageOfItsOwn) {
+  const auto source = std::make_shared<MadeSource>(43, /*encoded=*/true);
+  Loader plain(source, small_plan(), small_settings(1, 2)), augmenting(source, augmenting_plan(3), small_settings(1, 2));
+  epoch_digest(plain, 0);
+  epoch_digest(augmenting, 0);
+  EXPECT_EQ(plain.stats().augment_seconds, 0);
+  EXPECT_GT(augmenting.stats().augment_seconds, 0);
+}
+
+TEST(LoaderTest, AugmentationMovesNoCropAndNoFlip) {
+  // Erasing alone: outside the box the image is the one without augmentation.
+  const auto source = std::make_shared<MadeSource>(8, /*encoded=*/false);
+  TransformPlan erasing = small_plan();
+  erasing.augment.erasing = 1;
+  Loader plain(source, small_plan(), small_settings(0, 2)), other(source, erasing, small_settings(0, 2));
+  plain.begin_epoch(0);
+  other.begin_epoch(0);
+  HostBatch a, b;
+  ASSERT_TRUE(plain.next(a));
+  ASSERT_TRUE(other.next(b));
+  const torch::Tensor kept = (a.images == b.images).sum();  // int64 []
+  EXPECT_GT(kept.item<int64_t>(), a.images.numel() / 2);
+  EXPECT_LT(kept.item<int64_t>(), a.images.numel());
+}
+
 TEST(LoaderTest, TheStreamIsPartOfTheFormatOfARun) {
   // Changes when order, augmentation or resizing change: runs of an older version can then not be resumed
   // exactly.

@@ -136,6 +136,15 @@ TEST(TransformTest, ACropIsResizedWithoutLookingBesideIt) {
   EXPECT_EQ(byte_digest(row.data(), row.size()), 2020014680u);
 }
 
+TEST(TransformTest, TheTextNamesEveryStep) {
+  TransformPlan plan = training_plan(config::TrainCrop::random_resized, 224);
+  EXPECT_EQ(transform_text(plan), "random-resized crop, mirrored 0.5");
+  plan.augment.noise_sigma = 0.02;
+  plan.train_crop = config::TrainCrop::none;
+  EXPECT_EQ(transform_text(plan), "mirrored 0.5, noise 0.02");
+  EXPECT_EQ(transform_text(evaluation_plan(config::EvalCrop::center, 224, 0.875)), "none");
+}
+
 TEST(TransformTest, AnEvaluationPlanTakesNothingRandom) {
   config::DataOptions data;
   data.img_size = 32;
@@ -143,8 +152,11 @@ TEST(TransformTest, AnEvaluationPlanTakesNothingRandom) {
   config::AugmentOptions augment;
   augment.crop_pct = 0.9;
   augment.hflip = 1;
+  augment.rotate90 = augment.grayscale = augment.random_erasing = 1;
+  augment.color_jitter = {0.4};
   const TransformPlan plan = make_transform_plan(data, augment, /*training=*/false);
   EXPECT_FALSE(plan.training);
+  EXPECT_FALSE(plan.augment.does_anything());
   EXPECT_EQ(plan.crop_pct, 0.9);
   core::Rng rng(1, core::RngPurpose::augment, 0, 0);
   EXPECT_FALSE(draw_geometry(plan, 40, 40, rng).flip);

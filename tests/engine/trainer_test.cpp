@@ -64,6 +64,7 @@ struct TinyOptions {
   bool one_is_bad = false;
   RunLimits limits{/*epochs=*/3, 0, 0, 0};
   config::Interval save_every = config::Interval::epochs(1);
+  MixSettings mix;
 };
 
 /// Remembers events and can ask for a stop after an update.
@@ -105,6 +106,7 @@ class TinyRun {
     settings.limits = options_.limits;
     settings.val_every = config::Interval::epochs(1);
     settings.save_every = options_.save_every;
+    settings.mix = options_.mix;
     settings.report_every = config::Interval::updates(1);
     const optim::Schedule schedule(config::ScheduleOptions{}, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
@@ -179,6 +181,7 @@ TEST_F(TrainerTest, MicroBatchesAddUpToTheLargeBatchIncludingTheShortLastWindow)
 TEST_F(TrainerTest, AStopAtAnyUpdateThenAResumeGivesTheSameBits) {
   TinyOptions options;
   options.accumulation = 3;  // 5 updates per epoch
+  options.mix.mixup_alpha = options.mix.cutmix_alpha = 0.4;
   const torch::Tensor wanted = unbroken_weight(options);
   for (const int64_t update : {1, 4, 5, 6, 10, 14, 15}) {
     const std::string folder = folder_ / ("stop-" + std::to_string(update));
@@ -194,6 +197,21 @@ TEST_F(TrainerTest, AStopAtAnyUpdateThenAResumeGivesTheSameBits) {
     EXPECT_EQ(second.go().updates, 15);
     EXPECT_TRUE(torch::equal(second.weight(), wanted)) << "stopped after update " << update;
   }
+}
+
+TEST_F(TrainerTest, EachMicroBatchIsMixedInItsOwnWay) {
+  TinyOptions plain, mixed;
+  plain.limits.epochs = mixed.limits.epochs = 1;
+  mixed.mix.mixup_alpha = 0.4;
+  TinyOptions accumulated = mixed;
+  accumulated.batch_size = 4;
+  accumulated.accumulation = 2;
+  TinyRun a(folder_ / "plain", plain), b(folder_ / "mixed", mixed), c(folder_ / "accumulated", accumulated);
+  a.go();
+  b.go();
+  c.go();
+  EXPECT_FALSE(torch::allclose(a.weight(), b.weight(), 1e-3, 1e-4));
+  EXPECT_FALSE(torch::allclose(b.weight(), c.weight(), 1e-3, 1e-4));
 }
 
 TEST_F(TrainerTest, TheEpochThatWasInterruptedReportsTheSameLoss) {
