@@ -228,8 +228,9 @@ LoaderStats Loader::Impl::stats() const {
   result.consumer_wait_seconds = kSecond * static_cast<double>(consumer_wait_ns.load());
   result.read_seconds = kSecond * static_cast<double>(read_ns.load());
   result.decode_seconds = kSecond * static_cast<double>(decode_ns.load());
-  result.transform_seconds = kSecond * static_cast<double>(transform_ns.load());
   result.augment_seconds = kSecond * static_cast<double>(augment_ns.load());
+  result.resize_seconds = kSecond * static_cast<double>(resize_ns.load());
+  result.write_seconds = kSecond * static_cast<double>(write_ns.load());
   result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
   result.batches_capacity = static_cast<int64_t>(slabs.size());
   result.num_workers = static_cast<int>(settings.num_workers);

@@ -85,7 +85,7 @@ struct Loader::Impl {
   std::optional<SampleReader> own_reader;  ///< of the calling thread when there are no workers
 
   std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0},
-      transform_ns{0}, augment_ns{0}, idle_ns{0};
+      resize_ns{0}, augment_ns{0}, write_ns{0}, idle_ns{0};
 };
 
 }  // namespace stoker::data

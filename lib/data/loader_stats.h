@@ -13,8 +13,9 @@ struct LoaderStats {
   double consumer_wait_seconds = 0;  ///< the training thread waited for a batch
   double read_seconds = 0;
   double decode_seconds = 0;
-  double transform_seconds = 0;
   double augment_seconds = 0;
+  double resize_seconds = 0;  ///< written to where the batch lives as part of it
+  double write_seconds = 0;   ///< pixels that keep their size, copied to where the batch lives
   double worker_idle_seconds = 0;  ///< workers waited for a free slab
   int64_t batches_ready = 0;       ///< now: decoded and waiting
   int64_t batches_capacity = 0;    ///< slabs in the ring

@@ -106,8 +106,9 @@ void Loader::Impl::fill_row(SampleReader& reader, int64_t turn, int64_t row) {
   }
   read_ns.fetch_add(times.read, std::memory_order_relaxed);
   decode_ns.fetch_add(times.decode, std::memory_order_relaxed);
-  transform_ns.fetch_add(times.transform, std::memory_order_relaxed);
   augment_ns.fetch_add(times.augment, std::memory_order_relaxed);
+  resize_ns.fetch_add(times.resize, std::memory_order_relaxed);
+  write_ns.fetch_add(times.write, std::memory_order_relaxed);
   if (trouble.reason.empty() && !trouble.error) return;
   const std::lock_guard<std::mutex> lock(mutex);
   slab.troubles.push_back(std::move(trouble));

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sample_reader.h"
 
-#include <chrono>
-
+#include "core/error.h"
+#include "core/format.h"
 #include "data/convert.h"
 
 namespace stoker::data {
-namespace {
-
-/// Adds the time of a scope to a counter.
-class StageTimer {
- public:
-  explicit StageTimer(int64_t& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~StageTimer() {
-    total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
-                  .count();
-  }
-  StageTimer(const StageTimer&) = delete;
-  StageTimer& operator=(const StageTimer&) = delete;
-
- private:
-  int64_t& total_;
-  const std::chrono::steady_clock::time_point start_;
-};
-
-}  // namespace
 
 std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row, StageTimes& times) {
   SampleContent content;
@@ -37,7 +18,12 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint8_t* row,
   core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch),
                 static_cast<uint64_t>(sample));
   if (!content.is_pixels()) {
-    if (std::string reason = write_encoded(content, rng, row, times); !reason.empty()) return reason;
+    try {
+      if (std::string reason = write_encoded(content, rng, row, times); !reason.empty()) return reason;
+    } catch (const core::Error& error) {
+      throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(),
+                        error.hint());
+    }
   } else {
     write_pixels(content, rng, row, times);
   }
@@ -65,8 +51,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, core::Rng&
     geometry.left -= region.left;
     geometry.top -= region.top;
   }
-  const StageTimer timer(times.transform);
-  transform_into(image_.pixels.data(), image_.height, image_.width, plan_, geometry, scratch_, row);
+  transform_image(image_.pixels.data(), image_.height, image_.width, geometry, row, times);
   forget_large_images(content.size);
   return "";
 }
@@ -80,17 +65,23 @@ void SampleReader::forget_large_images(uint64_t encoded_bytes) {
   forget_large(encoded_, encoded_bytes, kUsualFile);
 }
 
+void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
+                                   const SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
+  const StageTimer timer(geometry.keeps_size() ? times.write : times.resize);
+  transform_into(pixels, height, width, plan_, geometry, scratch_, row);
+}
+
 void SampleReader::write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row,
                                 StageTimes& times) {
-  const StageTimer timer(times.transform);
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
+    const StageTimer timer(times.decode);
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels,
                      converted_);
     pixels = converted_.data();
   }
   const SampleGeometry geometry = draw_geometry(plan_, content.width, content.height, rng);
-  transform_into(pixels, content.height, content.width, plan_, geometry, scratch_, row);
+  transform_image(pixels, content.height, content.width, geometry, row, times);
 }
 
 }  // namespace stoker::data

@@ -9,14 +9,10 @@
 
 #include "data/decode.h"
 #include "data/source.h"
+#include "data/stage_times.h"
 #include "data/transform.h"
 
 namespace stoker::data {
-
-/// Time spent since the last reset, in nanoseconds.
-struct StageTimes {
-  int64_t read = 0, decode = 0, transform = 0, augment = 0;
-};
 
 /// One per worker; holds the worker's buffers. The result is a pure function of (seed, epoch, sample).
 class SampleReader {
@@ -31,6 +27,8 @@ class SampleReader {
  private:
   std::string write_encoded(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
   void forget_large_images(uint64_t encoded_bytes);
+  void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
+                       uint8_t* row, StageTimes& times);
   void write_pixels(const SampleContent& content, core::Rng& rng, uint8_t* row, StageTimes& times);
 
   const Source& source_;

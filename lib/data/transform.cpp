@@ -202,7 +202,7 @@ void transform_into(const uint8_t* pixels, int source_height, int source_width, 
   task.window_top = geometry.crop_top;
   task.out_width = task.out_height = static_cast<int>(plan.img_size);
   task.mirror = geometry.flip;
-  if (task.resized_width == task.source_width && task.resized_height == task.source_height) {
+  if (geometry.keeps_size()) {
     copy_window(task, row);
   } else {
     resample(task, scratch.resample, row);

@@ -36,6 +36,7 @@ struct SampleGeometry {
   int resize_width = 0, resize_height = 0;       ///< the region's size after resizing
   int crop_left = 0, crop_top = 0;               ///< where the img_size window lies in the resized region
   bool flip = false;
+  bool keeps_size() const { return resize_width == width && resize_height == height; }
 };
 
 TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,

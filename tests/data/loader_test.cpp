@@ -549,6 +549,26 @@ TEST(LoaderTest, WorkersFillTheRingAheadAndThenWait) {
   EXPECT_GT(loader.stats().worker_idle_seconds, 0.01);
 }
 
+TEST(LoaderTest, TimeIsSplitOverTheStages) {
+  Loader files(std::make_shared<MadeSource>(40, /*encoded=*/true), small_plan(), small_settings(1, 2));
+  epoch_digest(files, 0);
+  EXPECT_GT(files.stats().read_seconds, 0);
+  EXPECT_GT(files.stats().decode_seconds, files.stats().read_seconds);
+  EXPECT_GT(files.stats().resize_seconds, 0);
+  Loader pixels(std::make_shared<MadeSource>(40, /*encoded=*/false), small_plan(), small_settings(1, 2));
+  epoch_digest(pixels, 0);
+  EXPECT_EQ(pixels.stats().decode_seconds, 0);
+  EXPECT_GT(pixels.stats().resize_seconds, 0);
+  EXPECT_EQ(pixels.stats().write_seconds, 0);
+  TransformPlan plan = small_plan();
+  plan.train_crop = config::TrainCrop::none;
+  plan.img_size = 20;
+  Loader copies(std::make_shared<MadeSource>(1, /*encoded=*/false), plan, small_settings(1, 2));  // of 20 x 20
+  epoch_digest(copies, 0);
+  EXPECT_EQ(copies.stats().resize_seconds, 0);
+  EXPECT_GT(copies.stats().write_seconds, 0);
+}
+
 TEST(LoaderTest, HoldingTooManyBatchesOrReleasingOutOfOrderIsABug) {
   const auto source = std::make_shared<MadeSource>(80, /*encoded=*/false);
   for (const int workers : {0, 2}) {
