@@ -15,6 +15,7 @@ void compute_axis(int in, int resized, int window, int outputs, bool mirror, Axi
   const double scale = static_cast<double>(in) / resized;
   const double radius = std::max(scale, 1.0);
   axis.stride = 2 * static_cast<int>(std::ceil(radius)) + 1;
+  axis.most_taps = 0;
   axis.first.resize(static_cast<size_t>(outputs));
   axis.count.resize(static_cast<size_t>(outputs));
   axis.weights.resize(static_cast<size_t>(outputs) * static_cast<size_t>(axis.stride));
@@ -35,20 +36,49 @@ void compute_axis(int in, int resized, int window, int outputs, bool mirror, Axi
     }
     axis.first[static_cast<size_t>(i)] = first;
     axis.count[static_cast<size_t>(i)] = count;
+    axis.most_taps = std::max(axis.most_taps, count);
   }
 }
 
+void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
+  constexpr int32_t kLowMask = (1 << PairedWeights::kLowBits) - 1;
+  const size_t outputs = axis.first.size();
+  paired.pairs = (axis.most_taps + 1) / 2;
+  paired.first.assign(axis.first.begin(), axis.first.end());
+  paired.high_and_low.resize(outputs * static_cast<size_t>(paired.pairs) * 2);
+  int32_t* out = paired.high_and_low.data();
+  for (size_t i = 0; i < outputs; ++i) {
+    const int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
+    for (int t = 0; t < 2 * paired.pairs; t += 2) {
+      const int32_t even = t < axis.count[i] ? weights[t] : 0,
+                    odd = t + 1 < axis.count[i] ? weights[t + 1] : 0;
+      *out++ = even >> PairedWeights::kLowBits | odd >> PairedWeights::kLowBits << 16;
+      *out++ = (even & kLowMask) | (odd & kLowMask) << 16;
+    }
+  }
+}
+
+/// How many rows of the source may be read `bytes` from their beginning without leaving it.
+int readable_rows(const ResampleTask& task, int64_t bytes) {
+  const int64_t whole =
+      (task.source_height - 1) * task.source_stride + int64_t{task.source_width} * task.channels;
+  return whole < bytes ? 0 : static_cast<int>((whole - bytes) / task.source_stride) + 1;
+}
+
 /// The horizontal pass over source rows top..bottom, to rows `stride` bytes apart.
-void narrow_rows(const ResampleTask& task, const AxisWeights& columns, int top, int bottom, int64_t stride,
+void narrow_rows(const ResampleTask& task, ResampleScratch& scratch, int top, int bottom, int64_t stride,
                  bool use_simd, uint8_t* out) {
+  const AxisWeights& columns = scratch.columns;
   int y = top;
 #if defined(__x86_64__)
-  // One byte beyond a row is read, which the last row of the source does not have.
-  const int readable = std::min(bottom, task.source_height - 1);
   if (use_simd && task.channels == 3) {
-    for (; y + 4 <= readable; y += 4) {
-      narrow_four_rows_avx2(task.source + y * task.source_stride, task.source_stride, columns, task.out_width,
-                            out + (y - top) * stride, stride);
+    pair_weights(columns, scratch.paired_columns);
+    const int last = std::max(columns.first.front(), columns.first.back());
+    const int readable =
+        readable_rows(task, int64_t{3} * last + bytes_of_pairs(scratch.paired_columns.pairs));
+    for (; y + 4 <= std::min(bottom, readable); y += 4) {
+      narrow_four_rows_avx2(task.source + y * task.source_stride, task.source_stride, scratch.paired_columns,
+                            task.out_width, out + (y - top) * stride, stride);
     }
   }
 #else
@@ -77,7 +107,7 @@ void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, 
   constexpr size_t kUsualRows = 384 << 10;  // bytes
   forget_large(scratch.narrowed, needed, kUsualRows);
   if (scratch.narrowed.size() < needed) scratch.narrowed.resize(needed);
-  narrow_rows(task, scratch.columns, top, bottom, stride, use_simd, scratch.narrowed.data());
+  narrow_rows(task, scratch, top, bottom, stride, use_simd, scratch.narrowed.data());
 #if defined(__x86_64__)
   const auto merge = use_simd ? merge_rows_avx2 : merge_rows;
 #else

@@ -28,12 +28,24 @@ struct ResampleTask {
 /// in units of 2^-kWeightBits.
 struct AxisWeights {
   int stride = 0;
+  int most_taps = 0;  ///< the largest count
   std::vector<int32_t> first, count, weights;
+};
+
+/// The taps of an axis two by two, for multiplying pairs of 16-bit numbers. A weight is high * 2^kLowBits +
+/// low; the halves of the weights of taps 2 k and 2 k + 1 share a number, the even tap below. Beyond `count`
+/// weights are 0.
+struct PairedWeights {
+  static constexpr int kLowBits = 11;
+  int pairs = 0;                      ///< per output
+  std::vector<int32_t> first;         ///< as in AxisWeights
+  std::vector<int32_t> high_and_low;  ///< [output][pair][2]
 };
 
 /// Scratch of one worker; capacity only grows.
 struct ResampleScratch {
   AxisWeights columns, rows;
+  PairedWeights paired_columns;
   std::vector<uint8_t> narrowed;  ///< rows after the horizontal pass
 };
 

@@ -98,6 +98,25 @@ TEST(ResampleTest, VectorCodeGivesTheSameBits) {
   }
 }
 
+TEST(ResampleTest, VectorCodeGivesTheSameBitsForNarrowAndHugeSources) {
+  for (const auto& [width, height] : {std::pair{1, 40}, {2, 9}, {5, 5}, {6, 30}, {21, 2}, {2000, 12}}) {
+    const Bytes pixels = pattern_pixels(width, height, 3);  // with nothing behind the last
+    ResampleTask task;
+    task.source = pixels.data();
+    task.channels = 3;
+    task.source_stride = width * 3;
+    task.source_width = width;
+    task.source_height = height;
+    task.resized_width = task.out_width = 16;
+    task.resized_height = task.out_height = 10;
+    Bytes vectorised(16 * 10 * 3), plain(vectorised.size());
+    ResampleScratch scratch;
+    resample(task, scratch, vectorised.data());
+    resample(task, scratch, plain.data(), /*use_simd=*/false);
+    EXPECT_EQ(vectorised, plain) << width << "x" << height;
+  }
+}
+
 TEST(ResampleTest, ReadsNothingBesideTheBox) {
   // A box at the very end of an exactly sized buffer: address checkers see a read beyond it.
   for (const int channels : {1, 3}) {
