@@ -30,6 +30,7 @@ struct DecodeLimits {
   double max_megapixels = 64;
   int max_side = 65535;
   int max_jpeg_scans = 100;
+  double max_seconds = 30;  ///< of one JPEG; generous, since a slow machine must not make an image bad
 };
 
 /// A rectangle of an image, in pixels.
@@ -43,7 +44,8 @@ std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits&
 /// Decodes to `channels` (1 or 3). Meaning of the rest: gray -> RGB repeats; RGB -> gray is ITU-R BT.601
 /// luma; alpha is composited over black; 16-bit is scaled to 8 by /257; palettes are looked up; CMYK JPEG is
 /// converted to RGB (Adobe-inverted where marked); EXIF orientation is applied; animations give the first
-/// frame. Returns "" or the reason; any decoder warning makes a bad image.
+/// frame. Returns "" or the reason; any decoder warning makes a bad image. Throws Error{data}, without the file's
+/// name, when a time limit is over.
 std::string decode_image(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                          ImageBuffer& out);
 

@@ -2,22 +2,27 @@
 #include "data/jpeg_decode.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csetjmp>
-#include <cstdio>
 #include <new>
 #include <vector>
 
-// After <cstdio>: they use FILE without declaring it.
-#include <jpeglib.h>
-
-#include <jerror.h>
-
+#include "core/error.h"
+#include "core/format.h"
 #include "data/convert.h"
+#include "data/entropy_decoder.h"
+#include "data/jpeg_library.h"
 
 namespace stoker::data {
 namespace {
 
 constexpr uint8_t kStartOfScan = 0xDA;
+constexpr int kCallsPerLookAtTheClock = 64;
+
+using Clock = std::chrono::steady_clock;
+
+/// Why libjpeg was left in the middle.
+enum class Trouble { none, bad_image, entropy_gave_up, too_slow };
 
 /// libjpeg reports errors by calling back, and callbacks may not return: they jump to where the decode began.
 /// Nothing with a destructor lives between there and here.
@@ -27,16 +32,26 @@ struct JpegSession {
   jpeg_progress_mgr progress;
   std::jmp_buf on_error;
   char message[JMSG_LENGTH_MAX];
+  Trouble trouble;
   int max_scans;
+  int progress_calls;
+  Clock::time_point give_up_at;
+  EntropyDecoder* entropy;  ///< null: libjpeg's own
+  bool entropy_taken_over;
 };
 
 JpegSession& session_of(j_common_ptr codec) {
   return *static_cast<JpegSession*>(codec->client_data);
 }
 
+[[noreturn]] void leave_session(JpegSession& session, Trouble trouble) {
+  session.trouble = trouble;
+  std::longjmp(session.on_error, 1);
+}
+
 [[noreturn]] void fail_session(JpegSession& session) {
   (*session.errors.format_message)(reinterpret_cast<j_common_ptr>(&session.codec), session.message);
-  std::longjmp(session.on_error, 1);
+  leave_session(session, Trouble::bad_image);
 }
 
 void on_jpeg_error(j_common_ptr codec) {
@@ -49,9 +64,19 @@ void on_jpeg_message(j_common_ptr codec, int level) {
 
 void on_jpeg_progress(j_common_ptr codec) {
   JpegSession& session = session_of(codec);
-  if (session.codec.input_scan_number <= session.max_scans) return;
-  std::snprintf(session.message, sizeof session.message, "more than %d scans", session.max_scans);
-  std::longjmp(session.on_error, 1);
+  if (session.codec.input_scan_number > session.max_scans) {
+    std::snprintf(session.message, sizeof session.message, "more than %d scans", session.max_scans);
+    leave_session(session, Trouble::bad_image);
+  }
+  if (++session.progress_calls % kCallsPerLookAtTheClock != 0) return;
+  if (Clock::now() > session.give_up_at) leave_session(session, Trouble::too_slow);
+}
+
+/// In the place of libjpeg's own way from bits to blocks.
+boolean on_jpeg_mcu(j_decompress_ptr codec, JBLOCKROW* blocks) {
+  JpegSession& session = *static_cast<JpegSession*>(codec->client_data);
+  if (!session.entropy->read_mcu(*codec, blocks)) leave_session(session, Trouble::entropy_gave_up);
+  return TRUE;
 }
 
 void open_session(JpegSession& session, const uint8_t* bytes, uint64_t size) {
@@ -128,6 +153,8 @@ bool start_region(JpegSession& session, Region& region) {
   const int width = static_cast<int>(codec.output_width), height = static_cast<int>(codec.output_height);
   if (!allows_regions(codec)) region = {0, 0, width, height};
   jpeg_start_decompress(&codec);
+  session.entropy_taken_over = session.entropy != nullptr && session.entropy->start(codec);
+  if (session.entropy_taken_over) codec.entropy->decode_mcu = on_jpeg_mcu;
   const int block = codec.max_h_samp_factor * DCTSIZE;
   JDIMENSION left = static_cast<JDIMENSION>(std::max(0, region.left / block - 1) * block);
   JDIMENSION columns =
@@ -153,11 +180,16 @@ bool read_region(JpegSession& session, const Region& region, int channels, uint8
       convert_cmyk_row(ink_row, region.width, codec.saw_Adobe_marker != 0, channels, row);
   }
   // After the last row the end marker is due; what comes before it is a warning.
-  if (bottom == codec.output_height) jpeg_finish_decompress(&codec);
+  if (bottom < codec.output_height) return true;
+  if (session.entropy_taken_over && !session.entropy->hand_back(codec)) {
+    leave_session(session, Trouble::entropy_gave_up);
+  }
+  jpeg_finish_decompress(&codec);
   return true;
 }
 
 bool fail_with(JpegSession& session, const std::string& reason) {
+  session.trouble = Trouble::bad_image;
   std::snprintf(session.message, sizeof session.message, "%s", reason.c_str());
   return false;
 }
@@ -183,18 +215,42 @@ bool decode_in_session(JpegSession& session, const uint8_t* bytes, uint64_t size
                      out.pixels.data());
 }
 
-}  // namespace
-
-std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        Region& wanted, ImageBuffer& out) {
-  if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
-  JpegSession session{};
+/// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone.
+Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t* bytes, uint64_t size,
+                    int channels, const DecodeLimits& limits, Region& region, ImageBuffer& out) {
+  session = {};
+  session.entropy = entropy;
   session.max_scans = limits.max_jpeg_scans;
-  const bool good = decode_in_session(session, bytes, size, channels, limits, wanted, out);
+  session.give_up_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(limits.max_seconds));
+  const bool good = decode_in_session(session, bytes, size, channels, limits, region, out);
   const bool out_of_memory = !good && session.errors.msg_code == JERR_OUT_OF_MEMORY;
   jpeg_destroy_decompress(&session.codec);
   if (out_of_memory) throw std::bad_alloc();  // no fault of the image
-  return good ? "" : std::string("JPEG: ") + session.message;
+  return good ? Trouble::none : session.trouble;
+}
+
+}  // namespace
+
+std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
+                        Region& wanted, ImageBuffer& out, EntropyStage stage) {
+  if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
+  thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
+  const Region asked = wanted;
+  JpegSession session;
+  Trouble trouble = decode_once(session, stage == EntropyStage::own ? &own_entropy : nullptr, bytes, size,
+                                channels, limits, wanted, out);
+  if (trouble == Trouble::entropy_gave_up) {
+    wanted = asked;
+    trouble = decode_once(session, nullptr, bytes, size, channels, limits, wanted, out);
+  }
+  if (trouble == Trouble::none) return "";
+  if (trouble == Trouble::too_slow) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("JPEG: not decoded after {:g} seconds", limits.max_seconds),
+                      "remove the file, or save it anew as a baseline JPEG of fewer pixels");
+  }
+  return std::string("JPEG: ") + session.message;
 }
 
 }  // namespace stoker::data

@@ -10,12 +10,17 @@
 
 namespace stoker::data {
 
+/// Who turns Huffman codes into coefficients. The pixels and verdicts are the same; `libjpeg` is for tests
+/// and for measuring.
+enum class EntropyStage { own, libjpeg };
+
 /// Decodes with the accurate integer transform and smooth chroma upsampling to `channels` (1 or 3). The size
 /// has been checked by read_header(). `wanted` lies inside the image as stored; on return it is what `out`
 /// holds: the same or more, bit for bit the pixels of a whole decode. Rows below are not looked at, except
 /// that the file must have its end marker. Returns "" or the reason; a warning of the decoder is a reason.
-/// Throws std::bad_alloc.
+/// Throws std::bad_alloc, and Error{data} when the time limit is over: how long a decode takes is no property
+/// of the image alone, so that it must not be skipped like a bad one.
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        Region& wanted, ImageBuffer& out);
+                        Region& wanted, ImageBuffer& out, EntropyStage stage = EntropyStage::own);
 
 }  // namespace stoker::data

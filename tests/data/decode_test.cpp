@@ -134,6 +134,9 @@ TEST(DecodeTest, ARegionIsBitForBitAPartOfTheWhole) {
     recipes.push_back({3, false, false, 90, columns, rows});
     recipes.push_back({3, false, false, 90, columns, rows, /*restart_rows=*/1});
   }
+  JpegRecipe ycck = {4};
+  ycck.adobe_marker = ycck.ycck = true;
+  recipes.push_back(ycck);
   for (const JpegRecipe& recipe : recipes) {
     SCOPED_TRACE(testing::Message() << recipe.channels << " channels, " << recipe.luma_columns << "x"
                                     << recipe.luma_rows << ", progressive " << recipe.progressive);

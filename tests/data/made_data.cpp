@@ -144,7 +144,10 @@ Bytes jpeg_of(const Bytes& pixels, int width, int height, const JpegRecipe& reci
     codec.comp_info[0].h_samp_factor = recipe.luma_columns;
     codec.comp_info[0].v_samp_factor = recipe.luma_rows;
   }
+  if (recipe.ycck) jpeg_set_colorspace(&codec, JCS_YCCK);
+  codec.optimize_coding = recipe.optimized ? TRUE : FALSE;
   codec.restart_in_rows = recipe.restart_rows;
+  codec.restart_interval = static_cast<unsigned>(recipe.restart_blocks);
   if (recipe.progressive) jpeg_simple_progression(&codec);
   jpeg_start_compress(&codec, TRUE);
   while (codec.next_scanline < codec.image_height) {
