@@ -96,16 +96,21 @@ std::shared_ptr<model::ImageModel> build_model(const config::Options& options, t
   return model;
 }
 
-std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
-                                                std::shared_ptr<const data::Source> source, torch::Device device) {
+std::shared_ptr<data::Loader> training_loader(const config::Options& options,
+                                              std::shared_ptr<const data::Source> source) {
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.batch_size;
   settings.shuffle = true;
   settings.shuffle_buffer = options.loader.shuffle_buffer;
   settings.drop_last = options.loader.drop_last;
-  auto loader = std::make_shared<data::Loader>(
+  return std::make_shared<data::Loader>(
       std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);
-  return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
+}
+
+std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
+                                                std::shared_ptr<const data::Source> source, torch::Device device) {
+  return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source)),
+                                            feed_settings(options, device));
 }
 
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,

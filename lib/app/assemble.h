@@ -26,6 +26,8 @@ engine::Precision precision_of(const config::Options& options, torch::Device dev
 std::string precision_text(const config::Options& options, const engine::Precision& precision);
 
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
+std::shared_ptr<data::Loader> training_loader(const config::Options& options,
+                                              std::shared_ptr<const data::Source> source);
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device);
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,

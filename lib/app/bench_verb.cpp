@@ -1,92 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train bench`: how fast a part of training is by itself, on data made in memory.
+// `train bench`: which benchmark runs on what, and its figures to people or programs.
 #include <algorithm>
-#include <chrono>
 
 #include "app/app.h"
 #include "app/assemble.h"
+#include "app/bench.h"
+#include "app/feeding.h"
+#include "app/result_output.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/stop_signal.h"
-#include "engine/device.h"
-#include "engine/update_step.h"
+#include "data/subset_source.h"
 
 namespace stoker::app {
 namespace {
 
-constexpr int kWarmUpUpdates = 3;
-constexpr int kRounds = 5;
-constexpr double kSecondsPerRound = 2;
+/// An epoch of this many images is long enough for a round, and short enough for whole ones.
+constexpr int64_t kMostImages = 4096;
 
-/// One batch of noise on the device, as the feed would hand it over.
-data::Batch random_batch(const config::Options& options, torch::Device device) {
-  const int64_t size = options.data.img_size;
-  data::Batch batch;
-  batch.images = torch::randn({options.loader.batch_size, options.data.in_chans, size, size});
-  if (options.precision.channels_last) batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
-  batch.images = batch.images.to(device);
-  batch.labels = torch::randint(options.data.num_classes, {options.loader.batch_size}, at::kLong).to(device);
-  batch.planned_images = options.loader.batch_size;
-  return batch;
-}
-
-Outcome bench_step(config::Configuration& configuration) {
-  config::DataFacts facts;  // what ImageNet has, where nothing else was asked for
-  const config::Auto<int64_t>& num_classes = configuration.options.data.num_classes;
-  facts.num_classes = num_classes.is_auto() ? 1000 : num_classes.value();
+/// What ImageNet has, where nothing else was asked for.
+config::DataFacts facts_without_data(const config::DataOptions& options) {
+  config::DataFacts facts;
+  facts.num_classes = options.num_classes.is_auto() ? 1000 : options.num_classes.value();
   facts.channels = 3;
   facts.median_height = facts.median_width = 224;
-  config::resolve_machine(configuration, machine_with_accelerators());
-  config::resolve_data(configuration, facts);
-  const config::Options& options = configuration.options;
-  const torch::Device device = open_and_configure_device(options);
-  const engine::Precision precision = precision_of(options, device);
-  engine::Trainee trainee = build_trainee(options, device);
-  trainee.model->train();
-  engine::UpdateStep step(update_settings(options, precision), trainee);
-  const data::Batch batch = random_batch(options, device);
-  const auto update = [&] {
-    core::throw_if_stopped();
-    for (int64_t i = 0; i < options.train.accumulation_steps; ++i) {
-      step.accumulate(batch, batch.planned_images * options.train.accumulation_steps);
-    }
-    step.apply(options.optim.lr);
-  };
+  return facts;
+}
 
-  using Clock = std::chrono::steady_clock;
-  for (int i = 0; i < kWarmUpUpdates; ++i) update();
-  std::vector<double> rates;  // images/s
-  for (int round = 0; round < kRounds; ++round) {
-    engine::synchronize(device);
-    const Clock::time_point begin = Clock::now();
-    double images = 0, seconds = 0;
-    do {
-      update();
-      images += static_cast<double>(batch.planned_images * options.train.accumulation_steps);
-      if (device.is_cpu()) seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      if (device.is_cuda() && images >= 50.0 * static_cast<double>(batch.planned_images)) break;
-    } while (seconds < kSecondsPerRound);
-    engine::synchronize(device);
-    rates.push_back(images / std::chrono::duration<double>(Clock::now() - begin).count());
+/// The training split, or any images below the folder: speed needs no labels.
+std::shared_ptr<const data::Source> bench_source(const config::DataOptions& options) {
+  try {
+    return data::open_split(options, options.train_split);
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::no_input || options.dataset != config::DatasetType::automatic) throw;
+    auto source = data::open_loose_images(options.data_dir, options.follow_symlinks);
+    core::log_info("no split '{}' in {}: all {} images below it, without labels",
+                   core::printable(options.train_split), core::printable(options.data_dir), source->size());
+    return source;
   }
-  std::sort(rates.begin(), rates.end());
-  const engine::DeviceMemory memory = engine::device_memory(device);
-  core::log_info("{} batch {} x {} at {} px on {}, {}: {:.1f} images/s (median of {}, {:.1f} to {:.1f}){}",
-                 options.model.model, options.loader.batch_size, options.train.accumulation_steps,
-                 options.data.img_size.value(), options.device.device, precision_text(options, precision),
-                 rates[kRounds / 2], kRounds, rates.front(), rates.back(),
-                 memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : "");
-  return {core::kExitOk, "bench"};
+}
+
+BenchResult bench_all(const config::Options& options, const std::shared_ptr<const data::Source>& source) {
+  const BenchResult loader = bench_loader(options, source), step = bench_step(options),
+                    training = bench_training(options, source);
+  const double bound = std::min(loader.images_per_second.median, step.images_per_second.median);
+  const double efficiency = 100 * training.images_per_second.median / bound;
+  BenchResult result;
+  result.images_per_second = training.images_per_second;
+  result.figures = {{"loader", loader.figures},
+                    {"step", step.figures},
+                    {"end_to_end", training.figures},
+                    {"feed_efficiency_percent", efficiency}};
+  for (const BenchResult* part : {&loader, &step, &training}) {
+    result.lines.insert(result.lines.end(), part->lines.begin(), part->lines.end());
+  }
+  result.lines.push_back(
+      core::format("feed efficiency: {:.1f} % of what the slower of loader and step gives alone{}",
+                   efficiency, options.device.device == "cpu" ? "; here both share the cores" : ""));
+  return result;
+}
+
+/// Behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
+std::shared_ptr<const data::Source> cached_as_asked(config::Configuration& configuration,
+                                                    const core::MachineFacts& machine,
+                                                    const std::shared_ptr<const data::Source>& source) {
+  if (configuration.options.loader.cache.is_auto()) return source;
+  data::Datasets datasets;
+  datasets.train = source;
+  datasets.val = data::evenly_spaced(source, 1);
+  for (const std::string& line : add_caches(configuration, machine, datasets)) core::log_info("{}", line);
+  return datasets.train;
+}
+
+BenchResult run_bench(const std::string& what, config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  const core::MachineFacts machine = machine_with_accelerators();
+  config::resolve_machine(configuration, machine);
+  if (what == "step") {
+    config::resolve_data(configuration, facts_without_data(options.data));
+    return bench_step(options);
+  }
+  std::shared_ptr<const data::Source> source =
+      data::evenly_spaced(bench_source(options.data), kMostImages);
+  config::DataFacts facts = facts_of(*source, options.data);
+  if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
+  config::resolve_data(configuration, facts);
+  measure_workers(configuration, machine, facts, *source);
+  source = cached_as_asked(configuration, machine, source);
+  if (what == "loader") return bench_loader(options, source);
+  if (source->num_classes() == 0) {
+    throw core::Error(core::ErrorKind::no_input, "train bench all: the images have no labels to train on",
+                      "give a data set, or use bench loader and bench step");
+  }
+  return bench_all(options, source);
 }
 
 }  // namespace
 
 Outcome bench(const Invocation& invocation) {
-  const std::string& what = invocation.configuration.command.bench;
-  if (what == "step") return bench_step(invocation.configuration);
-  throw core::Error(core::ErrorKind::usage, "train bench: there is no benchmark " + core::printable(what),
-                    "train bench step times one optimizer update");
+  const config::CommandLine& command = invocation.configuration.command;
+  const std::string& what = command.bench;
+  if (what != "loader" && what != "step" && what != "all") {
+    throw core::Error(core::ErrorKind::usage, "train bench: there is no benchmark " + core::printable(what),
+                      "train bench loader, train bench step or train bench all");
+  }
+  if (command.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
+  const BenchResult result = run_bench(what, invocation.configuration);
+  for (const std::string& line : result.lines) core::log_info("{}", line);
+  if (command.json) {
+    core::Json object = {{"bench", what}};
+    object.update(result.figures);
+    write_result("-", object.dump(2) + "\n");
+  }
+  return {core::kExitOk, "bench"};
 }
 
 }  // namespace stoker::app

@@ -41,8 +41,9 @@ struct CommandLine {
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
   std::string split;  ///< eval: the split to evaluate; empty: the validation split
-  std::string bench;  ///< bench: what to time ("step")
   PackWords pack;
+  std::string bench;  ///< bench: what to time ("loader", "step", "all")
+  bool json = false;  ///< bench: figures as JSON on standard output
 };
 
 /// Options with the table that is bound to them. Movable only as a whole (held by pointer).

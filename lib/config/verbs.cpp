@@ -17,7 +17,7 @@ Positional checkpoint_positional() {
 std::vector<Verb> make_verbs() {
   const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
                             [](CommandLine& line, const std::string& text) { line.input = text; }};
-  const Positional what = {"WHAT", "step: one optimizer update, in images per second.",
+  const Positional what = {"WHAT", "loader: batches from files; step: optimizer updates on one batch; all: both, and training.",
                            [](CommandLine& line, const std::string& text) { line.bench = text; }};
   const Positional dataset = {"DATASET", "Data set to pack; with --verify or --index: a folder of shards.",
                               [](CommandLine& line, const std::string& text) { line.input = text; }};
@@ -34,11 +34,11 @@ std::vector<Verb> make_verbs() {
        "train predict RUN_OR_CHECKPOINT INPUT [options]",
        "Classifies images without labels; options that are not given are those of the run.",
        {checkpoint_positional(), input}},
-      {"bench", "train bench WHAT [options]", "Times a part of training on made-up data.", {what}},
       {"pack",
        "train pack DATASET OUT [options]",
        "Packs a data set into tar shards that are read in any order; the same command goes on after a stop.",
        {dataset, shards}},
+      {"bench", "train bench WHAT [options]", "Measures how fast a part of training is by itself: images per second.", {what}},
   };
 }
 
@@ -93,6 +93,18 @@ std::vector<CommandFlag> make_common_flags() {
        {""},
        "",
        [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
+  };
+}
+
+std::vector<CommandFlag> make_bench_flags() {
+  return {
+      {"json",
+       {},
+       "",
+       {},
+       {"bench"},
+       "Print the figures as one JSON object on standard output, and nothing else there.",
+       [](CommandLine& line, const std::string&) { line.json = true; }},
   };
 }
 
@@ -203,6 +215,7 @@ const std::vector<CommandFlag>& command_flags() {
   static const std::vector<CommandFlag> all = [] {
     std::vector<CommandFlag> flags = make_inference_flags();
     for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_bench_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));
     return flags;
   }();

@@ -62,4 +62,11 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
           std::make_shared<SubsetSource>(whole, std::move(held))};
 }
 
+std::shared_ptr<const Source> evenly_spaced(const std::shared_ptr<const Source>& whole, int64_t most) {
+  if (whole->size() <= most) return whole;
+  std::vector<uint32_t> kept;
+  for (int64_t i = 0; i < most; ++i) kept.push_back(static_cast<uint32_t>(i * whole->size() / most));
+  return std::make_shared<SubsetSource>(whole, std::move(kept));
+}
+
 }  // namespace stoker::data

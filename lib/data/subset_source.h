@@ -14,4 +14,7 @@ namespace stoker::data {
 std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out(
     const std::shared_ptr<const Source>& whole, double fraction);
 
+/// At most `most` samples, evenly spaced; the source itself when it has no more.
+std::shared_ptr<const Source> evenly_spaced(const std::shared_ptr<const Source>& whole, int64_t most);
+
 }  // namespace stoker::data

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train bench step`: optimizer updates on one batch of noise that stays on the device.
+#include "app/assemble.h"
+#include "app/bench.h"
+#include "core/format.h"
+#include "core/stop_signal.h"
+#include "engine/device.h"
+#include "engine/update_step.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr double kCudaUpdatesPerRound = 50;
+
+/// One batch of noise on the device, as the feed would hand it over.
+data::Batch random_batch(const config::Options& options, torch::Device device) {
+  const int64_t size = options.data.img_size;
+  data::Batch batch;
+  batch.images = torch::randn({options.loader.batch_size, options.data.in_chans, size, size});
+  if (options.precision.channels_last) batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
+  batch.images = batch.images.to(device);
+  batch.labels = torch::randint(options.data.num_classes, {options.loader.batch_size}, at::kLong).to(device);
+  batch.planned_images = options.loader.batch_size;
+  return batch;
+}
+
+}  // namespace
+
+BenchResult bench_step(const config::Options& options, const BenchEffort& effort) {
+  const torch::Device device = open_and_configure_device(options);
+  const engine::Precision precision = precision_of(options, device);
+  engine::Trainee trainee = build_trainee(options, device);
+  trainee.model->train();
+  engine::UpdateStep step(update_settings(options, precision), trainee);
+  const data::Batch batch = random_batch(options, device);
+  const int64_t images_in_update = batch.planned_images * options.train.accumulation_steps;
+  const auto update = [&] {
+    core::throw_if_stopped();
+    for (int64_t i = 0; i < options.train.accumulation_steps; ++i) step.accumulate(batch, images_in_update);
+    step.apply(options.optim.lr);
+  };
+
+  for (int i = 0; i < effort.warm_up_updates; ++i) update();
+  std::vector<double> rates;  // images/s
+  for (int round = 0; round < effort.rounds; ++round) {
+    engine::synchronize(device);
+    const BenchClock::time_point begin = BenchClock::now();
+    double updates = 0;
+    do {
+      update();
+      ++updates;
+      if (device.is_cuda() && updates >= kCudaUpdatesPerRound) break;  // the clock runs ahead of the device
+    } while (device.is_cuda() || bench_seconds_since(begin) < effort.seconds_per_round);
+    engine::synchronize(device);
+    rates.push_back(updates * static_cast<double>(images_in_update) / bench_seconds_since(begin));
+  }
+
+  BenchResult result;
+  result.images_per_second = spread_of(rates);
+  const engine::DeviceMemory memory = engine::device_memory(device);
+  result.figures = {{"images_per_second", json_of(result.images_per_second)},
+                    {"model", options.model.model},
+                    {"batch_size", options.loader.batch_size},
+                    {"accumulation_steps", options.train.accumulation_steps},
+                    {"img_size", options.data.img_size.value()},
+                    {"device", options.device.device},
+                    {"precision", precision_text(options, precision)},
+                    {"peak_device_bytes", memory.peak_bytes}};
+  result.lines.push_back(core::format(
+      "step: {} batch {} x {} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
+      options.train.accumulation_steps, options.data.img_size.value(), options.device.device,
+      precision_text(options, precision), text_of(result.images_per_second, "images/s"),
+      memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
+  return result;
+}
+
+}  // namespace stoker::app
