@@ -3,6 +3,17 @@
 #include <cstdlib>
 
 #include "app/app.h"
+#include "core/stop_signal.h"
+
+namespace {
+
+// LibTorch's constructors take some tenths of a second before main() begins, in which a signal of a scheduler would
+// kill the process with another exit code. What stands in this section runs before them.
+using Preinit = void (*)(int, char**, char**);
+[[gnu::section(".preinit_array"), gnu::used]] const Preinit install_before_libraries =
+    [](int, char**, char**) { stoker::core::install_stop_signals(); };
+
+}  // namespace
 
 int main(int argc, char** argv) {
   // Leaves without running destructors of libraries: they could change an exit code that schedulers read.

@@ -3,10 +3,13 @@
 
 #include <ATen/Context.h>
 
+#include <new>
 #include <thread>
 
+#include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/memory_limit.h"
 #include "engine/device.h"
 #include "engine/weights.h"
 #include "model/model.h"
@@ -33,6 +36,42 @@ data::FeedSettings feed_settings(const config::Options& options, torch::Device d
   settings.mean = options.data.mean;
   settings.std = options.data.std;
   return settings;
+}
+
+constexpr char kSmallerModel[] = "choose a smaller --model, or a smaller --width where the model has one";
+
+/// Too large a network is an error here, not a process that the kernel kills.
+std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& spec) {
+  const core::MemoryLimit limit;
+  const auto refuse = [&] {
+    throw core::Error(core::ErrorKind::out_of_memory,
+                      core::format("the weights of {} do not fit into the memory that is free", spec.name), kSmallerModel);
+  };
+  try {
+    return model::make_model(spec);
+  } catch (const std::bad_alloc&) {
+    refuse();
+  } catch (const c10::Error& error) {
+    if (std::string(error.what()).find("can't allocate memory") == std::string::npos) throw;
+    refuse();
+  }
+  return nullptr;  // not reached
+}
+
+/// What training keeps per weight besides the weight: its gradient, the optimizer's state, the average.
+void refuse_training_beyond_memory(const config::Options& options, const model::ImageModel& model) {
+  const config::OptimOptions& optim = options.optim;
+  const int states = optim.opt != config::OptimizerKind::sgd ? 2 : optim.momentum != 0 ? 1 : 0;
+  const int copies = 1 + states + (optim.model_ema ? 1 : 0);
+  const int64_t parameters = model::parameter_count(model), needed = 4 * copies * parameters;  // float32
+  const int64_t available = core::read_machine_facts().ram_available_bytes;
+  if (available == 0 || needed <= available) return;
+  throw core::Error(
+      core::ErrorKind::out_of_memory,
+      core::format("to train the {} parameters of {} takes {} besides the weights; {} of memory are free",
+                   core::count_text(parameters), options.model.model, core::bytes_text(static_cast<double>(needed)),
+                   core::bytes_text(static_cast<double>(available))),
+      kSmallerModel);
 }
 
 }  // namespace
@@ -90,7 +129,7 @@ std::shared_ptr<model::ImageModel> build_model(const config::Options& options, t
   spec.num_classes = options.data.num_classes;
   spec.width = options.model.width;
   spec.zero_init_residual = options.model.zero_init_residual;
-  std::shared_ptr<model::ImageModel> model = model::make_model(spec);
+  std::shared_ptr<model::ImageModel> model = make_model_that_fits(spec);
   model->to(device);
   if (options.precision.channels_last) model::to_channels_last(*model);
   return model;
@@ -137,6 +176,7 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
   engine::Trainee trainee;
   trainee.device = device;
   trainee.model = build_model(options, device);
+  if (device.is_cpu()) refuse_training_beyond_memory(options, *trainee.model);
   if (!options.model.init_from.empty() && !resumes) {
     core::log_info("starting weights: {}", engine::load_pretrained(*trainee.model, options.model.init_from));
   }

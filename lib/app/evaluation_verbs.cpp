@@ -141,9 +141,14 @@ Outcome predict(const Invocation& invocation) {
     }
     images += batch.image_count();
   });
+  const size_t bad = feed->loader().bad_samples().size();
+  if (images == 0) {
+    throw Error(ErrorKind::data, format("none of the {} images of {} could be read", bad, core::printable(command.input)),
+                "the warnings above say why");
+  }
   write_result(command.output, table.text());
   if (!command.output.empty() && command.output != "-") core::log_info("{} predictions in {}", images, command.output);
-  if (const size_t bad = feed->loader().bad_samples().size(); bad > 0) core::log_warning("bad images left out: {}", bad);
+  if (bad > 0) core::log_warning("bad images left out: {}", bad);
   return {core::kExitOk, "predicted", loaded.saved.state.updates, loaded.saved.path};
 }
 

@@ -84,7 +84,8 @@ void keep_thread_count(config::Configuration& configuration, const std::string& 
   config::Row& row = *configuration.table.find("threads");
   if (checkpoint.empty() || row.origin.kind != config::Origin::Kind::resolved) return;
   const core::Json extra = engine::read_manifest(checkpoint).extra;
-  const int64_t saved = extra.value("threads", int64_t{0});
+  const auto threads = extra.find("threads");  // a manifest that is not ours may hold anything
+  const int64_t saved = threads != extra.end() && threads->is_number_integer() ? threads->get<int64_t>() : 0;
   if (saved <= 0 || saved == configuration.options.device.threads) return;
   configuration.table.set(row, std::to_string(saved),
                           {config::Origin::Kind::resolved, "as in the checkpoint, so that the bits stay the same"});
@@ -179,8 +180,9 @@ Outcome outcome_of(const engine::FinishEvent& finish, const config::RunOptions& 
 void say_where_it_is(const config::RunOptions& options, const engine::FinishEvent& finish) {
   if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
   const std::string& run_dir = options.run_dir;
-  core::log_info("finished ({}) after {} epochs, {} updates, {}", engine::reason_text(finish.reason, ""),
-                 finish.epochs_done, finish.updates, core::duration_text(finish.elapsed_seconds));
+  core::log_info("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
+                 finish.epochs_done, finish.epochs_done == 1 ? "" : "s", finish.updates,
+                 core::duration_text(finish.elapsed_seconds));
   if (finish.best_epoch >= 0) core::log_info("best      {:.4f} in epoch {}", finish.best_value, finish.best_epoch + 1);
   core::log_info("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)", run_dir);
   core::log_info("next      train eval {0}    train predict {0} IMAGES", run_dir);

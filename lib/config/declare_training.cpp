@@ -21,7 +21,7 @@ void declare_model(Declaration& d, ModelOptions& o) {
       .help("safetensors file with the weights to start from; empty: random ones.");
   d.add_switch("zero-init-residual", o.zero_init_residual)
       .help("Start the last batch norm of each residual block at 0 (ResNets).");
-  d.add("width", o.width, integer_codec(1, 4096))
+  d.add("width", o.width, integer_codec(1, 1024))
       .unit("channels")
       .help("small_cnn: channels of the first stage; later stages have 2 and 4 times as many.");
 }

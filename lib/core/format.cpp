@@ -82,7 +82,10 @@ std::string list_text(const std::vector<std::string>& items, size_t limit) {
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  constexpr size_t kLongestWord = 100;  // the time grows with its square; nobody mistypes more
+  if (word.size() > kLongestWord) return "";
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestWord) continue;
     const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;

@@ -18,12 +18,18 @@ constexpr uint64_t kMaxRowBytes = 64 << 10;
 
 }  // namespace
 
-CsvReader::CsvReader(const std::string& path) : path_(path), block_(1 << 16) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd_ < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
+CsvReader::Descriptor::Descriptor(const std::string& path)
+    : fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (fd < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
+}
+
+CsvReader::Descriptor::~Descriptor() {
+  ::close(fd);
+}
+
+CsvReader::CsvReader(const std::string& path) : path_(path), file_(path), block_(1 << 16) {
   struct stat info {};
-  if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(fd_);
+  if (::fstat(file_.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     throw core::Error(core::ErrorKind::no_input,
                       "cannot read " + core::printable(path) + ": it is not a regular file");
   }
@@ -33,10 +39,6 @@ CsvReader::CsvReader(const std::string& path) : path_(path), block_(1 << 16) {
   }
 }
 
-CsvReader::~CsvReader() {
-  ::close(fd_);
-}
-
 void CsvReader::fail(const std::string& cause, const std::string& hint) const {
   throw core::Error(core::ErrorKind::data,
                     core::format("{}:{}: {}", core::printable(path_), row_line_, cause), hint);
@@ -44,7 +46,7 @@ void CsvReader::fail(const std::string& cause, const std::string& hint) const {
 
 int CsvReader::peek() {
   while (at_ == filled_) {
-    const ssize_t got = ::read(fd_, block_.data(), block_.size());
+    const ssize_t got = ::read(file_.fd, block_.data(), block_.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw core::errno_error(errno, "read", core::printable(path_), core::ErrorKind::io);
     if (got == 0) return kEnd;

@@ -13,7 +13,6 @@ class CsvReader {
  public:
   /// Opens a regular file without blocking; skips a UTF-8 byte order mark. Throws core::Error.
   explicit CsvReader(const std::string& path);
-  ~CsvReader();
   CsvReader(const CsvReader&) = delete;
   CsvReader& operator=(const CsvReader&) = delete;
 
@@ -33,8 +32,17 @@ class CsvReader {
   void append(std::string& field, int byte);
   bool take_line_end();
 
+  /// Closes on every way out, out of a constructor that throws too.
+  struct Descriptor {
+    explicit Descriptor(const std::string& path);
+    ~Descriptor();
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    const int fd;
+  };
+
   std::string path_;
-  int fd_ = -1;
+  Descriptor file_;
   std::vector<char> block_;
   size_t at_ = 0, filled_ = 0;
   uint64_t row_bytes_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/opencv_decode.h"
 
+#include <limits>
 #include <new>
 #include <opencv2/core.hpp>
 #include <opencv2/core/utils/logger.hpp>
@@ -73,6 +74,17 @@ std::string webp_trouble(const ByteView& file) {
   return core::format("WebP cut short: {} of {} bytes", file.size(), promised);
 }
 
+/// The decoder takes memory by the size that stands inside the frame, which no limit has seen.
+std::string frame_trouble(const std::vector<uint8_t>& still, const WebpFrame& frame) {
+  const DecodeLimits any_size{std::numeric_limits<double>::infinity(), std::numeric_limits<int>::max()};
+  ImageHeader inside;
+  if (std::string reason = read_header(still.data(), still.size(), any_size, inside); !reason.empty())
+    return reason;
+  if (inside.width == frame.width && inside.height == frame.height) return "";
+  return core::format("WebP frame of {}x{} pixels where {}x{} are promised", inside.width, inside.height,
+                      frame.width, frame.height);
+}
+
 /// Checks the file's structure and names the bytes to decode: the file itself or what `scratch` then holds.
 std::string prepare_bytes(const ByteView& file, const ImageHeader& header, WebpFrame& frame,
                           std::vector<uint8_t>& scratch) {
@@ -83,10 +95,11 @@ std::string prepare_bytes(const ByteView& file, const ImageHeader& header, WebpF
       return bmp_trouble(file, header);
     case ImageFormat::webp: {
       if (std::string reason = webp_trouble(file); !reason.empty()) return reason;
-      if (is_animated_webp(file.data(), file.size())) {
-        return first_webp_frame(file.data(), file.size(), frame, scratch);
+      if (!is_animated_webp(file.data(), file.size())) return "";
+      if (std::string reason = first_webp_frame(file.data(), file.size(), frame, scratch); !reason.empty()) {
+        return reason;
       }
-      return "";
+      return frame_trouble(scratch, frame);
     }
     default:
       return "not a format for OpenCV";

@@ -60,13 +60,18 @@ std::vector<NamedTensor> random_state(torch::Device device) {
   return tensors;
 }
 
-void restore_random_state(const std::vector<NamedTensor>& tensors, torch::Device device) {
+void restore_random_state(const std::vector<NamedTensor>& tensors, torch::Device device, const std::string& path) {
   for (const NamedTensor& entry : tensors) {
     if (entry.name == "cuda" && !device.is_cuda()) continue;
     at::Generator generator =
         at::globalContext().defaultGenerator(entry.name == "cuda" ? device : torch::Device(torch::kCPU));
     const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_state(entry.tensor);
+    try {
+      generator.set_state(entry.tensor);
+    } catch (const c10::Error& error) {
+      throw Error(ErrorKind::data, format("{}: the random state {} cannot be used: {}", path, core::printable(entry.name),
+                                          error.what_without_backtrace()));
+    }
   }
 }
 
@@ -80,7 +85,7 @@ core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
   return list;
 }
 
-void refuse_non_finite(const std::vector<NamedTensor>& tensors) {
+void refuse_non_finite(const std::vector<NamedTensor>& tensors, const CheckpointFiles& files) {
   std::vector<torch::Tensor> finite;
   std::vector<std::string> names;
   for (const NamedTensor& entry : tensors) {
@@ -92,8 +97,7 @@ void refuse_non_finite(const std::vector<NamedTensor>& tensors) {
   const torch::Tensor all = torch::stack(finite).to(torch::kCPU);
   for (size_t i = 0; i < names.size(); ++i) {
     if (all[static_cast<int64_t>(i)].item<bool>()) continue;
-    throw Error(ErrorKind::diverged, "training diverged: " + names[i] + " holds inf or NaN; no checkpoint was written",
-                "lower --lr, add --warmup-epochs or --clip-grad 1; the last good checkpoint is kept");
+    throw diverged_error(names[i] + " holds inf or NaN; no checkpoint was written", files);
   }
 }
 
@@ -112,6 +116,14 @@ core::Json read_state_file(const std::string& path) {
 }
 
 }  // namespace
+
+core::Error diverged_error(const std::string& cause, const CheckpointFiles& files) {
+  const std::vector<int64_t> saved = files.list();
+  const std::string left = saved.empty() ? "no checkpoint has been written yet"
+                                         : "the last good checkpoint is kept: " + files.path_of(saved.front());
+  return {ErrorKind::diverged, "training diverged: " + cause,
+          "lower --lr, add --warmup-epochs or --clip-grad 1; " + left};
+}
 
 Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)
     : settings_(settings), identity_(std::move(identity)), files_(settings.directory) {}
@@ -148,7 +160,7 @@ CheckpointEvent Checkpoints::save(const TrainState& state, Trainee& trainee, con
                        core::bytes_text(double(free_now)), core::bytes_text(double(last_bytes_))),
                 "free some space, then run the same command again: older checkpoints are whole");
   }
-  refuse_non_finite(model::state_of(*trainee.model));
+  refuse_non_finite(model::state_of(*trainee.model), files_);
   const core::Json extra = {{"training_options", options_json(identity_.training_options)},
                             {"data_fingerprint", identity_.data_fingerprint},
                             {"threads", identity_.threads}};
@@ -215,7 +227,7 @@ TrainState Checkpoints::load(const std::string& path, Trainee& trainee, std::vec
     copy_by_name(weights_target, weights);
     copy_by_name(optimizer_target, optimizer);
     copy_by_name(average_target, average);
-    restore_random_state(random, trainee.device);
+    restore_random_state(random, trainee.device, path + "/" + kRandomFile);
     return state;
   } catch (const core::Json::exception& error) {
     bad_state(path, error);

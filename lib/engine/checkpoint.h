@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "data/loader.h"
 #include "engine/checkpoint_files.h"
 #include "engine/events.h"
@@ -38,6 +39,9 @@ struct RunIdentity {
   std::vector<std::string> class_names;
   int64_t threads = 1;      ///< not compared; bits depend on it, so a change is said out loud
 };
+
+/// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.
+core::Error diverged_error(const std::string& cause, const CheckpointFiles& files);
 
 class Checkpoints {
  public:

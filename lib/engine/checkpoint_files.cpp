@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -52,20 +53,34 @@ std::string manifest_text(const Manifest& manifest) {
               "use another checkpoint (--resume auto takes the newest whole one)");
 }
 
+/// JSON would turn 1.5, true or -1 into a count.
+int64_t count_of(const core::Json& value, const std::string& path) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost) {
+    broken(path, "its manifest has a number that is not a count");
+  }
+  return value.get<int64_t>();
+}
+
+/// Keys of the manifest are files of the checkpoint's own folder, and of nowhere else.
+bool is_file_name(const std::string& name) {
+  return !name.empty() && name[0] != '.' && name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+}
+
 Manifest parse_manifest(const std::string& text, const std::string& path) {
   const core::Json json = core::parse_json(text, path + "/" + kManifest);
   try {
-    if (json.at("format").get<int64_t>() > kFormatVersion) {
-      broken(path, format("written in format {} by a newer version of this program", json.at("format").get<int64_t>()));
+    if (const int64_t written = count_of(json.at("format"), path); written > kFormatVersion) {
+      broken(path, format("written in format {} by a newer version of this program", written));
     }
     Manifest manifest;
-    json.at("updates").get_to(manifest.updates);
+    manifest.updates = count_of(json.at("updates"), path);
     manifest.extra = json.at("extra");
     for (const auto& [name, record] : json.at("files").items()) {
-      if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) {
+      if (!is_file_name(name)) {
         broken(path, "its manifest names a file outside the checkpoint: " + core::printable(name));
       }
-      manifest.files[name] = {record.at("bytes").get<int64_t>(), record.at("xxh3_128").get<std::string>()};
+      manifest.files[name] = {count_of(record.at("bytes"), path), record.at("xxh3_128").get<std::string>()};
     }
     return manifest;
   } catch (const core::Json::exception& error) {
@@ -74,9 +89,9 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
 }
 
 void verify_file(const std::string& checkpoint, const std::string& name, const FileRecord& record) {
-  const std::string path = checkpoint + "/" + name;
+  const std::string path = checkpoint + "/" + name, shown = core::printable(name);
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) broken(checkpoint, name + " cannot be opened: " + std::strerror(errno));
+  if (fd < 0) broken(checkpoint, shown + " cannot be opened: " + std::strerror(errno));
   struct stat info {};
   const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   core::Hasher hasher;
@@ -84,13 +99,13 @@ void verify_file(const std::string& checkpoint, const std::string& name, const F
   ssize_t got = 0;
   while (regular && (got = ::read(fd, block.data(), block.size())) > 0) hasher.add(block.data(), static_cast<size_t>(got));
   ::close(fd);
-  if (!regular) broken(checkpoint, name + " is not a regular file");
-  if (got < 0) broken(checkpoint, name + " cannot be read");
+  if (!regular) broken(checkpoint, shown + " is not a regular file");
+  if (got < 0) broken(checkpoint, shown + " cannot be read");
   if (info.st_size != record.bytes) {
-    broken(checkpoint, format("{} is truncated or longer: it has {} bytes, the manifest says {}", name, info.st_size,
+    broken(checkpoint, format("{} is truncated or longer: it has {} bytes, the manifest says {}", shown, info.st_size,
                               record.bytes));
   }
-  if (hasher.hex() != record.digest) broken(checkpoint, name + " is damaged: its digest differs from the manifest's");
+  if (hasher.hex() != record.digest) broken(checkpoint, shown + " is damaged: its digest differs from the manifest's");
 }
 
 /// Moves `from` over `to`; when `to` exists the two change places in one step and the old one is removed.

@@ -24,6 +24,19 @@ void for_each_field(State& state, Visit visit) {
   visit("train_seconds", state.train_seconds);
 }
 
+/// JSON would turn 1.5 or true into a count. The smallest value that a count can have is the one it starts with.
+bool read_field(const core::Json& value, int64_t& field) {
+  if (!value.is_number_integer() || value.get<int64_t>() < field) return false;
+  field = value.get<int64_t>();
+  return true;
+}
+
+bool read_field(const core::Json& value, double& field) {
+  if (!value.is_number()) return false;
+  field = value.get<double>();
+  return true;
+}
+
 }  // namespace
 
 core::Json TrainState::to_json() const {
@@ -35,9 +48,8 @@ core::Json TrainState::to_json() const {
 TrainState TrainState::from_json(const core::Json& json, const std::string& what) {
   TrainState state;
   for_each_field(state, [&](const char* name, auto& field) {
-    try {
-      json.at(name).get_to(field);
-    } catch (const core::Json::exception&) {
+    const auto found = json.find(name);
+    if (found == json.end() || !read_field(*found, field)) {
       throw core::Error(core::ErrorKind::data, what + ": the training state lacks a usable field " + name);
     }
   });

@@ -35,11 +35,11 @@ class AveragedWeights {
   model::ImageModel& model_;
 };
 
-[[noreturn]] void throw_diverged(double loss, const TrainState& at) {
-  throw core::Error(core::ErrorKind::diverged,
-                    core::format("training diverged: the loss is {} at update {} (learning rate {:g})", loss,
-                                 at.updates, at.learning_rate),
-                    "lower --lr, add --warmup-epochs or --clip-grad 1; the last good checkpoint is kept");
+[[noreturn]] void throw_diverged(double loss, const TrainState& at, const CheckpointFiles& files) {
+  const char* const value = std::isnan(loss) ? "NaN" : loss > 0 ? "infinite" : "minus infinity";  // no "-nan"
+  throw diverged_error(core::format("the loss is {} at update {} (learning rate {:g})", value, at.updates,
+                                    at.learning_rate),
+                       files);
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
 /// cut short by a limit is validated too but stays under way, so that a raised limit goes on from there.
 void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
   EpochEvent event = summarize_epoch(at);
-  if (!std::isfinite(event.train_loss)) throw_diverged(event.train_loss, at);
+  if (!std::isfinite(event.train_loss)) throw_diverged(event.train_loss, at, checkpoints_.files());
   TrainState next = at;
   if (end == EpochEnd::complete) {
     ++next.epoch;
@@ -233,7 +233,7 @@ void Trainer::report(const TrainState& at) {
   }
   last_report_ = {sums, event.loader.consumer_wait_seconds, now};
   observer_.on_report(event);
-  if (!std::isfinite(event.train_loss)) throw_diverged(event.train_loss, at);
+  if (!std::isfinite(event.train_loss)) throw_diverged(event.train_loss, at, checkpoints_.files());
 }
 
 /// Brings the epoch's sums from the device into the state, which is about to be saved.

@@ -23,9 +23,10 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
       format("model     {}, {} parameters", facts.model, count_text(facts.parameters)),
       format("batch     {} images per device x {} accumulation x 1 device = {} images per update", facts.batch_size,
              facts.accumulation, facts.batch_size * facts.accumulation),
-      format("length    {} epochs x {} updates = {} updates, peak learning rate {:g}", facts.epochs,
-             count_text(facts.updates_per_epoch), count_text(facts.total_updates), facts.learning_rate),
-      format("loader    {} workers, {} of slabs", facts.num_workers,
+      format("length    {} epoch{} x {} updates = {} updates, peak learning rate {:g}", facts.epochs,
+             facts.epochs == 1 ? "" : "s", count_text(facts.updates_per_epoch), count_text(facts.total_updates),
+             facts.learning_rate),
+      format("loader    {} worker{}, {} of slabs", facts.num_workers, facts.num_workers == 1 ? "" : "s",
              core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
   for (const std::string& cache : facts.caches) lines.push_back("cache     " + cache);
   lines.push_back("run       " + facts.run_dir + ", " + facts.start);

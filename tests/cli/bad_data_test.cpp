@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sets that cannot be trained on: each row makes a small one and damages it in one way.
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -177,13 +178,25 @@ const std::vector<BadInput>& bad_idx() {
       {"LearningRateThatDiverges",
        idx([](const Workplace&) {}, {"--lr", "1e30"}),
        kDiverged,
-       {"training diverged: the loss is ", "at update ", "lower --lr"}},
+       {"training diverged: the loss is ", "at update ", "lower --lr", "no checkpoint has been written yet"}},
       {"UnknownModel",
        idx([](const Workplace&) {}, {"--model", "resnet19"}),
        kConfig,
        {"resnet19", "resnet18"}},
   };
   return all;
+}
+
+TEST(BadDataTest, AModelBeyondMemoryIsRefusedAndNotKilled) {
+  constexpr double kClassifierGigabytes = 65.5;  // 256 x 4 channels on a 4 x 4 grid, a million classes, float32
+  const double machine = 1e-9 * static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  if (machine > 0.9 * kClassifierGigabytes) GTEST_SKIP() << "this machine could hold it";
+  const Workplace work;
+  expect_refused({"ModelBeyondMemory",
+                  idx([](const Workplace&) {}, {"--width", "256", "--num-classes", "1000000"}),
+                  kNoMemory,
+                  {"the weights of small_cnn do not fit into the memory that is free", "choose a smaller --model"}},
+                 work);
 }
 
 INSTANTIATE_TEST_SUITE_P(Place, BadData, ::testing::ValuesIn(bad_places()), name_of);

@@ -95,6 +95,16 @@ TEST_F(ResultVerbTest, PredictLeavesBadImagesOutWhenAsked) {
   EXPECT_NE(ended.err.find("images/9.png: empty file"), std::string::npos) << ended.err;
 }
 
+TEST_F(ResultVerbTest, PredictWithoutOneGoodImageIsAnError) {
+  for (int i = 0; i < 5; ++i) work_.write("images/" + std::to_string(i) + ".png", "");
+  const Words words = {"predict", "run", "images", "--output", "p.csv", "--on-bad-image", "skip", "--max-bad", "5",
+                       "--threads", "1", "--num-workers", "1"};
+  const Ended ended = run(words, work_.path());
+  EXPECT_EQ(ended.exit_code, 65) << story_of(words, ended);
+  EXPECT_NE(ended.err.find("none of the 5 images of images could be read"), std::string::npos) << ended.err;
+  EXPECT_FALSE(fs::exists(work_ / "p.csv"));
+}
+
 TEST_F(ResultVerbTest, PrintConfigShowsTheRunsOptions) {
   const Ended ended = succeed({"eval", "run", "--print-config"});
   EXPECT_NE(ended.out.find("width: 8"), std::string::npos) << ended.out;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "data/csv_reader.h"
 #include "data/sample_file.h"
 #include "data/source.h"
@@ -45,6 +47,17 @@ TEST(CsvReaderTest, TroubleHasFileAndLine) {
   EXPECT_EQ(csv_trouble(std::string("a\n\0b\n", 5)), "x.csv:2: NUL byte");
   EXPECT_EQ(csv_trouble("a\n" + std::string(70000, 'x')), "x.csv:2: row longer than 65536 bytes");
   EXPECT_EQ(rows_of(std::string(65000, 'x') + "\n" + std::string(65000, 'y')).size(), 2u);
+}
+
+TEST(CsvReaderTest, ARefusedFileIsClosed) {
+  const TempFolder folder;
+  const std::string path = folder.write("x.csv", "\xEF\xBBpath,label\n");  // half a byte order mark
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = open_files();
+  EXPECT_STREQ(error_of([&] { CsvReader reader(path); }).what(), (path + ":1: begins with half a byte order mark").c_str());
+  EXPECT_EQ(open_files(), before);
 }
 
 class CsvLayoutTest : public testing::Test {

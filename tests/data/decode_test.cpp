@@ -268,6 +268,13 @@ TEST(DecodeTest, AnimatedWebpGivesItsFirstFrame) {
   EXPECT_EQ(pixel(6, 6), Bytes({0, 0, 0}));
 }
 
+TEST(DecodeTest, AnAnimationsFrameIsAsLargeAsItSays) {
+  // A decoder would take memory for what lies inside, whatever the limits said of the canvas.
+  const Bytes inner = webp_of(flat_pixels(64, 64, {255, 0, 0}), 64, 64, 3);
+  EXPECT_EQ(decoded(animated_webp(8, 8, {{0, 0, 8, 8, inner}}), 3).reason,
+            "WebP frame of 64x64 pixels where 8x8 are promised");
+}
+
 TEST(DecodeTest, ABmpsFourthByteIsAlphaOnlyWhereItsHeaderSaysSo) {
   const Bytes pixels = {50, 100, 200, 128};
   EXPECT_EQ(decoded(bmp32_of(1, 1, pixels, /*alpha_mask=*/false), 3).pixels, Bytes({200, 100, 50}));

@@ -101,6 +101,7 @@ TEST(SafetensorsTest, RejectsEveryKindOfMalformedHeader) {
        "duplicate JSON key"},
       {with_header(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})"), "too large"},
       {with_header(R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,0]}})"), "too large"},
+      {with_header(R"({"a":{"dtype":"F32","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})"), "too large"},
       {with_header(R"({"__metadata__":{"a":1}})"), "not text"},
       {with_header(R"({"a":{"dtype":"F32","shape":[[[[1]]]],"data_offsets":[0,0]}})"), "deeper than"},
       {with_header("{\"a\xff\":1}"), "not valid JSON"},

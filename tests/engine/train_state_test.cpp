@@ -32,8 +32,12 @@ TEST(TrainStateTest, NamesTheFieldThatIsMissingOrWrong) {
     EXPECT_STREQ(error.what(), "state.json: the training state lacks a usable field best_epoch");
   }
   json = TrainState().to_json();
-  json["updates"] = "many";
-  EXPECT_THROW(TrainState::from_json(json, "x"), core::Error);
+  for (const core::Json& wrong : {core::Json("many"), core::Json(1.5), core::Json(1e300), core::Json(true),
+                                  core::Json(-1), core::Json(18446744073709551615u), core::Json(nullptr)}) {
+    json["updates"] = wrong;
+    EXPECT_THROW(TrainState::from_json(json, "x"), core::Error) << wrong;
+  }
+  EXPECT_THROW(TrainState::from_json(core::Json::array(), "x"), core::Error);
 }
 
 }  // namespace
