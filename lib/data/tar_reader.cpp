@@ -100,6 +100,7 @@ bool TarReader::next(TarEntry& entry) {
       at_ = header_at;
       fail("an entry without a name");
     }
+    if (entry.name.back() == '/') continue;  // a folder, by an extension header
     entry.header_at = header_at;
     entry.offset = offset;
     entry.size = size;

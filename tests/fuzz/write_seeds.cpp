@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "data/shard_index.h"
 #include "tests/data/made_data.h"
 
 namespace {
@@ -78,6 +79,24 @@ void write_idx(const std::string& folder) {
   pair("mixed", images, gzipped(labels));
 }
 
+void write_shard_indexes(const std::string& folder) {
+  ShardIndex index;
+  const auto add = [&](const std::string& name) {
+    const std::string text = shard_index_text(index);
+    write(folder, name, Bytes(text.begin(), text.end()));
+  };
+  index.shard_bytes = 10240;
+  add("empty");
+  index.add(512, 300, 0, "cat/001.jpg");
+  index.add(1536, 513, 999'999, "dog/a.b.jpg");
+  index.add(4096, 0, -1, "x");
+  index.first_source = 7;
+  index.source_count = 4;
+  add("foreign");
+  index.shard_digest = index.pack_identity = "0123456789abcdef0123456789abcdef";
+  add("ours");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,5 +108,6 @@ int main(int argc, char** argv) {
   write_jpegs(corpus + "/jpeg_gate");
   write_other_images(corpus + "/image_gate");
   write_idx(corpus + "/idx");
+  write_shard_indexes(corpus + "/shard_index");
   return 0;
 }
