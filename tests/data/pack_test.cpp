@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "core/file.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "data/loader.h"
