@@ -195,7 +195,8 @@ TEST(BadDataTest, AModelBeyondMemoryIsRefusedAndNotKilled) {
   expect_refused({"ModelBeyondMemory",
                   idx([](const Workplace&) {}, {"--width", "1024", "--num-classes", "1000000"}),
                   kNoMemory,
-                  {"the weights of small_cnn do not fit into the memory that is free", "choose a smaller --model"}},
+                  {"the weights of small_cnn do not fit into the memory that is free", "choose a smaller --model"},
+                  /*limit_seconds=*/60},  // the layers before the classifier fit, and are filled
                  work);
 }
 

@@ -19,6 +19,7 @@ struct BadInput {
   std::function<Words(const Workplace&)> make;  ///< makes the input; returns the command line
   int exit_code;
   std::vector<std::string> said;  ///< each stands on standard error: the path, the cause, the next step
+  double limit_seconds = 2;       ///< of CPU, and of wall time on an idle machine
 };
 
 inline std::string name_of(const ::testing::TestParamInfo<BadInput>& info) {
