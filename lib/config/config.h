@@ -80,8 +80,8 @@ struct DataFacts {
   int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
   int64_t median_width = 0;
   int64_t train_images = 0;
-  std::vector<int64_t> class_images;  ///< of the training split, per class; empty where numbers are learned
-  std::vector<double> target_mean, target_deviation;  ///< per target, over the training split; empty for classes
+  std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
+  std::vector<double> target_mean = {}, target_deviation = {};  ///< per target, of the training split; empty for classes
 };
 
 /// Facts about the network: what it is usually trained with.
