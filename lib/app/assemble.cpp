@@ -129,7 +129,7 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
   facts.train_images = train.size();
   if (config::learns_numbers(options.task)) {
     measure_targets(train, facts);
-  } else {
+  } else if (facts.num_classes > 0) {  // loose images have no labels
     facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
     for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
   }
