@@ -144,7 +144,7 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                     {"images_per_second_per_core", rate / cores},
                     {"cores", cores},
                     {"num_workers", options.loader.num_workers.value()},
-                    {"batch_size", options.loader.batch_size},
+                    {"batch_size", options.loader.batch_size.value()},
                     {"img_size", options.data.img_size.value()},
                     {"images", source->size()},
                     {"decode_efficiency_percent", efficiencies.empty() ? core::Json() : json_of(efficiency)},
@@ -156,7 +156,7 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                     {"microseconds_per_sample", stages}};
   result.lines = {core::format("loader: {}, {:.1f} per core, {} workers on {} cores, batch {} at {} px",
                                text_of(result.images_per_second, "images/s"), rate / cores,
-                               options.loader.num_workers.value(), cores, options.loader.batch_size,
+                               options.loader.num_workers.value(), cores, options.loader.batch_size.value(),
                                options.data.img_size.value())};
   if (efficiencies.empty()) {
     result.lines.push_back("decode efficiency: none, the data needs no decoding");

@@ -16,12 +16,12 @@ constexpr double kCudaUpdatesPerRound = 50;
 data::Batch random_batch(const config::Options& options, torch::Device device) {
   const int64_t size = options.data.img_size;
   data::Batch batch;
-  batch.images = torch::randn({options.loader.batch_size, options.data.in_chans, size, size});
+  batch.images = torch::randn({options.loader.batch_size.value(), options.data.in_chans, size, size});
   if (options.precision.channels_last) batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
   batch.images = batch.images.to(device);
   const int64_t learned = options.data.num_classes;
-  batch.labels = torch::randint(learned, {options.loader.batch_size}, at::kLong).to(device);
-  batch.targets = torch::randint(2, {options.loader.batch_size, learned}, at::kFloat).to(device);
+  batch.labels = torch::randint(learned, {options.loader.batch_size.value()}, at::kLong).to(device);
+  batch.targets = torch::randint(2, {options.loader.batch_size.value(), learned}, at::kFloat).to(device);
   batch.planned_images = options.loader.batch_size;
   return batch;
 }
@@ -63,14 +63,14 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
   const engine::DeviceMemory memory = engine::device_memory(device);
   result.figures = {{"images_per_second", json_of(result.images_per_second)},
                     {"model", options.model.model},
-                    {"batch_size", options.loader.batch_size},
+                    {"batch_size", options.loader.batch_size.value()},
                     {"accumulation_steps", options.train.accumulation_steps},
                     {"img_size", options.data.img_size.value()},
                     {"device", options.device.device},
                     {"precision", precision_text(options, precision)},
                     {"peak_device_bytes", memory.peak_bytes}};
   result.lines.push_back(core::format(
-      "step: {} batch {} x {} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
+      "step: {} batch {} x {} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size.value(),
       options.train.accumulation_steps, options.data.img_size.value(), options.device.device,
       precision_text(options, precision), text_of(result.images_per_second, "images/s"),
       memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));

@@ -91,6 +91,21 @@ void declare_colours(Declaration& d, AugmentOptions& o) {
       .help("Replace a box of 2 to 33 % of the area by the mean pixel.");
 }
 
+void declare_masks(Declaration& d, AugmentOptions& o) {
+  d.add("freq-masks", o.freq_masks, integer_codec(0, 64))
+      .unit("masks")
+      .help("Spectrograms: bands of frequency that are replaced by the mean (SpecAugment); 0: off.");
+  d.add("freq-mask-param", o.freq_mask_param, integer_codec(1, 8192))
+      .unit("bins")
+      .help("Widest band; each is 0 to this wide.");
+  d.add("time-masks", o.time_masks, integer_codec(0, 64))
+      .unit("masks")
+      .help("Spectrograms: stretches of time that are replaced by the mean (SpecAugment); 0: off.");
+  d.add("time-mask-param", o.time_mask_param, integer_codec(1, 8192))
+      .unit("time steps")
+      .help("Longest stretch; each is 0 to this long.");
+}
+
 void declare_mixing(Declaration& d, AugmentOptions& o) {
   d.add("mixup-alpha", o.mixup_alpha, number_codec({0, 100}))
       .alias({"mixup"})
@@ -112,6 +127,7 @@ void declare_augment(Declaration& declaration, Options& options) {
   declare_crops(declaration, options.augment);
   declare_moves(declaration, options.augment);
   declare_colours(declaration, options.augment);
+  declare_masks(declaration, options.augment);
   declare_mixing(declaration, options.augment);
 }
 

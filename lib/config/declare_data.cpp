@@ -23,7 +23,9 @@ void declare_source(Declaration& d, DataOptions& o) {
                                    {"csv", DatasetType::csv},
                                    {"biwi", DatasetType::biwi},
                                    {"300wlp", DatasetType::w300lp},
-                                   {"shards", DatasetType::shards}}))
+                                   {"shards", DatasetType::shards},
+                                   {"clips", DatasetType::clips},
+                                   {"hdf5", DatasetType::hdf5}}))
       .help("How the data set is laid out; auto tells it from what data-dir holds.")
       .used_in_eval()
       .used_in_pack();
@@ -45,6 +47,25 @@ void declare_source(Declaration& d, DataOptions& o) {
   d.add("face-margin", o.face_margin, number_codec({0, 4}))
       .unit("share of the box")
       .help("300wlp: images are cropped to the box of their landmarks, widened by this to each side.");
+  d.add("clip-frames", o.clip_frames, integer_codec(1, 1024))
+      .unit("frames")
+      .help("clips: frames of each video that the network sees at once.");
+  d.add("frame-sampling", o.frame_sampling,
+        choice_codec<FrameSampling>({{"uniform", FrameSampling::uniform}, {"stride", FrameSampling::stride}}))
+      .help("clips: frames spread over the whole video, or frame-stride apart from a place that is drawn at random.");
+  d.add("frame-stride", o.frame_stride, integer_codec(1, 100'000))
+      .unit("frames")
+      .help("clips, with frame-sampling stride: from each frame to the next.");
+  d.add("hdf5-input", o.hdf5_input, text_codec("NAME", true))
+      .help("hdf5: data set that is learned from, as in spectrograms or train/x; empty finds it by its usual names.")
+      .used_in_eval();
+  d.add("hdf5-label", o.hdf5_label, text_codec("NAME", true))
+      .help("hdf5: data set of the labels; empty finds it by its usual names.")
+      .used_in_eval();
+  d.add("stage-dir", o.stage_dir, text_codec("DIR", true))
+      .help("hdf5: copy files there before the start and read the copies, as in /dev/shm; empty: read them in place.")
+      .per_process()
+      .used_in_eval();
   d.add("img-size", o.img_size, integer_codec(1, 8192))
       .alias({"imgsz", "image-size"})
       .unit("pixels")
@@ -96,7 +117,9 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
   d.add("batch-size", o.batch_size, integer_codec(1, 1 << 20))
       .alias({"b", "batch"})
       .unit("images per device")
-      .help("Images in one forward pass; an optimizer update sees accumulation-steps times as many.");
+      .help(
+          "Images in one forward pass; an optimizer update sees accumulation-steps times as many. auto takes the "
+          "most that fit the device.");
   d.add("val-batch-size", o.val_batch_size, integer_codec(1, 1 << 20))
       .alias({"vb"})
       .unit("images per device")

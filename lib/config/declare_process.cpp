@@ -87,6 +87,12 @@ void declare_run(Declaration& d, RunOptions& o) {
   d.add_switch("space-check", o.space_check)
       .help("Refuse to start when the disk cannot hold the checkpoints.")
       .per_process();
+  d.add_switch("plan-check", o.plan_check)
+      .help("Refuse to start when the plan says that memory cannot hold the run.")
+      .per_process();
+  d.add("profile", o.profile, interval_codec())
+      .help("Record the start of the run, as in 10u, as a trace for chrome://tracing in run-dir/profile.json.")
+      .per_process();
   d.add("stop-exit-code", o.stop_exit_code, integer_codec(0, 255))
       .help(
           "Exit code after a stop on request with a verified checkpoint (143 for Kubeflow, 99 for Grid "

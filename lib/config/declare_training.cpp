@@ -142,6 +142,11 @@ void declare_length(Declaration& d, TrainOptions& o) {
       .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
       .unit("micro-batches per update")
       .help("Batches whose gradients are averaged into one optimizer update.");
+  d.add_switch("auto-micro-batch", o.auto_micro_batch)
+      .help(
+          "When device memory runs out, halve the batch and double accumulation-steps, and go on: an update sees "
+          "as many images as before.")
+      .per_process();
   d.add("label-smoothing", o.label_smoothing, number_codec(kBelowOne))
       .alias({"smoothing"})
       .help("Share of the target that is spread over all classes.");

@@ -40,7 +40,9 @@ struct Interval {
   static Interval seconds(double s) { return {Unit::seconds, s}; }
 };
 
-enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp, shards };
+enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp, shards, clips, hdf5 };
+/// Which frames of a video make a clip: spread over all of it, or so many apart from a place drawn at random.
+enum class FrameSampling { uniform, stride };
 enum class OnBadImage { fail, skip };
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
@@ -67,6 +69,12 @@ struct DataOptions {
   Auto<std::string> val_split;        ///< auto: the first of val, validation, test, t10k that exists
   std::string val_subjects;           ///< biwi: folders to validate on, with commas; empty: every third
   double face_margin = 0.2;           ///< 300wlp: added to each side of the landmarks' box, share of its size
+  int64_t clip_frames = 8;             ///< clips: frames of a video that the network sees
+  FrameSampling frame_sampling = FrameSampling::uniform;
+  int64_t frame_stride = 1;           ///< clips, with stride: from each frame to the next
+  std::string hdf5_input;             ///< hdf5: data set with what is learned from; empty: found by its usual names
+  std::string hdf5_label;             ///< hdf5: data set with labels; empty: found by its usual names
+  std::string stage_dir;              ///< hdf5: copies are read from here; empty: none are made
   double val_fraction = 0;            ///< > 0: held out from train_split by a hash of the path
   Auto<int64_t> img_size;             ///< pixels; the network sees img_size x img_size
   Auto<int64_t> in_chans;             ///< 1 or 3
@@ -115,6 +123,10 @@ struct AugmentOptions {
   double gaussian_blur_sigma_max = 2;
   double gaussian_noise = 0;  ///< deviation as a share of the full range; 0: off
   double random_erasing = 0;  ///< probability
+  int64_t freq_masks = 0;      ///< spectrograms: bands that are blanked; 0: off
+  int64_t freq_mask_param = 8;  ///< bins; widest band
+  int64_t time_masks = 0;       ///< spectrograms: stretches of time that are blanked; 0: off
+  int64_t time_mask_param = 8;  ///< frames; longest stretch
   AugmentInterpolation augment_interpolation = AugmentInterpolation::bilinear;
   double mixup_alpha = 0;          ///< of Beta(alpha, alpha); 0: no mixup
   double cutmix_alpha = 0;         ///< of Beta(alpha, alpha); 0: no CutMix
@@ -125,7 +137,7 @@ struct AugmentOptions {
 };
 
 struct LoaderOptions {
-  int64_t batch_size = 64;  ///< images per device
+  Auto<int64_t> batch_size = 64;  ///< images per device; auto: the most that fit, by measurement
   Auto<int64_t> val_batch_size;
   Auto<int64_t> num_workers;       ///< threads; 0 decodes on the training thread
   int64_t prefetch_factor = 4;     ///< batches decoded ahead
@@ -189,6 +201,7 @@ struct TrainOptions {
   int64_t max_updates = 0;         ///< 0: no limit; optimizer updates of the whole run
   double max_time_seconds = 0;     ///< 0: no limit; of this process
   int64_t accumulation_steps = 1;  ///< micro-batches per optimizer update
+  bool auto_micro_batch = false;   ///< out of memory halves the micro-batch and doubles accumulation
   double label_smoothing = 0;
   int64_t patience = 0;  ///< epochs without improvement before stopping; 0: off
   double min_delta = 0;  ///< least change of the metric that counts as improvement
@@ -221,9 +234,11 @@ struct RunOptions {
   int64_t keep_last = 2;
   bool save_best = true;
   bool space_check = true;
+  bool plan_check = true;  ///< refuse a run whose memory cannot fit
   int64_t stop_exit_code = 75;
   bool tensorboard = false;  ///< event files for TensorBoard
   bool report = false;       ///< report.html at the end
+  Interval profile;          ///< how much of the run's start goes into profile.json; never: nothing
 };
 
 struct LogOptions {
