@@ -46,7 +46,7 @@ void declare_source(Declaration& d, DataOptions& o) {
       .used_in_eval();
   d.add("face-margin", o.face_margin, number_codec({0, 4}))
       .unit("share of the box")
-      .help("300wlp: images are cropped to the box of their landmarks, widened by this to each side.");
+      .help("300wlp, biwi: images are cropped to the face that is annotated, widened by this to each side.");
   d.add("clip-frames", o.clip_frames, integer_codec(1, 1024))
       .unit("frames")
       .help("clips: frames of each video that the network sees at once.");

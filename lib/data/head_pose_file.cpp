@@ -12,6 +12,7 @@ namespace stoker::data {
 namespace {
 
 constexpr double kDegreesPerRadian = 180 / 3.14159265358979323846;
+constexpr double kHeadMillimetres = 200;
 
 /// Numbers between blanks; false when something else stands there.
 bool read_numbers(std::string_view text, std::vector<double>& numbers) {
@@ -64,8 +65,42 @@ std::string parse_biwi_pose(std::string_view text, HeadPose& pose) {
   const double yaw = -std::atan2(-transposed(2, 0), std::hypot(transposed(2, 1), transposed(2, 2)));
   const double pitch = std::atan2(transposed(2, 1), transposed(2, 2));
   const auto degrees = [](double radians) { return static_cast<float>(radians * kDegreesPerRadian); };
-  pose = {{degrees(yaw), degrees(pitch), degrees(roll)}, {}};
+  pose = {{degrees(yaw), degrees(pitch), degrees(roll)}, {numbers[9], numbers[10], numbers[11]}, {}};
   return "";
+}
+
+std::string parse_biwi_camera(std::string_view text, ColourCamera& camera) {
+  std::vector<std::vector<double>> lines;  // those that are not blank
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::vector<double> numbers;
+    if (!read_numbers(text.substr(0, end), numbers)) return "holds something else than numbers";
+    if (!numbers.empty()) lines.push_back(std::move(numbers));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  constexpr size_t kRotation = 4, kTranslation = 7;  // the lines where they begin
+  if (lines.size() <= kTranslation) return "has not the lines of intrinsics, distortion, rotation and translation";
+  for (const size_t line : {0, 1, 2, 4, 5, 6, 7}) {
+    if (lines[line].size() != 3) return "has not 3 numbers in a line of a matrix";
+  }
+  if (lines[0][0] <= 0 || lines[1][1] <= 0) return "has a focal length that is not above 0";
+  camera.focal_x = lines[0][0];
+  camera.centre_x = lines[0][2];
+  camera.focal_y = lines[1][1];
+  camera.centre_y = lines[1][2];
+  for (size_t i = 0; i < 9; ++i) camera.rotation[i] = lines[kRotation + i / 3][i % 3];
+  for (size_t i = 0; i < 3; ++i) camera.translation[i] = lines[kTranslation][i];
+  return "";
+}
+
+FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin) {
+  std::array<double, 3> seen = camera.translation;  // millimetres before the colour camera
+  for (size_t i = 0; i < 9; ++i) seen[i / 3] += camera.rotation[i] * place[i % 3];
+  if (seen[2] <= 0) return {};
+  const double millimetres = kHeadMillimetres * (1 + 2 * margin);
+  const double width = camera.focal_x * millimetres / seen[2], height = camera.focal_y * millimetres / seen[2];
+  return {camera.focal_x * seen[0] / seen[2] + camera.centre_x - width / 2,
+          camera.focal_y * seen[1] / seen[2] + camera.centre_y - height / 2, width, height};
 }
 
 std::string parse_300w_pose(const uint8_t* bytes, uint64_t size, double margin, HeadPose& pose) {
@@ -77,7 +112,7 @@ std::string parse_300w_pose(const uint8_t* bytes, uint64_t size, double margin, 
     if (!std::isfinite(angles.values[i])) return "Pose_Para is not finite";
   }
   const auto degrees = [&](size_t i) { return static_cast<float>(angles.values[i] * kDegreesPerRadian); };
-  pose = {{degrees(1), degrees(0), degrees(2)}, {}};
+  pose = {{degrees(1), degrees(0), degrees(2)}, {}, {}};
   const bool has_landmarks = read_mat_array(bytes, size, "pt2d", landmarks).empty() && landmarks.rows == 2;
   if (has_landmarks) pose.face = landmark_box(landmarks, margin);
   return "";

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Head pose data as it is published: images with an annotation file beside each.
 //   300W-LP, AFLW2000   <data_dir>/<split>/**/<name>.jpg and <name>.mat
-//   BIWI                <data_dir>/[<split>/]<subject>/frame_<number>_rgb.png and frame_<number>_pose.txt
+//   BIWI                <data_dir>/[<split>/]<subject>/frame_<number>_rgb.png and frame_<number>_pose.txt,
+//                       rgb.cal with the camera that saw the subject
 // BIWI's folders of subjects may lie directly in data_dir: then the training split is all subjects but those
 // that val_subjects names, and "val" is those.
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -18,11 +20,37 @@ namespace stoker::data {
 namespace {
 
 constexpr char kHeldOutSubjects[] = "val";
+constexpr char kCameraFile[] = "rgb.cal";
 constexpr uint64_t kMaxAnnotationBytes = 16 << 20;
 
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
+
+/// The colour cameras of BIWI's folders, each read once.
+class Cameras {
+ public:
+  /// Of the folder at `directory`; the usual Kinect's where it has no file. Throws core::Error{data}.
+  const ColourCamera& of(const std::string& directory) {
+    const auto [at, is_new] = cameras_.try_emplace(directory);
+    if (!is_new) return at->second;
+    const std::string path = directory + "/" + kCameraFile;
+    if (stamp_of(path).size < 0) {
+      ++without_file_;
+      return at->second;
+    }
+    const std::string trouble = parse_biwi_camera(core::read_file(path, kMaxAnnotationBytes), at->second);
+    if (trouble.empty()) return at->second;
+    throw core::Error(core::ErrorKind::data, core::printable(path) + ": " + trouble,
+                      "repair the file, or remove it: the usual camera of a Kinect is then used");
+  }
+  int64_t count() const { return static_cast<int64_t>(cameras_.size()); }
+  int64_t without_file() const { return without_file_; }
+
+ private:
+  std::map<std::string, ColourCamera> cameras_;
+  int64_t without_file_ = 0;
+};
 
 class PoseLayout : public Layout {
  public:
@@ -46,10 +74,11 @@ class PoseLayout : public Layout {
     const std::string folder = by_subject() ? options_.data_dir : options_.data_dir + "/" + split;
     FileList files(folder, static_cast<int64_t>(names.size()));
     ScanNotes ignored, left_out;
+    Cameras cameras;
     TreeWalker walker(options_.follow_symlinks, ignored);
     walker.claim_with_ancestors(folder);
     const auto add = [&](const std::string& path, const FileStamp& stamp) {
-      add_image(path, stamp, files, left_out);
+      add_image(path, stamp, files, cameras, left_out);
     };
     if (by_subject()) {
       for (const std::string& subject : subjects_of(split)) walker.visit_images(folder, subject, add);
@@ -65,6 +94,10 @@ class PoseLayout : public Layout {
                    : "expected <data-dir>/<split>/<name>.jpg and <name>.mat, as in 300W_LP/AFW or AFLW2000");
     }
     for (const std::string& line : left_out.lines()) notes.push_back(split + ": " + line);
+    if (const int64_t guessed = cameras.without_file(); guessed > 0) {
+      notes.push_back(core::format("{}: {} of {} folders have no {}: faces are found with the usual Kinect's", split,
+                                   guessed, cameras.count(), kCameraFile));
+    }
     if (by_subject()) notes.push_back(split + ": subjects " + core::list_text(subjects_of(split), 30));
     return make_target_source(std::move(files), names);
   }
@@ -72,7 +105,7 @@ class PoseLayout : public Layout {
  private:
   bool by_subject() const { return is_biwi_ && !has_folders_; }
 
-  void add_image(const std::string& path, const FileStamp& stamp, FileList& files,
+  void add_image(const std::string& path, const FileStamp& stamp, FileList& files, Cameras& cameras,
                  ScanNotes& left_out) const {
     if (!ends_with(path, image_end_)) return;
     const std::string annotation = path.substr(0, path.size() - image_end_.size()) + pose_end_;
@@ -86,6 +119,10 @@ class PoseLayout : public Layout {
     if (!trouble.empty()) {
       throw core::Error(core::ErrorKind::data, core::printable(whole) + ": " + trouble,
                         "repair the file, or remove it: its image is then left out");
+    }
+    if (is_biwi_) {
+      pose.face = biwi_head_box(pose.place, cameras.of(whole.substr(0, whole.rfind('/'))), options_.face_margin);
+      if (pose.face.width <= 0) left_out.count("heads that are not before the camera: their images stay whole", path);
     }
     files.add(path, {pose.angles.begin(), pose.angles.end()}, stamp, pose.face);
   }
