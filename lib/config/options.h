@@ -68,7 +68,7 @@ struct DataOptions {
   std::string train_split = "train";  ///< folder, IDX stem or CSV file name without .csv
   Auto<std::string> val_split;        ///< auto: the first of val, validation, test, t10k that exists
   std::string val_subjects;           ///< biwi: folders to validate on, with commas; empty: every third
-  double face_margin = 0.2;           ///< 300wlp: added to each side of the landmarks' box, share of its size
+  double face_margin = 0.2;           ///< 300wlp, biwi: added to each side of the face's box, share of its size
   int64_t clip_frames = 8;             ///< clips: frames of a video that the network sees
   FrameSampling frame_sampling = FrameSampling::uniform;
   int64_t frame_stride = 1;           ///< clips, with stride: from each frame to the next
@@ -160,7 +160,7 @@ struct ModelOptions {
   int64_t lstm_channels = 64;                ///< two_stream_convlstm
   std::string freeze;               ///< comma-separated globs over names of parameters and modules; empty: none
   bool grad_checkpointing = false;
-  int64_t width = 32;               ///< small_cnn: channels of the first stage
+  int64_t width = 32;               ///< small_cnn, resnet9: channels of the first stage
 };
 
 struct OptimOptions {

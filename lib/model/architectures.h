@@ -15,6 +15,8 @@ namespace stoker::model {
 std::shared_ptr<ImageModel> make_resnet(const ModelSpec& spec);
 /// A quick residual network for images of about 28 to 64 pixels.
 std::shared_ptr<ImageModel> make_small_cnn(const ModelSpec& spec);
+/// The nine-layer network of Page 2018, for images of about 32 pixels.
+std::shared_ptr<ImageModel> make_resnet9(const ModelSpec& spec);
 /// EfficientNet of Tan and Le 2019 with torchvision's names; `name` is efficientnet_b0 ... _b7.
 std::shared_ptr<ImageModel> make_efficientnet(const ModelSpec& spec);
 /// MobileNetV3 of Howard et al. 2019 with torchvision's names; `name` is mobilenet_v3_small or _large.

@@ -24,6 +24,7 @@ struct RegistryEntry {
 constexpr RegistryEntry kRegistry[] = {
     {"small_cnn", make_small_cnn},  // see small_cnn.cpp
     {"peer_cnn", make_peer_cnn},    // 32-32-pool-64-64-pool-128 channels
+    {"resnet9", make_resnet9},      // see resnet9.cpp
     {"resnet18", make_resnet},      // 64-128-256-512 channels at 1/4 ... 1/32; 11,689,512 parameters
     {"resnet34", make_resnet},      // as resnet18, deeper; 21,797,672
     {"resnet50", make_resnet},      // 256-512-1024-2048 channels at 1/4 ... 1/32; 25,557,032

@@ -78,7 +78,8 @@ TEST_P(RecomputeTest, LeavesTheSameBitsAsRunningDirectly) {
 INSTANTIATE_TEST_SUITE_P(Networks, RecomputeTest,
                          ::testing::Values(Case{"small_cnn", ""}, Case{"small_cnn", "", true},
                                            Case{"small_cnn", "stem"}, Case{"small_cnn", "*,!fc"},
-                                           Case{"efficientnet_b0", ""}, Case{"resnet18", "layer1,layer2"}));
+                                           Case{"efficientnet_b0", ""}, Case{"resnet9", ""},
+                                           Case{"resnet18", "layer1,layer2"}));
 
 TEST(RecomputeStageTest, RunsAStageOnceWithoutGradientsAndTwiceWithThem) {
   int64_t runs = 0;
