@@ -7,8 +7,9 @@
 Needs torch, torchvision, numpy and Pillow (Debian: python3-torchvision). For each network: torchvision's weights go
 to a safetensors file written here by hand, `train --init-from` starts from it and does one update with a learning
 rate so small that no weight changes, only batch norm's running statistics do; the checkpoint's model.safetensors goes
-back into torchvision (strict), and both classify PNG files of the network's size, which need no resizing. Ends with 1
-when a probability differs by more than the limit or a weight did not arrive.
+back into torchvision (strict), and both classify PNG files of the network's size, which need no resizing. torchvision in
+float64 tells how far each is from what the weights say. Ends with 1 when a probability differs by more than the limit or
+a weight did not arrive.
 """
 import argparse
 import csv
@@ -126,6 +127,7 @@ def compare(name, args, folder, paths):
     model.load_state_dict(after, strict=True)
     with torch.no_grad():
         wanted = model.eval()(images)
+        exact = model.double()(images.double())
 
     text = run([args.train, "predict", str(run_dir), str(folder / "data" / "val"), "--which", "last", "--logits",
                 "--threads", str(args.threads)])
@@ -135,8 +137,9 @@ def compare(name, args, folder, paths):
     logits = (got - wanted).abs().max().item()
     largest = wanted.softmax(1).max(1).values
     probabilities = max((got.softmax(1) - wanted.softmax(1)).abs().max().item(), (said - largest).abs().max().item())
-    print(f"{name}: {len(paths)} images, largest difference of probabilities {probabilities:.2e}, of logits {logits:.2e} "
-          f"(logits from {wanted.min():.2f} to {wanted.max():.2f}, top probability {largest.min():.2f} to "
+    ours, theirs = ((scores.double() - exact).abs().max().item() for scores in (got, wanted))
+    print(f"{name}: {len(paths)} images, largest difference of probabilities {probabilities:.2e}, of logits {logits:.2e}; "
+          f"from float64 ours {ours:.2e}, torchvision's {theirs:.2e} (logits from {wanted.min():.2f} to {wanted.max():.2f}, top probability {largest.min():.2f} to "
           f"{largest.max():.2f}); {len(before)} tensors, {len(lost)} changed on the way", flush=True)
     return probabilities <= args.limit and not lost
 
@@ -144,7 +147,7 @@ def compare(name, args, folder, paths):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", default="build/release/apps/train")
-    parser.add_argument("--models", nargs="+", default=["resnet18", "resnet34", "resnet50", *NAMED])
+    parser.add_argument("--models", nargs="+", default=["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", *NAMED])
     parser.add_argument("--size", type=int, default=224, help="side of the images, pixels")
     parser.add_argument("--per-class", type=int, default=4, help="images per class")
     parser.add_argument("--limit", type=float, default=1e-4, help="largest difference of a probability")
