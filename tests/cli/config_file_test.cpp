@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every file in configs/ gets as far as the plan on data in its layout, and says what it wants of other data.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "tiny_data.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string little(uint32_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(value >> shift & 0xFF);
+  return bytes;
+}
+
+/// A MAT-file of level 5 whose Pose_Para is seven zeros.
+std::string mat_of_a_level_head() {
+  constexpr uint32_t kInt8 = 1, kInt32 = 5, kUint32 = 6, kDouble = 9, kMatrix = 14, kDoubleClass = 6;
+  const std::string array = little(kUint32) + little(8) + little(kDoubleClass) + little(0) +  // flags
+                            little(kInt32) + little(8) + little(1) + little(7) +              // dimensions
+                            little(kInt8) + little(9) + "Pose_Para" + std::string(7, '\0') +  // name
+                            little(kDouble) + little(56) + std::string(56, '\0');
+  return std::string(124, ' ') + std::string("\0\1IM", 4) + little(kMatrix) +
+         little(static_cast<uint32_t>(array.size())) + array;
+}
+
+void write_class_folders(const Workplace& work) {
+  for (const std::string split : {"train", "val"}) {
+    for (int i = 0; i < 8; ++i) {
+      const std::string name =
+          "data/" + split + "/n0" + std::to_string(i % 2) + "/" + std::to_string(i) + ".JPEG";
+      work.write(name, jpeg_of(40, 32, static_cast<uint8_t>(30 * i)));
+    }
+  }
+}
+
+void write_300wlp(const Workplace& work) {
+  for (const std::string folder : {"data/300W_LP/AFW/", "data/300W_LP/IBUG/", "data/AFLW2000/"}) {
+    for (int i = 0; i < 3; ++i) {
+      const std::string stem = folder + "image" + std::to_string(i);
+      work.write(stem + ".jpg", jpeg_of(40, 32, static_cast<uint8_t>(30 * i)));
+      work.write(stem + ".mat", mat_of_a_level_head());
+    }
+  }
+}
+
+void write_biwi(const Workplace& work) {
+  for (int i = 0; i < 12; ++i) {
+    const std::string stem = "data/0" + std::to_string(i % 3 + 1) + "/frame_0000" + std::to_string(i / 3 + 3);
+    work.write(stem + "_rgb.png", png_of(64, 48, static_cast<uint8_t>(20 * i)));
+    work.write(stem + "_pose.txt", "1 0 0 \n0 1 0 \n0 0 1 \n\n0 0 900 \n");
+  }
+}
+
+struct Layout {
+  std::function<void(const Workplace&)> write;
+  const char* expected;  ///< part of the tree that an error shows
+};
+
+const Layout& folders() {
+  static const Layout layout{write_class_folders, "<class>/*.jpg"};
+  return layout;
+}
+const Layout& faces_300wlp() {
+  static const Layout layout{write_300wlp, "<split>/**/<name>.jpg and <name>.mat"};
+  return layout;
+}
+const Layout& faces_biwi() {
+  static const Layout layout{write_biwi, "<subject>/frame_00003_rgb.png and frame_00003_pose.txt"};
+  return layout;
+}
+const Layout& idx() {
+  static const Layout layout{[](const Workplace& work) { write_idx(work, /*train_images=*/128); }, "train-images-idx3-ubyte"};
+  return layout;
+}
+
+/// By path below configs/; an overlay follows the file that it changes.
+struct Case {
+  std::vector<std::string> files;
+  const Layout& layout;
+  const char* planned;  ///< part of the plan
+};
+
+const std::map<std::string, Case>& cases() {
+  static const std::map<std::string, Case> all = {
+      {"fashion_mnist", {{"fashion_mnist"}, idx(), "batch     128 images"}},
+      {"fashion_mnist_best", {{"fashion_mnist_best"}, idx(), "length    24 epochs"}},
+      {"bench/fashion_mnist_peer", {{"bench/fashion_mnist_peer"}, idx(), "model     peer_cnn"}},
+      {"cifar10_fast", {{"cifar10_fast"}, folders(), "model     resnet9, 6,5"}},
+      {"s0_image_classification",
+       {{"s0_image_classification"}, folders(), "64 images per device x 2 accumulation"}},
+      {"s2_head_pose_300wlp", {{"s2_head_pose_300wlp"}, faces_300wlp(), "3 targets, task head-pose"}},
+      {"s2_head_pose_biwi", {{"s2_head_pose_biwi"}, faces_biwi(), "3 targets, task head-pose"}},
+      {"s3_imagenet_resnet50", {{"s3_imagenet_resnet50"}, folders(), "peak learning rate 0.5"}},
+      {"s3_conservative",
+       {{"s3_imagenet_resnet50", "s3_conservative"}, folders(), "peak learning rate 0.375"}},
+      {"s3_balanced", {{"s3_imagenet_resnet50", "s3_balanced"}, folders(), "peak learning rate 0.5"}},
+      {"s3_aggressive", {{"s3_imagenet_resnet50", "s3_aggressive"}, folders(), "peak learning rate 0.625"}},
+  };
+  return all;
+}
+
+fs::path configs() {
+  return fs::path(STOKER_SOURCE_DIR) / "configs";
+}
+
+Words dry_run_of(const Case& config) {
+  Words words;
+  for (const std::string& file : config.files) {
+    words.push_back("--config");
+    words.push_back((configs() / (file + ".yaml")).string());
+  }
+  words.insert(words.end(), {"--data-dir", "data", "--dry-run"});
+  return words;
+}
+
+TEST(ConfigFileTest, EveryFileStandsInTheTableAndSaysWhatToExpect) {
+  std::set<std::string> known, found;
+  for (const auto& [name, unused] : cases()) known.insert(name);
+  for (const auto& entry : fs::recursive_directory_iterator(configs())) {
+    if (entry.path().extension() != ".yaml") continue;
+    found.insert(fs::relative(entry.path(), configs()).replace_extension().generic_string());
+    EXPECT_NE(content_of_file(entry.path().string()).find("\n# Expected: "), std::string::npos)
+        << entry.path();
+  }
+  EXPECT_EQ(found, known) << "a new file in configs/ needs a row with its layout here";
+}
+
+TEST(ConfigFileTest, EveryFilePlansARunOnDataInItsLayout) {
+  for (const auto& [name, config] : cases()) {
+    const Workplace work;
+    config.layout.write(work);
+    const Words words = dry_run_of(config);
+    const Ended ended = run(words, work.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    EXPECT_NE(ended.out.find(config.planned), std::string::npos) << story_of(words, ended);
+    EXPECT_NE(last_line(ended.err).find("reason=dry-run"), std::string::npos) << story_of(words, ended);
+  }
+}
+
+TEST(ConfigFileTest, EveryFileShowsTheTreeThatItExpectsWhenDataIsLaidOutOtherwise) {
+  for (const auto& [name, config] : cases()) {
+    const Workplace work;
+    work.write("data/pictures.zip", "x");
+    const Words words = dry_run_of(config);
+    const Ended ended = run(words, work.path());
+    EXPECT_NE(ended.exit_code, 0) << story_of(words, ended);
+    EXPECT_NE(ended.err.find(config.layout.expected), std::string::npos) << story_of(words, ended);
+  }
+}
+
+}  // namespace
+}  // namespace stoker::cli
