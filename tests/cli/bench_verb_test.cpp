@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train bench` on a few small images: figures as one JSON object, and what it cannot measure.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tiny_data.h"
+
+namespace stoker::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+class BenchVerbTest : public ::testing::Test {
+ protected:
+  const Workplace work_;
+};
+
+TEST_F(BenchVerbTest, TheLoaderIsMeasuredOnLooseImages) {
+  for (int i = 0; i < 8; ++i) work_.write("images/" + std::to_string(i) + ".jpg", jpeg_of(16, 12, 90));
+  const Words words = {"bench", "loader", "--json", "--data-dir", "images", "--img-size", "8", "--batch-size", "4",
+                       "--threads", "1", "--num-workers", "1"};
+  const Ended ended = run(words, work_.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  const Json result = Json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(result.is_object()) << result;
+  EXPECT_EQ(result["images"], 8);
+  EXPECT_EQ(result["img_size"], 8);
+  EXPECT_GT(result["images_per_second"]["median"], 0);
+  EXPECT_GT(result["decode_efficiency_percent"]["median"], 0);
+  for (const char* stage : {"read", "decode", "resize", "augment", "write"}) {
+    EXPECT_TRUE(result["microseconds_per_sample"][stage].is_number()) << stage;
+  }
+}
+
+TEST_F(BenchVerbTest, AllOnLooseImagesSaysThatTheyHaveNoLabels) {
+  work_.write("images/0.jpg", jpeg_of(16, 12, 90));
+  const Words words = {"bench", "all", "--data-dir", "images", "--threads", "1", "--num-workers", "1"};
+  const Ended ended = run(words, work_.path());
+  EXPECT_EQ(ended.exit_code, 66) << story_of(words, ended);
+  EXPECT_NE(ended.err.find("no labels"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace stoker::cli
