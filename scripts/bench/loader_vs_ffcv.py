@@ -39,8 +39,9 @@ class LooseImages:
 def write_dataset(images, path, mode):
     from ffcv.fields import IntField, RGBImageField
     from ffcv.writer import DatasetWriter
+    largest_image = 1 << 26  # bytes of pixels
     field = RGBImageField(write_mode=mode, jpeg_quality=90) if mode == "jpg" else RGBImageField(write_mode=mode)
-    DatasetWriter(str(path), {"image": field, "label": IntField()}, num_workers=1).from_indexed_dataset(
+    DatasetWriter(str(path), {"image": field, "label": IntField()}, num_workers=1, page_size=largest_image).from_indexed_dataset(
         LooseImages(images))
 
 
