@@ -201,6 +201,10 @@ std::shared_ptr<model::ImageModel> build_model(const config::Options& options, t
   return model;
 }
 
+data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training) {
+  return data::make_transform_plan(options.data, options.augment, training, source.fixed_shape());
+}
+
 std::shared_ptr<data::Loader> training_loader(const config::Options& options,
                                               std::shared_ptr<const data::Source> source) {
   data::LoaderSettings settings = loader_settings(options);
@@ -209,8 +213,8 @@ std::shared_ptr<data::Loader> training_loader(const config::Options& options,
   settings.class_balanced = options.loader.class_balanced;
   settings.shuffle_buffer = options.loader.shuffle_buffer;
   settings.drop_last = options.loader.drop_last;
-  return std::make_shared<data::Loader>(
-      std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);
+  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/true);
+  return std::make_shared<data::Loader>(std::move(source), plan, settings);
 }
 
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
@@ -223,8 +227,8 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options
                                                   std::shared_ptr<const data::Source> source, torch::Device device) {
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.val_batch_size;
-  auto loader = std::make_shared<data::Loader>(
-      std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/false), settings);
+  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
+  auto loader = std::make_shared<data::Loader>(std::move(source), plan, settings);
   return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
 }
 
@@ -263,9 +267,9 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
   return trainee;
 }
 
-std::string augment_text(const config::Options& options, const engine::MixSettings& mix) {
+std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix) {
   const std::string mixing = engine::mix_text(mix);
-  return data::transform_text(data::make_transform_plan(options.data, options.augment, /*training=*/true)) +
+  return data::transform_text(transform_plan(options, train, /*training=*/true)) +
          (mixing.empty() ? "" : ", " + mixing);
 }
 

@@ -154,7 +154,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.num_classes = options.data.num_classes;
   facts.task = config::task_name(options.data.task);
   facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
-  facts.augment = augment_text(options, settings.mix);
+  facts.augment = augment_text(options, *datasets.train, settings.mix);
   facts.data_notes = invocation.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;

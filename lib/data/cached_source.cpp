@@ -71,6 +71,7 @@ class CachedSource : public Source {
   std::string relative_name(int64_t index) const override { return source_->relative_name(index); }
   std::vector<int64_t> run_ends() const override { return source_->run_ends(); }
   int64_t list_bytes() const override { return source_->list_bytes(); }
+  SampleShape fixed_shape() const override { return source_->fixed_shape(); }
   int64_t stored_bytes(int64_t index) const override { return source_->stored_bytes(index); }
   int64_t cached_bytes() const override { return cached_bytes_.load(std::memory_order_relaxed); }
 

@@ -10,16 +10,18 @@
 
 #include "config/options.h"
 #include "data/face_box.h"
+#include "data/sample_shape.h"
 
 namespace stoker::data {
 
-/// The content of one sample: encoded bytes of an image file, or pixels that need no decoding.
-/// Pointers live as long as the source (pixels) or the caller's buffer (encoded).
+/// The content of one image: encoded bytes of a file, or pixels that need no decoding.
+/// Pointers live as long as the source (pixels) or the caller's buffer (encoded, or pixels that were read into it).
 struct SampleContent {
   const uint8_t* bytes = nullptr;
   uint64_t size = 0;
-  // Set when `bytes` are uint8 pixels in HWC order; 0 when they are an encoded file.
+  // Set when `bytes` are pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
+  Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() says so
   int64_t decode_nanoseconds = 0;  ///< that the source spent on decoding within this read()
   bool is_pixels() const { return height > 0; }
 };
@@ -43,6 +45,19 @@ class Source {
   /// As read(), of which the first `bytes` are enough; may give more.
   virtual std::string read_head(int64_t index, int64_t /*bytes*/, std::vector<uint8_t>& buffer,
                                 SampleContent& content) const {
+    return read(index, buffer, content);
+  }
+  /// What the source fixes of its samples' shape. `frames` above 0: they are clips of so many. `height` above 0: all
+  /// are pixels of this size, channels and element, which are taken as they are, neither cropped nor resized; else
+  /// images of any size, which become what the run wants.
+  virtual SampleShape fixed_shape() const { return {}; }
+  /// How many images sample `index` can be taken from, at least 1; read() gives the first.
+  virtual int64_t frame_count(int64_t /*index*/) const { return 1; }
+  /// What a frame is called below name(index); empty where the sample is one image.
+  virtual std::string frame_name(int64_t /*index*/, int64_t /*frame*/) const { return ""; }
+  /// As read(), of the frame in [0, frame_count(index)).
+  virtual std::string read_frame(int64_t index, int64_t /*frame*/, std::vector<uint8_t>& buffer,
+                                 SampleContent& content) const {
     return read(index, buffer, content);
   }
   /// Bytes of the encoded sample, known without reading it; -1 where it is not.

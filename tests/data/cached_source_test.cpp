@@ -106,8 +106,7 @@ std::vector<CacheSettings> every_tier() {
 TransformPlan random_crops() {
   TransformPlan plan;
   plan.training = true;
-  plan.img_size = 16;
-  plan.channels = 3;
+  plan.shape = square_shape(16, 3);
   plan.train_crop = config::TrainCrop::random_resized;
   plan.hflip = 0.5;
   return plan;
