@@ -31,6 +31,8 @@ engine::TaskSpec task_spec(const config::Options& options);
 std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device);
 config::ModelFacts model_facts_of(const config::ModelOptions& options);
 
+/// Throws Error{config} where `source` has clips, but the network sees single images.
+void require_model_for(const config::Options& options, const data::Source& source);
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
 /// What happens to the samples of `source`. Options must be resolved.
 data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training);

@@ -60,15 +60,15 @@ std::string tier_text(config::CacheTier tier) {
                                                  : "none";
 }
 
-std::string cache_line(const std::string& split, const data::CachePlan& plan, int64_t images) {
+std::string cache_line(const std::string& split, const data::CachePlan& plan) {
   std::string line = format("{} images: {}", split, tier_text(plan.tier));
   if (plan.held() == 0) return line + ", " + plan.reason;
   line += format(", {} when full", bytes_text(plan.planned_bytes()));
-  if (plan.tier == config::CacheTier::ram && plan.pixel_samples < images) {
+  if (plan.tier == config::CacheTier::ram && plan.pixel_samples < plan.samples) {
     line += format(": {} of {} as pixels, {} as stored", core::count_text(plan.pixel_samples),
-                   core::count_text(images), core::count_text(plan.byte_samples));
-  } else if (plan.held() < images) {
-    line += format(": {} of {}", core::count_text(plan.held()), core::count_text(images));
+                   core::count_text(plan.samples), core::count_text(plan.byte_samples));
+  } else if (plan.held() < plan.samples) {
+    line += format(": {} of {}", core::count_text(plan.held()), core::count_text(plan.samples));
   }
   return line;
 }
@@ -108,10 +108,10 @@ std::vector<std::string> add_caches(config::Configuration& configuration, const 
     if (!settings.tier && options.train.epochs == 1) {
       plan.reason = "one epoch reads each image once";
     } else {
-      plan = data::plan_cache(*source, settings);
+      plan = data::plan_cache(source, settings);
     }
     settings.budget_bytes -= plan.planned_bytes();
-    lines.push_back(cache_line(split, plan, source->size()));
+    lines.push_back(cache_line(split, plan));
     source = data::make_cached_source(source, plan, settings);
     return plan;
   };

@@ -239,6 +239,7 @@ Outcome train(const Invocation& invocation) {
   const config::DataFacts data_facts = facts_of(*datasets.train, options.data);
   config::resolve_data(configuration, data_facts);
   config::resolve_model(configuration, model_facts_of(options.model));
+  require_model_for(options, *datasets.train);
   if (!only_shows) measure_workers(configuration, machine, data_facts, *datasets.train);
   const std::vector<std::string> caches = add_caches(configuration, machine, datasets);
   if (command.print_config) {

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "data/frame_list.h"
 
 namespace stoker::data {
 namespace {
@@ -184,6 +185,10 @@ class CachedSource : public Source {
 std::shared_ptr<const Source> make_cached_source(std::shared_ptr<const Source> source, CachePlan plan,
                                                  const CacheSettings& settings) {
   if (plan.held() == 0) return source;
+  if (holds_videos(*source)) {
+    auto frames = make_cached_source(make_frame_list(source), std::move(plan), settings);
+    return with_frames_from(std::move(source), std::move(frames));
+  }
   return std::make_shared<CachedSource>(std::move(source), std::move(plan), settings);
 }
 

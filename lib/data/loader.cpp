@@ -15,19 +15,6 @@
 #include "data/loader_impl.h"
 
 namespace stoker::data {
-namespace {
-
-bool is_possible(const SampleShape& shape) {
-  const bool has_channels = shape.element != Element::uint8 ? shape.channels > 0 : shape.channels == 1 || shape.channels == 3;
-  return shape.frames >= 0 && shape.height > 0 && shape.width > 0 && has_channels;
-}
-
-bool agree(const SampleShape& shape, const SampleShape& fixed) {
-  if (fixed.height > 0) return shape == fixed;
-  return shape.frames == fixed.frames && shape.element == Element::uint8;
-}
-
-}  // namespace
 
 Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given,
                    LoaderSettings settings_given)
@@ -47,7 +34,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
 void Loader::Impl::check_settings() const {
   using core::ErrorKind;
   if (settings.batch_size < 1 || settings.prefetch_factor < 1 || settings.num_workers < 0 ||
-      !is_possible(plan.shape) || !agree(plan.shape, source->fixed_shape()) ||
+      !plan.shape.is_possible() || !plan.shape.agrees_with(source->fixed_shape()) ||
       static_cast<int64_t>(plan.target_rule.flip_signs.size()) > source->num_targets()) {
     throw core::Error(ErrorKind::bug, "the loader was given settings out of range");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one row of a batch consists of: how many numbers of which kind. Knows nothing of where they come from or of
-// tensors.
+// What one row of a batch consists of: how many numbers of which kind. Knows nothing of where they come from
+// or of tensors.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ constexpr const char* element_name(Element element) {
   return element == Element::uint8 ? "uint8" : element == Element::float16 ? "float16" : "float32";
 }
 
-/// An image [height, width, channels] or a clip of such images [frames, height, width, channels], without gaps.
+/// An image [height, width, channels] or a clip of such images [frames, height, width, channels], without
+/// gaps.
 struct SampleShape {
   int64_t frames = 0;             ///< of a clip; 0: a single image
   int64_t height = 0, width = 0;  ///< pixels
@@ -30,7 +31,17 @@ struct SampleShape {
   int64_t images() const { return std::max<int64_t>(1, frames); }
   int64_t image_bytes() const { return height * width * channels * bytes_of(element); }
   int64_t bytes() const { return images() * image_bytes(); }
-  bool is_square() const { return height == width; }
+  /// Bytes are gray or RGB; other numbers may have any channels.
+  bool is_possible() const {
+    const bool has_channels = element == Element::uint8 ? channels == 1 || channels == 3 : channels > 0;
+    return frames >= 0 && height > 0 && width > 0 && has_channels;
+  }
+  /// Whether rows can have this shape where a source fixes `fixed`: all of it, or without a height the
+  /// frames.
+  bool agrees_with(const SampleShape& fixed) const {
+    if (fixed.height > 0) return *this == fixed;
+    return frames == fixed.frames && element == Element::uint8;
+  }
 
   bool operator==(const SampleShape& other) const {
     return frames == other.frames && height == other.height && width == other.width &&

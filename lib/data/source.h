@@ -60,6 +60,8 @@ class Source {
                                  SampleContent& content) const {
     return read(index, buffer, content);
   }
+  /// As stored_bytes(), of one frame.
+  virtual int64_t frame_bytes(int64_t index, int64_t /*frame*/) const { return stored_bytes(index); }
   /// Bytes of the encoded sample, known without reading it; -1 where it is not.
   virtual int64_t stored_bytes(int64_t /*index*/) const { return -1; }
   /// Memory that a cache of samples takes by now.
@@ -95,7 +97,7 @@ struct Datasets {
   std::vector<std::string> notes;  ///< for the banner: skipped entries, which split was chosen and why
 };
 
-/// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, or CSV manifest
+/// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, clips, or CSV manifest
 /// (`path,label`, or `path` and a column per target as the task wants it). Sorted, symlink-loop-safe, labels checked. Throws core::Error (no_input with the expected
 /// tree, data with file:line); throws core::StopRequested when a stop is asked for during the scan.
 Datasets open_datasets(const config::DataOptions& options);
@@ -108,12 +110,18 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
 /// Loose images of a folder (recursively) or one file, without labels, for prediction.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
 
+/// The same where samples are clips: each folder with images is a video, whose frames are chosen as `options` say.
+std::shared_ptr<const Source> open_loose_videos(const std::string& path, const config::DataOptions& options);
+
 /// Most common channel count (1 or 3) and median size of up to 100 evenly spaced samples, unreadable ones
 /// left out. Throws core::Error{data} when none can be read.
 struct SizeProbe {
   int64_t channels = 0, median_height = 0, median_width = 0;
 };
 SizeProbe probe_sizes(const Source& source, double max_image_megapixels);
+
+/// Whether samples are taken from videos, one frame or several: told from the first.
+bool holds_videos(const Source& source);
 
 /// Whether samples come as pixels, so that there is nothing to decode: told from the first.
 bool holds_pixels(const Source& source);

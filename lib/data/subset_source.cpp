@@ -52,6 +52,9 @@ class SubsetSource : public Source {
                          SampleContent& content) const override {
     return whole_->read_frame(of(index), frame, buffer, content);
   }
+  int64_t frame_bytes(int64_t index, int64_t frame) const override {
+    return whole_->frame_bytes(of(index), frame);
+  }
   int64_t stored_bytes(int64_t index) const override { return whole_->stored_bytes(of(index)); }
 
  private:

@@ -48,7 +48,8 @@ class FloatSource : public Source {
   const int64_t size_;
 };
 
-/// Videos of 1 to 9 encoded frames; every pixel of frame f of video i is 20 i + f where it is plain, else a pattern.
+/// Videos of 1 to 9 encoded frames; every pixel of frame f of video i is 20 i + f where it is plain, else a
+/// pattern.
 class VideoSource : public Source {
  public:
   explicit VideoSource(int64_t clip_frames, bool plain, int64_t size = 11)
@@ -80,7 +81,8 @@ class VideoSource : public Source {
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return read_frame(index, 0, buffer, content);
   }
-  std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>&, SampleContent& content) const override {
+  std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>&,
+                         SampleContent& content) const override {
     const int64_t begin = index == 0 ? 0 : ends_[static_cast<size_t>(index) - 1];
     const Bytes& file = frames_[static_cast<size_t>(begin + frame)];
     content.bytes = file.data();
@@ -136,7 +138,7 @@ std::string epoch_digest(Loader& loader, int64_t epoch) {
   loader.begin_epoch(epoch);
   core::Hasher hasher;
   for (HostBatch batch; loader.next(batch); loader.release(batch)) {
-    hasher.add(batch.images.data_ptr(), static_cast<uint64_t>(batch.images.numel()) * batch.images.element_size());
+    hasher.add(batch.images.data_ptr(), batch.images.nbytes());
     hasher.add(batch.labels.data_ptr<int64_t>(), static_cast<uint64_t>(batch.labels.numel()) * 8);
     hasher.add(batch.samples.data(), batch.samples.size() * 8);
   }
@@ -149,7 +151,7 @@ torch::Tensor first_pixels(Loader& loader, int64_t epoch = 0) {
   HostBatch batch;
   loader.next(batch);
   const torch::Tensor frames = batch.images.dim() == 5 ? batch.images : batch.images.unsqueeze(1);
-  const torch::Tensor seen = frames.flatten(2).select(2, 0).to(torch::kInt64).clone();
+  const torch::Tensor seen = frames.flatten(2).select(2, 0).to(torch::kInt64).contiguous().clone();
   loader.release(batch);
   return seen;
 }
@@ -197,7 +199,8 @@ TEST(LoaderShapeTest, ASampleOfAnotherSizeThanPromisedIsBad) {
   loader.begin_epoch(0);
   HostBatch batch;
   const std::string said = error_of([&] { loader.next(batch); }).what();
-  EXPECT_NE(said.find("made/2: is 3 x 6 x 2 of float32, but 4 x 6 x 2 of float32 is expected"), std::string::npos)
+  EXPECT_NE(said.find("made/2: is 3 x 6 x 2 of float32, but 4 x 6 x 2 of float32 is expected"),
+            std::string::npos)
       << said;
 }
 
@@ -231,11 +234,12 @@ TEST(LoaderShapeTest, FramesLieInTheirOrder) {
   LoaderSettings settings = settings_with(2);
   settings.batch_size = 9;
   Loader uniform(source, plain_plan(*source, config::FrameSampling::uniform, 1), settings);
-  const torch::Tensor seen = first_pixels(uniform);  // videos of 1 to 9 frames
+  const torch::Tensor seen = first_pixels(uniform);                 // videos of 1 to 9 frames
   EXPECT_EQ(numbers_of(seen[0]), std::vector<int64_t>({0, 0, 0}));  // the last frame again
   EXPECT_EQ(numbers_of(seen[1]), std::vector<int64_t>({20, 21, 21}));
   EXPECT_EQ(numbers_of(seen[2]), std::vector<int64_t>({40, 41, 42}));
-  EXPECT_EQ(numbers_of(seen[8]), std::vector<int64_t>({161, 164, 167}));  // the middles of three thirds of nine
+  EXPECT_EQ(numbers_of(seen[8]),
+            std::vector<int64_t>({161, 164, 167}));  // the middles of three thirds of nine
   Loader strides(source, plain_plan(*source, config::FrameSampling::stride, 3), settings);
   const torch::Tensor apart = first_pixels(strides);
   EXPECT_EQ(numbers_of(apart[8]), std::vector<int64_t>({161, 164, 167}));  // in the middle
@@ -276,7 +280,8 @@ TEST(LoaderShapeTest, WhatIsDrawnForAClipHoldsForAllItsFrames) {
    public:
     StillSource() : VideoSource(4, /*plain=*/false) {}
     int64_t frame_count(int64_t) const override { return 4; }
-    std::string read_frame(int64_t index, int64_t, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    std::string read_frame(int64_t index, int64_t, std::vector<uint8_t>& buffer,
+                           SampleContent& content) const override {
       return VideoSource::read_frame(index, 0, buffer, content);
     }
   };
@@ -340,8 +345,8 @@ TEST(DeviceFeedShapeTest, FloatsAreNormalisedWithoutTheDivisionOfBytes) {
       for (int64_t n = 0; n < 3; ++n) {
         for (int64_t c = 0; c < 2; ++c) {
           const double number = static_cast<double>(100 * n + (2 * 6 + 3) * 2 + c);  // at row 2, column 3
-          EXPECT_NEAR(batch.images[n][c][2][3].item<float>(), (number - 10 * static_cast<double>(c + 1)) /
-                                                                 (2 * static_cast<double>(c + 1)), 1e-4);
+          EXPECT_NEAR(batch.images[n][c][2][3].item<float>(),
+                      (number - 10 * static_cast<double>(c + 1)) / (2 * static_cast<double>(c + 1)), 1e-4);
         }
       }
     }
