@@ -70,7 +70,9 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
   }
   times.read -= content.decode_nanoseconds;
   times.decode += content.decode_nanoseconds;
-  if (content.is_pixels() && content.element != Element::uint8) return copy_numbers(content, row, times);
+  if (content.element != Element::uint8 || plan_.shape.element != Element::uint8) {
+    return copy_numbers(content, row, times);
+  }
   core::Rng rng(key.seed, core::RngPurpose::augment, key.epoch, key.sample);
   if (!content.is_pixels()) {
     try {

@@ -15,7 +15,7 @@
 namespace stoker::data {
 namespace {
 
-config::DataOptions options_for(const TempFolder& folder, int64_t clip_frames = 3) {
+config::DataOptions clip_options(const TempFolder& folder, int64_t clip_frames = 3) {
   config::DataOptions options;
   options.data_dir = folder.path();
   options.clip_frames = clip_frames;
@@ -58,7 +58,7 @@ int brightness(const Source& source, int64_t index, int64_t frame) {
   return image.pixels[0];
 }
 
-bool has_note(const Datasets& datasets, const std::string& text) {
+bool is_noted(const Datasets& datasets, const std::string& text) {
   return std::any_of(datasets.notes.begin(), datasets.notes.end(),
                      [&](const std::string& note) { return note.find(text) != std::string::npos; });
 }
@@ -78,7 +78,7 @@ TEST(NaturalOrderTest, NumbersCountAsNumbers) {
 TEST(ClipLayoutTest, FoldersOfFramesAreRecognisedAndEachIsASample) {
   const TempFolder folder;
   write_clips(folder);
-  const Datasets datasets = open_datasets(options_for(folder));
+  const Datasets datasets = open_datasets(clip_options(folder));
   const Source& train = *datasets.train;
   ASSERT_EQ(train.size(), 3);
   EXPECT_TRUE(holds_videos(train));
@@ -90,14 +90,14 @@ TEST(ClipLayoutTest, FoldersOfFramesAreRecognisedAndEachIsASample) {
   EXPECT_EQ(train.label(0), 0);
   EXPECT_EQ(train.label(2), 1);
   EXPECT_EQ(datasets.val->size(), 2);
-  EXPECT_TRUE(has_note(datasets, "clips of 3 frames, spread over each"));
-  EXPECT_TRUE(has_note(datasets, "videos too short for 3 frames, whose last frame is repeated: 1"));
+  EXPECT_TRUE(is_noted(datasets, "clips of 3 frames, spread over each"));
+  EXPECT_TRUE(is_noted(datasets, "videos too short for 3 frames, whose last frame is repeated: 1"));
 }
 
 TEST(ClipLayoutTest, FramesComeInTheOrderOfTheirNumbers) {
   const TempFolder folder;
   write_clips(folder);
-  config::DataOptions options = options_for(folder);
+  config::DataOptions options = clip_options(folder);
   options.frame_sampling = config::FrameSampling::stride;
   const auto train = open_datasets(options).train;
   const std::vector<std::string> names = frames_of(*train, 2);
@@ -110,10 +110,10 @@ TEST(ClipLayoutTest, FramesComeInTheOrderOfTheirNumbers) {
 TEST(ClipLayoutTest, OfFramesThatNoClipShowsNothingIsKept) {
   const TempFolder folder;
   write_clips(folder);
-  const auto train = open_datasets(options_for(folder)).train;
+  const auto train = open_datasets(clip_options(folder)).train;
   EXPECT_EQ(frames_of(*train, 2), std::vector<std::string>({"frame_3.png", "frame_7.png", "frame_11.png"}));
   EXPECT_EQ(train->frame_count(0), 2);
-  const auto single = open_datasets(options_for(folder, 1)).train;
+  const auto single = open_datasets(clip_options(folder, 1)).train;
   EXPECT_EQ(single->fixed_shape(), SampleShape());
   EXPECT_EQ(frames_of(*single, 2), std::vector<std::string>({"frame_7.png"}));
 }
@@ -122,11 +122,11 @@ TEST(ClipLayoutTest, TheFingerprintIsOfTheFramesAndOfHowManyAreSeen) {
   const TempFolder first, second;
   write_clips(first);
   write_clips(second);
-  const std::string fingerprint = open_datasets(options_for(first)).train->fingerprint();
-  EXPECT_EQ(open_datasets(options_for(second)).train->fingerprint(), fingerprint);
-  EXPECT_NE(open_datasets(options_for(first, 2)).train->fingerprint(), fingerprint);
+  const std::string fingerprint = open_datasets(clip_options(first)).train->fingerprint();
+  EXPECT_EQ(open_datasets(clip_options(second)).train->fingerprint(), fingerprint);
+  EXPECT_NE(open_datasets(clip_options(first, 2)).train->fingerprint(), fingerprint);
   write_video(second, "train/fake/v1", 3);
-  EXPECT_NE(open_datasets(options_for(second)).train->fingerprint(), fingerprint);
+  EXPECT_NE(open_datasets(clip_options(second)).train->fingerprint(), fingerprint);
 }
 
 TEST(ClipLayoutTest, OtherNamesOfFramesAreClipsWhenAskedFor) {
@@ -135,7 +135,7 @@ TEST(ClipLayoutTest, OtherNamesOfFramesAreClipsWhenAskedFor) {
   write_video(folder, "train/b/v1", 4, "");
   write_video(folder, "val/a/v2", 4, "");
   write_video(folder, "val/b/v2", 4, "");
-  config::DataOptions options = options_for(folder);
+  config::DataOptions options = clip_options(folder);
   EXPECT_FALSE(holds_videos(*open_datasets(options).train));
   EXPECT_EQ(open_datasets(options).train->size(), 8);
   options.dataset = config::DatasetType::clips;
@@ -148,7 +148,7 @@ TEST(ClipLayoutTest, WholeVideosAreHeldOut) {
     write_video(folder, core::format("real/v{}", i), 3);
     write_video(folder, core::format("fake/v{}", i), 3);
   }
-  config::DataOptions options = options_for(folder);
+  config::DataOptions options = clip_options(folder);
   options.val_fraction = 0.3;
   const Datasets datasets = open_datasets(options);
   EXPECT_EQ(datasets.train->size() + datasets.val->size(), 40);
@@ -164,7 +164,7 @@ TEST(ClipLayoutTest, WholeVideosAreHeldOut) {
 
 TEST(ClipLayoutTest, AWrongTreeIsAnErrorThatShowsTheRightOne) {
   const auto refused = [](const TempFolder& folder) {
-    config::DataOptions options = options_for(folder);
+    config::DataOptions options = clip_options(folder);
     options.dataset = config::DatasetType::clips;
     const core::Error error = error_of([&] { open_datasets(options); });
     EXPECT_NE(error.hint().find("<data-dir>/train/real/video_0001/frame_0002.jpg"), std::string::npos)
@@ -186,15 +186,15 @@ TEST(ClipLayoutTest, ImagesBesideTheVideosAreCounted) {
   const TempFolder folder;
   write_clips(folder);
   folder.write("train/real/poster.png", png_of({1, 2, 3}, 1, 1, 3));
-  config::DataOptions options = options_for(folder);
+  config::DataOptions options = clip_options(folder);
   options.dataset = config::DatasetType::clips;
-  EXPECT_TRUE(has_note(open_datasets(options), "skipped images beside the folders of videos: 1"));
+  EXPECT_TRUE(is_noted(open_datasets(options), "skipped images beside the folders of videos: 1"));
 }
 
 TEST(ClipLayoutTest, CachesHoldFrames) {
   const TempFolder folder;
   write_clips(folder);
-  config::DataOptions options = options_for(folder);
+  config::DataOptions options = clip_options(folder);
   options.frame_sampling = config::FrameSampling::stride;
   const auto source = evenly_spaced(open_datasets(options).train, 2);  // fake/v1 and real/v1, behind a subset
   for (const config::CacheTier tier : {config::CacheTier::ram, config::CacheTier::compressed}) {
@@ -226,15 +226,15 @@ TEST(ClipLayoutTest, LooseVideosAreFoldersOfImages) {
   const TempFolder folder;
   write_video(folder, "a/v1", 4, "");
   write_video(folder, "a/v2", 2, "");
-  const auto videos = open_loose_videos(folder.path(), options_for(folder));
+  const auto videos = open_loose_videos(folder.path(), clip_options(folder));
   ASSERT_EQ(videos->size(), 2);
   EXPECT_EQ(videos->name(1), folder / "a/v2");
   EXPECT_EQ(videos->label(0), -1);
-  const auto one = open_loose_videos(folder / "a/v1", options_for(folder));
+  const auto one = open_loose_videos(folder / "a/v1", clip_options(folder));
   ASSERT_EQ(one->size(), 1);
   EXPECT_EQ(one->name(0), folder / "a/v1");
   EXPECT_EQ(one->frame_count(0), 3);
-  EXPECT_EQ(error_of([&] { open_loose_videos(folder / "a/v1/1.png", options_for(folder)); }).kind(),
+  EXPECT_EQ(error_of([&] { open_loose_videos(folder / "a/v1/1.png", clip_options(folder)); }).kind(),
             core::ErrorKind::no_input);
 }
 
@@ -242,7 +242,7 @@ TEST(ClipLayoutTest, ShardsDoNotTakeVideos) {
   const TempFolder folder;
   write_clips(folder);
   std::vector<std::string> notes;
-  const core::Error error = error_of([&] { open_whole_splits(options_for(folder), {}, notes); });
+  const core::Error error = error_of([&] { open_whole_splits(clip_options(folder), {}, notes); });
   EXPECT_NE(std::string(error.what()).find("shards hold single images"), std::string::npos);
 }
 

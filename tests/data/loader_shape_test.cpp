@@ -15,7 +15,7 @@
 namespace stoker::data {
 namespace {
 
-constexpr int kWorkerCounts[] = {0, 1, 2, 7, 16};
+constexpr int kShapeWorkers[] = {0, 1, 2, 7, 16};
 
 /// Spectrograms 4 high, 6 wide, with 2 channels: number k of sample i is 100 i + k.
 class FloatSource : public Source {
@@ -134,7 +134,7 @@ TransformPlan plain_plan(const Source& source, config::FrameSampling sampling, i
   return make_transform_plan(data, {}, /*training=*/false, source.fixed_shape());
 }
 
-std::string epoch_digest(Loader& loader, int64_t epoch) {
+std::string bits_of_epoch(Loader& loader, int64_t epoch) {
   loader.begin_epoch(epoch);
   core::Hasher hasher;
   for (HostBatch batch; loader.next(batch); loader.release(batch)) {
@@ -165,11 +165,11 @@ TEST(LoaderShapeTest, FloatsArriveAsTheyAreForAnyNumberOfWorkers) {
     const auto source = std::make_shared<FloatSource>(element);
     const TransformPlan plan = make_transform_plan({}, {}, /*training=*/true, source->fixed_shape());
     std::set<std::string> digests;
-    for (const int workers : kWorkerCounts) {
+    for (const int workers : kShapeWorkers) {
       LoaderSettings settings = settings_with(workers);
       settings.shuffle = true;
       Loader loader(source, plan, settings);
-      digests.insert(epoch_digest(loader, 0) + epoch_digest(loader, 1));
+      digests.insert(bits_of_epoch(loader, 0) + bits_of_epoch(loader, 1));
     }
     EXPECT_EQ(digests.size(), 1u);
 
@@ -219,11 +219,11 @@ TEST(LoaderShapeTest, ClipsAreTheSameForAnyNumberOfWorkers) {
     const auto source = std::make_shared<VideoSource>(3, /*plain=*/false);
     const TransformPlan plan = varying_plan(*source, sampling);
     std::set<std::string> digests;
-    for (const int workers : kWorkerCounts) {
+    for (const int workers : kShapeWorkers) {
       LoaderSettings settings = settings_with(workers);
       settings.shuffle = true;
       Loader loader(source, plan, settings);
-      digests.insert(epoch_digest(loader, 0) + epoch_digest(loader, 1));
+      digests.insert(bits_of_epoch(loader, 0) + bits_of_epoch(loader, 1));
     }
     EXPECT_EQ(digests.size(), 1u);
   }
