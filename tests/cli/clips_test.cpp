@@ -43,40 +43,16 @@ class ClipsTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// A tiny network of clips on them.
+  /// A tiny network of clips on them, for verbs that write no run.
   Words clip_words(const Words& more = {}) {
-    return with({"--data-dir",
-                 "data",
-                 "--run-dir",
-                 "run",
-                 "--clip-frames",
-                 "4",
-                 "--task",
-                 "binary",
-                 "--model",
-                 "two_stream_convlstm",
-                 "--backbone",
-                 "small_cnn",
-                 "--width",
-                 "4",
-                 "--lstm-channels",
-                 "8",
-                 "--img-size",
-                 "16",
-                 "--train-crop",
-                 "none",
-                 "--batch-size",
-                 "8",
-                 "--lr",
-                 "0.01",
-                 "--opt",
-                 "adamw",
-                 "--threads",
-                 "1",
-                 "--num-workers",
-                 "1"},
-                more);
+    // clang-format off
+    return with({"--data-dir", "data", "--clip-frames", "4", "--task", "binary", "--img-size", "16",
+                 "--model", "two_stream_convlstm", "--backbone", "small_cnn", "--width", "4", "--lstm-channels", "8",
+                 "--train-crop", "none", "--batch-size", "8", "--lr", "0.01", "--opt", "adamw",
+                 "--threads", "1", "--num-workers", "1"}, more);
+    // clang-format on
   }
+  Words training_words(const Words& more) { return with(clip_words({"--run-dir", "run"}), more); }
   Ended succeed(const Words& words) {
     const Ended ended = run(words, work_.path());
     EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
@@ -92,7 +68,7 @@ class ClipsTest : public ::testing::Test {
 };
 
 TEST_F(ClipsTest, FramesReachTheNetworkInTheirOrder) {
-  const Ended trained = succeed(clip_words({"--epochs", "8", "--eval-metric", "roc-auc"}));
+  const Ended trained = succeed(training_words({"--epochs", "8", "--eval-metric", "roc-auc"}));
   EXPECT_NE(trained.out.find("clips of 4 frames"), std::string::npos) << trained.out;
   EXPECT_NE(trained.out.find("roc_auc 1.0000"), std::string::npos)
       << "the classes differ in the order of frames alone:\n"
@@ -126,7 +102,7 @@ TEST_F(ClipsTest, MixupCutMixAndCachesTakeClips) {
   for (const Words& more : {Words{"--mixup-alpha", "0.4", "--cache", "compressed"},
                             Words{"--cutmix-alpha", "1", "--cache", "ram"}}) {
     fs::remove_all(work_ / "run");
-    succeed(clip_words(with(more, {"--epochs", "2", "--hflip", "0.5", "--random-erasing", "0.5"})));
+    succeed(training_words(with(more, {"--epochs", "2", "--hflip", "0.5", "--random-erasing", "0.5"})));
   }
 }
 
@@ -139,18 +115,10 @@ TEST_F(ClipsTest, PreviewAndBenchShowClips) {
 
 TEST_F(ClipsTest, ABadFrameIsNamedAndItsClipSkipped) {
   work_.write("data/train/rising/v5/frame_2.png", "not a picture");
-  const std::string said = fail(clip_words({"--epochs", "1"})).err;
+  const std::string said = fail(training_words({"--epochs", "1"})).err;
   EXPECT_NE(said.find("data/train/rising/v5: frame_2.png: "), std::string::npos) << said;
   fs::remove_all(work_ / "run");
-  succeed(clip_words({"--epochs", "1", "--on-bad-image", "skip", "--max-bad", "1"}));
-}
-
-TEST_F(ClipsTest, ThePresetForDeepfakesTakesTheLayout) {
-  const Ended ended =
-      succeed({"--preset", "s1_deepfake", "--data-dir", "data", "--dry-run", "--device", "cpu"});
-  EXPECT_NE(ended.out.find("two_stream_convlstm"), std::string::npos) << ended.out;
-  const std::string said = fail({"--preset", "s1_deepfake", "--data-dir", "data/train", "--dry-run"}).err;
-  EXPECT_NE(said.find("/train/real/video_0001/frame_0001.jpg"), std::string::npos) << said;
+  succeed(training_words({"--epochs", "1", "--on-bad-image", "skip", "--max-bad", "1"}));
 }
 
 }  // namespace
