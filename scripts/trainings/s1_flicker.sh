@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 work=${1:-$(mktemp -d)}
 train=${2:-$here/build/release/apps/train}
 
-python3 "$here/scripts/make_data/clips.py" "$work/data" --train 800 --val 200
+/usr/bin/python3 "$here/scripts/make_data/clips.py" "$work/data" --train 800 --val 200
 
 # What both runs share: a small backbone on 32 pixels in place of an EfficientNet-B0 on 224, on one CPU core.
 common=(--config "$here/configs/s1_deepfake.yaml" --data-dir "$work/data" --img-size 32 --width 8
@@ -16,7 +16,7 @@ common=(--config "$here/configs/s1_deepfake.yaml" --data-dir "$work/data" --img-
 "$train" "${common[@]}" --run-dir "$work/clips" --backbone small_cnn --lstm-channels 16 --epochs 12
 "$train" "${common[@]}" --run-dir "$work/frames" --model small_cnn --clip-frames 1 --epochs 12
 
-best() { python3 - "$1/summary.csv" <<'PYTHON'
+best() { /usr/bin/python3 - "$1/summary.csv" <<'PYTHON'
 import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1])))
 print(max(float(row["eval_roc_auc"]) for row in rows))
