@@ -21,27 +21,6 @@
 namespace stoker::app {
 namespace {
 
-data::LoaderSettings loader_settings(const config::Options& options) {
-  data::LoaderSettings settings;
-  settings.num_workers = options.loader.num_workers;
-  settings.prefetch_factor = options.loader.prefetch_factor;
-  settings.pin_memory = options.loader.pin_memory;
-  settings.seed = options.train.seed;
-  settings.on_bad_image = options.data.on_bad_image;
-  settings.max_bad = options.data.max_bad;
-  settings.limits.max_megapixels = options.data.max_image_megapixels;
-  return settings;
-}
-
-data::FeedSettings feed_settings(const config::Options& options, torch::Device device) {
-  data::FeedSettings settings;
-  settings.device = device;
-  settings.channels_last = options.precision.channels_last;
-  settings.mean = options.data.mean;
-  settings.std = options.data.std;
-  return settings;
-}
-
 constexpr char kSmallerModel[] = "choose a smaller --model, or a smaller --width where the model has one";
 
 /// Too large a network is an error here, not a process that the kernel kills.
@@ -78,27 +57,6 @@ void refuse_training_beyond_memory(const config::Options& options, const model::
       kSmallerModel);
 }
 
-/// Mean and standard deviation of each target; in two passes, since a mean may be far from 0.
-void measure_targets(const data::Source& source, config::DataFacts& facts) {
-  const auto targets = static_cast<size_t>(source.num_targets());
-  const auto samples = static_cast<double>(source.size());
-  std::vector<float> row(targets);
-  facts.target_mean.assign(targets, 0);
-  facts.target_deviation.assign(targets, 0);
-  for (int64_t i = 0; i < source.size(); ++i) {
-    source.targets(i, row.data());
-    for (size_t t = 0; t < targets; ++t) facts.target_mean[t] += row[t] / samples;
-  }
-  for (int64_t i = 0; i < source.size(); ++i) {
-    source.targets(i, row.data());
-    for (size_t t = 0; t < targets; ++t) {
-      const double difference = row[t] - facts.target_mean[t];
-      facts.target_deviation[t] += difference * difference / samples;
-    }
-  }
-  for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
-}
-
 /// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
 /// et al. 2020, "ELECTRA"; layers as timm counts them).
 std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& model, double layer_decay) {
@@ -117,23 +75,6 @@ core::MachineFacts machine_with_accelerators() {
   core::MachineFacts machine = core::read_machine_facts();
   machine.accelerators = engine::list_accelerators();
   return machine;
-}
-
-config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
-  const data::SizeProbe probe = data::probe_sizes(train, options.max_image_megapixels);
-  config::DataFacts facts;
-  facts.num_classes = static_cast<int64_t>(train.learned_names().size());
-  facts.channels = probe.channels;
-  facts.median_height = probe.median_height;
-  facts.median_width = probe.median_width;
-  facts.train_images = train.size();
-  if (config::learns_numbers(options.task)) {
-    measure_targets(train, facts);
-  } else if (facts.num_classes > 0) {  // loose images have no labels
-    facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
-    for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
-  }
-  return facts;
 }
 
 torch::Device open_and_configure_device(const config::Options& options) {
@@ -182,6 +123,17 @@ config::ModelFacts model_facts_of(const config::ModelOptions& options) {
   return {options.model, usual.drop_rate, usual.drop_path_rate};
 }
 
+void require_model_for(const config::Options& options, const data::Source& source) {
+  const int64_t frames = source.fixed_shape().frames;
+  const std::string& name = options.model.model;
+  if (frames == 0 || model::takes_clips(name)) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("{} sees single images, but the data are clips of {} frames", name, frames),
+                    core::format("choose --model two_stream_convlstm --backbone {}, or take a single frame of each "
+                                 "video with --clip-frames 1",
+                                 name));
+}
+
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device) {
   torch::manual_seed(options.train.seed);
   model::ModelSpec spec;
@@ -199,33 +151,6 @@ std::shared_ptr<model::ImageModel> build_model(const config::Options& options, t
   model->to(device);
   if (options.precision.channels_last) model::to_channels_last(*model);
   return model;
-}
-
-std::shared_ptr<data::Loader> training_loader(const config::Options& options,
-                                              std::shared_ptr<const data::Source> source) {
-  data::LoaderSettings settings = loader_settings(options);
-  settings.batch_size = options.loader.batch_size;
-  settings.shuffle = true;
-  settings.class_balanced = options.loader.class_balanced;
-  settings.shuffle_buffer = options.loader.shuffle_buffer;
-  settings.drop_last = options.loader.drop_last;
-  return std::make_shared<data::Loader>(
-      std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);
-}
-
-std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
-                                                std::shared_ptr<const data::Source> source, torch::Device device) {
-  return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source)),
-                                            feed_settings(options, device));
-}
-
-std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
-                                                  std::shared_ptr<const data::Source> source, torch::Device device) {
-  data::LoaderSettings settings = loader_settings(options);
-  settings.batch_size = options.loader.val_batch_size;
-  auto loader = std::make_shared<data::Loader>(
-      std::move(source), data::make_transform_plan(options.data, options.augment, /*training=*/false), settings);
-  return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
 }
 
 engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader) {
@@ -261,12 +186,6 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
                                                options.optim.model_ema_warmup);
   }
   return trainee;
-}
-
-std::string augment_text(const config::Options& options, const engine::MixSettings& mix) {
-  const std::string mixing = engine::mix_text(mix);
-  return data::transform_text(data::make_transform_plan(options.data, options.augment, /*training=*/true)) +
-         (mixing.empty() ? "" : ", " + mixing);
 }
 
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision) {

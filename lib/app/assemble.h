@@ -31,7 +31,11 @@ engine::TaskSpec task_spec(const config::Options& options);
 std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device);
 config::ModelFacts model_facts_of(const config::ModelOptions& options);
 
+/// Throws Error{config} where `source` has clips, but the network sees single images.
+void require_model_for(const config::Options& options, const data::Source& source);
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
+/// What happens to the samples of `source`. Options must be resolved.
+data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training);
 std::shared_ptr<data::Loader> training_loader(const config::Options& options,
                                               std::shared_ptr<const data::Source> source);
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
@@ -45,7 +49,7 @@ engine::RunLimits limits_of(const config::Options& options, double seconds_befor
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
 engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes = false);
 /// How training images are varied, in one line.
-std::string augment_text(const config::Options& options, const engine::MixSettings& mix);
+std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix);
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before);

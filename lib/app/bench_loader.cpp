@@ -101,6 +101,8 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
       static_cast<int>(std::clamp<int64_t>(options.loader.num_workers, 1, core::read_machine_facts().cpus));
   data::DecodeLimits limits;
   limits.max_megapixels = options.data.max_image_megapixels;
+  const int64_t frames = transform_plan(options, *source, /*training=*/true).shape.images();  // per sample
+  const std::string unit = frames > 1 ? "clips" : "images";
   data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans.value()), limits);
   const auto loader = training_loader(options, source);
   LoaderRounds rounds(*loader);
@@ -122,7 +124,7 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
     cpu_per_thousand.push_back(1e3 * round.cpu_seconds / round.images);
     if (decode_rate == 0) continue;
     decode_rates.push_back(decode_rate);
-    efficiencies.push_back(100 * rates.back() / (cores * decode_rate));
+    efficiencies.push_back(100 * rates.back() * static_cast<double>(frames) / (cores * decode_rate));
   }
   const data::LoaderStats after = loader->stats();
   const Spread decode = spread_of(decode_rates), efficiency = spread_of(efficiencies),
@@ -146,6 +148,7 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                     {"num_workers", options.loader.num_workers.value()},
                     {"batch_size", options.loader.batch_size.value()},
                     {"img_size", options.data.img_size.value()},
+                    {"clip_frames", frames},
                     {"images", source->size()},
                     {"decode_efficiency_percent", efficiencies.empty() ? core::Json() : json_of(efficiency)},
                     {"pure_decode_images_per_second", decode_rates.empty() ? core::Json() : json_of(decode)},
@@ -155,7 +158,7 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                     {"peak_rss_bytes", peak_rss},
                     {"microseconds_per_sample", stages}};
   result.lines = {core::format("loader: {}, {:.1f} per core, {} workers on {} cores, batch {} at {} px",
-                               text_of(result.images_per_second, "images/s"), rate / cores,
+                               text_of(result.images_per_second, unit + "/s"), rate / cores,
                                options.loader.num_workers.value(), cores, options.loader.batch_size.value(),
                                options.data.img_size.value())};
   if (efficiencies.empty()) {
@@ -169,10 +172,10 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                      reference.megapixels() / static_cast<double>(reference.images())));
   }
   result.lines.push_back(core::format(
-      "CPU seconds per 1,000 images: {:.3f}; first batch after {:.1f} ms; gap between batches p50 "
+      "CPU seconds per 1,000 {}: {:.3f}; first batch after {:.1f} ms; gap between batches p50 "
       "{:.2f} ms, p99 {:.2f} ms; peak RSS {}",
-      cpu.median, first_batch.median, gap_p50, gap_p99, core::bytes_text(peak_rss)));
-  result.lines.push_back("microseconds per image: " + stages_text);
+      unit, cpu.median, first_batch.median, gap_p50, gap_p99, core::bytes_text(peak_rss)));
+  result.lines.push_back(core::format("microseconds per {}: ", frames > 1 ? "clip" : "image") + stages_text);
   return result;
 }
 

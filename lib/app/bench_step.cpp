@@ -6,18 +6,26 @@
 #include "core/stop_signal.h"
 #include "engine/device.h"
 #include "engine/update_step.h"
+#include "model/model.h"
 
 namespace stoker::app {
 namespace {
 
 constexpr double kCudaUpdatesPerRound = 50;
 
+/// Of a clip; 1 for single images.
+int64_t frames_of(const config::Options& options) {
+  const bool sees_clips = options.data.dataset == config::DatasetType::clips && model::takes_clips(options.model.model);
+  return sees_clips ? options.data.clip_frames : 1;
+}
+
 /// One batch of noise on the device, as the feed would hand it over.
 data::Batch random_batch(const config::Options& options, torch::Device device) {
-  const int64_t size = options.data.img_size;
+  const int64_t size = options.data.img_size, clips = options.loader.batch_size, frames = frames_of(options);
   data::Batch batch;
-  batch.images = torch::randn({options.loader.batch_size.value(), options.data.in_chans, size, size});
+  batch.images = torch::randn({clips * frames, options.data.in_chans, size, size});
   if (options.precision.channels_last) batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
+  if (frames > 1) batch.images = batch.images.unflatten(0, {clips, frames});  // [clips, frames, C, H, W]
   batch.images = batch.images.to(device);
   const int64_t learned = options.data.num_classes;
   batch.labels = torch::randint(learned, {options.loader.batch_size.value()}, at::kLong).to(device);
@@ -66,6 +74,7 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
                     {"batch_size", options.loader.batch_size.value()},
                     {"accumulation_steps", options.train.accumulation_steps},
                     {"img_size", options.data.img_size.value()},
+                    {"clip_frames", frames_of(options)},
                     {"device", options.device.device},
                     {"precision", precision_text(options, precision)},
                     {"peak_device_bytes", memory.peak_bytes}};

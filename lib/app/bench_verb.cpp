@@ -97,6 +97,7 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
     throw core::Error(core::ErrorKind::no_input, "train bench all: the images have no labels to train on",
                       "give a data set, or use bench loader and bench step");
   }
+  require_model_for(options, *source);
   return bench_all(options, source);
 }
 

@@ -116,6 +116,7 @@ Outcome eval(const Invocation& invocation) {
   const std::shared_ptr<const data::Source> source =
       command.split.empty() ? data::open_datasets(options.data).val : data::open_split(options.data, command.split);
   require_same_classes(*source, loaded.saved.class_names);
+  require_model_for(options, *source);
   const auto feed = evaluation_feed(options, source, loaded.device);
 
   const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/true);
@@ -153,7 +154,9 @@ Outcome predict(const Invocation& invocation) {
   const config::Options& options = loaded.configuration->options;
   const config::CommandLine& command = loaded.configuration->command;
   if (command.print_config) return print_config(loaded);
-  const auto source = data::open_loose_images(command.input, options.data.follow_symlinks);
+  const auto source = options.data.dataset == config::DatasetType::clips
+                          ? data::open_loose_videos(command.input, options.data)
+                          : data::open_loose_images(command.input, options.data.follow_symlinks);
   const auto feed = evaluation_feed(options, source, loaded.device);
 
   const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/false);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/assemble.h"
 #include "core/format.h"
 #include "data/cached_source.h"
 #include "data/worker_probe.h"
@@ -34,17 +35,17 @@ int64_t worker_bytes(const config::DataFacts& facts) {
 }
 
 /// Memory of the batches that both loaders hold.
-int64_t slab_bytes(const config::Options& options) {
+int64_t slab_bytes(const config::Options& options, const data::Source& train) {
   const config::LoaderOptions& loader = options.loader;
   const int64_t slabs = std::max<int64_t>(2, loader.prefetch_factor) + 1;
-  const int64_t side = options.data.img_size.value();
-  return slabs * (loader.batch_size + loader.val_batch_size.value()) * side * side *
-         options.data.in_chans.value();
+  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
+  return slabs * (loader.batch_size + loader.val_batch_size.value()) * shape.bytes();
 }
 
-void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine) {
+void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine,
+                   const data::Source& train) {
   constexpr int64_t kMegabyte = 1'000'000;
-  const int64_t slabs = slab_bytes(configuration.options);
+  const int64_t slabs = slab_bytes(configuration.options, train);
   const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - slabs) / 2;
   const std::string text = half < kMegabyte ? "0" : format("{}MB", half / kMegabyte);
   config::resolve_measured(
@@ -59,15 +60,15 @@ std::string tier_text(config::CacheTier tier) {
                                                  : "none";
 }
 
-std::string cache_line(const std::string& split, const data::CachePlan& plan, int64_t images) {
+std::string cache_line(const std::string& split, const data::CachePlan& plan) {
   std::string line = format("{} images: {}", split, tier_text(plan.tier));
   if (plan.held() == 0) return line + ", " + plan.reason;
   line += format(", {} when full", bytes_text(plan.planned_bytes()));
-  if (plan.tier == config::CacheTier::ram && plan.pixel_samples < images) {
+  if (plan.tier == config::CacheTier::ram && plan.pixel_samples < plan.samples) {
     line += format(": {} of {} as pixels, {} as stored", core::count_text(plan.pixel_samples),
-                   core::count_text(images), core::count_text(plan.byte_samples));
-  } else if (plan.held() < images) {
-    line += format(": {} of {}", core::count_text(plan.held()), core::count_text(images));
+                   core::count_text(plan.samples), core::count_text(plan.byte_samples));
+  } else if (plan.held() < plan.samples) {
+    line += format(": {} of {}", core::count_text(plan.held()), core::count_text(plan.samples));
   }
   return line;
 }
@@ -84,7 +85,7 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
   settings.seed = options.train.seed;
   settings.limits = limits_of(options.data);
   const data::WorkerProbe probe = data::probe_workers(
-      train, data::make_transform_plan(options.data, options.augment, /*training=*/true), settings);
+      train, transform_plan(options, train, /*training=*/true), settings);
   if (probe.rates.empty()) return;
   config::resolve_measured(configuration, "num-workers", std::to_string(data::best_workers(probe.rates)),
                            format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason));
@@ -93,7 +94,7 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
 std::vector<std::string> add_caches(config::Configuration& configuration, const core::MachineFacts& machine,
                                     data::Datasets& datasets) {
   const config::Options& options = configuration.options;
-  choose_budget(configuration, machine);
+  choose_budget(configuration, machine, *datasets.train);
   data::CacheSettings settings;
   settings.budget_bytes = options.loader.cache_budget.value();
   settings.channels = static_cast<int>(options.data.in_chans.value());
@@ -107,10 +108,10 @@ std::vector<std::string> add_caches(config::Configuration& configuration, const 
     if (!settings.tier && options.train.epochs == 1) {
       plan.reason = "one epoch reads each image once";
     } else {
-      plan = data::plan_cache(*source, settings);
+      plan = data::plan_cache(source, settings);
     }
     settings.budget_bytes -= plan.planned_bytes();
-    lines.push_back(cache_line(split, plan, source->size()));
+    lines.push_back(cache_line(split, plan));
     source = data::make_cached_source(source, plan, settings);
     return plan;
   };

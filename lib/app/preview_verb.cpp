@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kColumns = 8;         // also the epochs that are shown
 constexpr int64_t kBatchImages = 32;    // of the first batch
+constexpr int64_t kBatchClips = 8;      // of the first batch, if it holds clips
 constexpr size_t kFollowedSamples = 4;  // shown over several epochs
 
 /// Normalised images as the network gets them, back as bytes: [n, C, H, W] to n times H x W x C.
@@ -40,6 +41,21 @@ std::string class_of(const data::Source& source, int64_t sample) {
   return label >= 0 && label < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(label)] : "no label";
 }
 
+/// A row of tiles for each clip [n, T, C, H, W], at most as many frames as there are columns.
+void add_clips(const config::Options& options, const data::Source& source, const torch::Tensor& clips,
+               const std::vector<int64_t>& samples, data::ContactSheet& sheet) {
+  const int64_t frames = clips.size(1), shown = std::min(kColumns, frames);
+  for (int64_t n = 0; n < clips.size(0); ++n) {
+    const int64_t sample = samples[static_cast<size_t>(n)];
+    sheet.add_heading(core::format("{}: {}", source.relative_name(sample), class_of(source, sample)));
+    const auto pixels = pixels_of(clips[n], options.data);
+    for (int64_t i = 0; i < shown; ++i) {
+      const int64_t frame = i * frames / shown;
+      sheet.add_tile({pixels[static_cast<size_t>(frame)], core::format("frame {} of {}", frame + 1, frames)});
+    }
+  }
+}
+
 /// The first batch of the run, through loader, augmentation and normalisation. Returns the samples that it shows.
 std::vector<int64_t> add_first_batch(const config::Options& options, const std::shared_ptr<const data::Source>& source,
                                      data::ContactSheet& sheet) {
@@ -49,19 +65,26 @@ std::vector<int64_t> add_first_batch(const config::Options& options, const std::
   if (!feed->next(batch) || batch.image_count() == 0) {
     throw core::Error(core::ErrorKind::data, "the first batch holds no usable image", "train names the bad ones");
   }
-  const int64_t shown = std::min(kBatchImages, batch.image_count());
+  const bool has_clips = batch.images.dim() == 5;
+  const int64_t shown = std::min(has_clips ? kBatchClips : kBatchImages, batch.image_count());
   const bool mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
-  sheet.add_heading(core::format("First batch of epoch 1: {} of {} images, as the network gets them{}, seed {}", shown,
-                                 batch.image_count(), mixes ? " but for mixup and CutMix" : "", options.train.seed));
-  const auto pixels = pixels_of(batch.images.slice(0, 0, shown), options.data);
-  for (size_t i = 0; i < pixels.size(); ++i) sheet.add_tile({pixels[i], class_of(*source, batch.samples[i])});
+  sheet.add_heading(core::format("First batch of epoch 1: {} of {} {}, as the network gets them{}, seed {}", shown,
+                                 batch.image_count(), has_clips ? "clips" : "images", mixes ? " but for mixup and CutMix" : "", options.train.seed));
+  const torch::Tensor images = batch.images.slice(0, 0, shown);
+  if (has_clips) {
+    add_clips(options, *source, images, batch.samples, sheet);
+  } else {
+    const auto pixels = pixels_of(images, options.data);
+    for (size_t i = 0; i < pixels.size(); ++i) sheet.add_tile({pixels[i], class_of(*source, batch.samples[i])});
+  }
   return {batch.samples.begin(), batch.samples.begin() + shown};
 }
 
-/// The same samples in the first epochs: what is drawn depends on seed, epoch and sample alone.
+/// The same samples in the first epochs: what is drawn depends on seed, epoch and sample alone. Of clips the first
+/// frame.
 void add_epochs(const config::Options& options, const data::Source& source, const std::vector<int64_t>& samples,
                 data::ContactSheet& sheet) {
-  const data::TransformPlan plan = data::make_transform_plan(options.data, options.augment, /*training=*/true);
+  const data::TransformPlan plan = transform_plan(options, source, /*training=*/true);
   data::DecodeLimits limits;
   limits.max_megapixels = options.data.max_image_megapixels;
   data::SampleReader reader(source, plan, limits, options.train.seed);
@@ -71,8 +94,9 @@ void add_epochs(const config::Options& options, const data::Source& source, cons
     sheet.add_heading(core::format("{} in epochs 1 to {}", source.name(samples[i]), kColumns));
     for (int64_t epoch = 0; epoch < kColumns; ++epoch) {
       data::SheetTile tile;
-      tile.pixels.resize(static_cast<size_t>(plan.img_size * plan.img_size * plan.channels));
+      tile.pixels.resize(static_cast<size_t>(plan.shape.bytes()));
       const std::string trouble = reader.read_into(samples[i], epoch, /*round=*/0, tile.pixels.data(), targets.data(), times);
+      tile.pixels.resize(static_cast<size_t>(plan.shape.image_bytes()));
       tile.caption = trouble.empty() ? core::format("epoch {}", epoch + 1) : trouble;
       sheet.add_tile(std::move(tile));
     }
@@ -86,6 +110,10 @@ Outcome preview(const Invocation& invocation) {
   const config::Options& options = configuration.options;
   config::resolve_machine(configuration, machine_with_accelerators());
   const data::Datasets datasets = data::open_datasets(options.data);
+  if (datasets.train->fixed_shape().height > 0) {
+    throw core::Error(core::ErrorKind::config, "train preview shows images, but the samples are numbers of a fixed size",
+                      "look at them with the program that wrote them");
+  }
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);

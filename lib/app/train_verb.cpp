@@ -154,7 +154,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.num_classes = options.data.num_classes;
   facts.task = config::task_name(options.data.task);
   facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
-  facts.augment = augment_text(options, settings.mix);
+  facts.augment = augment_text(options, *datasets.train, settings.mix);
   facts.data_notes = invocation.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;
@@ -239,6 +239,7 @@ Outcome train(const Invocation& invocation) {
   const config::DataFacts data_facts = facts_of(*datasets.train, options.data);
   config::resolve_data(configuration, data_facts);
   config::resolve_model(configuration, model_facts_of(options.model));
+  require_model_for(options, *datasets.train);
   if (!only_shows) measure_workers(configuration, machine, data_facts, *datasets.train);
   const std::vector<std::string> caches = add_caches(configuration, machine, datasets);
   if (command.print_config) {

@@ -80,6 +80,7 @@ struct DataFacts {
   int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
   int64_t median_width = 0;
   int64_t train_images = 0;
+  bool has_videos = false;  ///< samples are clips, or frames of videos
   std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
   std::vector<double> target_mean = {}, target_deviation = {};  ///< per target, of the training split; empty for classes
 };

@@ -179,6 +179,12 @@ void choose_target_scale(Configuration& configuration, const DataFacts& data) {
   choose(configuration.table, "target-scale", list_value_text(scales), "standard deviation in the training split");
 }
 
+/// Prediction, too, must know later what the network has seen.
+void note_recognised_clips(Configuration& configuration, const DataFacts& data) {
+  if (!data.has_videos || configuration.options.data.dataset != DatasetType::automatic) return;
+  give_value(configuration.table, *configuration.table.find("dataset"), "clips", "folders of frames in class folders");
+}
+
 void choose_shape(Configuration& configuration, const DataFacts& data) {
   Table& table = configuration.table;
   choose(table, "num-classes", std::to_string(data.num_classes),
@@ -235,6 +241,7 @@ void resolve_machine(Configuration& configuration, const core::MachineFacts& mac
 }
 
 void resolve_data(Configuration& configuration, const DataFacts& data) {
+  note_recognised_clips(configuration, data);
   choose_shape(configuration, data);
   choose_target_scale(configuration, data);
   choose_weights(configuration, data);

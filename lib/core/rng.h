@@ -22,6 +22,7 @@ enum class RngPurpose : uint32_t {
   init = 4,
   probe = 5,
   balance = 6,
+  clip_frames = 7,
   rotate90 = 16,
   rotation = 17,
   rand_augment = 18,

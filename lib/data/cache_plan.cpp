@@ -5,6 +5,7 @@
 
 #include "core/format.h"
 #include "data/decoded_sizes.h"
+#include "data/frame_list.h"
 
 namespace stoker::data {
 namespace {
@@ -127,10 +128,13 @@ int64_t CachePlan::planned_bytes() const {
   return memory_bytes() + held() * kBookkeepingBytes;
 }
 
-CachePlan plan_cache(const Source& source, const CacheSettings& settings) {
+CachePlan plan_cache(const std::shared_ptr<const Source>& source, const CacheSettings& settings) {
   if (settings.tier == CacheTier::none) return no_cache("asked for");
-  if (holds_pixels(source)) return no_cache("the data is in memory as pixels already");
-  return settings.tier ? held_as_asked(source, settings) : best_that_fits(source, settings);
+  if (holds_pixels(*source)) return no_cache("the data is in memory as pixels already");
+  const std::shared_ptr<const Source> images = holds_videos(*source) ? make_frame_list(source) : source;
+  CachePlan plan = settings.tier ? held_as_asked(*images, settings) : best_that_fits(*images, settings);
+  plan.samples = images->size();
+  return plan;
 }
 
 }  // namespace stoker::data

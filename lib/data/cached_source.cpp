@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "data/frame_list.h"
 
 namespace stoker::data {
 namespace {
@@ -71,6 +72,7 @@ class CachedSource : public Source {
   std::string relative_name(int64_t index) const override { return source_->relative_name(index); }
   std::vector<int64_t> run_ends() const override { return source_->run_ends(); }
   int64_t list_bytes() const override { return source_->list_bytes(); }
+  SampleShape fixed_shape() const override { return source_->fixed_shape(); }
   int64_t stored_bytes(int64_t index) const override { return source_->stored_bytes(index); }
   int64_t cached_bytes() const override { return cached_bytes_.load(std::memory_order_relaxed); }
 
@@ -183,6 +185,10 @@ class CachedSource : public Source {
 std::shared_ptr<const Source> make_cached_source(std::shared_ptr<const Source> source, CachePlan plan,
                                                  const CacheSettings& settings) {
   if (plan.held() == 0) return source;
+  if (holds_videos(*source)) {
+    auto frames = make_cached_source(make_frame_list(source), std::move(plan), settings);
+    return with_frames_from(std::move(source), std::move(frames));
+  }
   return std::make_shared<CachedSource>(std::move(source), std::move(plan), settings);
 }
 

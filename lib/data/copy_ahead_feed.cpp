@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/feed_path.h"
+#include "data/normalise.h"
 
 namespace stoker::data {
 namespace {
@@ -24,16 +25,14 @@ class CopyAheadFeed : public FeedPath {
         device_(settings.device.type()),
         copy_stream_(device_.getStreamFromGlobalPool(settings.device, /*isHighPriority=*/true)) {
     const auto channels = static_cast<int64_t>(settings.mean.size());
-    std::vector<float> scale, offset;
-    for (size_t c = 0; c < settings.mean.size(); ++c) {
-      scale.push_back(static_cast<float>(1 / (255 * settings.std[c])));
-      offset.push_back(static_cast<float>(-settings.mean[c] / settings.std[c]));
-    }
+    NormalLine line = make_normal_line(settings.mean, settings.std);
     const auto on_device = [&](const std::vector<float>& values) {
       return torch::tensor(values).view({1, channels, 1, 1}).to(settings.device);
     };
-    scale_ = on_device(scale);
-    offset_ = on_device(offset);
+    float_scale_ = on_device(line.scale);
+    offset_ = on_device(line.offset);
+    for (size_t c = 0; c < settings.mean.size(); ++c) line.scale[c] = static_cast<float>(1 / (255 * settings.std[c]));
+    byte_scale_ = on_device(line.scale);
   }
   ~CopyAheadFeed() override {
     try {
@@ -65,7 +64,7 @@ class CopyAheadFeed : public FeedPath {
  private:
   struct Copy {
     HostBatch host;                ///< holds the slab until the copy is done
-    torch::Tensor pixels, labels, targets;  ///< uint8 [n, H, W, C], int64 [n], float32 [n, T] on the device
+    torch::Tensor pixels, labels, targets;  ///< as in `host`, on the device
     c10::Event done;
   };
 
@@ -113,18 +112,17 @@ class CopyAheadFeed : public FeedPath {
   }
 
   torch::Tensor normalised(const torch::Tensor& pixels) const {
-    return pixels.permute({0, 3, 1, 2})
-        .to(torch::kFloat32)
-        .mul_(scale_)
-        .add_(offset_)
-        .contiguous(settings_.memory_format());
+    const torch::Tensor planes = single_images(pixels).permute({0, 3, 1, 2});  // [images, C, H, W]
+    const torch::Tensor floats = planes.to(torch::kFloat32);  // float32: the copy itself, which nobody else holds
+    const torch::Tensor& scale = planes.scalar_type() == torch::kUInt8 ? byte_scale_ : float_scale_;
+    return as_clips(floats.mul_(scale).add_(offset_).contiguous(settings_.memory_format()), pixels);
   }
 
   Loader& loader_;
   const FeedSettings settings_;
   const c10::impl::VirtualGuardImpl device_;
   const c10::Stream copy_stream_;
-  torch::Tensor scale_, offset_;  ///< float32 [1, C, 1, 1]
+  torch::Tensor byte_scale_, float_scale_, offset_;  ///< float32 [1, C, 1, 1]
   std::optional<Copy> ahead_;
   std::deque<Copy> copying_;  ///< handed out; slabs not yet given back
 };

@@ -34,18 +34,18 @@ class TensorPool {
 class CpuFeed : public FeedPath {
  public:
   CpuFeed(Loader& loader, const FeedSettings& settings)
-      : loader_(loader), settings_(settings), table_(make_normal_table(settings.mean, settings.std)) {}
+      : loader_(loader),
+        settings_(settings),
+        table_(make_normal_table(settings.mean, settings.std)),
+        line_(make_normal_line(settings.mean, settings.std)) {}
 
   void drop() override {}
 
   bool next(Batch& batch, bool may_stop) override {
     HostBatch host;
     if (!loader_.next(host, may_stop)) return false;
-    const int64_t images = host.images.size(0), height = host.images.size(1), width = host.images.size(2);
     batch = Batch();  // the caller's tensors become free for the pool
-    batch.images = pool_.take({images, host.images.size(3), height, width}, settings_.memory_format());
-    normalise(host.images.data_ptr<uint8_t>(), images, height * width, table_, settings_.channels_last,
-              batch.images.data_ptr<float>());
+    batch.images = normalised(host.images);
     batch.labels = host.labels.clone();
     batch.targets = host.targets.clone();
     batch.samples = std::move(host.samples);
@@ -55,9 +55,25 @@ class CpuFeed : public FeedPath {
   }
 
  private:
+  torch::Tensor normalised(const torch::Tensor& pixels) {  // [n, H, W, C] or [n, T, H, W, C]
+    const torch::Tensor frames = single_images(pixels);
+    const int64_t images = frames.size(0), height = frames.size(1), width = frames.size(2);
+    const torch::Tensor out = pool_.take({images, frames.size(3), height, width}, settings_.memory_format());
+    if (frames.scalar_type() == torch::kUInt8) {
+      normalise(frames.data_ptr<uint8_t>(), images, height * width, table_, settings_.channels_last,
+                out.data_ptr<float>());
+    } else {
+      const torch::Tensor floats = frames.to(torch::kFloat32);
+      normalise(floats.data_ptr<float>(), images, height * width, line_, settings_.channels_last,
+                out.data_ptr<float>());
+    }
+    return as_clips(out, pixels);
+  }
+
   Loader& loader_;
   const FeedSettings settings_;
   const NormalTable table_;
+  const NormalLine line_;
   TensorPool pool_;
 };
 

@@ -14,7 +14,8 @@ namespace stoker::data {
 
 /// What the network sees.
 struct Batch {
-  torch::Tensor images;          ///< float32 [n, C, H, W] on the device, normalised; channels-last if asked
+  torch::Tensor images;          ///< float32 [n, C, H, W] on the device, normalised; channels-last if asked. Clips:
+                                 ///< [n, T, C, H, W], each frame of which lies as a single image does
   torch::Tensor labels;          ///< int64 [n] on the device
   torch::Tensor targets;         ///< float32 [n, num_targets of the source] on the device
   std::vector<int64_t> samples;  ///< [n] source indices
@@ -25,7 +26,7 @@ struct Batch {
 struct FeedSettings {
   torch::Device device = torch::kCPU;
   bool channels_last = false;
-  std::vector<double> mean, std;  ///< per channel, of pixels in [0, 1]
+  std::vector<double> mean, std;  ///< per channel: of bytes as numbers in [0, 1], of floats as they are
 
   torch::MemoryFormat memory_format() const {
     return channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;

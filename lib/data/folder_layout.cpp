@@ -1,114 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // <data_dir>/<split>/<class>/**/<image>: the folder's name is the class.
-#include <algorithm>
-
-#include "core/error.h"
-#include "core/format.h"
+#include "data/class_folders.h"
 #include "data/file_source.h"
-#include "data/layout.h"
-#include "data/tree_walk.h"
 
 namespace stoker::data {
 namespace {
 
-std::vector<std::string> only_in_first(const std::vector<std::string>& first,
-                                       const std::vector<std::string>& second) {
-  std::vector<std::string> names;
-  std::set_difference(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(names));
-  for (std::string& name : names) name = core::printable(name);
-  return names;
-}
-
-class FolderLayout : public Layout {
+class ImageScan : public ClassFolderScan {
  public:
-  FolderLayout(const config::DataOptions& options, bool root_is_train)
-      : options_(options), root_is_train_(root_is_train) {}
+  explicit ImageScan(const std::string& folder) : folder_(folder), files_(folder) {}
 
-  bool has_split(const std::string& split) const override {
-    return (root_is_train_ && split == options_.train_split) || is_directory(folder_of(split));
+  void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
+    walker.visit_images(folder_, class_name, [&](const std::string& path, const FileStamp& stamp) {
+      files_.add(path, label, stamp);
+    });
   }
-
-  std::vector<std::string> class_names(const std::string& train_split) const override {
-    const std::string folder = folder_of(train_split);
-    if (!is_directory(folder)) {
-      throw core::Error(core::ErrorKind::no_input, core::printable(folder) + " is not a folder",
-                        "expected <data-dir>/<split>/<class>/*.jpg");
-    }
-    ScanNotes ignored;
-    std::vector<std::string> names = TreeWalker(options_.follow_symlinks, ignored).folders_in(folder);
-    if (names.size() >= 2) return names;
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{} holds {} class folder{}; at least 2 classes are needed", core::printable(folder),
-                     names.size(), names.size() == 1 ? " (" + core::printable(names[0]) + ")" : "s"),
-        "expected <data-dir>/<split>/<class>/*.jpg: one folder per class");
-  }
-
-  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
-                                     bool is_train, std::vector<std::string>& notes) const override {
-    const std::string folder = folder_of(split);
-    ScanNotes scan_notes;
-    TreeWalker walker(options_.follow_symlinks, scan_notes);
-    check_same_classes(folder, walker.folders_in(folder), class_names);
-    walker.claim_with_ancestors(folder);
-    for (const std::string& name : class_names) {
-      if (!walker.claim(folder + "/" + name)) on_shared_folder(folder + "/" + name);
-    }
-    FileList files(folder);
-    for (size_t label = 0; label < class_names.size(); ++label) {
-      const int64_t before = files.size();
-      walker.visit_images(folder, class_names[label], [&](const std::string& path, const FileStamp& stamp) {
-        files.add(path, static_cast<int64_t>(label), stamp);
-      });
-      if (files.size() == before)
-        on_empty_class(folder + "/" + class_names[label], is_train, files, scan_notes);
-    }
-    for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
-    return make_file_source(std::move(files), class_names);
+  int64_t samples() const override { return files_.size(); }
+  std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes&) override {
+    return make_file_source(std::move(files_), class_names);
   }
 
  private:
-  std::string folder_of(const std::string& split) const {
-    return root_is_train_ && split == options_.train_split ? options_.data_dir
-                                                           : options_.data_dir + "/" + split;
-  }
+  const std::string folder_;
+  FileList files_;
+};
 
-  static void check_same_classes(const std::string& folder, const std::vector<std::string>& found,
-                                 const std::vector<std::string>& expected) {
-    std::vector<std::string> sorted = expected;
-    std::sort(sorted.begin(), sorted.end());
-    const std::vector<std::string> unknown = only_in_first(found, sorted),
-                                   missing = only_in_first(sorted, found);
-    if (unknown.empty() && missing.empty()) return;
-    std::string text = core::format("the class folders of {} differ from those of the training split:",
-                                    core::printable(folder));
-    if (!unknown.empty()) text += core::format(" only here: {};", core::list_text(unknown));
-    if (!missing.empty()) text += core::format(" missing here: {};", core::list_text(missing));
-    text.back() = '.';
-    throw core::Error(
-        core::ErrorKind::data, text,
-        "give both splits the same class folders; one without images may be empty outside of training");
-  }
+class FolderLayout : public ClassFolders {
+ public:
+  using ClassFolders::ClassFolders;
 
-  [[noreturn]] static void on_shared_folder(const std::string& folder) {
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("class folder {} is, by a link, the same folder as another class or one above it",
-                     core::printable(folder)),
-        "an image can have one class only: remove the link");
+ protected:
+  std::unique_ptr<ClassFolderScan> begin_scan(const std::string& folder) const override {
+    return std::make_unique<ImageScan>(folder);
   }
-
-  static void on_empty_class(const std::string& folder, bool is_train, const FileList& files,
-                             ScanNotes& notes) {
-    if (!is_train) return notes.count("class folders without images", folder);
-    throw core::Error(core::ErrorKind::data,
-                      core::format("class folder {} has 0 images ({} found in the classes before it)",
-                                   core::printable(folder), core::count_text(files.size())),
-                      "add images (JPEG, PNG, BMP or WebP) or remove the folder");
+  std::string expected_tree() const override {
+    return "expected <data-dir>/<split>/<class>/*.jpg: one folder per class";
   }
-
-  const config::DataOptions options_;
-  const bool root_is_train_;
+  std::string samples_word() const override { return "images"; }
 };
 
 }  // namespace

@@ -32,6 +32,12 @@ std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);
 std::unique_ptr<Layout> make_folder_layout(const config::DataOptions& options, bool root_is_train);
 std::unique_ptr<Layout> make_csv_layout(const config::DataOptions& options);
 std::unique_ptr<Layout> make_shard_layout(const config::DataOptions& options);
+/// Folders of frames; `root_is_train` as above.
+std::unique_ptr<Layout> make_clip_layout(const config::DataOptions& options, bool root_is_train);
+/// Whether the first class folder holds no images, and its first folder frames that are called so.
+bool looks_like_clips(const config::DataOptions& options);
+/// The tree of such folders, for error messages.
+std::string expected_clips(const config::DataOptions& options);
 /// CSV with a column per target, for tasks that learn numbers.
 std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options);
 /// Public head pose data: BIWI, 300W-LP, AFLW2000.

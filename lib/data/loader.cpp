@@ -34,7 +34,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
 void Loader::Impl::check_settings() const {
   using core::ErrorKind;
   if (settings.batch_size < 1 || settings.prefetch_factor < 1 || settings.num_workers < 0 ||
-      plan.img_size < 1 || (plan.channels != 1 && plan.channels != 3) ||
+      !plan.shape.is_possible() || !plan.shape.agrees_with(source->fixed_shape()) ||
       static_cast<int64_t>(plan.target_rule.flip_signs.size()) > source->num_targets()) {
     throw core::Error(ErrorKind::bug, "the loader was given settings out of range");
   }
@@ -63,7 +63,7 @@ int64_t Loader::Impl::images_in_batch(int64_t batch) const {
 }
 
 void Loader::Impl::allocate(Slab& slab) const {
-  slab.allocate(settings.batch_size, plan.img_size, plan.channels, source->num_targets(),
+  slab.allocate(settings.batch_size, plan.shape, source->num_targets(),
                 settings.pin_memory && torch::cuda::is_available());
 }
 

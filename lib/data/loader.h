@@ -33,7 +33,8 @@ struct LoaderSettings {
 
 /// One batch in host memory. The tensors are views of a slab: valid until the batch is released.
 struct HostBatch {
-  torch::Tensor images;          ///< uint8 [n, H, W, C], C contiguous; pinned when asked for
+  torch::Tensor images;          ///< uint8, float16 or float32 [n, H, W, C], clips [n, T, H, W, C], contiguous; pinned
+                                 ///< when asked for
   torch::Tensor labels;          ///< int64 [n]; -1 where there are none
   torch::Tensor targets;         ///< float32 [n, num_targets of the source]
   std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports

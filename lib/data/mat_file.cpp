@@ -38,7 +38,7 @@ T value_at(const uint8_t* bytes) {
 }
 
 /// One data element: a tag and the bytes that it announces.
-struct Element {
+struct MatElement {
   uint32_t type = 0;
   const uint8_t* bytes = nullptr;
   uint64_t size = 0;
@@ -52,7 +52,7 @@ class ElementReader {
   bool is_done() const { return left_ < 8; }
 
   /// False when the element reaches over the end.
-  bool next(Element& element) {
+  bool next(MatElement& element) {
     if (left_ < 8) return false;
     const auto first = value_at<uint32_t>(at_);
     if (first >> 16 != 0) {  // small: size and type share a word, the data stands in the other
@@ -79,7 +79,7 @@ class ElementReader {
   uint64_t left_;
 };
 
-std::string inflated(const Element& element, std::vector<uint8_t>& out) {
+std::string inflated(const MatElement& element, std::vector<uint8_t>& out) {
   z_stream stream{};
   if (::inflateInit(&stream) != Z_OK) return "cannot be decompressed";
   stream.next_in = const_cast<Bytef*>(element.bytes);  // zlib only reads it
@@ -145,9 +145,9 @@ double number_at(const uint8_t* bytes, uint32_t type) {
 }
 
 /// A matrix element: flags, dimensions, name, numbers. `found` tells whether it has the name.
-std::string read_matrix(const Element& matrix, const std::string& name, MatArray& array, bool& found) {
+std::string read_matrix(const MatElement& matrix, const std::string& name, MatArray& array, bool& found) {
   ElementReader parts(matrix.bytes, matrix.size);
-  Element flags, dimensions, title, numbers;
+  MatElement flags, dimensions, title, numbers;
   if (!parts.next(flags) || flags.size < 8 || !parts.next(dimensions) || !parts.next(title))
     return "damaged array";
   found = title.size == name.size() && std::memcmp(title.bytes, name.data(), name.size()) == 0;
@@ -184,7 +184,7 @@ std::string read_mat_array(const uint8_t* bytes, uint64_t size, const std::strin
   ElementReader file(bytes + kMatHeaderBytes, size - kMatHeaderBytes);
   std::vector<uint8_t> content;
   while (!file.is_done()) {
-    Element element;
+    MatElement element;
     if (!file.next(element)) return "cut short";
     if (element.type == kCompressed) {
       if (std::string trouble = inflated(element, content); !trouble.empty()) return trouble;

@@ -49,4 +49,26 @@ void normalise(const uint8_t* pixels, int64_t images, int64_t area, const Normal
   }
 }
 
+NormalLine make_normal_line(const std::vector<double>& mean, const std::vector<double>& std) {
+  NormalLine line;
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    line.scale.push_back(static_cast<float>(1 / std[c]));
+    line.offset.push_back(static_cast<float>(-mean[c] / std[c]));
+  }
+  return line;
+}
+
+void normalise(const float* pixels, int64_t images, int64_t area, const NormalLine& line, bool channels_last,
+               float* out) {
+  const auto channels = static_cast<int64_t>(line.scale.size());
+  const int64_t pixel_step = channels_last ? channels : 1, channel_step = channels_last ? 1 : area;
+  for (int64_t image = 0; image < images; ++image, pixels += area * channels, out += area * channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float scale = line.scale[static_cast<std::size_t>(c)], offset = line.offset[static_cast<std::size_t>(c)];
+      float* const to = out + c * channel_step;
+      for (int64_t i = 0; i < area; ++i) to[i * pixel_step] = pixels[i * channels + c] * scale + offset;
+    }
+  }
+}
+
 }  // namespace stoker::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// uint8 pixels to normalised floats in one pass over memory. Knows nothing of tensors.
+// Pixels to normalised floats in one pass over memory. Knows nothing of tensors.
 #pragma once
 
 #include <array>
@@ -17,5 +17,15 @@ NormalTable make_normal_table(const std::vector<double>& mean, const std::vector
 /// per image.
 void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table,
                bool channels_last, float* out);
+
+/// x * scale + offset, per channel: (x - mean) / std of numbers that are floats already, whatever their range.
+struct NormalLine {
+  std::vector<float> scale, offset;
+};
+NormalLine make_normal_line(const std::vector<double>& mean, const std::vector<double>& std);
+
+/// The same of floats, of any number of channels.
+void normalise(const float* pixels, int64_t images, int64_t area, const NormalLine& line, bool channels_last,
+               float* out);
 
 }  // namespace stoker::data

@@ -22,6 +22,7 @@ constexpr char kHeldOut[] = "val";  // what the held-out part is called when a s
 constexpr std::array kValSplits = {"val", "validation", "valid", "test", "t10k"};
 
 std::string expected_tree(const config::DataOptions& options) {
+  if (options.dataset == config::DatasetType::clips) return expected_clips(options);
   const std::string& train = options.train_split;
   const bool is_pose = options.task == config::TaskKind::head_pose;
   return core::format(
@@ -29,6 +30,7 @@ std::string expected_tree(const config::DataOptions& options) {
       "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
       "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
+      "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them{2}",
       train, is_pose ? " or path,yaw,pitch,roll" : "",
       is_pose ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
@@ -64,7 +66,8 @@ void check_data_dir(const config::DataOptions& options) {
                     expected_tree(options));
 }
 
-std::unique_ptr<Layout> folder_layout(const config::DataOptions& options) {
+/// Of class folders with images, or of those with videos.
+std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
   if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
     throw core::Error(
@@ -75,7 +78,8 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options) {
         "training split, name it with --train-split\n" +
             expected_tree(options));
   }
-  return make_folder_layout(options, /*root_is_train=*/!has_train);
+  return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
+                    : make_folder_layout(options, /*root_is_train=*/!has_train);
 }
 
 std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
@@ -86,7 +90,9 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
     case config::DatasetType::csv:
       return csv_layout(options);
     case config::DatasetType::folder:
-      return folder_layout(options);
+      return folder_layout(options, /*has_videos=*/false);
+    case config::DatasetType::clips:
+      return folder_layout(options, /*has_videos=*/true);
     case config::DatasetType::shards:
       return make_shard_layout(options);
     case config::DatasetType::biwi:
@@ -101,7 +107,7 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
   if (csv->has_split(options.train_split)) return csv;
   auto shards = make_shard_layout(options);
   if (shards->has_split(options.train_split)) return shards;
-  if (has_class_folders(options)) return folder_layout(options);
+  if (has_class_folders(options)) return folder_layout(options, looks_like_clips(options));
   throw core::Error(
       core::ErrorKind::no_input,
       core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
@@ -112,6 +118,13 @@ void require_images(const Source& source, const std::string& split) {
   if (source.size() > 0) return;
   throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
                     "images are JPEG, PNG, BMP or WebP files");
+}
+
+void refuse_videos(const Source& source, const config::DataOptions& options) {
+  if (!holds_videos(source)) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("shards hold single images, but {} holds videos", core::printable(options.data_dir)),
+                    "train on the folders of frames; --dataset folder packs every frame as an image of its own");
 }
 
 [[noreturn]] void on_missing_split(const config::DataOptions& options, const std::string& split) {
@@ -160,10 +173,22 @@ void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
                                         core::count_text(datasets.val->size()), core::count_text(whole)));
 }
 
+std::string clips_note(const config::DataOptions& options) {
+  const std::string frames = core::count_text(options.clip_frames);
+  if (options.frame_sampling == config::FrameSampling::uniform) {
+    return options.clip_frames == 1 ? "videos: the frame in the middle of each"
+                                    : core::format("videos: clips of {} frames, spread over each", frames);
+  }
+  return options.clip_frames == 1
+             ? "videos: a frame of each, drawn at random in training"
+             : core::format("videos: clips of {} frames, {} apart, from anywhere in training", frames, options.frame_stride);
+}
+
 Datasets scanned_datasets(const config::DataOptions& options) {
   const std::unique_ptr<Layout> layout = detected_layout(options);
   Datasets datasets;
   datasets.train = open_train(*layout, options, datasets.notes);
+  if (holds_videos(*datasets.train)) datasets.notes.push_back(clips_note(options));
   if (holds_out(options)) {
     hold_out_val(options, datasets);
     return datasets;
@@ -235,6 +260,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
   for (const std::string& name : names) {
     splits.emplace_back(name, layout->open(name, class_names, name == options.train_split, notes));
     require_images(*splits.back().second, name);
+    refuse_videos(*splits.back().second, options);
   }
   return splits;
 }

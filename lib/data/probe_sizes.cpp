@@ -63,6 +63,10 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths)};
 }
 
+bool holds_videos(const Source& source) {
+  return source.size() > 0 && !source.frame_name(0, 0).empty();
+}
+
 bool holds_pixels(const Source& source) {
   std::vector<uint8_t> buffer;
   SampleContent content;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -38,16 +39,41 @@ SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int wi
 
 std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row,
                                     float* targets, StageTimes& times) {
+  const SampleKey key{seed_, static_cast<uint64_t>(epoch),
+                      static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32};
+  core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
+  choose_frames(plan_.clip, source_.frame_count(sample), plan_.shape.images(), rng, frames_);
+  const auto image_bytes = static_cast<size_t>(plan_.shape.image_bytes());
+  SampleGeometry geometry;
+  for (size_t i = 0; i < frames_.size(); ++i, row += image_bytes) {
+    if (i > 0 && frames_[i] == frames_[i - 1]) {  // of a short video
+      const StageTimer timer(times.write);
+      std::memcpy(row, row - image_bytes, image_bytes);
+      continue;
+    }
+    std::string reason = read_image(sample, frames_[i], key, geometry, row, times);
+    if (reason.empty()) continue;
+    const std::string frame = source_.frame_name(sample, frames_[i]);
+    return frame.empty() ? reason : core::printable(frame) + ": " + reason;
+  }
+  source_.targets(sample, targets);
+  if (geometry.flip) plan_.target_rule.mirror(targets);
+  return "";
+}
+
+std::string SampleReader::read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry,
+                                     uint8_t* row, StageTimes& times) {
   SampleContent content;
   {
     const StageTimer timer(times.read);
-    if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
+    if (std::string cause = source_.read_frame(sample, frame, encoded_, content); !cause.empty()) return cause;
   }
   times.read -= content.decode_nanoseconds;
   times.decode += content.decode_nanoseconds;
-  const uint64_t stream = static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32;
-  core::Rng rng(seed_, core::RngPurpose::augment, static_cast<uint64_t>(epoch), stream);
-  SampleGeometry geometry;
+  if (content.element != Element::uint8 || plan_.shape.element != Element::uint8) {
+    return copy_numbers(content, row, times);
+  }
+  core::Rng rng(key.seed, core::RngPurpose::augment, key.epoch, key.sample);
   if (!content.is_pixels()) {
     try {
       std::string reason = write_encoded(content, source_.face(sample), rng, geometry, row, times);
@@ -61,11 +87,23 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   }
   if (plan_.augment.does_anything()) {
     const StageTimer timer(times.augment);
-    const SquareImage image{row, static_cast<int>(plan_.img_size), plan_.channels};
-    augment(plan_.augment, {seed_, static_cast<uint64_t>(epoch), stream}, image, augment_scratch_);
+    const SquareImage image{row, plan_.out_width(), plan_.channels()};
+    augment(plan_.augment, key, image, augment_scratch_);
   }
-  source_.targets(sample, targets);
-  if (geometry.flip) plan_.target_rule.mirror(targets);
+  return "";
+}
+
+/// Numbers that are no bytes stay as they are.
+std::string SampleReader::copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const {
+  const SampleShape& shape = plan_.shape;
+  if (content.height != shape.height || content.width != shape.width || content.channels != shape.channels ||
+      content.element != shape.element) {
+    return core::format("is {} x {} x {} of {}, but {} x {} x {} of {} is expected", content.height, content.width,
+                        content.channels, element_name(content.element), shape.height, shape.width, shape.channels,
+                        element_name(shape.element));
+  }
+  const StageTimer timer(times.write);
+  std::memcpy(row, content.bytes, static_cast<size_t>(shape.image_bytes()));
   return "";
 }
 
@@ -79,7 +117,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Face
     if (!reason.empty()) return reason;
     geometry = within = draw_within(plan_, face, header.width, header.height, rng);
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
-    reason = decode_region(content.bytes, content.size, plan_.channels, limits_, header, region, image_);
+    reason = decode_region(content.bytes, content.size, plan_.channels(), limits_, header, region, image_);
     if (!reason.empty()) return reason;
     within.left -= region.left;
     within.top -= region.top;
@@ -107,9 +145,9 @@ void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
 void SampleReader::write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng,
                                 SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   const uint8_t* pixels = content.bytes;
-  if (content.channels != plan_.channels) {
+  if (content.channels != plan_.channels()) {
     const StageTimer timer(times.decode);
-    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels,
+    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels(),
                      converted_);
     pixels = converted_.data();
   }

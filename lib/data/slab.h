@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "data/sample_shape.h"
 
 namespace stoker::data {
 
@@ -24,10 +25,11 @@ struct RowTrouble {
 /// Between being freed and being ready its rows belong to the workers that hold their tickets; all else is
 /// guarded by the loader's mutex.
 struct Slab {
-  torch::Tensor images;  ///< uint8 [batch_size, H, W, C]; undefined until first used
+  torch::Tensor images;  ///< [batch_size, H, W, C] or [batch_size, T, H, W, C] of the shape's element; undefined
+                         ///< until first used
   torch::Tensor labels;  ///< int64 [batch_size]
   torch::Tensor targets;  ///< float32 [batch_size, num_targets]
-  uint8_t* image_rows = nullptr;
+  uint8_t* image_rows = nullptr;  ///< row_bytes each
   int64_t* label_rows = nullptr;
   float* target_rows = nullptr;
   int64_t row_bytes = 0;
@@ -38,7 +40,7 @@ struct Slab {
   bool ready = false;
 
   /// Page-locked if `pinned`. Throws Error{out_of_memory}.
-  void allocate(int64_t batch_size, int64_t img_size, int64_t channels, int64_t targets_per_sample, bool pinned);
+  void allocate(int64_t batch_size, const SampleShape& shape, int64_t targets_per_sample, bool pinned);
   int64_t bytes() const;
   void sort_troubles();
   /// Moves later rows over those in trouble, which are sorted; returns how many of the first `rows` rows are

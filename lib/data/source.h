@@ -10,16 +10,18 @@
 
 #include "config/options.h"
 #include "data/face_box.h"
+#include "data/sample_shape.h"
 
 namespace stoker::data {
 
-/// The content of one sample: encoded bytes of an image file, or pixels that need no decoding.
-/// Pointers live as long as the source (pixels) or the caller's buffer (encoded).
+/// The content of one image: encoded bytes of a file, or pixels that need no decoding.
+/// Pointers live as long as the source (pixels) or the caller's buffer (encoded, or pixels that were read into it).
 struct SampleContent {
   const uint8_t* bytes = nullptr;
   uint64_t size = 0;
-  // Set when `bytes` are uint8 pixels in HWC order; 0 when they are an encoded file.
+  // Set when `bytes` are pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
+  Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() says so
   int64_t decode_nanoseconds = 0;  ///< that the source spent on decoding within this read()
   bool is_pixels() const { return height > 0; }
 };
@@ -45,6 +47,21 @@ class Source {
                                 SampleContent& content) const {
     return read(index, buffer, content);
   }
+  /// What the source fixes of its samples' shape. `frames` above 0: they are clips of so many. `height` above 0: all
+  /// are pixels of this size, channels and element, which are taken as they are, neither cropped nor resized; else
+  /// images of any size, which become what the run wants.
+  virtual SampleShape fixed_shape() const { return {}; }
+  /// How many images sample `index` can be taken from, at least 1; read() gives the first.
+  virtual int64_t frame_count(int64_t /*index*/) const { return 1; }
+  /// What a frame is called below name(index); empty where the sample is one image.
+  virtual std::string frame_name(int64_t /*index*/, int64_t /*frame*/) const { return ""; }
+  /// As read(), of the frame in [0, frame_count(index)).
+  virtual std::string read_frame(int64_t index, int64_t /*frame*/, std::vector<uint8_t>& buffer,
+                                 SampleContent& content) const {
+    return read(index, buffer, content);
+  }
+  /// As stored_bytes(), of one frame.
+  virtual int64_t frame_bytes(int64_t index, int64_t /*frame*/) const { return stored_bytes(index); }
   /// Bytes of the encoded sample, known without reading it; -1 where it is not.
   virtual int64_t stored_bytes(int64_t /*index*/) const { return -1; }
   /// Memory that a cache of samples takes by now.
@@ -80,7 +97,7 @@ struct Datasets {
   std::vector<std::string> notes;  ///< for the banner: skipped entries, which split was chosen and why
 };
 
-/// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, or CSV manifest
+/// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, clips, or CSV manifest
 /// (`path,label`, or `path` and a column per target as the task wants it). Sorted, symlink-loop-safe, labels checked. Throws core::Error (no_input with the expected
 /// tree, data with file:line); throws core::StopRequested when a stop is asked for during the scan.
 Datasets open_datasets(const config::DataOptions& options);
@@ -93,12 +110,18 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
 /// Loose images of a folder (recursively) or one file, without labels, for prediction.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
 
+/// The same where samples are clips: each folder with images is a video, whose frames are chosen as `options` say.
+std::shared_ptr<const Source> open_loose_videos(const std::string& path, const config::DataOptions& options);
+
 /// Most common channel count (1 or 3) and median size of up to 100 evenly spaced samples, unreadable ones
 /// left out. Throws core::Error{data} when none can be read.
 struct SizeProbe {
   int64_t channels = 0, median_height = 0, median_width = 0;
 };
 SizeProbe probe_sizes(const Source& source, double max_image_megapixels);
+
+/// Whether samples are taken from videos, one frame or several: told from the first.
+bool holds_videos(const Source& source);
 
 /// Whether samples come as pixels, so that there is nothing to decode: told from the first.
 bool holds_pixels(const Source& source);

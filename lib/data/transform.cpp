@@ -24,7 +24,8 @@ SampleGeometry whole_source(const TransformPlan& plan, int source_width, int sou
   SampleGeometry geometry;
   geometry.width = source_width;
   geometry.height = source_height;
-  geometry.resize_width = geometry.resize_height = static_cast<int>(plan.img_size);
+  geometry.resize_width = plan.out_width();
+  geometry.resize_height = plan.out_height();
   return geometry;
 }
 
@@ -62,27 +63,28 @@ SampleGeometry random_resized_box(const TransformPlan& plan, int source_width, i
 SampleGeometry padded_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
   SampleGeometry geometry = whole_source(plan, source_width, source_height);
   const int padding = static_cast<int>(plan.crop_padding);
-  const auto drawn_shift = [&](int source_side) {
+  const auto drawn_shift = [&](int source_side, int out_side) {
     const int shift = drawn_below(rng, 2 * padding + 1) - padding;
-    return rounded_even(static_cast<double>(shift) * source_side / static_cast<double>(plan.img_size));
+    return rounded_even(static_cast<double>(shift) * source_side / out_side);
   };
-  geometry.top = drawn_shift(source_height);
-  geometry.left = drawn_shift(source_width);
+  geometry.top = drawn_shift(source_height, plan.out_height());
+  geometry.left = drawn_shift(source_width, plan.out_width());
   return geometry;
 }
 
-/// torchvision Resize(short side) and CenterCrop; the short side is floor(img_size / crop_pct) as timm has
-/// it.
+/// torchvision Resize(short side) and CenterCrop; the short side is floor(side / crop_pct) as timm has it. An output
+/// that is not square lies within the smallest resized image that covers it, so enlarged.
 SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height) {
   SampleGeometry geometry = whole_source(plan, source_width, source_height);
-  const auto out = static_cast<double>(plan.img_size);
   // The nudge keeps exact quotients, such as 224 / 0.875 = 256, from falling short by one rounding.
-  const auto short_side = static_cast<int64_t>(std::floor(out / plan.crop_pct + 1e-9));
+  const auto enlarged = [&plan](int out) { return static_cast<int64_t>(std::floor(out / plan.crop_pct + 1e-9)); };
+  const int64_t least_width = enlarged(plan.out_width()), least_height = enlarged(plan.out_height());
   const int64_t width = source_width, height = source_height;
-  geometry.resize_width = static_cast<int>(width <= height ? short_side : short_side * width / height);
-  geometry.resize_height = static_cast<int>(width <= height ? short_side * height / width : short_side);
-  geometry.crop_left = rounded_even((geometry.resize_width - out) / 2);
-  geometry.crop_top = rounded_even((geometry.resize_height - out) / 2);
+  const bool is_narrow = width * least_height <= height * least_width;
+  geometry.resize_width = static_cast<int>(is_narrow ? least_width : least_height * width / height);
+  geometry.resize_height = static_cast<int>(is_narrow ? least_width * height / width : least_height);
+  geometry.crop_left = rounded_even((geometry.resize_width - plan.out_width()) / 2.0);
+  geometry.crop_top = rounded_even((geometry.resize_height - plan.out_height()) / 2.0);
   return geometry;
 }
 
@@ -152,11 +154,18 @@ void TargetRule::mirror(float* targets) const {
 }
 
 TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,
-                                  bool training) {
+                                  bool training, const SampleShape& fixed) {
   TransformPlan plan;
   plan.training = training;
-  plan.img_size = data.img_size.value();
-  plan.channels = static_cast<int>(data.in_chans.value());
+  plan.clip = {data.frame_sampling, data.frame_stride, training};
+  if (fixed.height > 0) {
+    plan.shape = fixed;
+    plan.train_crop = config::TrainCrop::none;
+    plan.eval_crop = config::EvalCrop::none;
+    return plan;
+  }
+  plan.shape = square_shape(data.img_size.value(), data.in_chans.value());
+  plan.shape.frames = fixed.frames;
   plan.eval_crop = augment.eval_crop;
   plan.crop_pct = augment.crop_pct.is_auto() ? 1.0 : augment.crop_pct.value();
   if (!training) return plan;
@@ -194,25 +203,26 @@ SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int so
 void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
                     const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row) {
   ResampleTask task;
-  task.channels = plan.channels;
+  task.channels = plan.channels();
   task.source_width = geometry.width;
   task.source_height = geometry.height;
   const bool inside = geometry.left >= 0 && geometry.top >= 0 &&
                       geometry.left + geometry.width <= source_width &&
                       geometry.top + geometry.height <= source_height;
   if (inside) {
-    task.source_stride = static_cast<int64_t>(source_width) * plan.channels;
+    task.source_stride = static_cast<int64_t>(source_width) * task.channels;
     task.source =
-        pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * plan.channels;
+        pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * task.channels;
   } else {
-    task.source_stride = static_cast<int64_t>(geometry.width) * plan.channels;
-    task.source = padded_region(pixels, source_height, source_width, plan.channels, geometry, scratch.padded);
+    task.source_stride = static_cast<int64_t>(geometry.width) * task.channels;
+    task.source = padded_region(pixels, source_height, source_width, task.channels, geometry, scratch.padded);
   }
   task.resized_width = geometry.resize_width;
   task.resized_height = geometry.resize_height;
   task.window_left = geometry.crop_left;
   task.window_top = geometry.crop_top;
-  task.out_width = task.out_height = static_cast<int>(plan.img_size);
+  task.out_width = plan.out_width();
+  task.out_height = plan.out_height();
   task.mirror = geometry.flip;
   if (geometry.keeps_size()) {
     copy_window(task, row);

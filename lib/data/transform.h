@@ -10,8 +10,10 @@
 #include "config/options.h"
 #include "core/rng.h"
 #include "data/augment.h"
+#include "data/clip_frames.h"
 #include "data/decode.h"
 #include "data/resample.h"
+#include "data/sample_shape.h"
 
 namespace stoker::data {
 
@@ -25,8 +27,7 @@ struct TargetRule {
 /// What happens to a sample; fixed for a run.
 struct TransformPlan {
   bool training = false;
-  int64_t img_size = 0;  ///< pixels; output is img_size x img_size
-  int channels = 0;
+  SampleShape shape;  ///< of what comes out
   config::TrainCrop train_crop = config::TrainCrop::none;
   double scale_min = 0.08, scale_max = 1, ratio_min = 0.75, ratio_max = 4.0 / 3;
   int64_t crop_padding = 0;  ///< pixels
@@ -34,21 +35,27 @@ struct TransformPlan {
   AugmentPlan augment;       ///< what follows; training only
   config::EvalCrop eval_crop = config::EvalCrop::center;
   double crop_pct = 1;
+  ClipPlan clip;  ///< which frames, where a sample is taken from several
   TargetRule target_rule;
+  int channels() const { return static_cast<int>(shape.channels); }
+  int out_width() const { return static_cast<int>(shape.width); }
+  int out_height() const { return static_cast<int>(shape.height); }
 };
 
 /// The geometry drawn for one sample: the region of the source (may reach outside it when padded: such pixels
-/// are 0) that is resized to img_size x img_size, then mirrored or not.
+/// are 0) that is resized, of which the output is a window, mirrored or not.
 struct SampleGeometry {
   int left = 0, top = 0, width = 0, height = 0;  ///< pixels of the source
   int resize_width = 0, resize_height = 0;       ///< the region's size after resizing
-  int crop_left = 0, crop_top = 0;               ///< where the img_size window lies in the resized region
+  int crop_left = 0, crop_top = 0;               ///< where the output lies in the resized region
   bool flip = false;
   bool keeps_size() const { return resize_width == width && resize_height == height; }
 };
 
+/// `fixed`: what the source fixes of its samples' shape; where that is a size, samples stay as they are. Otherwise
+/// they become square images of bytes, img_size x img_size x in_chans.
 TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,
-                                  bool training);
+                                  bool training, const SampleShape& fixed = {});
 /// The whole plan in one line, such as "random-resized crop, mirrored 0.5, noise 0.02"; "none" when nothing
 /// varies.
 std::string transform_text(const TransformPlan& plan);
@@ -61,7 +68,7 @@ struct TransformScratch {
   std::vector<uint8_t> padded;  ///< the region, where it reaches outside the source
 };
 
-/// Writes img_size x img_size x channels bytes, HWC, to `row`. Resizing is antialiased bilinear as Pillow and
+/// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased bilinear as Pillow and
 /// torchvision (antialias=True) do it, in integer arithmetic: the same bits on every machine.
 void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
                     const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row);

@@ -86,6 +86,14 @@ bool has_image_name(const std::string& name) {
   return is_one_of(lower_extension(name), kImageExtensions);
 }
 
+std::vector<std::string> image_names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (std::string& name : sorted_names(directory)) {
+    if (name[0] != '.' && has_image_name(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 FileStamp stamp_of(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? stamp_from(info) : FileStamp{};

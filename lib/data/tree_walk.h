@@ -58,6 +58,8 @@ class TreeWalker {
   std::set<std::pair<uint64_t, uint64_t>> visited_;  ///< device and inode of folders
 };
 
+/// Names in `directory`, sorted bytewise, that are those of images; what they are is not looked at. Throws core::Error.
+std::vector<std::string> image_names_in(const std::string& directory);
 /// By extension, in any case of letters.
 bool has_image_name(const std::string& name);
 /// The stamp of a regular file, links followed; an empty one when there is none.

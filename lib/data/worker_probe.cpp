@@ -95,7 +95,7 @@ class ProbeCrew {
   void work(int64_t number) {
     try {
       SampleReader reader(source_, plan_, settings_.limits, settings_.seed);
-      std::vector<uint8_t> row(static_cast<size_t>(plan_.img_size * plan_.img_size * plan_.channels));
+      std::vector<uint8_t> row(static_cast<size_t>(plan_.shape.bytes()));
       std::vector<float> targets(static_cast<size_t>(source_.num_targets()));
       StageTimes times;
       while (wait_until_awake(number)) {

@@ -92,8 +92,8 @@ torch::Tensor mixed_images(const torch::Tensor& images, const Mix& mix) {
   if (mix.own_share == 1) return images;
   const int64_t last = images.size(0) - 1;
   if (mix.is_patch) {
-    const auto patch = [&mix](const torch::Tensor& rows) {  // view [B, C, mix.height, mix.width]
-      return rows.narrow(2, mix.top, mix.height).narrow(3, mix.left, mix.width);
+    const auto patch = [&mix](const torch::Tensor& rows) {  // view [B, ..., mix.height, mix.width]
+      return rows.narrow(-2, mix.top, mix.height).narrow(-1, mix.left, mix.width);
     };
     const torch::Tensor mixed = images.clone();
     patch(mixed).copy_(partners(patch(images)));

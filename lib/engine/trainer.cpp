@@ -119,7 +119,7 @@ void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
     if (!train_feed_.next(batch, may_stop)) throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
     const Mix mix =
-        draw_mix(settings_.mix, at.epoch, window.first_batch + i, batch.images.size(3), batch.images.size(2));
+        draw_mix(settings_.mix, at.epoch, window.first_batch + i, batch.images.size(-1), batch.images.size(-2));
     const Forward out = step_.accumulate(batch, window.planned_images, mix);
     sums_.add(out.loss_sum, task_.score_sum(out.outputs, out.judged_by), batch.image_count());  // stays on the device
     images += batch.image_count();

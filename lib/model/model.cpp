@@ -18,6 +18,7 @@ struct RegistryEntry {
   ModelFactory factory;
   DropRates usual = {};
   bool takes_drop_path = false;
+  bool takes_clips = false;
 };
 
 // All take [B, in_chans, H, W] and give [B, num_classes]. Parameters are for 1000 classes and 3 channels.
@@ -46,7 +47,7 @@ constexpr RegistryEntry kRegistry[] = {
     {"vit_s_16", make_vision_transformer, {}, true},           // 384 wide, 6 heads; 22,050,664 at 224 pixels
     {"vit_b_16", make_vision_transformer, {}, true},           // 768 wide, 12 heads; 86,567,656 at 224 pixels
     {"spectrogram_cnn", make_spectrogram_cnn},                 // see spectrogram_cnn.cpp
-    {"two_stream_convlstm", make_two_stream, {}, true},        // [B, T, in_chans, H, W]; see two_stream.cpp
+    {"two_stream_convlstm", make_two_stream, {}, true, true},  // [B, T, in_chans, H, W]; see two_stream.cpp
 };
 
 const RegistryEntry* find_entry(const std::string& name) {
@@ -123,6 +124,11 @@ std::shared_ptr<ImageModel> make_backbone(ModelSpec spec) {
   std::shared_ptr<ImageModel> backbone = known_entry(spec).factory(spec);
   if (backbone->feature_channels() == 0) backbone->features({});  // says what is wrong
   return backbone;
+}
+
+bool takes_clips(const std::string& model_name) {
+  const RegistryEntry* entry = find_entry(model_name);
+  return entry != nullptr && entry->takes_clips;
 }
 
 DropRates usual_drop_rates(const std::string& model_name) {

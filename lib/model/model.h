@@ -84,6 +84,9 @@ struct ModelSpec {
 std::shared_ptr<ImageModel> make_model(const ModelSpec& spec);
 std::vector<std::string> model_names();
 
+/// Whether a network sees clips [B, T, C, H, W]. False for a name that is not known.
+bool takes_clips(const std::string& model_name);
+
 /// What a network is usually trained with: torchvision's defaults. Zeros for a name that is not known.
 struct DropRates {
   double drop_rate = 0;

@@ -60,6 +60,15 @@ void write_biwi(const Workplace& work) {
   }
 }
 
+void write_faces_in_videos(const Workplace& work) {
+  for (const std::string split : {"train", "val"}) {
+    for (int i = 0; i < 48; ++i) {
+      const std::string video = "data/" + split + (i % 2 == 0 ? "/real" : "/fake") + "/v" + std::to_string(i % 24);
+      work.write(video + "/frame_" + std::to_string(i / 24) + ".jpg", jpeg_of(40, 32, static_cast<uint8_t>(5 * i)));
+    }
+  }
+}
+
 struct Layout {
   std::function<void(const Workplace&)> write;
   const char* expected;  ///< part of the tree that an error shows
@@ -75,6 +84,10 @@ const Layout& faces_300wlp() {
 }
 const Layout& faces_biwi() {
   static const Layout layout{write_biwi, "<subject>/frame_00003_rgb.png and frame_00003_pose.txt"};
+  return layout;
+}
+const Layout& videos() {
+  static const Layout layout{write_faces_in_videos, "<data-dir>/train/real/video_0001/frame_0002.jpg"};
   return layout;
 }
 const Layout& idx() {
@@ -97,6 +110,7 @@ const std::map<std::string, Case>& cases() {
       {"cifar10_fast", {{"cifar10_fast"}, folders(), "model     resnet9, 6,5"}},
       {"s0_image_classification",
        {{"s0_image_classification"}, folders(), "64 images per device x 2 accumulation"}},
+      {"s1_deepfake", {{"s1_deepfake"}, videos(), "clips of 8 frames"}},
       {"s2_head_pose_300wlp", {{"s2_head_pose_300wlp"}, faces_300wlp(), "3 targets, task head-pose"}},
       {"s2_head_pose_biwi", {{"s2_head_pose_biwi"}, faces_biwi(), "3 targets, task head-pose"}},
       {"s3_imagenet_resnet50", {{"s3_imagenet_resnet50"}, folders(), "peak learning rate 0.5"}},

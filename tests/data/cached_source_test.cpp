@@ -91,7 +91,7 @@ CacheSettings cache_of(CacheTier tier, int64_t budget_bytes) {
 
 std::shared_ptr<const Source> cached(const std::shared_ptr<const Source>& source,
                                      const CacheSettings& settings) {
-  return make_cached_source(source, plan_cache(*source, settings), settings);
+  return make_cached_source(source, plan_cache(source, settings), settings);
 }
 
 constexpr int64_t kPlenty = 1 << 30;
@@ -106,8 +106,7 @@ std::vector<CacheSettings> every_tier() {
 TransformPlan random_crops() {
   TransformPlan plan;
   plan.training = true;
-  plan.img_size = 16;
-  plan.channels = 3;
+  plan.shape = square_shape(16, 3);
   plan.train_crop = config::TrainCrop::random_resized;
   plan.hflip = 0.5;
   return plan;
@@ -282,7 +281,7 @@ TEST(CachePlanTest, NeverPlansForMoreThanTheBudget) {
   const ManyKindsOfFiles files;
   for (int64_t budget = 0; budget < 300'000; budget += 7'919) {
     for (const CacheTier tier : {CacheTier::ram, CacheTier::compressed}) {
-      const CachePlan plan = plan_cache(*files.source(), cache_of(tier, budget));
+      const CachePlan plan = plan_cache(files.source(), cache_of(tier, budget));
       EXPECT_LE(plan.planned_bytes(), budget);
       const auto cache = make_cached_source(files.source(), plan, cache_of(tier, budget));
       std::vector<uint8_t> buffer;
@@ -291,20 +290,20 @@ TEST(CachePlanTest, NeverPlansForMoreThanTheBudget) {
       EXPECT_LE(cache->cached_bytes(), budget);
     }
   }
-  EXPECT_EQ(plan_cache(*source, cache_of(CacheTier::ram, kPlenty)).memory_bytes(), 0);
+  EXPECT_EQ(plan_cache(source, cache_of(CacheTier::ram, kPlenty)).memory_bytes(), 0);
 }
 
 TEST(CachePlanTest, WhatDoesNotFitAsPixelsIsHeldAsStoredAndTheRestNotAtAll) {
   const ManyKindsOfFiles files;
   const auto source = files.source();
-  const int64_t all = plan_cache(*source, cache_of(CacheTier::ram, kPlenty)).planned_bytes();
+  const int64_t all = plan_cache(source, cache_of(CacheTier::ram, kPlenty)).planned_bytes();
   bool mixed = false;
   for (int64_t budget = all / 4; budget < all; budget += all / 40) {
-    const CachePlan plan = plan_cache(*source, cache_of(CacheTier::ram, budget));
+    const CachePlan plan = plan_cache(source, cache_of(CacheTier::ram, budget));
     EXPECT_GT(plan.pixel_samples, 0);
     EXPECT_LT(plan.pixel_samples, source->size());
     mixed = mixed || plan.byte_samples > 0;
-    const CachePlan again = plan_cache(*source, cache_of(CacheTier::ram, budget));
+    const CachePlan again = plan_cache(source, cache_of(CacheTier::ram, budget));
     EXPECT_EQ(again.offsets, plan.offsets);
   }
   EXPECT_TRUE(mixed);
@@ -313,13 +312,13 @@ TEST(CachePlanTest, WhatDoesNotFitAsPixelsIsHeldAsStoredAndTheRestNotAtAll) {
 TEST(CachePlanTest, WithoutATierTheFastestThatHoldsAllIsTaken) {
   const ManyKindsOfFiles files;
   const auto source = files.source();
-  const int64_t pixels = plan_cache(*source, cache_of(CacheTier::ram, kPlenty)).planned_bytes();
-  const int64_t stored = plan_cache(*source, cache_of(CacheTier::compressed, kPlenty)).planned_bytes();
+  const int64_t pixels = plan_cache(source, cache_of(CacheTier::ram, kPlenty)).planned_bytes();
+  const int64_t stored = plan_cache(source, cache_of(CacheTier::compressed, kPlenty)).planned_bytes();
   ASSERT_LT(stored, pixels);
   const auto chosen = [&](int64_t budget) {
     CacheSettings settings = cache_of(CacheTier::none, budget);
     settings.tier.reset();
-    CachePlan plan = plan_cache(*source, settings);
+    CachePlan plan = plan_cache(source, settings);
     EXPECT_EQ(plan.held(), plan.tier == CacheTier::none ? 0 : source->size()) << "all or nothing";
     EXPECT_FALSE(plan.reason.empty());
     return plan.tier;

@@ -19,8 +19,7 @@ std::shared_ptr<Loader> pattern_loader(const TempFolder& folder, int channels, i
     folder.write(std::to_string(i) + ".png", png_of(pixels, 6, 6, channels));
   }
   TransformPlan plan;
-  plan.img_size = 6;
-  plan.channels = channels;
+  plan.shape = square_shape(6, channels);
   plan.eval_crop = config::EvalCrop::none;
   LoaderSettings settings;
   settings.batch_size = batch_size;

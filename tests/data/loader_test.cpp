@@ -89,8 +89,7 @@ class TargetedSource : public MadeSource {
 TransformPlan small_plan() {
   TransformPlan plan;
   plan.training = true;
-  plan.img_size = 16;
-  plan.channels = 3;
+  plan.shape = square_shape(16, 3);
   plan.train_crop = config::TrainCrop::random_resized;
   plan.hflip = 0.5;
   return plan;
@@ -147,7 +146,7 @@ TEST(LoaderTest, YieldsTheSameStreamForAnyNumberOfWorkersAndAnyPrefetch) {
 /// Everything of the chain at once.
 TransformPlan augmenting_plan(int channels) {
   TransformPlan plan = small_plan();
-  plan.channels = channels;
+  plan.shape.channels = channels;
   config::DataOptions data;
   data.mean.assign(static_cast<size_t>(channels), 0.4);
   config::AugmentOptions options;
@@ -680,7 +679,7 @@ TEST(LoaderTest, TimeIsSplitOverTheStages) {
   EXPECT_EQ(pixels.stats().write_seconds, 0);
   TransformPlan plan = small_plan();
   plan.train_crop = config::TrainCrop::none;
-  plan.img_size = 20;
+  plan.shape = square_shape(20, 3);
   Loader copies(std::make_shared<MadeSource>(1, /*encoded=*/false), plan, small_settings(1, 2));  // of 20 x 20
   epoch_digest(copies, 0);
   EXPECT_EQ(copies.stats().resize_seconds, 0);

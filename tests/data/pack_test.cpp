@@ -68,8 +68,7 @@ TEST_F(PackTest, HoldOutSplitsOfShardsAndLooseFilesAgree) {
 std::string stream_digest(const std::string& data_dir, int64_t workers, int64_t shuffle_buffer) {
   TransformPlan plan;
   plan.training = true;
-  plan.img_size = 16;
-  plan.channels = 3;
+  plan.shape = square_shape(16, 3);
   plan.train_crop = config::TrainCrop::random_resized;
   plan.hflip = 0.5;
   LoaderSettings settings;

@@ -12,8 +12,7 @@ namespace {
 TransformPlan training_plan(config::TrainCrop crop, int64_t img_size) {
   TransformPlan plan;
   plan.training = true;
-  plan.img_size = img_size;
-  plan.channels = 3;
+  plan.shape = square_shape(img_size, 3);
   plan.train_crop = crop;
   plan.hflip = 0.5;
   return plan;
@@ -21,8 +20,7 @@ TransformPlan training_plan(config::TrainCrop crop, int64_t img_size) {
 
 TransformPlan evaluation_plan(config::EvalCrop crop, int64_t img_size, double crop_pct) {
   TransformPlan plan;
-  plan.img_size = img_size;
-  plan.channels = 3;
+  plan.shape = square_shape(img_size, 3);
   plan.eval_crop = crop;
   plan.crop_pct = crop_pct;
   return plan;
@@ -43,8 +41,8 @@ void expect_draw(const TransformPlan& plan, const DrawCase& c) {
   EXPECT_EQ(drawn.width, c.box_width);
   EXPECT_EQ(drawn.height, c.box_height);
   EXPECT_EQ(drawn.flip, c.flip);
-  EXPECT_EQ(drawn.resize_width, plan.img_size);
-  EXPECT_EQ(drawn.resize_height, plan.img_size);
+  EXPECT_EQ(drawn.resize_width, plan.shape.width);
+  EXPECT_EQ(drawn.resize_height, plan.shape.height);
 }
 
 TEST(TransformTest, RandomResizedBoxesAreThoseOfTorchvision) {
@@ -102,7 +100,7 @@ TEST(TransformTest, WithoutACropTheWholeImageIsSquashed) {
 
 Bytes transformed(const Bytes& pixels, int width, int height, const TransformPlan& plan,
                   const SampleGeometry& geometry) {
-  Bytes row(static_cast<size_t>(plan.img_size * plan.img_size * plan.channels));
+  Bytes row(static_cast<size_t>(plan.shape.bytes()));
   TransformScratch scratch;
   transform_into(pixels.data(), height, width, plan, geometry, scratch, row.data());
   return row;
@@ -110,7 +108,7 @@ Bytes transformed(const Bytes& pixels, int width, int height, const TransformPla
 
 TEST(TransformTest, PixelsOutsideTheSourceAreZero) {
   TransformPlan plan = training_plan(config::TrainCrop::padded, 2);
-  plan.channels = 1;
+  plan.shape.channels = 1;
   SampleGeometry geometry{1, -1, 2, 2, 2, 2, 0, 0, false};
   EXPECT_EQ(transformed({1, 2, 3, 4}, 2, 2, plan, geometry), Bytes({0, 0, 2, 0}));
   geometry.flip = true;

@@ -49,8 +49,7 @@ class SlowStorage : public Source {
 
 TransformPlan tiny_plan() {
   TransformPlan plan;
-  plan.img_size = 8;
-  plan.channels = 3;
+  plan.shape = square_shape(8, 3);
   return plan;
 }
 

@@ -126,8 +126,7 @@ class TinyRun {
   std::unique_ptr<data::DeviceFeed> feed(int64_t images, bool one_is_bad, bool training) {
     data::TransformPlan plan;
     plan.training = training;
-    plan.img_size = 4;
-    plan.channels = 1;
+    plan.shape = data::square_shape(4, 1);
     data::LoaderSettings settings;
     settings.batch_size = options_.batch_size;
     settings.shuffle = training;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clips through the program: frames reach the network in their order, and every verb takes them or says why
+// not.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tiny_data.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFrames = 4;
+
+/// data/{train,val}/{falling,rising}/v<n>/frame_<n>.png: the same pictures in both classes, in opposite
+/// order.
+class ClipsTest : public ::testing::Test {
+ protected:
+  ClipsTest() {
+    write_split("train", 24);
+    write_split("val", 8);
+  }
+
+  void write_split(const std::string& split, int videos) {
+    for (int v = 0; v < videos; ++v) {
+      for (int frame = 0; frame < kFrames; ++frame) {
+        const int brightness = 20 + 5 * (v % 13) + 40 * frame;
+        for (const bool rises : {false, true}) {
+          const int number = rises ? frame : kFrames - 1 - frame;
+          work_.write("data/" + split + (rises ? "/rising/v" : "/falling/v") + std::to_string(v) + "/frame_" +
+                          std::to_string(number) + ".png",
+                      png_of(16, 16, static_cast<uint8_t>(brightness)));
+        }
+      }
+    }
+  }
+
+  Words with(const Words& first, const Words& more) {
+    Words words = first;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  /// A tiny network of clips on them, for verbs that write no run.
+  Words clip_words(const Words& more = {}) {
+    // clang-format off
+    return with({"--data-dir", "data", "--clip-frames", "4", "--task", "binary", "--img-size", "16",
+                 "--model", "two_stream_convlstm", "--backbone", "small_cnn", "--width", "4", "--lstm-channels", "8",
+                 "--train-crop", "none", "--batch-size", "8", "--lr", "0.01", "--opt", "adamw",
+                 "--threads", "1", "--num-workers", "1"}, more);
+    // clang-format on
+  }
+  Words training_words(const Words& more) { return with(clip_words({"--run-dir", "run"}), more); }
+  Ended succeed(const Words& words) {
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    return ended;
+  }
+  Ended fail(const Words& words) {
+    const Ended ended = run(words, work_.path());
+    EXPECT_NE(ended.exit_code, 0) << story_of(words, ended);
+    return ended;
+  }
+
+  const Workplace work_;
+};
+
+TEST_F(ClipsTest, FramesReachTheNetworkInTheirOrder) {
+  const Ended trained = succeed(training_words({"--epochs", "8", "--eval-metric", "roc-auc"}));
+  EXPECT_NE(trained.out.find("clips of 4 frames"), std::string::npos) << trained.out;
+  EXPECT_NE(trained.out.find("roc_auc 1.0000"), std::string::npos)
+      << "the classes differ in the order of frames alone:\n"
+      << trained.out;
+
+  const std::vector<std::string> table = lines_of(succeed({"eval", "run"}).out);
+  ASSERT_GE(table.size(), 3u);
+  EXPECT_EQ(table[1].rfind("falling,8,", 0), 0u) << table[1];
+  const std::vector<std::string> said = lines_of(succeed({"predict", "run", "data/val/rising"}).out);
+  ASSERT_EQ(said.size(), 9u);
+  EXPECT_EQ(said[1].rfind("data/val/rising/v0,rising,", 0), 0u) << said[1];
+  const std::vector<std::string> one = lines_of(succeed({"predict", "run", "data/val/falling/v3"}).out);
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_EQ(one[1].rfind("data/val/falling/v3,falling,", 0), 0u) << one[1];
+}
+
+TEST_F(ClipsTest, ANetworkOfSingleImagesIsRefusedWithBothWaysOut) {
+  const Words plain = {"--data-dir", "data", "--run-dir", "run", "--model",       "small_cnn",
+                       "--epochs",   "1",    "--threads", "1",   "--num-workers", "1"};
+  const std::string said = fail(plain).err;
+  EXPECT_NE(said.find("small_cnn sees single images, but the data are clips of 8 frames"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("--model two_stream_convlstm"), std::string::npos) << said;
+  EXPECT_NE(said.find("--clip-frames 1"), std::string::npos) << said;
+  succeed(with(plain, {"--clip-frames", "1", "--batch-size", "8", "--frame-sampling", "stride"}));
+  EXPECT_EQ(lines_of(succeed({"predict", "run", "data/val/rising"}).out).size(), 9u)
+      << "a frame of each video";
+}
+
+TEST_F(ClipsTest, MixupCutMixAndCachesTakeClips) {
+  for (const Words& more : {Words{"--mixup-alpha", "0.4", "--cache", "compressed"},
+                            Words{"--cutmix-alpha", "1", "--cache", "ram"}}) {
+    fs::remove_all(work_ / "run");
+    succeed(training_words(with(more, {"--epochs", "2", "--hflip", "0.5", "--random-erasing", "0.5"})));
+  }
+}
+
+TEST_F(ClipsTest, PreviewAndBenchShowClips) {
+  const std::string preview = succeed(with({"preview"}, clip_words({"--output", "p.png"}))).out;
+  EXPECT_TRUE(fs::exists(work_ / "p.png"));
+  const std::string bench = succeed(with({"bench", "loader"}, clip_words())).out;
+  EXPECT_NE(bench.find("clips/s"), std::string::npos) << bench;
+}
+
+TEST_F(ClipsTest, ABadFrameIsNamedAndItsClipSkipped) {
+  work_.write("data/train/rising/v5/frame_2.png", "not a picture");
+  const std::string said = fail(training_words({"--epochs", "1"})).err;
+  EXPECT_NE(said.find("data/train/rising/v5: frame_2.png: "), std::string::npos) << said;
+  fs::remove_all(work_ / "run");
+  succeed(training_words({"--epochs", "1", "--on-bad-image", "skip", "--max-bad", "1"}));
+}
+
+}  // namespace
+}  // namespace stoker::cli
