@@ -7,6 +7,7 @@
 #include <new>
 #include <thread>
 
+#include "app/diagnosing.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -39,6 +40,7 @@ data::FeedSettings feed_settings(const config::Options& options, torch::Device d
   settings.channels_last = options.precision.channels_last;
   settings.mean = options.data.mean;
   settings.std = options.data.std;
+  settings.extra_seconds_per_byte = slow_copy_for_tests(options.loader);
   return settings;
 }
 

@@ -87,6 +87,10 @@ Outcome preview(const Invocation& invocation) {
   config::resolve_machine(configuration, machine_with_accelerators());
   const data::Datasets datasets = data::open_datasets(options.data);
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  if (configuration.command.print_config) {
+    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    return {core::kExitOk, ""};
+  }
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);

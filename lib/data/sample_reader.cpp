@@ -38,9 +38,10 @@ SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int wi
 
 std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row,
                                     float* targets, StageTimes& times) {
+  const core::TraceScope trace("sample", sample);
   SampleContent content;
   {
-    const StageTimer timer(times.read);
+    const StageTimer timer("read", times.read);
     if (std::string cause = source_.read(sample, encoded_, content); !cause.empty()) return cause;
   }
   times.read -= content.decode_nanoseconds;
@@ -60,7 +61,7 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     write_pixels(content, source_.face(sample), rng, geometry, row, times);
   }
   if (plan_.augment.does_anything()) {
-    const StageTimer timer(times.augment);
+    const StageTimer timer("augment", times.augment);
     const SquareImage image{row, static_cast<int>(plan_.img_size), plan_.channels};
     augment(plan_.augment, {seed_, static_cast<uint64_t>(epoch), stream}, image, augment_scratch_);
   }
@@ -73,7 +74,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Face
                                         SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   SampleGeometry within;  // the decoded region
   {
-    const StageTimer timer(times.decode);
+    const StageTimer timer("decode", times.decode);
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
@@ -100,7 +101,8 @@ void SampleReader::forget_large_images(uint64_t encoded_bytes) {
 
 void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
                                    const SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
-  const StageTimer timer(geometry.keeps_size() ? times.write : times.resize);
+  const bool keeps = geometry.keeps_size();
+  const StageTimer timer(keeps ? "write" : "resize", keeps ? times.write : times.resize);
   transform_into(pixels, height, width, plan_, geometry, scratch_, row);
 }
 
@@ -108,7 +110,7 @@ void SampleReader::write_pixels(const SampleContent& content, const FaceBox& fac
                                 SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels) {
-    const StageTimer timer(times.decode);
+    const StageTimer timer("decode", times.decode);
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels,
                      converted_);
     pixels = converted_.data();
