@@ -10,7 +10,7 @@ namespace stoker::app {
 namespace {
 
 constexpr double kSpeedSeconds = 0.03, kLaunchSeconds = 0.01;  // each probe
-constexpr int64_t kLookedAt = 256;  // samples whose stored size is asked for
+constexpr int64_t kLookedAt = 256;                             // samples whose stored size is asked for
 
 double stored_bytes_of(const data::Source& source) {
   const int64_t count = std::min(kLookedAt, source.size());
@@ -23,7 +23,8 @@ double stored_bytes_of(const data::Source& source) {
   return count > 0 ? sum * static_cast<double>(source.size()) / static_cast<double>(count) : 0;
 }
 
-/// Flags in use, the costliest first: by what each took on images of 224 x 224 pixels, see docs/augmentation.md.
+/// Flags in use, the costliest first: by what each took on images of 224 x 224 pixels, see
+/// docs/augmentation.md.
 std::vector<std::string> augmentations_of(const config::AugmentOptions& o) {
   std::vector<std::string> flags;
   const auto add = [&](bool in_use, const char* flag) {
@@ -67,8 +68,9 @@ observe::CeilingProbes ceiling_probes(const config::Options& options, const core
                                       const engine::Trainee& trainee) {
   const std::string device = options.device.device;
   const auto parameters = static_cast<double>(trainee.model->parameters().size());
-  const bool native = device == "cpu" ? machine.native_bfloat16
-                                      : machine.accelerators[static_cast<size_t>(trainee.device.index())].native_bfloat16;
+  const bool native = device == "cpu"
+                          ? machine.native_bfloat16
+                          : machine.accelerators[static_cast<size_t>(trainee.device.index())].native_bfloat16;
   observe::CeilingProbes probes;
   probes.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
   if (native) probes.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };

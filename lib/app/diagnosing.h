@@ -17,8 +17,8 @@ observe::CeilingProbes ceiling_probes(const config::Options& options, const core
                                       const engine::Trainee& trainee);
 
 /// Seconds per byte that copying memory which is not page-locked is slowed down by: tests and
-/// scripts/bench/bottlenecks.py set STOKER_TEST_SLOW_COPY to microseconds per megabyte, since no machine without a GPU
-/// has slow copies. 0 without that variable.
+/// scripts/bench/bottlenecks.py set STOKER_TEST_SLOW_COPY to microseconds per megabyte, since no machine
+/// without a GPU has slow copies. 0 without that variable.
 double slow_copy_for_tests(const config::LoaderOptions& options);
 
 }  // namespace stoker::app

@@ -9,14 +9,18 @@
 namespace stoker::app {
 namespace {
 
-std::optional<observe::ResourceSampler>& sampled(std::optional<observe::ResourceSampler>& sampler, torch::Device device) {
-  if (!is_unwatched_for_tests()) sampler.emplace(observe::ResourceSampler::Settings{engine::pci_bus_id(device)});
+std::optional<observe::ResourceSampler>& sampled(std::optional<observe::ResourceSampler>& sampler,
+                                                 torch::Device device) {
+  if (!is_unwatched_for_tests())
+    sampler.emplace(observe::ResourceSampler::Settings{engine::pci_bus_id(device)});
   return sampler;
 }
 
 }  // namespace
 
-bool is_unwatched_for_tests() { return std::getenv("STOKER_TEST_UNWATCHED") != nullptr; }
+bool is_unwatched_for_tests() {
+  return std::getenv("STOKER_TEST_UNWATCHED") != nullptr;
+}
 
 Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& console)
     : diagnoser_(known_facts(run.options, run.machine, run.data_facts, *run.datasets.train),

@@ -21,8 +21,8 @@
 
 namespace stoker::app {
 
-/// STOKER_TEST_UNWATCHED is set: nobody listens and nothing is recorded, so that scripts/bench/overhead.py can tell what
-/// watching costs.
+/// STOKER_TEST_UNWATCHED is set: nobody listens and nothing is recorded, so that scripts/bench/overhead.py
+/// can tell what watching costs.
 bool is_unwatched_for_tests();
 
 /// What a run is, for those who watch it.

@@ -38,7 +38,8 @@ std::string name_of(const std::vector<std::string>& names, int64_t index) {
 
 std::string numbers_text(const float* numbers, size_t count) {
   std::string text;
-  for (size_t i = 0; i < std::min<size_t>(4, count); ++i) text += core::format("{}{:.4g}", i > 0 ? ", " : "", numbers[i]);
+  for (size_t i = 0; i < std::min<size_t>(4, count); ++i)
+    text += core::format("{}{:.4g}", i > 0 ? ", " : "", numbers[i]);
   return count > 4 ? text + ", ..." : text;
 }
 
@@ -57,7 +58,8 @@ Captions captions_of(const data::Source& source, const engine::WorstSample& wors
   const std::string truth = name_of(names, source.label(worst.sample));
   if (said.size() == 1) {
     const bool positive = said[0] >= 0.5f;
-    return {truth, core::format("{} {:.0f}%", name_of(names, positive ? 1 : 0), 100 * (positive ? said[0] : 1 - said[0]))};
+    return {truth, core::format("{} {:.0f}%", name_of(names, positive ? 1 : 0),
+                                100 * (positive ? said[0] : 1 - said[0]))};
   }
   const auto best = std::max_element(said.begin(), said.end());
   return {truth, core::format("{} {:.0f}%", name_of(names, best - said.begin()), 100 * *best)};
@@ -95,7 +97,8 @@ std::string WorstFile::json() const {
   std::vector<uint8_t> pixels(static_cast<size_t>(plan.img_size * plan.img_size * plan.channels)), jpeg;
   core::Json samples = core::Json::array();
   for (const engine::WorstSample& worst : worst_) {
-    const std::string trouble = reader.read_into(worst.sample, 0, /*round=*/0, pixels.data(), targets.data(), times);
+    const std::string trouble =
+        reader.read_into(worst.sample, 0, /*round=*/0, pixels.data(), targets.data(), times);
     if (!trouble.empty()) continue;
     const auto side = static_cast<int>(plan.img_size);
     data::encode_jpeg(pixels.data(), side, side, plan.channels, kThumbnailQuality, jpeg);

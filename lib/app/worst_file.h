@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// worst.json of a run: the samples that the best evaluation was most wrong about, as small pictures for the report.
+// worst.json of a run: the samples that the best evaluation was most wrong about, as small pictures for the
+// report.
 #pragma once
 
 #include <memory>
@@ -12,10 +13,12 @@
 
 namespace stoker::app {
 
-/// Remembers the samples of the best epoch, and writes them when the run ends. Trouble is a warning: it is no result.
+/// Remembers the samples of the best epoch, and writes them when the run ends. Trouble is a warning: it is no
+/// result.
 class WorstFile : public engine::Observer {
  public:
-  WorstFile(std::string run_dir, const config::Options& options, std::shared_ptr<const data::Source> validation);
+  WorstFile(std::string run_dir, const config::Options& options,
+            std::shared_ptr<const data::Source> validation);
 
   void on_epoch(const engine::EpochEvent& event) override;
   void on_finish(const engine::FinishEvent& event) override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long something took, very often, in bounded memory: counts by length, from which mean, percentile and maximum
-// of any window follow. Knows nothing of what was timed.
+// How long something took, very often, in bounded memory: counts by length, from which mean, percentile and
+// maximum of any window follow. Knows nothing of what was timed.
 #pragma once
 
 #include <array>

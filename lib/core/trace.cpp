@@ -91,7 +91,8 @@ void add_span(const char* name, TraceClock::time_point begin, TraceClock::time_p
   add({name, begin, end, number, thread_id()});
 }
 
-void add_device_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end, int64_t number) {
+void add_device_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end,
+                     int64_t number) {
   add({name, begin, end, number, kDeviceTrack});
 }
 
@@ -119,12 +120,17 @@ std::string take_trace_json() {
   std::set<int32_t> tracks;
   for (const Span& span : spans) tracks.insert(span.track);
   for (const int32_t track : tracks) {
-    text += format(",\n" R"({{"name": "thread_name", "ph": "M", "pid": {}, "tid": {}, "args": {{"name": {}}}}})", process,
-                   track, Json(thread_name(track)).dump(-1, ' ', true, Json::error_handler_t::replace));
+    text += format(
+        ",\n"
+        R"({{"name": "thread_name", "ph": "M", "pid": {}, "tid": {}, "args": {{"name": {}}}}})",
+        process, track, Json(thread_name(track)).dump(-1, ' ', true, Json::error_handler_t::replace));
   }
   for (const Span& span : spans) {
-    text += format(",\n" R"({{"name": "{}", "ph": "X", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f})", span.name,
-                   process, span.track, microseconds(span.begin - recording.begin), microseconds(span.end - span.begin));
+    text += format(
+        ",\n"
+        R"({{"name": "{}", "ph": "X", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f})",
+        span.name, process, span.track, microseconds(span.begin - recording.begin),
+        microseconds(span.end - span.begin));
     if (span.number >= 0) text += format(R"(, "args": {{"number": {}}})", span.number);
     text += "}";
   }

@@ -59,7 +59,8 @@ LoaderStats Loader::Impl::stats() const {
 int64_t Loader::Impl::ready_turns() const {
   const auto ring = static_cast<int64_t>(slabs.size());
   int64_t ready = 0;
-  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring); ++turn) {
+  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring);
+       ++turn) {
     if (slabs[static_cast<size_t>(turn % ring)].ready) ++ready;
   }
   return ready;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks in the stream of work of a device, whose times are read once it has passed them: nobody waits. The part with
-// CUDA headers lives in device_cuda.cpp; CPUs have no time line of their own.
+// Marks in the stream of work of a device, whose times are read once it has passed them: nobody waits. The
+// part with CUDA headers lives in device_cuda.cpp; CPUs have no time line of their own.
 #pragma once
 
 #include <torch/types.h>
@@ -14,7 +14,8 @@ class DeviceTimeline {
  public:
   struct Mark {
     int what = 0;
-    std::chrono::steady_clock::time_point time;  ///< on the host's clock, right to some 10 us at the start of the run
+    std::chrono::steady_clock::time_point
+        time;  ///< on the host's clock, right to some 10 us at the start of the run
   };
 
   virtual ~DeviceTimeline() = default;

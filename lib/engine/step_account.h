@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps account of where the time of updates goes, while they happen, without a host sync: clocks on the training
-// thread, marks in the device's stream that are read when they have been passed, and what the loader says. Tells the
-// trace too, while one is recorded. Knows nothing of models or of who reads the figures.
+// Keeps account of where the time of updates goes, while they happen, without a host sync: clocks on the
+// training thread, marks in the device's stream that are read when they have been passed, and what the loader
+// says. Tells the trace too, while one is recorded. Knows nothing of models or of who reads the figures.
 #pragma once
 
 #include <array>
@@ -25,13 +25,14 @@ class StepAccount {
 
   void begin_epoch();
   void begin_update(int64_t number);
-  void fetched();             ///< a batch: as much as the loader says was waiting, the rest copying
+  void fetched();  ///< a batch: as much as the loader says was waiting, the rest copying
   void done(StepPart part);
-  void end_epoch();           ///< what follows belongs to no update
+  void end_epoch();  ///< what follows belongs to no update
 
-  TimeSplit since_report();   ///< or since the epoch began; begins the next window
+  TimeSplit since_report();  ///< or since the epoch began; begins the next window
   TimeSplit since_epoch_began();
-  /// A window that is long enough to judge by: of at least `seconds`, within the epoch. Else one without updates.
+  /// A window that is long enough to judge by: of at least `seconds`, within the epoch. Else one without
+  /// updates.
   TimeSplit recent(double seconds);
 
  private:
@@ -57,12 +58,12 @@ class StepAccount {
   const data::Loader& loader_;
   const std::unique_ptr<DeviceTimeline> timeline_;
   Clock::time_point last_, update_begin_;
-  int64_t update_ = -1;        ///< the one under way; -1: none
-  double waited_before_ = 0;   ///< what the loader said at last_
+  int64_t update_ = -1;               ///< the one under way; -1: none
+  double waited_before_ = 0;          ///< what the loader said at last_
   Nanoseconds now_{}, device_now_{};  ///< of the update under way
   DeviceTimeline::Mark device_last_;
-  int64_t device_update_ = -1;        ///< that the device works at
-  std::vector<int64_t> numbers_;      ///< updates whose marks are not all taken, in order
+  int64_t device_update_ = -1;    ///< that the device works at
+  std::vector<int64_t> numbers_;  ///< updates whose marks are not all taken, in order
   Totals totals_, at_report_, at_recent_, at_epoch_;
 };
 

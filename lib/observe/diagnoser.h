@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for a diagnosis during a run and after each epoch, and says it when it is worth it. Knows what was measured, and
-// whom to ask for ceilings; not how they are measured.
+// Asks for a diagnosis during a run and after each epoch, and says it when it is worth it. Knows what was
+// measured, and whom to ask for ceilings; not how they are measured.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@
 
 namespace stoker::observe {
 
-/// Ceilings, measured on the training thread in between updates: each some hundredths of a second, once or seldom.
+/// Ceilings, measured on the training thread in between updates: each some hundredths of a second, once or
+/// seldom.
 struct CeilingProbes {
   std::function<double(int64_t threads)> threads_speed;  ///< over one thread
   std::function<double()> bfloat16_speed;                ///< over float32; empty: bfloat16 is no choice here

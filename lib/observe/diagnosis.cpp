@@ -14,15 +14,18 @@ namespace {
 using core::format;
 using engine::StepPart;
 
-constexpr double kWorthSaying = 3;       // percent: below it there is nothing to gain
-constexpr double kWaits = 0.05;          // share of the time from which on waiting for data is looked at
-constexpr double kOthersTake = 0.25;     // CPUs
-constexpr double kWorkerIsWorth = 10;    // percent
+constexpr double kWorthSaying = 3;     // percent: below it there is nothing to gain
+constexpr double kWaits = 0.05;        // share of the time from which on waiting for data is looked at
+constexpr double kOthersTake = 0.25;   // CPUs
+constexpr double kWorkerIsWorth = 10;  // percent
 constexpr int64_t kMostWorkers = 64, kMostPrefetch = 64;
-constexpr double kCacheShare = 0.4;      // of free memory that data may take to count as fitting
-constexpr double kConvolutionShare = 0.65;  // of a network's time, that runs at bfloat16's speed: ResNet-18 here
+constexpr double kCacheShare = 0.4;  // of free memory that data may take to count as fitting
+constexpr double kConvolutionShare =
+    0.65;  // of a network's time, that runs at bfloat16's speed: ResNet-18 here
 
-std::string percent_text(double share) { return format("{:.0f}%", 100 * share); }
+std::string percent_text(double share) {
+  return format("{:.0f}%", 100 * share);
+}
 
 /// Looks at the facts from every side; keeps the side that gains most.
 class Examination {
@@ -32,7 +35,8 @@ class Examination {
         times_(facts.times),
         now_(step_model(facts.times, facts.resources, facts.cpus)),
         wait_share_(times_.share(StepPart::wait)),
-        computing_(times_.parts[StepPart::forward].mean_seconds + times_.parts[StepPart::backward].mean_seconds +
+        computing_(times_.parts[StepPart::forward].mean_seconds +
+                   times_.parts[StepPart::backward].mean_seconds +
                    times_.parts[StepPart::optimizer].mean_seconds) {}
 
   Diagnosis run() {
@@ -54,8 +58,8 @@ class Examination {
                 const std::string& advice, std::vector<std::string> evidence) {
     offer(verdict, now_.gain_percent(changed), knob, value, advice, std::move(evidence));
   }
-  void offer(Verdict verdict, double gain, const std::string& knob, const std::string& value, const std::string& advice,
-             std::vector<std::string> evidence) {
+  void offer(Verdict verdict, double gain, const std::string& knob, const std::string& value,
+             const std::string& advice, std::vector<std::string> evidence) {
     if (gain < kWorthSaying || gain <= best_.gain_percent) return;
     best_ = {verdict, std::move(evidence), knob, value, advice.empty() ? knob + " " + value : advice, gain};
   }
@@ -67,7 +71,8 @@ class Examination {
   /// Of a worker's time with samples.
   double stage_share(double seconds) const {
     const data::LoaderStats& l = times_.loader;
-    const double all = l.read_seconds + l.decode_seconds + l.resize_seconds + l.augment_seconds + l.write_seconds;
+    const double all =
+        l.read_seconds + l.decode_seconds + l.resize_seconds + l.augment_seconds + l.write_seconds;
     return all > 0 ? seconds / all : 0;
   }
 
@@ -81,13 +86,15 @@ class Examination {
       changed.slack = 1;
       return changed;
     };
-    const std::string measured = format("{} threads compute at {:.2g} times the speed of one", facts_.threads, speed);
+    const std::string measured =
+        format("{} threads compute at {:.2g} times the speed of one", facts_.threads, speed);
     if (others >= kOthersTake && speed < 0.9) {
       consider(Verdict::competing_threads, with_speed(1, 1), "--threads", "1", "",
                {measured, format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
     } else if (facts_.threads > facts_.cpus && facts_.cpus_speed && *facts_.cpus_speed > speed) {
-      consider(Verdict::oversubscribed_threads, with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)),
-               "--threads", std::to_string(facts_.cpus), "",
+      consider(Verdict::oversubscribed_threads,
+               with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)), "--threads",
+               std::to_string(facts_.cpus), "",
                {format("{} threads on {} CPUs", facts_.threads, facts_.cpus), measured,
                 format("{} at {:.2g}", facts_.cpus, *facts_.cpus_speed)});
     }
@@ -114,14 +121,14 @@ class Examination {
 
   /// Workers are idle and the network waits: what is missing is room for batches ahead.
   bool look_at_prefetch() {
-    const double idle = now_.workers > 0 ? per_update(times_.loader.worker_idle_seconds) / now_.workers / now_.update : 0;
+    const double idle =
+        now_.workers > 0 ? per_update(times_.loader.worker_idle_seconds) / now_.workers / now_.update : 0;
     if (idle < 0.1 || now_.slack < 1.05) return false;
     StepModel changed = now_;
     changed.slack = 1 + 0.25 * (now_.slack - 1);  // a longer queue smooths most of it
     const double longest = times_.sample.read.max_seconds + times_.sample.decode.max_seconds;
     const auto wanted = static_cast<int64_t>(std::ceil(2 * longest / std::max(1e-9, now_.limit())));
-    const int64_t value =
-        std::min(kMostPrefetch, std::max({2 * facts_.prefetch_factor, int64_t{8}, wanted}));
+    const int64_t value = std::min(kMostPrefetch, std::max({2 * facts_.prefetch_factor, int64_t{8}, wanted}));
     if (value <= facts_.prefetch_factor) return false;
     consider(Verdict::prefetch, changed, "--prefetch-factor", std::to_string(value), "",
              {waits_text(), "workers idle " + percent_text(idle),
@@ -141,7 +148,8 @@ class Examination {
     const double feeding = now_.worker_cpu + now_.worker_blocked;
     if (feeding <= 0 || now_.worker_blocked < 0.5 * feeding) return false;
     std::vector<std::string> evidence = {
-        waits_text(), "workers read " + percent_text(stage_share(times_.loader.read_seconds)) + " of their time",
+        waits_text(),
+        "workers read " + percent_text(stage_share(times_.loader.read_seconds)) + " of their time",
         format("a sample takes {} to read, 95% {}", short_seconds_text(times_.sample.read.mean_seconds),
                short_seconds_text(times_.sample.read.p95_seconds))};
     StepModel in_memory = now_;
@@ -150,13 +158,15 @@ class Examination {
     if (facts_.first_epoch && facts_.epochs_left > 0 && will_stay) {
       evidence.push_back("first epoch; the data fits in memory");
       consider(Verdict::cold_cache, in_memory, "", "",
-               "nothing now: later epochs read from memory; reading the files once before the run warms it", evidence);
+               "nothing now: later epochs read from memory; reading the files once before the run warms it",
+               evidence);
       return true;
     }
     if (facts_.epochs_left > 0 && !facts_.holds_files && fits(facts_.stored_bytes)) {
       const bool pixels = fits(facts_.pixel_bytes);
-      if (pixels) in_memory.worker_cpu *= 1 - stage_share(times_.loader.decode_seconds) /
-                                                  std::max(1e-9, 1 - stage_share(times_.loader.read_seconds));
+      if (pixels)
+        in_memory.worker_cpu *= 1 - stage_share(times_.loader.decode_seconds) /
+                                        std::max(1e-9, 1 - stage_share(times_.loader.read_seconds));
       consider(Verdict::storage, in_memory, "--cache", pixels ? "ram" : "compressed", "", evidence);
       return true;
     }
@@ -176,7 +186,8 @@ class Examination {
     double value = now_.workers;
     for (double workers = now_.workers + 1; workers <= most; ++workers) {
       changed.workers = workers;
-      if (now_.gain_percent(changed) <= 1.03 * gain + 1) continue;  // a worker that gains nothing costs memory
+      if (now_.gain_percent(changed) <= 1.03 * gain + 1)
+        continue;  // a worker that gains nothing costs memory
       gain = now_.gain_percent(changed);
       value = workers;
     }
@@ -190,13 +201,14 @@ class Examination {
 
   void look_at_stages() {
     const data::LoaderStats& l = times_.loader;
-    const double decode = stage_share(l.decode_seconds), vary = stage_share(l.resize_seconds + l.augment_seconds);
+    const double decode = stage_share(l.decode_seconds),
+                 vary = stage_share(l.resize_seconds + l.augment_seconds);
     const double of_cpu = 1 / std::max(1e-9, 1 - stage_share(l.read_seconds));
     if (decode >= vary) {
-      std::vector<std::string> evidence = {waits_text(), "workers decode " + percent_text(decode) + " of their time",
-                                           format("a sample takes {} to decode, 95% {}",
-                                                  short_seconds_text(times_.sample.decode.mean_seconds),
-                                                  short_seconds_text(times_.sample.decode.p95_seconds))};
+      std::vector<std::string> evidence = {
+          waits_text(), "workers decode " + percent_text(decode) + " of their time",
+          format("a sample takes {} to decode, 95% {}", short_seconds_text(times_.sample.decode.mean_seconds),
+                 short_seconds_text(times_.sample.decode.p95_seconds))};
       StepModel changed = now_;
       if (!facts_.holds_pixels && facts_.epochs_left > 0 && fits(facts_.pixel_bytes)) {
         changed.worker_cpu *= std::max(0.0, 1 - decode * of_cpu);
@@ -224,16 +236,18 @@ class Examination {
   }
 
   void look_at_report_and_saves() {
-    const engine::StepParts& parts = times_.has_device ? times_.device : times_.parts;  // a device that idles meanwhile
+    const engine::StepParts& parts =
+        times_.has_device ? times_.device : times_.parts;  // a device that idles meanwhile
     for (const auto& [part, verdict, knob, value] :
          {std::tuple(StepPart::report, Verdict::sync, "--report-every", "5s"),
           std::tuple(StepPart::save, Verdict::saving, "--save-every", "30m")}) {
       StepModel changed = now_;
       changed.training = std::max(0.0, now_.training - parts[part].mean_seconds);
       changed.network_cpu = std::max(0.0, now_.network_cpu - parts[part].mean_seconds);
-      consider(verdict, changed, knob, value, "",
-               {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
-                       short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
+      consider(
+          verdict, changed, knob, value, "",
+          {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
+                  short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
     }
   }
 
@@ -244,16 +258,19 @@ class Examination {
     changed.training = std::max(0.0, now_.training - 0.9 * copy);
     changed.network_cpu = std::max(0.0, now_.network_cpu - 0.9 * copy);
     consider(Verdict::copy, changed, "--pin-memory", "", "--pin-memory",
-             {format("copying takes {} of each update's {}", short_seconds_text(copy), short_seconds_text(now_.update)),
+             {format("copying takes {} of each update's {}", short_seconds_text(copy),
+                     short_seconds_text(now_.update)),
               "memory is not page-locked"});
   }
 
   /// Fixed costs are shared by more images.
   void look_at_batch() {
     if (!facts_.fixed_seconds || computing_ <= 0) return;
-    const double fixed = std::min(0.95 * computing_, *facts_.fixed_seconds + times_.parts[StepPart::optimizer].mean_seconds);
+    const double fixed =
+        std::min(0.95 * computing_, *facts_.fixed_seconds + times_.parts[StepPart::optimizer].mean_seconds);
     if (fixed < 0.25 * computing_) return;
-    const double most = static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
+    const double most =
+        static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
     double factor = 1;
     while (fixed / factor > 0.1 * (computing_ - fixed) && factor < 64 &&
            2 * factor * static_cast<double>(facts_.batch_size) <= std::max(most, 1.0)) {
@@ -273,10 +290,11 @@ class Examination {
 
   void look_at_device() {
     const double share = computing_ / now_.update;
-    const std::string busy = format("the {} computes {} of the time", facts_.on_cpu ? "network" : "device", percent_text(share));
+    const std::string busy =
+        format("the {} computes {} of the time", facts_.on_cpu ? "network" : "device", percent_text(share));
     const std::vector<std::string> reasons = slowdown_reasons(facts_.resources.gpu.clock_reasons.value_or(0));
-    if (const GpuReading& gpu = facts_.resources.gpu; !reasons.empty() && gpu.clock_mhz && gpu.highest_clock_mhz &&
-                                                      *gpu.clock_mhz > 0) {
+    if (const GpuReading& gpu = facts_.resources.gpu;
+        !reasons.empty() && gpu.clock_mhz && gpu.highest_clock_mhz && *gpu.clock_mhz > 0) {
       StepModel changed = now_;
       changed.training *= std::min(1.0, *gpu.clock_mhz / *gpu.highest_clock_mhz);
       consider(Verdict::throttled, changed, "", "", "cool the device or raise its power cap",
@@ -292,15 +310,17 @@ class Examination {
       consider(Verdict::device, changed, "--amp", "", "--amp",
                {busy, format("convolutions in bfloat16 are {:.2g} times as fast", *facts_.bfloat16_speed)});
     }
-    const double spare = static_cast<double>(facts_.cpus) - (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
+    const double spare = static_cast<double>(facts_.cpus) -
+                         (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
     if (facts_.on_cpu && facts_.threads < facts_.cpus && facts_.cpus_speed && spare >= 0.4) {
       const double speed = facts_.threads_speed.value_or(1);
       const double left = 0.3 + 0.7 * std::min(1.0, speed / *facts_.cpus_speed);
       StepModel changed = now_;
       changed.training -= (1 - left) * computing_;
-      consider(Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
-               {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
-                format("{} threads compute at {:.2g} times the speed of one", facts_.cpus, *facts_.cpus_speed)});
+      consider(
+          Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
+          {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
+           format("{} threads compute at {:.2g} times the speed of one", facts_.cpus, *facts_.cpus_speed)});
     }
   }
 
@@ -322,27 +342,45 @@ class Examination {
 
 const char* verdict_text(Verdict verdict) {
   switch (verdict) {
-    case Verdict::nothing: return "nothing to gain";
-    case Verdict::storage: return "input-bound: storage";
-    case Verdict::cold_cache: return "input-bound: cold cache";
-    case Verdict::decode: return "input-bound: decode";
-    case Verdict::augmentation: return "input-bound: augmentation";
-    case Verdict::workers: return "input-bound: too few workers";
-    case Verdict::prefetch: return "input-bound: undersized prefetch";
-    case Verdict::contention: return "CPU contention";
-    case Verdict::competing_threads: return "another process competes with the threads";
-    case Verdict::oversubscribed_threads: return "oversubscribed threads";
-    case Verdict::copy: return "copy-bound";
-    case Verdict::sync: return "sync-bound";
-    case Verdict::saving: return "checkpoint-bound";
-    case Verdict::launch: return "launch-bound: batch too small";
-    case Verdict::throttled: return "throttled";
-    case Verdict::device: return "device-bound";
+    case Verdict::nothing:
+      return "nothing to gain";
+    case Verdict::storage:
+      return "input-bound: storage";
+    case Verdict::cold_cache:
+      return "input-bound: cold cache";
+    case Verdict::decode:
+      return "input-bound: decode";
+    case Verdict::augmentation:
+      return "input-bound: augmentation";
+    case Verdict::workers:
+      return "input-bound: too few workers";
+    case Verdict::prefetch:
+      return "input-bound: undersized prefetch";
+    case Verdict::contention:
+      return "CPU contention";
+    case Verdict::competing_threads:
+      return "another process competes with the threads";
+    case Verdict::oversubscribed_threads:
+      return "oversubscribed threads";
+    case Verdict::copy:
+      return "copy-bound";
+    case Verdict::sync:
+      return "sync-bound";
+    case Verdict::saving:
+      return "checkpoint-bound";
+    case Verdict::launch:
+      return "launch-bound: batch too small";
+    case Verdict::throttled:
+      return "throttled";
+    case Verdict::device:
+      return "device-bound";
   }
   return "";
 }
 
-Diagnosis diagnose(const DiagnosisFacts& facts) { return Examination(facts).run(); }
+Diagnosis diagnose(const DiagnosisFacts& facts) {
+  return Examination(facts).run();
+}
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   std::string evidence;
@@ -354,9 +392,12 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
 }
 
 core::Json diagnosis_json(const Diagnosis& diagnosis) {
-  return {{"verdict", verdict_text(diagnosis.verdict)}, {"evidence", diagnosis.evidence},
-          {"knob", diagnosis.knob},                     {"value", diagnosis.value},
-          {"advice", diagnosis.advice},                 {"gain_percent", diagnosis.gain_percent}};
+  return {{"verdict", verdict_text(diagnosis.verdict)},
+          {"evidence", diagnosis.evidence},
+          {"knob", diagnosis.knob},
+          {"value", diagnosis.value},
+          {"advice", diagnosis.advice},
+          {"gain_percent", diagnosis.gain_percent}};
 }
 
 }  // namespace stoker::observe

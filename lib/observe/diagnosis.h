@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what was measured to one verdict: what limits the run, the one knob to turn, the value to try and how much that
-// should gain. A pure function. Knows neither who measures nor who shows it.
+// From what was measured to one verdict: what limits the run, the one knob to turn, the value to try and how
+// much that should gain. A pure function. Knows neither who measures nor who shows it.
 #pragma once
 
 #include <optional>
@@ -14,22 +14,22 @@
 namespace stoker::observe {
 
 enum class Verdict {
-  nothing,                ///< nothing to gain
-  storage,                ///< input-bound: reading
-  cold_cache,             ///< input-bound: reading for the first time
-  decode,                 ///< input-bound: decoding
-  augmentation,           ///< input-bound: resizing and augmenting
-  workers,                ///< input-bound: too few workers
-  prefetch,               ///< input-bound in bursts: too few batches ahead
-  contention,             ///< other processes use the CPUs
-  competing_threads,      ///< another process holds a CPU that threads of the network wait for each other on
-  oversubscribed_threads, ///< more threads than CPUs
-  copy,                   ///< copies to the device
-  sync,                   ///< waiting for the device to report
-  saving,                 ///< writing checkpoints
-  launch,                 ///< fixed costs per update: the batch is too small
-  throttled,              ///< the device's clocks are down
-  device                  ///< the device computes all the time
+  nothing,                 ///< nothing to gain
+  storage,                 ///< input-bound: reading
+  cold_cache,              ///< input-bound: reading for the first time
+  decode,                  ///< input-bound: decoding
+  augmentation,            ///< input-bound: resizing and augmenting
+  workers,                 ///< input-bound: too few workers
+  prefetch,                ///< input-bound in bursts: too few batches ahead
+  contention,              ///< other processes use the CPUs
+  competing_threads,       ///< another process holds a CPU that threads of the network wait for each other on
+  oversubscribed_threads,  ///< more threads than CPUs
+  copy,                    ///< copies to the device
+  sync,                    ///< waiting for the device to report
+  saving,                  ///< writing checkpoints
+  launch,                  ///< fixed costs per update: the batch is too small
+  throttled,               ///< the device's clocks are down
+  device                   ///< the device computes all the time
 };
 /// "input-bound: too few workers": as files and people have it.
 const char* verdict_text(Verdict verdict);
@@ -38,11 +38,11 @@ const char* verdict_text(Verdict verdict);
 struct DiagnosisFacts {
   engine::TimeSplit times;
   ResourceReading resources;
-  int64_t cpus = 1;  ///< that this process may use
+  int64_t cpus = 1;    ///< that this process may use
   bool on_cpu = true;  ///< the network computes on the CPU
 
   int64_t batch_size = 1, threads = 1, prefetch_factor = 4;
-  bool pin_memory = true;     ///< or copies cannot be made faster by it
+  bool pin_memory = true;  ///< or copies cannot be made faster by it
   bool amp = false;
   bool holds_pixels = false, holds_files = false;  ///< the cache, for at least most images
   std::vector<std::string> augmentations;          ///< flags in use, the costliest first: "--gaussian-blur"

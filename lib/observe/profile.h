@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --profile: records the start of a run as a trace and writes it to the run directory. What is traced, the parts that
-// do it say themselves (core/trace.h).
+// --profile: records the start of a run as a trace and writes it to the run directory. What is traced, the
+// parts that do it say themselves (core/trace.h).
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@
 
 namespace stoker::observe {
 
-/// First in a list of observers: it records from on_start() until `length` is over, and writes run_dir/profile.json at the
-/// next report, end of an epoch or end of the run, when a device has passed all that was recorded. Trouble with the file
-/// is a warning.
+/// First in a list of observers: it records from on_start() until `length` is over, and writes
+/// run_dir/profile.json at the next report, end of an epoch or end of the run, when a device has passed all
+/// that was recorded. Trouble with the file is a warning.
 class Profile : public engine::Observer {
  public:
   Profile(const std::string& run_dir, config::Interval length);

@@ -16,13 +16,16 @@ std::string gain_text(const DiagnosisRow& row) {
 
 std::string verdict(const DiagnosisRow& row) {
   std::string html = format("<p class=\"verdict\"><b>{}</b>", escape_html(row.verdict));
-  if (!row.advice.empty()) html += format(": <code>{}</code>, predicted {}", escape_html(row.advice), gain_text(row));
+  if (!row.advice.empty())
+    html += format(": <code>{}</code>, predicted {}", escape_html(row.advice), gain_text(row));
   return html + format("<br><span class=\"faint\">{}</span></p>\n", escape_html(row.evidence));
 }
 
 std::string history(const std::vector<DiagnosisRow>& rows) {
-  std::string html = "<details><summary>Verdicts over the run</summary><div class=\"scroll\"><table><tr><th class=\"n\">epochs"
-                     "</th><th>verdict</th><th>advice</th><th>predicted</th></tr>\n";
+  std::string html =
+      "<details><summary>Verdicts over the run</summary><div class=\"scroll\"><table><tr><th "
+      "class=\"n\">epochs"
+      "</th><th>verdict</th><th>advice</th><th>predicted</th></tr>\n";
   for (const DiagnosisRow& row : rows) {
     html += format("<tr><td class=\"n\">{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", row.epochs,
                    escape_html(row.verdict), escape_html(row.advice), gain_text(row));
@@ -51,9 +54,10 @@ std::string worst_section(const std::vector<RunRecord>& runs) {
     if (runs.size() > 1) html += "<p>" + run_label(runs, i) + "</p>";
     html += "<div class=\"pictures\">";
     for (const WorstRow& row : runs[i].worst) {
-      html += format("<figure><img alt=\"\" src=\"data:image/jpeg;base64,{}\">is <b>{}</b><br>said <b>{}</b><br>"
-                     "<span class=\"faint\">{}</span></figure>\n",
-                     row.jpeg, escape_html(row.truth), escape_html(row.predicted), escape_html(row.name));
+      html += format(
+          "<figure><img alt=\"\" src=\"data:image/jpeg;base64,{}\">is <b>{}</b><br>said <b>{}</b><br>"
+          "<span class=\"faint\">{}</span></figure>\n",
+          row.jpeg, escape_html(row.truth), escape_html(row.predicted), escape_html(row.name));
     }
     html += "</div>\n";
   }

@@ -14,8 +14,8 @@ namespace stoker::observe {
 std::string short_seconds_text(double seconds);
 /// "step 12.3ms (95% 15.1ms, max 40.2ms)"; "" before the first update.
 std::string step_text(const engine::TimeSplit& times);
-/// For people, one line each: the training thread, the device where there is one, the loader's samples. None before
-/// the first update.
+/// For people, one line each: the training thread, the device where there is one, the loader's samples. None
+/// before the first update.
 std::vector<std::string> time_lines(const engine::TimeSplit& times);
 /// With the names and units of docs/run-directory.md.
 core::Json time_json(const engine::TimeSplit& times);

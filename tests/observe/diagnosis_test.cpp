@@ -20,8 +20,8 @@ void spread(core::Spread& spread, double mean_ms) {
   spread = {100, mean_ms * kMs, 1.1 * mean_ms * kMs, 1.5 * mean_ms * kMs};
 }
 
-/// A run of 100 updates of 64 images on two CPUs; times in milliseconds per update. The network takes 60 ms with one
-/// thread, the workers as much as they are told.
+/// A run of 100 updates of 64 images on two CPUs; times in milliseconds per update. The network takes 60 ms
+/// with one thread, the workers as much as they are told.
 class FactsOf {
  public:
   FactsOf() {
@@ -44,20 +44,59 @@ class FactsOf {
     optimizer_ = 0.05 * ms;
     return *this;
   }
-  FactsOf& workers(int count) { facts_.times.loader.num_workers = count; return *this; }
-  FactsOf& reads(double ms) { read_ = ms; return *this; }
-  FactsOf& decodes(double ms) { decode_ = ms; return *this; }
-  FactsOf& resizes(double ms) { resize_ = ms; return *this; }
-  FactsOf& augments(double ms) { augment_ = ms; return *this; }
-  FactsOf& idles(double ms) { idle_ = ms; return *this; }
-  FactsOf& waits(double ms) { wait_ = ms; return *this; }
-  FactsOf& copies(double ms) { copy_ = ms; return *this; }
-  FactsOf& reports(double ms) { report_ = ms; return *this; }
-  FactsOf& saves(double ms) { save_ = ms; return *this; }
+  FactsOf& workers(int count) {
+    facts_.times.loader.num_workers = count;
+    return *this;
+  }
+  FactsOf& reads(double ms) {
+    read_ = ms;
+    return *this;
+  }
+  FactsOf& decodes(double ms) {
+    decode_ = ms;
+    return *this;
+  }
+  FactsOf& resizes(double ms) {
+    resize_ = ms;
+    return *this;
+  }
+  FactsOf& augments(double ms) {
+    augment_ = ms;
+    return *this;
+  }
+  FactsOf& idles(double ms) {
+    idle_ = ms;
+    return *this;
+  }
+  FactsOf& waits(double ms) {
+    wait_ = ms;
+    return *this;
+  }
+  FactsOf& copies(double ms) {
+    copy_ = ms;
+    return *this;
+  }
+  FactsOf& reports(double ms) {
+    report_ = ms;
+    return *this;
+  }
+  FactsOf& saves(double ms) {
+    save_ = ms;
+    return *this;
+  }
   /// Reading waits and needs no CPU.
-  FactsOf& storage_is_slow() { read_cpu_share_ = 0.05; return *this; }
-  FactsOf& computing_cpu(double ms) { computing_cpu_ = ms; return *this; }
-  FactsOf& with(const std::function<void(DiagnosisFacts&)>& change) { change(facts_); return *this; }
+  FactsOf& storage_is_slow() {
+    read_cpu_share_ = 0.05;
+    return *this;
+  }
+  FactsOf& computing_cpu(double ms) {
+    computing_cpu_ = ms;
+    return *this;
+  }
+  FactsOf& with(const std::function<void(DiagnosisFacts&)>& change) {
+    change(facts_);
+    return *this;
+  }
 
   DiagnosisFacts made() const {
     DiagnosisFacts facts = facts_;
@@ -83,7 +122,8 @@ class FactsOf {
     loader.worker_cpu_seconds =
         loader.num_workers > 0 ? 100 * (read_cpu_share_ * read_ + decode_ + resize_ + augment_) * kMs : 0;
     const double decodes_itself = loader.num_workers > 0 ? 0 : decode_ + resize_ + augment_;
-    times.training_cpu_seconds = 100 * (computing_cpu_ > 0 ? computing_cpu_ : computing + copy_ + decodes_itself) * kMs;
+    times.training_cpu_seconds =
+        100 * (computing_cpu_ > 0 ? computing_cpu_ : computing + copy_ + decodes_itself) * kMs;
     times.process_cpu_seconds = times.training_cpu_seconds + loader.worker_cpu_seconds;
     const double per_image = 1.0 / static_cast<double>(facts.batch_size);
     spread(times.sample.read, read_ * per_image);
@@ -96,7 +136,8 @@ class FactsOf {
 
  private:
   DiagnosisFacts facts_;
-  double read_ = 0, decode_ = 0, resize_ = 0, augment_ = 0, idle_ = 0, wait_ = 0, copy_ = 0, report_ = 0, save_ = 0;
+  double read_ = 0, decode_ = 0, resize_ = 0, augment_ = 0, idle_ = 0, wait_ = 0, copy_ = 0, report_ = 0,
+         save_ = 0;
   double forward_ = 0, backward_ = 0, optimizer_ = 0, computing_cpu_ = 0, read_cpu_share_ = 1;
 };
 
@@ -111,37 +152,39 @@ struct Golden {
 
 std::vector<Golden> table() {
   std::vector<Golden> rows;
-  const auto add = [&](const char* name, const FactsOf& facts, Verdict verdict, const char* knob, const char* value,
-                       double gain) { rows.push_back({name, facts, verdict, knob, value, gain}); };
-  add("one worker with work for two, a network that waits for half of the time", FactsOf().network(40).workers(1).waits(80).reads(5).decodes(95).resizes(20),
-      Verdict::workers, "--num-workers", "2", 50);
-  add("the training thread decodes", FactsOf().network(60).workers(0).waits(80), Verdict::workers, "--num-workers", "2", 100);
-  add("huge files: both workers decode all the time", FactsOf().network(20).waits(90).decodes(180).resizes(20),
-      Verdict::decode, "", "", 95);
+  const auto add = [&](const char* name, const FactsOf& facts, Verdict verdict, const char* knob,
+                       const char* value, double gain) {
+    rows.push_back({name, facts, verdict, knob, value, gain});
+  };
+  add("one worker with work for two, a network that waits for half of the time",
+      FactsOf().network(40).workers(1).waits(80).reads(5).decodes(95).resizes(20), Verdict::workers,
+      "--num-workers", "2", 50);
+  add("the training thread decodes", FactsOf().network(60).workers(0).waits(80), Verdict::workers,
+      "--num-workers", "2", 100);
+  add("huge files: both workers decode all the time",
+      FactsOf().network(20).waits(90).decodes(180).resizes(20), Verdict::decode, "", "", 95);
   add("huge files that fit in memory once decoded",
-      FactsOf().network(20).waits(90).decodes(180).resizes(20).with([](DiagnosisFacts& f) { f.pixel_bytes = 2e9; }),
+      FactsOf().network(20).waits(90).decodes(180).resizes(20).with(
+          [](DiagnosisFacts& f) { f.pixel_bytes = 2e9; }),
       Verdict::decode, "--cache", "ram", 450);
   add("heavy augmentation",
-      FactsOf().network(20).waits(90).decodes(30).resizes(10).augments(160).with([](DiagnosisFacts& f) {
-        f.augmentations = {"--gaussian-blur"};
-      }),
+      FactsOf().network(20).waits(90).decodes(30).resizes(10).augments(160).with(
+          [](DiagnosisFacts& f) { f.augmentations = {"--gaussian-blur"}; }),
       Verdict::augmentation, "--gaussian-blur", "0", 265);
   add("storage that answers late, epoch after epoch",
-      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow(), Verdict::storage, "--cache",
-      "compressed", 482);
+      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow(), Verdict::storage,
+      "--cache", "compressed", 482);
   add("the same in the first epoch, for data that memory will hold",
-      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow().with([](DiagnosisFacts& f) {
-        f.first_epoch = true;
-      }),
+      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow().with(
+          [](DiagnosisFacts& f) { f.first_epoch = true; }),
       Verdict::cold_cache, "", "", 482);
   add("storage that answers late, data larger than memory",
-      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow().with([](DiagnosisFacts& f) {
-        f.stored_bytes = 1e12;
-      }),
+      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow().with(
+          [](DiagnosisFacts& f) { f.stored_bytes = 1e12; }),
       Verdict::storage, "--num-workers", "8", 255);
-  add("bursts: workers idle while the network waits", FactsOf().network(60).waits(40).decodes(60).resizes(20).idles(110).with([](DiagnosisFacts& f) {
-        f.prefetch_factor = 1;
-      }),
+  add("bursts: workers idle while the network waits",
+      FactsOf().network(60).waits(40).decodes(60).resizes(20).idles(110).with(
+          [](DiagnosisFacts& f) { f.prefetch_factor = 1; }),
       Verdict::prefetch, "--prefetch-factor", "8", 28);
   add("somebody else's programs on both CPUs",
       FactsOf().network(110).computing_cpu(60).waits(30).decodes(60).resizes(20).with([](DiagnosisFacts& f) {
@@ -157,32 +200,32 @@ std::vector<Golden> table() {
       }),
       Verdict::competing_threads, "--threads", "1", 2225);
   add("sixteen threads on two CPUs", FactsOf().network(400).with([](DiagnosisFacts& f) {
-        f.threads = 16;
-        f.threads_speed = 0.3;
-        f.cpus_speed = 1.8;
-      }),
+    f.threads = 16;
+    f.threads_speed = 0.3;
+    f.cpus_speed = 1.8;
+  }),
       Verdict::oversubscribed_threads, "--threads", "2", 271);
-  add("pageable memory", FactsOf().network(20).copies(60).decodes(20).resizes(5).with([](DiagnosisFacts& f) { f.pin_memory = false; }),
+  add("pageable memory", FactsOf().network(20).copies(60).decodes(20).resizes(5).with([](DiagnosisFacts& f) {
+    f.pin_memory = false;
+  }),
       Verdict::copy, "--pin-memory", "", 200);
-  add("a report after every update", FactsOf().network(4).reports(6).decodes(2).resizes(1), Verdict::sync, "--report-every", "5s",
-      150);
-  add("a checkpoint every few updates", FactsOf().network(20).saves(20).decodes(2).resizes(1), Verdict::saving, "--save-every",
-      "30m", 100);
-  add("a batch of two images",
-      FactsOf().network(10).decodes(1).resizes(0.2).with([](DiagnosisFacts& f) {
-        f.batch_size = 2;
-        f.fixed_seconds = 7 * kMs;
-      }),
+  add("a report after every update", FactsOf().network(4).reports(6).decodes(2).resizes(1), Verdict::sync,
+      "--report-every", "5s", 150);
+  add("a checkpoint every few updates", FactsOf().network(20).saves(20).decodes(2).resizes(1),
+      Verdict::saving, "--save-every", "30m", 100);
+  add("a batch of two images", FactsOf().network(10).decodes(1).resizes(0.2).with([](DiagnosisFacts& f) {
+    f.batch_size = 2;
+    f.fixed_seconds = 7 * kMs;
+  }),
       Verdict::launch, "--batch-size", "64", 237);
-  add("a network that computes all the time, in float32", FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
-        f.bfloat16_speed = 2.5;
-      }),
+  add("a network that computes all the time, in float32",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.bfloat16_speed = 2.5; }),
       Verdict::device, "--amp", "", 64);
-  add("one thread on two CPUs of which one idles", FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
-        f.cpus_speed = 1.8;
-      }),
+  add("one thread on two CPUs of which one idles",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_speed = 1.8; }),
       Verdict::device, "--threads", "2", 45);
-  add("a GPU that is too hot", FactsOf().network(100).computing_cpu(10).decodes(20).resizes(5).with([](DiagnosisFacts& f) {
+  add("a GPU that is too hot",
+      FactsOf().network(100).computing_cpu(10).decodes(20).resizes(5).with([](DiagnosisFacts& f) {
         f.times.has_device = true;
         f.on_cpu = false;
         f.resources.gpu.clock_reasons = 0x40;
@@ -190,20 +233,23 @@ std::vector<Golden> table() {
         f.resources.gpu.highest_clock_mhz = 1980;
       }),
       Verdict::throttled, "", "", 100);
-  add("all well: bfloat16, threads as they should be", FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+  add("all well: bfloat16, threads as they should be",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
         f.amp = true;
         f.bfloat16_speed = 2.5;
       }),
       Verdict::nothing, "", "", 0);
-  add("no update yet", FactsOf().with([](DiagnosisFacts& f) { f.images_per_epoch = 0; }).network(0).decodes(0), Verdict::nothing, "", "",
-      0);
+  add("no update yet",
+      FactsOf().with([](DiagnosisFacts& f) { f.images_per_epoch = 0; }).network(0).decodes(0),
+      Verdict::nothing, "", "", 0);
   return rows;
 }
 
 TEST(DiagnosisTest, EveryBottleneckHasItsVerdictItsKnobAndItsGain) {
   for (const Golden& row : table()) {
     const Diagnosis found = row.facts.diagnosed();
-    EXPECT_STREQ(verdict_text(found.verdict), verdict_text(row.verdict)) << row.name << ": " << diagnosis_text(found);
+    EXPECT_STREQ(verdict_text(found.verdict), verdict_text(row.verdict))
+        << row.name << ": " << diagnosis_text(found);
     EXPECT_EQ(found.knob, row.knob) << row.name;
     EXPECT_EQ(found.value, row.value) << row.name;
     EXPECT_NEAR(found.gain_percent, row.gain_percent, std::max(5.0, 0.05 * row.gain_percent)) << row.name;
@@ -231,7 +277,8 @@ TEST(DiagnosisTest, TheGainGrowsWithTheTimeThatIsWaitedForData) {
   double before = 0;
   for (double decode = 45; decode < 1000; decode *= 1.2) {
     const double wait = std::max(0.0, decode + 20 - 40);  // one worker against a network of 40 ms
-    const Diagnosis found = FactsOf().network(40).workers(1).reads(0).decodes(decode).resizes(20).waits(wait).diagnosed();
+    const Diagnosis found =
+        FactsOf().network(40).workers(1).reads(0).decodes(decode).resizes(20).waits(wait).diagnosed();
     EXPECT_GE(found.gain_percent, before - 1e-6) << decode;
     before = found.gain_percent;
   }
@@ -253,10 +300,12 @@ TEST(DiagnosisTest, MoreWorkersAreNotPromisedMoreCpusThanThereAre) {
 }
 
 TEST(DiagnosisTest, TheTextHasVerdictEvidenceAdviceAndGain) {
-  const Diagnosis found = {Verdict::workers, {"waits for data 47%", "1 workers, busy all the time"}, "--num-workers", "2",
+  const Diagnosis found = {Verdict::workers,  {"waits for data 47%", "1 workers, busy all the time"},
+                           "--num-workers",   "2",
                            "--num-workers 2", 54.4};
   EXPECT_EQ(diagnosis_text(found),
-            "input-bound: too few workers (waits for data 47%, 1 workers, busy all the time): --num-workers 2; predicted "
+            "input-bound: too few workers (waits for data 47%, 1 workers, busy all the time): --num-workers "
+            "2; predicted "
             "54% more images/s");
   EXPECT_EQ(diagnosis_json(found)["verdict"], "input-bound: too few workers");
   EXPECT_EQ(diagnosis_json(found)["gain_percent"], 54.4);
