@@ -9,7 +9,7 @@
 namespace stoker::app {
 namespace {
 
-constexpr double kSpeedSeconds = 0.03, kLaunchSeconds = 0.01;  // each probe
+constexpr double kSpeedSeconds = 0.02, kLaunchSeconds = 0.01;  // each probe
 constexpr int64_t kLookedAt = 256;                             // samples whose stored size is asked for
 
 double stored_bytes_of(const data::Source& source) {
