@@ -191,11 +191,4 @@ void Examination::say_nothing_to_gain() {
                     waits_text()};
 }
 
-const DiagnosisFacts& facts_;
-const engine::TimeSplit& times_;
-const StepModel now_;
-const double wait_share_;
-const double computing_;  ///< seconds per update
-Diagnosis best_;
-
 }  // namespace stoker::observe
