@@ -37,7 +37,7 @@ class RunFiles : public engine::Observer {
   engine::StartEvent start_;
 };
 
-/// First line of summary.csv. timm's columns first; four columns are clocks, which a resumed run does not repeat. The
+/// First line of summary.csv. timm's columns first; seven columns are clocks, which a resumed run does not repeat. The
 /// first two metrics of the task stand before the learning rate, the others at the end.
 std::string summary_header(const std::vector<engine::Metric>& metrics);
 /// The rows of a summary.csv that belong to epochs before `start_epoch`, under `header`; a half-written last line is
