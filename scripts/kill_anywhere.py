@@ -21,7 +21,8 @@ import time
 
 import made_idx
 
-CLOCK_COLUMNS = {"train_seconds", "eval_seconds", "images_per_second", "data_wait_share"}
+CLOCK_COLUMNS = {"train_seconds", "eval_seconds", "images_per_second", "data_wait_share",
+                 "update_seconds", "update_p95_seconds", "update_max_seconds"}
 
 
 def tiny_options(folder):

@@ -7,6 +7,7 @@
 #include <new>
 #include <thread>
 
+#include "app/diagnosing.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "app/assemble.h"
+#include "app/diagnosing.h"
 #include "config/task_facts.h"
 
 namespace stoker::app {
@@ -26,6 +27,7 @@ data::FeedSettings feed_settings(const config::Options& options, torch::Device d
   settings.channels_last = options.precision.channels_last;
   settings.mean = options.data.mean;
   settings.std = options.data.std;
+  settings.extra_seconds_per_byte = slow_copy_for_tests(options.loader);
   return settings;
 }
 

@@ -63,6 +63,18 @@ void measure_storage(const config::Configuration& configuration, CheckFacts& fac
   }
 }
 
+/// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
+void resolve_from_data(config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  try {
+    const data::Datasets datasets = data::open_datasets(options.data);
+    config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input) throw;
+  }
+  config::resolve_model(configuration, model_facts_of(options.model));
+}
+
 /// Trains for a moment as the configuration says, on its data, and keeps nothing.
 EpochEstimate estimate_epoch(config::Configuration& configuration) {
   const config::Options& options = configuration.options;
@@ -134,6 +146,11 @@ Outcome check(const Invocation& invocation) {
   const config::Options& options = configuration.options;
   facts.device = options.device.device;
   facts.num_workers = options.loader.num_workers;
+  if (command.print_config) {
+    resolve_from_data(configuration);
+    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    return {core::kExitOk, ""};
+  }
   read_driver(facts);
   facts.blas = engine::blas_facts();
   facts.threads = engine::probe_threads(options.device.threads, kThreadSeconds);

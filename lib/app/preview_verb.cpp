@@ -115,6 +115,10 @@ Outcome preview(const Invocation& invocation) {
                       "look at them with the program that wrote them");
   }
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  if (configuration.command.print_config) {
+    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    return {core::kExitOk, ""};
+  }
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);

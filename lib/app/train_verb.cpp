@@ -6,6 +6,7 @@
 #include "app/app.h"
 #include "app/assemble.h"
 #include "app/feeding.h"
+#include "app/observing.h"
 #include "app/result_output.h"
 #include "app/run_directory.h"
 #include "app/run_report.h"
@@ -18,10 +19,6 @@
 #include "model/freeze.h"
 #include "observe/banner.h"
 #include "observe/console.h"
-#include "observe/progress.h"
-#include "observe/resource_sampler.h"
-#include "observe/run_files.h"
-#include "observe/tensorboard.h"
 
 namespace stoker::app {
 namespace {
@@ -263,7 +260,7 @@ Outcome train(const Invocation& invocation) {
   const std::unique_ptr<engine::Task> task = build_task(options, device);
   engine::Trainee trainee = build_trainee(options, device, /*resumes=*/!checkpoint.empty());
   const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
-  const engine::TrainerSettings settings =
+  engine::TrainerSettings settings =
       trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(), plan.updates());
 
@@ -281,18 +278,12 @@ Outcome train(const Invocation& invocation) {
   core::write_file_atomically(run_dir->path() + "/config.yaml",
                               config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
 
-  observe::ResourceSampler resources({engine::pci_bus_id(device)});
-  observe::Progress progress(console, &resources);
-  observe::RunFiles run_files(run_dir->path(), &resources);
-  engine::Observers observers;
-  observers.add(resources);  // first: the others read what it summed up
-  observers.add(run_files);
-  std::optional<observe::TensorBoardFile> tensorboard;
-  if (options.run.tensorboard) observers.add(tensorboard.emplace(run_dir->path(), &resources));
-  observers.add(progress);
-  engine::Trainer trainer(settings, {*task, trainee, *train_feed, *val_feed, schedule, checkpoints, observers});
+  Watch watch({options, machine, data_facts, datasets, trainee}, run_dir->path(), console);
+  settings.keep_account = !is_unwatched_for_tests();
+  engine::Trainer trainer(settings, {*task, trainee, *train_feed, *val_feed, schedule, checkpoints, watch.observer()});
   const engine::FinishEvent finish = trainer.run(at);
   console.clear_live();
+  core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
   say_where_it_is(options.run, finish);
   if (options.run.report) write_report_or_warn(run_dir->path());
   return outcome_of(finish, options.run);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -175,22 +176,66 @@ std::optional<StorageTraffic> read_storage_traffic() {
   return StorageTraffic{*read, *written};
 }
 
-std::optional<MachineCpuSeconds> read_machine_cpu_seconds() {
-  // cpu user nice system idle iowait irq softirq steal ...; steal is time that the host gave to others: busy.
-  std::istringstream line(first_line("/proc/stat"));
-  std::string name;
-  line >> name;
-  if (name != "cpu") return std::nullopt;
+namespace {
+
+/// Adds a line of /proc/stat without its name: user nice system idle iowait irq softirq steal ...; steal is time that
+/// the host gave to others: busy.
+bool add_cpu_line(std::istringstream& line, MachineCpuSeconds& seconds) {
   const double tick_seconds = 1.0 / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
-  MachineCpuSeconds seconds;
   int column = 0;
   for (double ticks = 0; column < 8 && line >> ticks; ++column) {
     seconds.total += ticks * tick_seconds;
     const bool idle = column == 3 || column == 4;
     if (!idle) seconds.busy += ticks * tick_seconds;
   }
-  if (column < 4) return std::nullopt;
+  return column >= 4;
+}
+
+}  // namespace
+
+std::optional<MachineCpuSeconds> read_machine_cpu_seconds() {
+  std::istringstream line(first_line("/proc/stat"));
+  std::string name;
+  MachineCpuSeconds seconds;
+  if (!(line >> name) || name != "cpu" || !add_cpu_line(line, seconds)) return std::nullopt;
   return seconds;
+}
+
+std::optional<MachineCpuSeconds> read_allowed_cpu_seconds() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
+  std::ifstream file("/proc/stat");
+  MachineCpuSeconds seconds;
+  bool found = false;
+  for (std::string text; std::getline(file, text) && text.rfind("cpu", 0) == 0;) {
+    std::istringstream line(text.substr(3));
+    int cpu = -1;
+    if (text.rfind("cpu ", 0) == 0 || !(line >> cpu) || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)) continue;
+    found = add_cpu_line(line, seconds) || found;
+  }
+  if (!found) return std::nullopt;
+  return seconds;
+}
+
+std::optional<RunDelay> read_run_delay() {
+  RunDelay delay;
+  std::error_code trouble;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", trouble)) {
+    // Nanoseconds on a CPU, nanoseconds of waiting for one, time slices; see Documentation/scheduler/sched-stats.
+    std::istringstream line(first_line(entry.path().string() + "/schedstat"));
+    double ran = 0, waited = 0;
+    if (!(line >> ran >> waited)) continue;
+    delay.seconds += 1e-9 * waited;
+    ++delay.threads;
+  }
+  if (delay.threads == 0) return std::nullopt;
+  return delay;
+}
+
+int64_t read_involuntary_switches() {
+  struct rusage usage {};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 }  // namespace stoker::core

@@ -59,5 +59,16 @@ struct MachineCpuSeconds {
   double total = 0;  ///< busy and idle
 };
 std::optional<MachineCpuSeconds> read_machine_cpu_seconds();
+/// The same of the CPUs that this process may use by affinity: less its own, what other processes take from it.
+std::optional<MachineCpuSeconds> read_allowed_cpu_seconds();
+
+/// Seconds in which living threads of this process were ready to run and had no CPU, summed up; their number.
+struct RunDelay {
+  double seconds = 0;
+  int threads = 0;
+};
+std::optional<RunDelay> read_run_delay();
+/// How often the kernel took a CPU away from a thread of this process so far.
+int64_t read_involuntary_switches();
 
 }  // namespace stoker::core

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/device_feed.h"
 
+#include <chrono>
 #include <deque>
+#include <thread>
 
 #include "data/feed_path.h"
 #include "data/normalise.h"
@@ -46,6 +48,10 @@ class CpuFeed : public FeedPath {
     if (!loader_.next(host, may_stop)) return false;
     batch = Batch();  // the caller's tensors become free for the pool
     batch.images = normalised(host.images);
+    if (settings_.extra_seconds_per_byte > 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(settings_.extra_seconds_per_byte *
+                                                                 static_cast<double>(host.images.nbytes())));
+    }
     batch.labels = host.labels.clone();
     batch.targets = host.targets.clone();
     batch.samples = std::move(host.samples);

@@ -23,6 +23,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
   if (settings.class_balanced) classes = samples_by_class(*source);
   // Workers fill one more than the consumer may hold.
   slabs = std::vector<Slab>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
+  records = std::vector<StageRecord>(static_cast<size_t>(std::max<int64_t>(1, settings.num_workers)));
   if (settings.num_workers == 0) {
     own_reader.emplace(*source, plan, settings.limits, settings.seed);
   } else {
@@ -110,6 +111,7 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     epoch.known_bad.clear();
     for (const auto& entry : bad) epoch.known_bad.push_back(entry.first);
     turns_handed_over = 0;
+    last_asked = -1;
     turns_released = 0;
     next_ticket = 0;
     cancelled = false;
@@ -158,7 +160,7 @@ void Loader::Impl::fill_turn_here(int64_t turn, bool may_stop) {
   }
   for (int64_t row = 0; row < images_in_turn(turn); ++row) {
     if (may_stop) core::throw_if_stopped();
-    fill_row(*own_reader, turn, row);
+    fill_row(*own_reader, records[0], turn, row);
   }
   finish_row(turn);
 }
@@ -166,6 +168,12 @@ void Loader::Impl::fill_turn_here(int64_t turn, bool may_stop) {
 void Loader::Impl::wait_until_ready(int64_t turn, bool may_stop) {
   constexpr std::chrono::milliseconds kStopPoll(50);
   std::unique_lock<std::mutex> lock(mutex);
+  if (turn != last_asked) {  // not after an interruption
+    last_asked = turn;
+    ++asked;
+    ready_when_asked += ready_turns();
+    empty_when_asked += slab_of(turn).ready ? 0 : 1;
+  }
   while (!turn_ready.wait_for(lock, kStopPoll, [&] { return slab_of(turn).ready; })) {
     if (may_stop) core::throw_if_stopped();
   }
@@ -220,40 +228,6 @@ void Loader::Impl::release(const HostBatch& batch) {
   slab_freed.notify_all();
 }
 
-bool Loader::Impl::is_ready() const {
-  const int64_t turn = turns_handed_over.load();
-  const std::lock_guard<std::mutex> lock(mutex);
-  return settings.num_workers > 0 && turn < epoch.batches && turn - turns_released.load() < may_hold() &&
-         slabs[static_cast<size_t>(turn) % slabs.size()].ready;
-}
-
-LoaderStats Loader::Impl::stats() const {
-  constexpr double kSecond = 1e-9;
-  LoaderStats result;
-  result.images = images_out.load();
-  result.bad_images = bad_out.load();
-  result.consumer_wait_seconds = kSecond * static_cast<double>(consumer_wait_ns.load());
-  result.read_seconds = kSecond * static_cast<double>(read_ns.load());
-  result.decode_seconds = kSecond * static_cast<double>(decode_ns.load());
-  result.augment_seconds = kSecond * static_cast<double>(augment_ns.load());
-  result.resize_seconds = kSecond * static_cast<double>(resize_ns.load());
-  result.write_seconds = kSecond * static_cast<double>(write_ns.load());
-  result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
-  result.batches_capacity = static_cast<int64_t>(slabs.size());
-  result.num_workers = static_cast<int>(settings.num_workers);
-  result.cache_bytes = source->cached_bytes();
-  const std::lock_guard<std::mutex> lock(mutex);
-  for (const Slab& slab : slabs) {
-    result.ring_bytes += slab.bytes();
-  }
-  const int64_t ring = result.batches_capacity;
-  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring);
-       ++turn) {
-    if (slabs[static_cast<size_t>(turn % ring)].ready) ++result.batches_ready;
-  }
-  return result;
-}
-
 Loader::Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderSettings settings)
     : impl_(std::make_unique<Impl>(std::move(source), plan, settings)) {}
 Loader::~Loader() = default;
@@ -280,10 +254,6 @@ bool Loader::is_ready() const {
 void Loader::release(const HostBatch& batch) {
   impl_->release(batch);
 }
-LoaderStats Loader::stats() const {
-  return impl_->stats();
-}
-
 std::vector<BadSample> Loader::bad_samples() const {
   std::vector<BadSample> list;
   for (const auto& entry : impl_->bad) list.push_back(entry.second);

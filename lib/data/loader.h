@@ -76,6 +76,9 @@ class Loader {
   void release(const HostBatch& batch);
 
   LoaderStats stats() const;
+  /// Seconds that next() has waited so far, without the rest of stats().
+  double waited_seconds() const;
+  SampleTimes sample_times() const;
   /// All bad samples met so far, by sample index. Restoring them skips the decode, not the decision.
   std::vector<BadSample> bad_samples() const;
   void restore_bad_samples(const std::vector<BadSample>& known);

@@ -13,6 +13,7 @@
 #include "data/loader.h"
 #include "data/sample_reader.h"
 #include "data/slab.h"
+#include "data/stage_times.h"
 
 namespace stoker::data {
 
@@ -50,9 +51,9 @@ struct Loader::Impl {
 
   void start_workers();
   void worker_main(int worker);
-  void work_on_epoch(SampleReader& reader);
+  void work_on_epoch(SampleReader& reader, StageRecord& record);
   bool wait_until_free(int64_t turn);
-  void fill_row(SampleReader& reader, int64_t turn, int64_t row);
+  void fill_row(SampleReader& reader, StageRecord& record, int64_t turn, int64_t row);
   void finish_row(int64_t turn);
   void cancel_epoch(std::unique_lock<std::mutex>& lock);
 
@@ -64,7 +65,9 @@ struct Loader::Impl {
   void record_bad(int64_t sample, const std::string& reason);
   void release(const HostBatch& batch);
   bool is_ready() const;
+  int64_t ready_turns() const;
   LoaderStats stats() const;
+  SampleTimes sample_times() const;
 
   const std::shared_ptr<const Source> source;
   const TransformPlan plan;
@@ -74,8 +77,9 @@ struct Loader::Impl {
 
   mutable std::mutex mutex;
   std::condition_variable epoch_begun, slab_freed, turn_ready, workers_idle;
-  std::vector<std::thread> threads;
+  mutable std::vector<std::thread> threads;
   std::vector<Slab> slabs;
+  std::vector<StageRecord> records;  ///< one per worker, or one for the calling thread
   EpochOrder epoch;
   std::map<int64_t, BadSample> bad;  ///< by sample
   uint64_t generation = 0;           ///< counts begin_epoch calls
@@ -84,10 +88,11 @@ struct Loader::Impl {
   std::atomic<bool> cancelled{false};
   std::atomic<int64_t> next_ticket{0};
   std::atomic<int64_t> turns_handed_over{0}, turns_released{0};  ///< written by the consumer
+  int64_t last_asked = -1;         ///< turn that next() has waited for; of the consumer
   std::optional<SampleReader> own_reader;  ///< of the calling thread when there are no workers
 
   std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0},
-      resize_ns{0}, augment_ns{0}, write_ns{0}, idle_ns{0};
+      resize_ns{0}, augment_ns{0}, write_ns{0}, idle_ns{0}, asked{0}, ready_when_asked{0}, empty_when_asked{0};
 };
 
 }  // namespace stoker::data

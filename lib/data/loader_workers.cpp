@@ -49,20 +49,20 @@ void Loader::Impl::worker_main(int worker) {
     seen = generation;
     ++active_workers;
     lock.unlock();
-    work_on_epoch(reader);
+    work_on_epoch(reader, records[static_cast<size_t>(worker)]);
     lock.lock();
     if (--active_workers == 0) workers_idle.notify_all();
   }
 }
 
-void Loader::Impl::work_on_epoch(SampleReader& reader) {
+void Loader::Impl::work_on_epoch(SampleReader& reader, StageRecord& record) {
   while (!cancelled.load(std::memory_order_relaxed)) {
     const int64_t ticket = next_ticket.fetch_add(1, std::memory_order_relaxed);
     const int64_t turn = ticket / settings.batch_size, row = ticket % settings.batch_size;
     if (turn >= epoch.batches) return;
     if (row >= images_in_turn(turn)) continue;  // of the short last batch
     if (!wait_until_free(turn)) return;
-    fill_row(reader, turn, row);
+    fill_row(reader, record, turn, row);
     finish_row(turn);
   }
 }
@@ -71,6 +71,7 @@ void Loader::Impl::work_on_epoch(SampleReader& reader) {
 bool Loader::Impl::wait_until_free(int64_t turn) {
   const auto ring = static_cast<int64_t>(slabs.size());
   if (turn < turns_released.load(std::memory_order_acquire) + ring) return true;
+  const core::TraceScope trace("idle");
   const auto start = LoaderClock::now();
   std::unique_lock<std::mutex> lock(mutex);
   slab_freed.wait(lock, [&] { return cancelled.load() || turn < turns_released.load() + ring; });
@@ -78,7 +79,7 @@ bool Loader::Impl::wait_until_free(int64_t turn) {
   return !cancelled.load();
 }
 
-void Loader::Impl::fill_row(SampleReader& reader, int64_t turn, int64_t row) {
+void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t turn, int64_t row) {
   Slab& slab = slab_of(turn);
   const int64_t position = (epoch.first_batch + turn) * settings.batch_size + row;
   const int64_t sample = epoch.order.empty() ? position : epoch.order[static_cast<size_t>(position)];
@@ -111,6 +112,7 @@ void Loader::Impl::fill_row(SampleReader& reader, int64_t turn, int64_t row) {
   augment_ns.fetch_add(times.augment, std::memory_order_relaxed);
   resize_ns.fetch_add(times.resize, std::memory_order_relaxed);
   write_ns.fetch_add(times.write, std::memory_order_relaxed);
+  record.add(times);
   if (trouble.reason.empty() && !trouble.error) return;
   const std::lock_guard<std::mutex> lock(mutex);
   slab.troubles.push_back(std::move(trouble));

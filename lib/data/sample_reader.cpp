@@ -47,7 +47,7 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   SampleGeometry geometry;
   for (size_t i = 0; i < frames_.size(); ++i, row += image_bytes) {
     if (i > 0 && frames_[i] == frames_[i - 1]) {  // of a short video
-      const StageTimer timer(times.write);
+      const StageTimer timer("write", times.write);
       std::memcpy(row, row - image_bytes, image_bytes);
       continue;
     }
@@ -65,7 +65,7 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
                                      uint8_t* row, StageTimes& times) {
   SampleContent content;
   {
-    const StageTimer timer(times.read);
+    const StageTimer timer("read", times.read);
     if (std::string cause = source_.read_frame(sample, frame, encoded_, content); !cause.empty()) return cause;
   }
   times.read -= content.decode_nanoseconds;
@@ -86,7 +86,7 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
     write_pixels(content, source_.face(sample), rng, geometry, row, times);
   }
   if (plan_.augment.does_anything()) {
-    const StageTimer timer(times.augment);
+    const StageTimer timer("augment", times.augment);
     const SquareImage image{row, plan_.out_width(), plan_.channels()};
     augment(plan_.augment, key, image, augment_scratch_);
   }
@@ -102,7 +102,7 @@ std::string SampleReader::copy_numbers(const SampleContent& content, uint8_t* ro
                         content.channels, element_name(content.element), shape.height, shape.width, shape.channels,
                         element_name(shape.element));
   }
-  const StageTimer timer(times.write);
+  const StageTimer timer("write", times.write);
   std::memcpy(row, content.bytes, static_cast<size_t>(shape.image_bytes()));
   return "";
 }
@@ -111,7 +111,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Face
                                         SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   SampleGeometry within;  // the decoded region
   {
-    const StageTimer timer(times.decode);
+    const StageTimer timer("decode", times.decode);
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
@@ -138,7 +138,8 @@ void SampleReader::forget_large_images(uint64_t encoded_bytes) {
 
 void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
                                    const SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
-  const StageTimer timer(geometry.keeps_size() ? times.write : times.resize);
+  const bool keeps = geometry.keeps_size();
+  const StageTimer timer(keeps ? "write" : "resize", keeps ? times.write : times.resize);
   transform_into(pixels, height, width, plan_, geometry, scratch_, row);
 }
 
@@ -146,7 +147,7 @@ void SampleReader::write_pixels(const SampleContent& content, const FaceBox& fac
                                 SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels()) {
-    const StageTimer timer(times.decode);
+    const StageTimer timer("decode", times.decode);
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels(),
                      converted_);
     pixels = converted_.data();

@@ -2,6 +2,7 @@
 #include "engine/compute_probe.h"
 
 #include <ATen/Parallel.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -50,9 +51,10 @@ double matmul_gflops(torch::Device device, torch::ScalarType dtype, double secon
   return 1e-9 * operations * rate_of([&] { torch::mm_out(c, a, b); }, device, seconds);
 }
 
-double convolution_gflops(torch::Device device, torch::ScalarType dtype, bool channels_last, double seconds) {
+double convolution_gflops(torch::Device device, torch::ScalarType dtype, bool channels_last, double seconds,
+                          int64_t cpu_batch = 8) {
   constexpr int64_t kChannels = 64, kSize = 56;
-  const int64_t batch = device.is_cuda() ? 128 : 8;
+  const int64_t batch = device.is_cuda() ? 128 : cpu_batch;
   const auto format = channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
   const auto options = torch::TensorOptions().device(device).dtype(dtype);
   const torch::Tensor images = torch::ones({batch, kChannels, kSize, kSize}, options).contiguous(format);
@@ -116,6 +118,50 @@ ThreadSpeed probe_threads(int64_t threads, double seconds) {
   speed.handover_seconds = handovers[handovers.size() / 2];
   speed.worst_handover_seconds = handovers[handovers.size() * 95 / 100];
   return speed;
+}
+
+double threads_speed(int64_t threads, double seconds) {
+  const torch::NoGradGuard no_grad;
+  const int before = at::get_num_threads();
+  const torch::Tensor images = torch::ones({4, 32, 28, 28}).contiguous(torch::MemoryFormat::ChannelsLast);
+  const torch::Tensor weight = torch::ones({32, 32, 3, 3}).contiguous(torch::MemoryFormat::ChannelsLast);
+  const auto call = [&] { torch::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1); };
+  at::set_num_threads(1);
+  const double alone = rate_of(call, torch::kCPU, seconds / 2);
+  at::set_num_threads(static_cast<int>(threads));
+  const double together = rate_of(call, torch::kCPU, seconds / 2);
+  at::set_num_threads(before);
+  return together / alone;
+}
+
+double bfloat16_speed(const std::string& device_name, double seconds) {
+  const torch::NoGradGuard no_grad;
+  const torch::Device device = open_device(device_name);
+  const double float32 = convolution_gflops(device, torch::kFloat32, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1);
+  const double bfloat16 =
+      or_none([&] { return convolution_gflops(device, torch::kBFloat16, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1); });
+  return float32 > 0 ? bfloat16 / float32 : 0;
+}
+
+double launch_seconds_per_parameter(const std::string& device_name, double seconds) {
+  constexpr int kLayers = 4, kParametersPerLayer = 3;
+  const torch::Device device = open_device(device_name);
+  const torch::AutoGradMode with_gradients(true);
+  const auto options = torch::TensorOptions().device(device);
+  const torch::Tensor images = torch::ones({1, 4, 4, 4}, options);  // [1, C, H, W]
+  const auto learned = [&](at::IntArrayRef shape) { return torch::ones(shape, options).requires_grad_(); };
+  const torch::Tensor weight = learned({4, 4, 3, 3}), scale = learned({4}), shift = learned({4});
+  const torch::Tensor mean = torch::zeros({4}, options), variance = torch::ones({4}, options);
+  const auto call = [&] {
+    torch::Tensor x = images;
+    for (int i = 0; i < kLayers; ++i) {
+      x = torch::conv2d(x, weight, {}, /*stride=*/1, /*padding=*/1);
+      x = torch::relu(torch::batch_norm(x, scale, shift, mean, variance, /*training=*/true, /*momentum=*/0.1,
+                                        /*eps=*/1e-5, /*cudnn_enabled=*/true));
+    }
+    torch::autograd::grad({x.sum()}, {weight, scale, shift});
+  };
+  return 1 / (rate_of(call, device, seconds) * kLayers * kParametersPerLayer);
 }
 
 }  // namespace stoker::engine

@@ -29,4 +29,13 @@ struct ThreadSpeed {
 /// Sets the number of threads, and leaves it at `threads`.
 ThreadSpeed probe_threads(int64_t threads, double seconds);
 
+// What a run may ask in between updates: nothing random is drawn, and the number of threads stays what it was.
+
+/// How many times as fast as one thread `threads` CPU threads are now, with short operations like a small network's.
+double threads_speed(int64_t threads, double seconds);
+/// How many times as fast as in float32 convolutions are in bfloat16; 0 where this build cannot.
+double bfloat16_speed(const std::string& device, double seconds);
+/// Seconds that one parameter tensor costs in an update whatever the batch: forward and backward of layers without work.
+double launch_seconds_per_parameter(const std::string& device, double seconds);
+
 }  // namespace stoker::engine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For a LibTorch without CUDA: there are no accelerators.
 #include "engine/device.h"
+#include "engine/device_timeline.h"
 
 namespace stoker::engine {
 
@@ -11,5 +12,7 @@ DeviceMemory device_memory(torch::Device) { return {}; }
 std::string pci_bus_id(torch::Device) { return {}; }
 
 void synchronize(torch::Device) {}
+
+std::unique_ptr<DeviceTimeline> make_device_timeline(torch::Device) { return nullptr; }
 
 }  // namespace stoker::engine

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// For a LibTorch with CUDA: what the devices are and how much of their memory is used.
+// For a LibTorch with CUDA: what the devices are, how much of their memory is used, and when they did what.
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 
+#include <deque>
+#include <vector>
+
 #include "engine/device.h"
+#include "engine/device_timeline.h"
 
 namespace stoker::engine {
 
@@ -42,6 +46,86 @@ std::string pci_bus_id(torch::Device device) {
   char text[32] = "";
   const bool known = device.is_cuda() && cudaDeviceGetPCIBusId(text, sizeof text, device.index()) == cudaSuccess;
   return known ? text : "";
+}
+
+namespace {
+
+/// Events with timing, taken from a pool once the device has passed them. Times are summed from mark to mark, since
+/// CUDA gives differences as floats, which lose microseconds over hours.
+class CudaTimeline : public DeviceTimeline {
+ public:
+  explicit CudaTimeline(torch::Device device) : device_(device) {
+    const c10::cuda::CUDAGuard guard(device_);
+    before_ = fresh_event();
+    C10_CUDA_CHECK(cudaEventRecord(before_, at::cuda::getCurrentCUDAStream()));
+    C10_CUDA_CHECK(cudaEventSynchronize(before_));
+    time_ = std::chrono::steady_clock::now();
+  }
+  ~CudaTimeline() override {  // errors: the device is lost, and its memory goes with the process
+    for (const Pending& pending : pending_) cudaEventDestroy(pending.event);
+    for (const cudaEvent_t event : free_) cudaEventDestroy(event);
+    cudaEventDestroy(before_);
+    cudaGetLastError();
+  }
+  CudaTimeline(const CudaTimeline&) = delete;
+  CudaTimeline& operator=(const CudaTimeline&) = delete;
+
+  void mark(int what) override {
+    const c10::cuda::CUDAGuard guard(device_);
+    const cudaEvent_t event = fresh_event();
+    C10_CUDA_CHECK(cudaEventRecord(event, at::cuda::getCurrentCUDAStream()));
+    pending_.push_back({what, event});
+  }
+
+  bool take(Mark& mark) override {
+    if (pending_.empty()) return false;
+    const Pending next = pending_.front();
+    const cudaError_t state = cudaEventQuery(next.event);
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();  // clears it: not ready is an answer, not a fault
+      return false;
+    }
+    C10_CUDA_CHECK(state);
+    float milliseconds = 0;
+    C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, before_, next.event));
+    time_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double, std::milli>(milliseconds));
+    free_.push_back(before_);
+    before_ = next.event;
+    pending_.pop_front();
+    mark = {next.what, time_};
+    return true;
+  }
+
+ private:
+  struct Pending {
+    int what;
+    cudaEvent_t event;
+  };
+
+  cudaEvent_t fresh_event() {
+    cudaEvent_t event = nullptr;
+    if (free_.empty()) {
+      C10_CUDA_CHECK(cudaEventCreate(&event));
+      return event;
+    }
+    event = free_.back();
+    free_.pop_back();
+    return event;
+  }
+
+  const torch::Device device_;
+  std::chrono::steady_clock::time_point time_;  ///< of before_, on the host's clock
+  cudaEvent_t before_ = nullptr;
+  std::deque<Pending> pending_;
+  std::vector<cudaEvent_t> free_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceTimeline> make_device_timeline(torch::Device device) {
+  if (!device.is_cuda()) return nullptr;
+  return std::make_unique<CudaTimeline>(device);
 }
 
 void synchronize(torch::Device device) {

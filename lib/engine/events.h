@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/loader_stats.h"
+#include "engine/step_times.h"
 
 namespace stoker::engine {
 
@@ -45,7 +46,16 @@ struct ReportEvent {
   double loss_scale = 0;            ///< fp16 only, else 0
   int64_t skipped_updates = 0;      ///< non-finite fp16 gradients, whole run
   double elapsed_seconds = 0;       ///< of this process's training
-  data::LoaderStats loader;
+  data::LoaderStats loader;         ///< totals
+  TimeSplit times;                  ///< since the last report
+  TimeSplit recent_times;           ///< of some seconds, every so many; else without updates
+};
+
+/// A sample of an evaluation that the network is wrong about.
+struct WorstSample {
+  int64_t sample = 0;            ///< index in the validation source
+  double error = 0;              ///< 1 - the probability of the truth, or mean distance from the targets
+  std::vector<float> predicted;  ///< as Task::predictions() has it
 };
 
 struct EpochEvent {
@@ -58,6 +68,7 @@ struct EpochEvent {
   double eval_loss = 0;
   std::vector<Metric> metrics;      ///< as StartEvent has them; empty when not evaluated
   bool is_best = false;
+  std::vector<WorstSample> worst;   ///< of the best epoch so far: some, the worst first
   double best_value = 0;
   // By this process's clock; not part of what a resumed run must reproduce.
   double train_seconds = 0;
@@ -65,6 +76,7 @@ struct EpochEvent {
   double images_per_second = 0;
   double data_wait_share = 0;
   int64_t bad_images = 0;           ///< distinct, whole run
+  TimeSplit times;                  ///< of the epoch, as far as this process went through it
 };
 
 struct CheckpointEvent {

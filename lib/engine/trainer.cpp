@@ -9,12 +9,16 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
+#include "core/trace.h"
 
 namespace stoker::engine {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kWorstSamples = 16;
+constexpr double kJudgedSeconds = 3;  // of training, before its times say what limits it
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -53,7 +57,8 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       schedule_(parts.schedule),
       checkpoints_(parts.checkpoints),
       observer_(parts.observer),
-      step_(settings.update, parts.task, parts.trainee),
+      account_(parts.trainee.device, parts.train_feed.loader(), settings.keep_account),
+      step_(settings.update, parts.task, parts.trainee, &account_),
       sums_(parts.trainee.device),
       save_every_(settings.save_every),
       report_every_(settings.report_every),
@@ -82,6 +87,7 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
   sums_.restore({at.epoch_loss_sum, at.epoch_score_sum, at.epoch_images});
   train_feed_.begin_epoch(at.epoch, settings_.plan.window(at.update_in_epoch).first_batch);
   epoch_begin_ = last_report_ = {sums_.read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
+  account_.begin_epoch();
 
   EpochEnd end = EpochEnd::complete;
   while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
@@ -92,6 +98,7 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
       break;
     }
     observer_.on_update(update_event(at));
+    account_.done(StepPart::other);
     if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
     at.train_seconds = seconds_before_ + seconds_since(run_begin_);
 
@@ -106,23 +113,27 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
       save(at, /*is_best=*/false);
     }
   }
+  account_.end_epoch();
   read_sums(at);
   return end;
 }
 
 /// One update = the micro-batches of its window; a micro-batch is what fits the device at once.
 void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
+  account_.begin_update(at.updates);
   int64_t images = 0;
   for (int64_t i = 0; i < window.batch_count; ++i) {
     data::Batch batch;
     const bool may_stop = i == 0;  // an update that has begun is finished
     if (!train_feed_.next(batch, may_stop)) throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
+    account_.fetched();
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
     const Mix mix =
         draw_mix(settings_.mix, at.epoch, window.first_batch + i, batch.images.size(-1), batch.images.size(-2));
     const Forward out = step_.accumulate(batch, window.planned_images, mix);
     sums_.add(out.loss_sum, task_.score_sum(out.outputs, out.judged_by), batch.image_count());  // stays on the device
     images += batch.image_count();
+    account_.done(StepPart::other);
   }
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
   at.learning_rate = schedule_.at(at.updates);
@@ -158,7 +169,7 @@ void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
   core::throw_if_stopped();
 }
 
-EpochEvent Trainer::summarize_epoch(const TrainState& at) const {
+EpochEvent Trainer::summarize_epoch(const TrainState& at) {
   const double seconds = std::max(1e-9, seconds_since(epoch_begin_.begin));
   EpochEvent event;
   event.epoch = at.epoch;
@@ -171,22 +182,27 @@ EpochEvent Trainer::summarize_epoch(const TrainState& at) const {
   event.data_wait_share =
       (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
   event.bad_images = static_cast<int64_t>(train_feed_.loader().bad_samples().size());
+  event.times = account_.since_epoch_began();
   return event;
 }
 
 void Trainer::validate(TrainState& at, EpochEvent& event) {
+  const core::TraceScope trace("validation");
   const Clock::time_point begin = Clock::now();
-  const EvalReport result = evaluate_trainee();
+  WorstSamples worst(task_, kWorstSamples);
+  const EvalReport result = evaluate_trainee(worst);
   event.has_eval = true;
   event.eval_loss = result.loss;
   event.metrics = result.metrics;
   event.eval_seconds = seconds_since(begin);
   event.is_best = note_result(at, result);
+  if (event.is_best) event.worst = worst.read();
 }
 
 /// Evaluates the averaged weights when the run keeps them, else the weights themselves.
-EvalReport Trainer::evaluate_trainee() {
-  const auto on_batch = [this, done = int64_t{0}](const data::Batch& batch, const torch::Tensor&) mutable {
+EvalReport Trainer::evaluate_trainee(WorstSamples& worst) {
+  const auto on_batch = [this, &worst, done = int64_t{0}](const data::Batch& batch, const torch::Tensor& outputs) mutable {
+    worst.add(batch, outputs);
     done += batch.image_count();
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
@@ -225,6 +241,8 @@ void Trainer::report(const TrainState& at) {
   event.images_per_second = images / seconds;
   event.data_wait_share = (event.loader.consumer_wait_seconds - last_report_.wait_seconds) / seconds;
   event.elapsed_seconds = seconds_since(run_begin_);
+  event.times = account_.since_report();
+  event.recent_times = account_.recent(kJudgedSeconds);
   if (step_.gradient_norm().defined()) event.gradient_norm = step_.gradient_norm().item<double>();
   if (trainee_.scaler->enabled()) {
     event.loss_scale = trainee_.scaler->scale().item<double>();
@@ -232,6 +250,7 @@ void Trainer::report(const TrainState& at) {
   }
   last_report_ = {sums, event.loader.consumer_wait_seconds, now};
   observer_.on_report(event);
+  account_.done(StepPart::report);
   if (!std::isfinite(event.train_loss)) throw_diverged(event.train_loss, at, checkpoints_.files());
 }
 
@@ -247,6 +266,7 @@ void Trainer::save(const TrainState& at, bool is_best) {
   last_checkpoint_ = checkpoints_.save(at, trainee_, train_feed_.loader().bad_samples(), is_best);
   saved_at_ = {at.epoch, at.updates};
   observer_.on_checkpoint(last_checkpoint_);
+  account_.done(StepPart::save);
 }
 
 FinishEvent Trainer::finish(const TrainState& at, StopReason reason) {

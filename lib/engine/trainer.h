@@ -14,8 +14,10 @@
 #include "engine/events.h"
 #include "engine/metrics.h"
 #include "engine/plan.h"
+#include "engine/step_account.h"
 #include "engine/train_state.h"
 #include "engine/update_step.h"
+#include "engine/worst_samples.h"
 #include "optim/schedule.h"
 
 namespace stoker::engine {
@@ -28,6 +30,7 @@ struct TrainerSettings {
   config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
+  bool keep_account = true;  ///< of where time goes; off to measure what that costs
 };
 
 struct TrainerParts {
@@ -54,9 +57,9 @@ class Trainer {
   EpochEnd train_epoch(TrainState& at);
   void do_update(const UpdateWindow& window, TrainState& at);
   void finish_epoch(TrainState& at, EpochEnd end);
-  EpochEvent summarize_epoch(const TrainState& at) const;
+  EpochEvent summarize_epoch(const TrainState& at);
   void validate(TrainState& at, EpochEvent& event);
-  EvalReport evaluate_trainee();
+  EvalReport evaluate_trainee(WorstSamples& worst);
   bool note_result(TrainState& at, const EvalReport& report) const;
   void report(const TrainState& at);
   void read_sums(TrainState& at);
@@ -73,6 +76,7 @@ class Trainer {
   Checkpoints& checkpoints_;
   Observer& observer_;
 
+  StepAccount account_;
   UpdateStep step_;
   RunningSums sums_;
   Cadence save_every_, report_every_;

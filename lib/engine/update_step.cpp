@@ -18,7 +18,9 @@ Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_updat
       if (mix.own_share < 0.5) out.judged_by = others;
     }
   }
+  done(StepPart::forward);
   trainee_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
+  done(StepPart::backward);
   return out;
 }
 
@@ -38,6 +40,7 @@ void UpdateStep::apply(double learning_rate) {
   trainee_.scaler->update();
   trainee_.optimizer->zero_grad();
   if (trainee_.ema) trainee_.ema->update(*trainee_.model, found_inf);
+  done(StepPart::optimizer);
 }
 
 }  // namespace stoker::engine

@@ -10,6 +10,7 @@
 #include "engine/checkpoint.h"
 #include "engine/mixup.h"
 #include "engine/precision.h"
+#include "engine/step_account.h"
 #include "engine/task.h"
 
 namespace stoker::engine {
@@ -29,8 +30,9 @@ struct Forward {
 
 class UpdateStep {
  public:
-  UpdateStep(const UpdateSettings& settings, const Task& task, Trainee& trainee)
-      : settings_(settings), task_(task), trainee_(trainee) {}
+  /// `account` is told which part is done; may be absent.
+  UpdateStep(const UpdateSettings& settings, const Task& task, Trainee& trainee, StepAccount* account = nullptr)
+      : settings_(settings), task_(task), trainee_(trainee), account_(account) {}
 
   /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
   /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
@@ -47,9 +49,14 @@ class UpdateStep {
   const torch::Tensor& gradient_norm() const { return gradient_norm_; }
 
  private:
+  void done(StepPart part) const {
+    if (account_) account_->done(part);
+  }
+
   UpdateSettings settings_;
   const Task& task_;
   Trainee& trainee_;
+  StepAccount* const account_;
   torch::Tensor gradient_norm_;
 };
 

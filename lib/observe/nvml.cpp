@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kGpuTemperature = 0;  // the sensor on the die
+constexpr int kMultiprocessorClock = 1;
 constexpr unsigned kNameLength = 96;
 
 }  // namespace
@@ -41,6 +42,8 @@ struct Nvml::Library {
     find(memory, "nvmlDeviceGetMemoryInfo");
     find(power, "nvmlDeviceGetPowerUsage");
     find(temperature, "nvmlDeviceGetTemperature");
+    find(clock, "nvmlDeviceGetClockInfo");
+    find(highest_clock, "nvmlDeviceGetMaxClockInfo");
     find(clock_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     if (!clock_reasons) find(clock_reasons, "nvmlDeviceGetCurrentClocksEventReasons");  // its name since driver 535
   }
@@ -56,6 +59,8 @@ struct Nvml::Library {
   Status (*memory)(Device, Memory*) = nullptr;
   Status (*power)(Device, unsigned* milliwatts) = nullptr;
   Status (*temperature)(Device, int sensor, unsigned* celsius) = nullptr;
+  Status (*clock)(Device, int which, unsigned* megahertz) = nullptr;
+  Status (*highest_clock)(Device, int which, unsigned* megahertz) = nullptr;
   Status (*clock_reasons)(Device, unsigned long long*) = nullptr;
 };
 
@@ -115,6 +120,11 @@ GpuReading Nvml::read(const std::string& pci_bus_id) {
   if (library_->power && library_->power(device, &milliwatts) == kSuccess) reading.power_watts = 1e-3 * milliwatts;
   if (library_->temperature && library_->temperature(device, kGpuTemperature, &celsius) == kSuccess) {
     reading.celsius = celsius;
+  }
+  unsigned clock = 0, highest = 0;
+  if (library_->clock && library_->clock(device, kMultiprocessorClock, &clock) == kSuccess) reading.clock_mhz = clock;
+  if (library_->highest_clock && library_->highest_clock(device, kMultiprocessorClock, &highest) == kSuccess) {
+    reading.highest_clock_mhz = highest;
   }
   unsigned long long reasons = 0;
   if (library_->clock_reasons && library_->clock_reasons(device, &reasons) == kSuccess) {

@@ -17,6 +17,7 @@ struct GpuReading {
   std::optional<double> memory_used_bytes, memory_total_bytes;  ///< of all processes
   std::optional<double> power_watts;
   std::optional<double> celsius;
+  std::optional<double> clock_mhz, highest_clock_mhz;  ///< of the multiprocessors: now, and as the board allows
   std::optional<uint64_t> clock_reasons;  ///< NVML's bits: why the clocks are below their highest
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/format.h"
 #include "core/log.h"
+#include "observe/time_figures.h"
 
 namespace stoker::observe {
 namespace {
@@ -41,6 +42,7 @@ enum Rank {
   kGradient,
   kLossScale,
   kUnknown,  // a figure that is n/a
+  kStep,     // long, and the lines of each epoch have it
 };
 
 }  // namespace
@@ -65,7 +67,8 @@ std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
       {metric_text(event.train_score, 1), kMetric},
       {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
       {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
-      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait}};
+      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
+      {step_text(event.times), kStep}};
   if (event.gradient_norm >= 0) parts.push_back({format("grad norm {:.3g}", event.gradient_norm), kGradient});
   if (event.loss_scale > 0) {
     parts.push_back({format("loss scale {:g}  skipped {}", event.loss_scale, event.skipped_updates), kLossScale});
@@ -83,7 +86,8 @@ std::vector<LinePart> resource_parts(const ResourceReading& reading) {
           {texts.slowed, kSlowed, true}};
 }
 
-Progress::Progress(Console& console, ResourceSampler* resources) : console_(console), resources_(resources) {
+Progress::Progress(Console& console, ResourceSampler* resources, const Diagnoser* diagnoser)
+    : console_(console), resources_(resources), diagnoser_(diagnoser) {
   if (!resources_ || !console_.is_live()) return;
   resources_->listen([this](const ResourceReading& reading) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -160,6 +164,8 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
   if (event.bad_images > 0) line += format("  bad images skipped: {}", event.bad_images);
   if (resources_) line += "  " + resource_text(resources_->last_epoch());
   core::log_info("{}", line);
+  for (const std::string& times : time_lines(event.times)) core::log_info("  {}", times);
+  if (diagnoser_ && diagnoser_->has_any()) core::log_info("  diagnosis: {}", diagnosis_text(diagnoser_->latest()));
 }
 
 void Progress::on_checkpoint(const engine::CheckpointEvent& event) {

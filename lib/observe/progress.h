@@ -8,6 +8,7 @@
 
 #include "engine/events.h"
 #include "observe/console.h"
+#include "observe/diagnoser.h"
 #include "observe/live_line.h"
 #include "observe/resource_sampler.h"
 
@@ -17,8 +18,8 @@ namespace stoker::observe {
 /// resized terminal even where one update takes minutes.
 class Progress : public engine::Observer {
  public:
-  /// `resources` may be absent; else it comes before this in the list of observers and outlives it.
-  explicit Progress(Console& console, ResourceSampler* resources = nullptr);
+  /// `resources` and `diagnoser` may be absent; else they come before this in the list of observers and outlive it.
+  explicit Progress(Console& console, ResourceSampler* resources = nullptr, const Diagnoser* diagnoser = nullptr);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -38,6 +39,7 @@ class Progress : public engine::Observer {
 
   Console& console_;
   ResourceSampler* const resources_;
+  const Diagnoser* const diagnoser_;
   engine::StartEvent start_;
   std::vector<LinePart> last_report_;  ///< the measured part of the last report
   std::chrono::steady_clock::time_point begin_, last_redraw_;

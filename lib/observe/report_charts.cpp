@@ -107,6 +107,9 @@ std::string curves_section(const Runs& runs) {
   charts += chart_of(runs, "Waited for data", "epochs", "percent of the time",
                      {{finest, "data_wait_share", "data wait", 100}}, /*from_zero=*/true, /*percent=*/false,
                      /*least_high=*/10);
+  charts += chart_of(runs, "Batches ready when one is asked for", "epochs", "batches",
+                     {{reports, "times.queue.mean_batches", "mean"},
+                      {reports, "times.queue.capacity_batches", "room", 1, /*dashed=*/true}}, /*from_zero=*/true);
   return section("Curves", charts);
 }
 

@@ -180,8 +180,8 @@ std::string report_page(const std::vector<RunRecord>& runs, const std::string& m
       "<link rel=\"icon\" href=\"data:,\">\n<title>{0} - Stoker report</title>\n<style>{1}</style></head>\n"
       "<body><h1>{0}</h1>\n<p class=\"faint\">Report by {2}, {3}</p>\n",
       escape_html(title), kReportStyle, escape_html(made_by), escape_html(time));
-  page += overview_section(runs) + curves_section(runs) + time_section(runs) + resources_section(runs) +
-          confusion_section(runs) + options_section(runs);
+  page += overview_section(runs) + diagnosis_section(runs) + curves_section(runs) + time_section(runs) +
+          resources_section(runs) + confusion_section(runs) + worst_section(runs) + options_section(runs);
   return page + "</body></html>\n";
 }
 

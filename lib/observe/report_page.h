@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.html: one page that stands alone, for one run or several side by side. No script, no font, no picture and no
-// link that a browser would load. Knows run records, not files.
+// report.html: one page that stands alone, for one run or several side by side. No script, no font and no link
+// that a browser would load; pictures are part of the page. Knows run records, not files.
 #pragma once
 
 #include <string>
@@ -16,6 +16,8 @@ std::string report_page(const std::vector<RunRecord>& runs, const std::string& m
 // Its sections; each is "" when no run has anything to show there.
 std::string overview_section(const std::vector<RunRecord>& runs);
 std::string curves_section(const std::vector<RunRecord>& runs);
+std::string diagnosis_section(const std::vector<RunRecord>& runs);
+std::string worst_section(const std::vector<RunRecord>& runs);
 std::string time_section(const std::vector<RunRecord>& runs);
 std::string resources_section(const std::vector<RunRecord>& runs);
 std::string confusion_section(const std::vector<RunRecord>& runs);

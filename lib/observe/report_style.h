@@ -40,6 +40,10 @@ tr:last-child>*{border-bottom:0}
 .bar{display:flex;height:1.5rem;border-radius:.3rem;overflow:hidden;margin:.2rem 0 .1rem}
 .bar i{background:var(--mark);border-right:1px solid var(--card)}
 .swatch{display:inline-block;width:.75rem;height:.75rem;border-radius:.15rem;background:var(--mark);margin-right:.35rem}
+.pictures{display:grid;gap:.7rem;grid-template-columns:repeat(auto-fill,minmax(7.5rem,1fr))}
+.pictures img{display:block;width:112px;max-width:100%;image-rendering:auto;border-radius:.25rem;margin-bottom:.3rem}
+.pictures figure{font-size:.85rem;overflow-wrap:anywhere}
+.verdict{background:var(--card);border-left:.3rem solid var(--c1);border-radius:.3rem;padding:.5rem .8rem}
 details{background:var(--card);border-radius:.5rem;padding:.5rem .8rem;margin:.5rem 0}
 summary{cursor:pointer;font-weight:600}
 )css";

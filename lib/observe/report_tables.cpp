@@ -6,6 +6,7 @@
 #include "core/format.h"
 #include "observe/html.h"
 #include "observe/report_page.h"
+#include "observe/time_figures.h"
 
 namespace stoker::observe {
 namespace {
@@ -66,9 +67,9 @@ std::string bar(const std::string& title, const std::vector<Share>& shares) {
   std::string parts, legend;
   for (size_t i = 0; i < shares.size(); ++i) {
     const double percent = 100 * shares[i].seconds / total;
-    parts += format("<i class=\"c{}\" style=\"width:{:.3f}%\"></i>", i, percent);
-    legend += format("<li><span class=\"swatch c{}\"></span>{} <b>{:.1f}%</b> {}</li>", i, escape_html(shares[i].name),
-                     percent, core::duration_text(shares[i].seconds));
+    parts += format("<i class=\"c{}\" style=\"width:{:.3f}%\"></i>", i % 6, percent);
+    legend += format("<li><span class=\"swatch c{}\"></span>{} <b>{:.1f}%</b> {}</li>", i % 6, escape_html(shares[i].name),
+                     percent, shares[i].seconds < 1 ? short_seconds_text(shares[i].seconds) : core::duration_text(shares[i].seconds));
   }
   return format("<figure><figcaption>{}</figcaption><div class=\"bar\">{}</div><ul class=\"legend\">{}</ul></figure>\n",
                 title, parts, legend);
@@ -116,6 +117,19 @@ std::string mistakes(const ConfusionTable& table) {
   return html + "</table></div>\n";
 }
 
+std::string times_table(const std::string& title, const std::vector<TimeRow>& rows) {
+  std::string html;
+  for (const TimeRow& row : rows) {
+    if (row.max_seconds <= 0) continue;
+    html += format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+                   escape_html(row.name), short_seconds_text(row.mean_seconds), short_seconds_text(row.p95_seconds),
+                   short_seconds_text(row.max_seconds));
+  }
+  if (html.empty()) return "";
+  return format("<figure><figcaption>{}</figcaption><table><tr><th></th><th class=\"n\">mean</th><th class=\"n\">95%</th>"
+                "<th class=\"n\">max</th></tr>\n{}</table></figure>\n", title, html);
+}
+
 }  // namespace
 
 std::string time_section(const std::vector<RunRecord>& runs) {
@@ -124,6 +138,14 @@ std::string time_section(const std::vector<RunRecord>& runs) {
     const std::string of = runs.size() > 1 ? ", " + run_label(runs, i) : "";
     bars += bar("The run" + of, training_time(runs[i]));
     bars += bar("The loader's workers" + of, worker_time(runs[i]));
+    std::vector<Share> parts;  // colours are few: what hardly took time is left out
+    for (const TimeRow& row : runs[i].step_times) {
+      const bool is_part = row.name != "update" && row.name.rfind("device ", 0) != 0;
+      if (is_part && row.mean_seconds > 0.004 * runs[i].step_times[0].mean_seconds) parts.push_back({row.name, row.mean_seconds});
+    }
+    bars += bar("An update of the last epoch" + of, parts);
+    bars += times_table("Seconds per update" + of, runs[i].step_times);
+    bars += times_table("Seconds per sample" + of, runs[i].sample_times);
   }
   return bars.empty() ? "" : "<h2>Where the time went</h2><div class=\"grid-of-charts\">" + bars + "</div>\n";
 }

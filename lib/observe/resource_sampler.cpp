@@ -28,7 +28,10 @@ ProcessMeter::ProcessMeter()
     : last_time_(Clock::now()),
       last_cpu_seconds_(core::read_process_cpu_seconds()),
       last_machine_(core::read_machine_cpu_seconds()),
+      last_allowed_(core::read_allowed_cpu_seconds()),
       last_traffic_(core::read_storage_traffic()),
+      last_delay_(core::read_run_delay()),
+      last_switches_(core::read_involuntary_switches()),
       cpus_(core::read_machine_facts().cpus) {}
 
 ResourceReading ProcessMeter::read() {
@@ -50,6 +53,17 @@ ResourceReading ProcessMeter::read() {
     const double share = (machine->busy - last_machine_->busy) / (machine->total - last_machine_->total);
     reading.machine_cpu_percent = std::clamp(100 * share, 0.0, 100.0);
   }
+  const auto allowed = core::read_allowed_cpu_seconds();
+  if (allowed && last_allowed_) {
+    reading.other_cpus =
+        std::clamp((allowed->busy - last_allowed_->busy - (cpu_seconds - last_cpu_seconds_)) / seconds, 0.0, 1.0 * cpus_);
+  }
+  const auto delay = core::read_run_delay();
+  if (delay && last_delay_) {  // less than before when a thread has ended
+    reading.threads_without_cpu = std::max(0.0, (delay->seconds - last_delay_->seconds) / seconds);
+  }
+  const int64_t switches = core::read_involuntary_switches();
+  reading.involuntary_switches_per_second = static_cast<double>(switches - last_switches_) / seconds;
   const auto traffic = core::read_storage_traffic();
   if (traffic && last_traffic_) {
     reading.read_bytes_per_second = static_cast<double>(traffic->read_bytes - last_traffic_->read_bytes) / seconds;
@@ -59,7 +73,10 @@ ResourceReading ProcessMeter::read() {
   last_time_ = now;
   last_cpu_seconds_ = cpu_seconds;
   last_machine_ = machine;
+  last_allowed_ = allowed;
   last_traffic_ = traffic;
+  last_delay_ = delay;
+  last_switches_ = switches;
   return reading;
 }
 

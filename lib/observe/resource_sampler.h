@@ -29,7 +29,10 @@ class ProcessMeter {
   Clock::time_point last_time_;
   double last_cpu_seconds_;
   std::optional<core::MachineCpuSeconds> last_machine_;
+  std::optional<core::MachineCpuSeconds> last_allowed_;
   std::optional<core::StorageTraffic> last_traffic_;
+  std::optional<core::RunDelay> last_delay_;
+  int64_t last_switches_;
   int cpus_;
 };
 

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/format.h"
 #include "core/machine.h"
+#include "observe/time_figures.h"
 
 namespace stoker::observe {
 namespace {
@@ -33,7 +34,8 @@ std::string summary_header(const std::vector<engine::Metric>& metrics) {
   std::string front, back;
   for (size_t i = 0; i < metrics.size(); ++i) (i < kFrontMetrics ? front : back) += ",eval_" + metrics[i].name;
   return "epoch,train_loss,eval_loss" + front +
-         ",lr,updates,images,best,bad_images,train_seconds,eval_seconds,images_per_second,data_wait_share" + back;
+         ",lr,updates,images,best,bad_images,train_seconds,eval_seconds,images_per_second,data_wait_share,"
+         "update_seconds,update_p95_seconds,update_max_seconds" + back;
 }
 
 std::string summary_until(const std::string& text, const std::string& header, int64_t start_epoch) {
@@ -47,8 +49,13 @@ std::string summary_until(const std::string& text, const std::string& header, in
   return kept;
 }
 
-RunFiles::RunFiles(std::string run_dir, const ResourceSampler* resources)
-    : run_dir_(std::move(run_dir)), resources_(resources) {}
+RunFiles::RunFiles(std::string run_dir, const ResourceSampler* resources, const Diagnoser* diagnoser)
+    : run_dir_(std::move(run_dir)), resources_(resources), diagnoser_(diagnoser) {}
+
+/// null before there is one.
+Json RunFiles::diagnosis() const {
+  return diagnoser_ && diagnoser_->has_any() ? diagnosis_json(diagnoser_->latest()) : Json(nullptr);
+}
 
 void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
@@ -85,6 +92,8 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
                    {"worker_idle_seconds", event.loader.worker_idle_seconds},
                    {"batches_ready", event.loader.batches_ready},
                    {"batches_capacity", event.loader.batches_capacity}}}};
+  fields["times"] = time_json(event.times);
+  fields["diagnosis"] = diagnosis();
   if (resources_) fields["resources"] = resource_json(resources_->last_report());
   Json line = {{"event", "report"}};
   line.update(fields);
@@ -101,10 +110,11 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   }
   core::append_file(
       run_dir_ + "/summary.csv",
-      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f}{}\n", event.epoch, event.train_loss,
+      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f}{}\n", event.epoch, event.train_loss,
              evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
              event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
-             event.images_per_second, event.data_wait_share, back));
+             event.images_per_second, event.data_wait_share, event.times.update.mean_seconds,
+             event.times.update.p95_seconds, event.times.update.max_seconds, back));
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch},
                {"updates", event.updates},
@@ -116,6 +126,8 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                {"data_wait_share", event.data_wait_share}};
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
   for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
+  line["times"] = time_json(event.times);
+  line["diagnosis"] = diagnosis();
   if (resources_) line["resources"] = resource_json(resources_->last_epoch());
   append_event(line);
 }

@@ -7,6 +7,7 @@
 
 #include "core/json.h"
 #include "engine/events.h"
+#include "observe/diagnoser.h"
 #include "observe/resource_sampler.h"
 
 namespace stoker::observe {
@@ -15,8 +16,9 @@ namespace stoker::observe {
 /// files are results; status.json is only news, so trouble with it is ignored.
 class RunFiles : public engine::Observer {
  public:
-  /// `resources` may be absent; else it comes before this in the list of observers and outlives it.
-  explicit RunFiles(std::string run_dir, const ResourceSampler* resources = nullptr);
+  /// `resources` and `diagnoser` may be absent; else they come before this in the list of observers and outlive it.
+  explicit RunFiles(std::string run_dir, const ResourceSampler* resources = nullptr,
+                    const Diagnoser* diagnoser = nullptr);
 
   void on_start(const engine::StartEvent& event) override;
   void on_report(const engine::ReportEvent& event) override;
@@ -25,15 +27,17 @@ class RunFiles : public engine::Observer {
   void on_finish(const engine::FinishEvent& event) override;
 
  private:
+  core::Json diagnosis() const;
   void append_event(core::Json event) const;
   void write_status(const std::string& state, core::Json fields) const;
 
   std::string run_dir_;
   const ResourceSampler* resources_;
+  const Diagnoser* diagnoser_;
   engine::StartEvent start_;
 };
 
-/// First line of summary.csv. timm's columns first; four columns are clocks, which a resumed run does not repeat. The
+/// First line of summary.csv. timm's columns first; seven columns are clocks, which a resumed run does not repeat. The
 /// first two metrics of the task stand before the learning rate, the others at the end.
 std::string summary_header(const std::vector<engine::Metric>& metrics);
 /// The rows of a summary.csv that belong to epochs before `start_epoch`, under `header`; a half-written last line is

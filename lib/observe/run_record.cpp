@@ -19,6 +19,8 @@ using core::Json;
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr uint64_t kMaxConfusionBytes = 64 << 20;
+constexpr uint64_t kMaxWorstBytes = 4 << 20;
+constexpr size_t kMaxWorst = 16, kMaxDiagnoses = 200;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -62,6 +64,8 @@ class EventReader {
     const std::string kind = event.value("event", "");
     if (kind == "start" || kind == "resume") begin(event, kind == "resume");
     if (kind == "report") add_report(event);
+    if (kind == "epoch") add_epoch(event);
+    if (kind == "report" || kind == "epoch") add_diagnosis(event);
     if (kind == "checkpoint") record_.checkpoint_seconds += event.value("seconds", 0.0);
     if (kind == "finish") {
       const std::string reason = event.value("reason", "");
@@ -95,6 +99,38 @@ class EventReader {
     const double minutes = (seconds_before_ + event.value("elapsed_seconds", 0.0)) / 60;
     minutes_.push_back(minutes);
     add_fields(event, "", epochs, minutes);
+  }
+
+  void add_diagnosis(const Json& event) {
+    const auto found = event.find("diagnosis");
+    if (found == event.end() || !found->is_object()) return;
+    DiagnosisRow row;
+    row.epochs = event.value("updates", 0.0) / updates_per_epoch_;
+    row.verdict = found->value("verdict", "");
+    row.advice = found->value("advice", "");
+    row.gain_percent = found->value("gain_percent", 0.0);
+    for (const Json& fact : found->value("evidence", Json::array())) {
+      row.evidence += (row.evidence.empty() ? "" : ", ") + fact.get<std::string>();
+    }
+    std::vector<DiagnosisRow>& rows = record_.diagnoses;
+    if (!rows.empty() && rows.back().verdict == row.verdict && rows.back().advice == row.advice) rows.pop_back();
+    if (rows.size() < kMaxDiagnoses) rows.push_back(row);
+  }
+
+  void add_epoch(const Json& event) {
+    const auto times = event.find("times");
+    if (times == event.end() || !times->is_object() || times->value("updates", 0) == 0) return;
+    const auto row_of = [](const std::string& name, const Json& spread) {
+      return TimeRow{name, spread.value("mean_seconds", 0.0), spread.value("p95_seconds", 0.0),
+                     spread.value("max_seconds", 0.0)};
+    };
+    record_.step_times = {row_of("update", times->at("update"))};
+    record_.sample_times.clear();
+    for (const auto& part : times->at("parts").items()) record_.step_times.push_back(row_of(part.key(), part.value()));
+    if (const auto device = times->find("device"); device != times->end()) {
+      for (const auto& part : device->items()) record_.step_times.push_back(row_of("device " + part.key(), part.value()));
+    }
+    for (const auto& stage : times->at("sample").items()) record_.sample_times.push_back(row_of(stage.key(), stage.value()));
   }
 
   void add_fields(const Json& object, const std::string& prefix, double epochs, double minutes) {
@@ -197,6 +233,25 @@ void read_confusion(RunRecord& record) {
   }
 }
 
+/// Pictures are extra: a file that is not ours shows none.
+void read_worst(RunRecord& record) {
+  const std::string path = record.path + "/worst.json";
+  if (!core::file_exists(path)) return;
+  try {
+    const Json file = core::parse_json(core::read_file(path, kMaxWorstBytes), "worst.json");
+    for (const Json& sample : file.at("samples")) {
+      WorstRow row = {sample.at("name"), sample.at("truth"), sample.at("predicted"), sample.at("jpeg")};
+      const bool is_base64 = row.jpeg.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+                             std::string::npos;
+      if (is_base64 && record.worst.size() < kMaxWorst) record.worst.push_back(row);
+    }
+  } catch (const core::Error&) {
+    record.worst.clear();
+  } catch (const Json::exception&) {
+    record.worst.clear();
+  }
+}
+
 }  // namespace
 
 std::string RunRecord::option(const std::string& name) const {
@@ -237,6 +292,7 @@ RunRecord read_run_record(const std::string& path) {
   read_summary(record, updates_per_epoch);
   read_options(record);
   read_confusion(record);
+  read_worst(record);
   return record;
 }
 

@@ -25,6 +25,25 @@ struct ConfusionTable {
   std::vector<std::vector<int64_t>> counts;  ///< [true class][predicted class]; empty: the run was not evaluated
 };
 
+/// What limited a run, as it was said.
+struct DiagnosisRow {
+  double epochs = 0;  ///< done by then
+  std::string verdict, evidence, advice;
+  double gain_percent = 0;
+};
+
+/// Seconds per update or sample, of the last epoch.
+struct TimeRow {
+  std::string name;
+  double mean_seconds = 0, p95_seconds = 0, max_seconds = 0;
+};
+
+/// A picture that the best evaluation was wrong about.
+struct WorstRow {
+  std::string name, truth, predicted;
+  std::string jpeg;  ///< base64, checked to be nothing else
+};
+
 struct RunRecord {
   std::string path;                                          ///< as given
   std::vector<std::string> epoch_columns;                    ///< of summary.csv, in its order
@@ -39,6 +58,9 @@ struct RunRecord {
   double checkpoint_seconds = 0;                             ///< spent on saving, all processes of the run
   int64_t damaged_lines = 0;                                 ///< of metrics.jsonl, left out
   ConfusionTable confusion;                                  ///< of eval/confusion.csv or confusion.csv
+  std::vector<DiagnosisRow> diagnoses;                       ///< one per change of verdict, in order; the last one last
+  std::vector<TimeRow> step_times, sample_times;             ///< whole update first; empty: no epoch is over
+  std::vector<WorstRow> worst;                               ///< of worst.json
   std::string option(const std::string& name) const;         ///< "" when there is none
 };
 

@@ -41,6 +41,24 @@ void add_resources(const ResourceReading& reading, std::vector<Scalar>& scalars)
   }
 }
 
+/// Milliseconds per update and per sample, and how full the queue was.
+void add_times(const engine::TimeSplit& times, const std::string& group, std::vector<Scalar>& scalars) {
+  if (times.updates == 0) return;
+  const auto add = [&](const std::string& name, double seconds) { scalars.push_back({group + name, 1e3 * seconds}); };
+  add("update_ms", times.update.mean_seconds);
+  add("update_p95_ms", times.update.p95_seconds);
+  add("update_max_ms", times.update.max_seconds);
+  for (size_t i = 0; i < engine::kStepParts; ++i) {
+    add(format("{}_ms", engine::kStepPartNames[i]), times.parts.spreads[i].mean_seconds);
+    if (times.has_device) add(format("device_{}_ms", engine::kStepPartNames[i]), times.device.spreads[i].mean_seconds);
+  }
+  add("sample_read_ms", times.sample.read.mean_seconds);
+  add("sample_decode_ms", times.sample.decode.mean_seconds);
+  add("sample_resize_ms", times.sample.resize.mean_seconds);
+  add("sample_augment_ms", times.sample.augment.mean_seconds);
+  scalars.push_back({group + "queue_batches", times.mean_queue()});
+}
+
 }  // namespace
 
 TensorBoardFile::TensorBoardFile(std::string run_dir, const ResourceSampler* resources)
@@ -62,6 +80,7 @@ void TensorBoardFile::on_report(const engine::ReportEvent& event) {
                                  {"train/lr", event.at.learning_rate},
                                  {"speed/images_per_second", event.images_per_second},
                                  {"speed/data_wait_share", event.data_wait_share}};
+  add_times(event.times, "time/", scalars);
   if (event.gradient_norm >= 0) scalars.push_back({"train/gradient_norm", event.gradient_norm});
   if (event.loss_scale > 0) scalars.push_back({"train/loss_scale", event.loss_scale});
   if (resources_) add_resources(resources_->last_report(), scalars);
@@ -73,6 +92,7 @@ void TensorBoardFile::on_epoch(const engine::EpochEvent& event) {
                                  {"epoch/train_loss", event.train_loss},
                                  {"epoch/images_per_second", event.images_per_second},
                                  {"epoch/data_wait_share", event.data_wait_share}};
+  add_times(event.times, "epoch_time/", scalars);
   if (event.has_eval) {
     scalars.push_back({"eval/loss", event.eval_loss});
     for (const engine::Metric& metric : event.metrics) scalars.push_back({"eval/" + metric.name, metric.value});

@@ -44,6 +44,86 @@ TEST(RecordsTest, APageComparesSeveralRuns) {
   EXPECT_FALSE(fs::exists(work / "run/report.html"));
 }
 
+TEST(RecordsTest, ARunSaysWhereItsTimeWentAndShowsItsWorstPictures) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = train_words({"--epochs", "2", "--report-every", "1u", "--report", "--val-batch-size", "8"});
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  const std::string events = content_of_file(work / "run/metrics.jsonl");
+  for (const char* const part : {R"("times":{"updates":)", R"("backward":{"mean_seconds":)", R"("queue":{"mean_batches":)",
+                                 R"("cpu":{"training_seconds":)", R"("other_cpus":)", R"("diagnosis":)"}) {
+    EXPECT_NE(events.find(part), std::string::npos) << part << " in " << events;
+  }
+  EXPECT_NE(ended.out.find("\n  step "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("forward "), std::string::npos) << ended.out;
+  const std::string page = content_of_file(work / "run/report.html");
+  EXPECT_NE(page.find("<img alt=\"\" src=\"data:image/jpeg;base64,/9j/"), std::string::npos);
+  EXPECT_NE(page.find("Seconds per update"), std::string::npos);
+  size_t pictures = 0;
+  for (size_t at = page.find("<img"); at != std::string::npos; at = page.find("<img", at + 1)) ++pictures;
+  EXPECT_EQ(pictures, 16u);
+  for (const char* const outside : {"http:", "https:", "<script", "<link rel=\"stylesheet"}) {
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+  }
+}
+
+/// Every thread's spans nest; the parser is a few lines so that it proves what a viewer needs.
+TEST(RecordsTest, AProfileHasTheLoadersThreadsAndTheTrainingThreadOnOneTimeLine) {
+  const Workplace work;
+  write_folders(work);
+  const Words words = train_words({"--profile", "2u", "-j", "2", "--img-size", "16", "--batch-size", "2"});
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  const std::string profile = content_of_file(work / "run/profile.json");
+  for (const char* const part :
+       {"\"training\"", "\"loader-0\"", "\"loader-1\"", "\"name\": \"update\"", "\"name\": \"wait\"", "\"name\": \"copy\"",
+        "\"name\": \"forward\"", "\"name\": \"backward\"", "\"name\": \"optimizer\"", "\"name\": \"sample\"",
+        "\"name\": \"read\"", "\"name\": \"decode\"", "\"spans_left_out\": 0"}) {
+    EXPECT_NE(profile.find(part), std::string::npos) << part << " in " << profile.substr(0, 3000);
+  }
+  struct Span {
+    std::string thread;
+    double begin, end;
+  };
+  std::vector<Span> open;
+  size_t spans = 0;
+  for (const std::string& line : lines_of(profile)) {
+    if (line.find("\"ph\": \"X\"") == std::string::npos) continue;
+    const auto number = [&](const std::string& key) { return std::stod(line.substr(line.find(key) + key.size())); };
+    const std::string thread = std::to_string(number("\"tid\": "));
+    const double begin = number("\"ts\": "), end = begin + number("\"dur\": ");
+    std::vector<Span> still;
+    for (const Span& span : open) {
+      if (span.end > begin + 0.002) still.push_back(span);
+    }
+    for (const Span& span : still) {
+      if (span.thread != thread) continue;
+      EXPECT_LE(end, span.end + 0.002) << line << " does not nest";
+    }
+    open = still;
+    open.push_back({thread, begin, end});
+    ++spans;
+  }
+  EXPECT_GE(spans, 20u);
+  EXPECT_FALSE(std::filesystem::exists(work / "run/profile.json.tmp"));
+}
+
+TEST(RecordsTest, CheckAndPreviewPrintTheirConfigurationLikeOtherVerbs) {
+  const Workplace work;
+  write_idx(work);
+  for (const char* const verb : {"check", "preview"}) {
+    const Words words = {verb, "--data-dir", "data", "--threads", "1", "--print-config"};
+    const Ended ended = run(words, work.path());
+    SCOPED_TRACE(story_of(words, ended));
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_NE(ended.out.find("data-dir: "), std::string::npos);
+    EXPECT_NE(ended.out.find("img-size: 8"), std::string::npos);
+    EXPECT_EQ(ended.out.find("GFLOP"), std::string::npos);
+    EXPECT_FALSE(fs::exists(work / "preview.png"));
+  }
+}
+
 TEST(RecordsTest, APageOfNoRunIsMissingInput) {
   const Workplace work;
   EXPECT_EQ(run({"report", "nowhere"}, work.path()).exit_code, 66);

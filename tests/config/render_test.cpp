@@ -97,7 +97,7 @@ TEST(RenderTest, HelpShowsEveryOptionWithUnitRangeAndDefault) {
     EXPECT_TRUE(contains(help, (row.is_switch ? "--[no-]" : "--") + row.name)) << row.name;
   }
   EXPECT_TRUE(contains(help, "  -b, --batch-size N              Images in one forward pass;"));
-  EXPECT_TRUE(contains(help, "[images per device: 1 to"));
+  EXPECT_TRUE(contains(help, "[images per device: auto, or 1 to"));
   EXPECT_TRUE(contains(help, "How samples travel from disk to the device (loader):"));
   EXPECT_TRUE(contains(help, "--opt sgd|adam|adamw            Update rule. [default sgd] Also --optimizer."));
 }

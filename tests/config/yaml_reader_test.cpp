@@ -73,7 +73,7 @@ TEST_F(YamlReaderTest, AcceptsByteOrderMarksAndCarriageReturns) {
 TEST_F(YamlReaderTest, ListsEveryProblemWithItsLine) {
   EXPECT_EQ(
       problems_of("loader: {batch_size: 0}\nbatch-size: 4\nepochs: 1e3\nfoo: 1\nbacth-size: 4\n"),
-      (Lines{"a.yaml:1: batch_size: 0 is out of range; accepted: 1 to 1048576",
+      (Lines{"a.yaml:1: batch_size: 0 is out of range; accepted: 1 to 1048576; auto is accepted too",
              "a.yaml:2: batch-size: already set in line 1",
              "a.yaml:3: epochs: \"1e3\" is not a whole number in decimal digits; accepted: 1 to 1000000",
              "a.yaml:4: unknown option \"foo\"",

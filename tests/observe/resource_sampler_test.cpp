@@ -42,6 +42,26 @@ TEST(ProcessMeterTest, ReadsThisProcess) {
   EXPECT_LT(*reading.ram_used_bytes, *reading.ram_limit_bytes);
 }
 
+TEST(ProcessMeterTest, CountsWhatIsTakenFromItsThreads) {
+  ProcessMeter meter;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> rivals;  // more than there are CPUs: somebody waits
+  for (int i = 0; i < core::read_machine_facts().cpus + 2; ++i) {
+    rivals.emplace_back([&stop] {
+      while (!stop) {
+      }
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const ResourceReading reading = meter.read();
+  stop = true;
+  for (std::thread& rival : rivals) rival.join();
+  ASSERT_TRUE(reading.threads_without_cpu && reading.other_cpus && reading.involuntary_switches_per_second);
+  EXPECT_GT(*reading.threads_without_cpu, 0.5);
+  EXPECT_GT(*reading.involuntary_switches_per_second, 1);
+  EXPECT_GE(*reading.other_cpus, 0);
+}
+
 TEST(ProcessMeterTest, CountsBytesThatReachStorage) {
   ProcessMeter meter;
   std::ofstream("written_by_test") << std::string(1 << 20, 'x');

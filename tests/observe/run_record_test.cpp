@@ -66,6 +66,49 @@ TEST_F(RunRecordTest, DamagedLinesAreCountedAndLeftOut) {
   EXPECT_EQ(run.by_report.at("train_loss").y, Values{0.6});
 }
 
+std::string diagnosed(const std::string& event, int updates, const std::string& verdict, int gain) {
+  return R"({"event":")" + event + R"(","updates":)" + std::to_string(updates) + R"(,"diagnosis":{"verdict":")" + verdict +
+         R"(","evidence":["waits for data 47%"],"advice":"--num-workers 2 <b>","gain_percent":)" + std::to_string(gain) + "}}\n";
+}
+
+TEST_F(RunRecordTest, VerdictsAreListedOncePerChangeAndTheLastOneIsSaidFirst) {
+  folder_.write("metrics.jsonl", start() + diagnosed("report", 5, "sync-bound", 20) + diagnosed("report", 8, "sync-bound", 22) +
+                                     diagnosed("epoch", 10, "copy-bound", 30));
+  const RunRecord run = record();
+  ASSERT_EQ(run.diagnoses.size(), 2u);
+  EXPECT_EQ(run.diagnoses[0].gain_percent, 22);
+  EXPECT_EQ(run.diagnoses[1].verdict, "copy-bound");
+  const std::string html = diagnosis_section({run});
+  EXPECT_NE(html.find("<b>copy-bound</b>"), std::string::npos);
+  EXPECT_NE(html.find("--num-workers 2 &lt;b&gt;"), std::string::npos) << html;
+  EXPECT_NE(html.find("30% more images/s"), std::string::npos);
+  EXPECT_EQ(diagnosis_section({RunRecord()}), "");
+}
+
+TEST_F(RunRecordTest, TheTimesOfTheLastEpochAreATable) {
+  folder_.write("metrics.jsonl", start() + R"({"event":"epoch","updates":10,"times":{"updates":10,"update":{"mean_seconds":0.05,)"
+                R"("p95_seconds":0.06,"max_seconds":0.2},"parts":{"wait":{"mean_seconds":0.03,"p95_seconds":0.04,"max_seconds":0.15}},)"
+                R"("sample":{"decode":{"mean_seconds":0.001,"p95_seconds":0.002,"max_seconds":0.004}}}})" "\n");
+  const RunRecord run = record();
+  ASSERT_EQ(run.step_times.size(), 2u);
+  EXPECT_EQ(run.step_times[1].name, "wait");
+  const std::string html = time_section({run});
+  EXPECT_NE(html.find("<td>wait</td><td class=\"n\">30ms</td><td class=\"n\">40ms</td><td class=\"n\">150ms</td>"), std::string::npos) << html;
+  EXPECT_NE(html.find("<td>decode</td><td class=\"n\">1ms</td>"), std::string::npos);
+}
+
+TEST_F(RunRecordTest, PicturesArePartOfThePageAndNothingElseIs) {
+  folder_.write("worst.json", R"({"samples":[{"name":"val/cat/1.jpg","truth":"cat","predicted":"dog 97%","error":0.97,"jpeg":"/9j/4AA="},)"
+                R"({"name":"x","truth":"","predicted":"","error":1,"jpeg":"AA\"><script>"}]})");
+  const RunRecord run = record();
+  ASSERT_EQ(run.worst.size(), 1u) << "what is not base64 is no picture";
+  const std::string html = worst_section({run});
+  EXPECT_NE(html.find("src=\"data:image/jpeg;base64,/9j/4AA=\""), std::string::npos);
+  EXPECT_NE(html.find("is <b>cat</b><br>said <b>dog 97%</b>"), std::string::npos);
+  folder_.write("worst.json", "{\"samples\": 7}");
+  EXPECT_TRUE(record().worst.empty());
+}
+
 TEST_F(RunRecordTest, AFolderWithoutARunIsMissingInput) {
   const stoker::fixtures::TemporaryDirectory empty;
   try {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that listens to a training run: resources, diagnosis, files, pictures, progress.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/worst_file.h"
+#include "config/config.h"
+#include "core/machine.h"
+#include "data/source.h"
+#include "engine/checkpoint.h"
+#include "observe/console.h"
+#include "observe/diagnoser.h"
+#include "observe/profile.h"
+#include "observe/progress.h"
+#include "observe/resource_sampler.h"
+#include "observe/run_files.h"
+#include "observe/tensorboard.h"
+
+namespace stoker::app {
+
+/// STOKER_TEST_UNWATCHED is set: nobody listens and nothing is recorded, so that scripts/bench/overhead.py
+/// can tell what watching costs.
+bool is_unwatched_for_tests();
+
+/// What a run is, for those who watch it.
+struct Watched {
+  const config::Options& options;  ///< resolved
+  const core::MachineFacts& machine;
+  const config::DataFacts& data_facts;
+  const data::Datasets& datasets;
+  const engine::Trainee& trainee;
+};
+
+/// Owns the listeners of a run, in an order in which later ones read what earlier ones found.
+class Watch {
+ public:
+  Watch(const Watched& run, const std::string& run_dir, observe::Console& console);
+  engine::Observer& observer() { return observers_; }
+
+ private:
+  std::optional<observe::Profile> profile_;
+  std::optional<observe::ResourceSampler> resources_;  ///< absent when unwatched
+  observe::Diagnoser diagnoser_;
+  observe::RunFiles run_files_;
+  std::optional<observe::TensorBoardFile> tensorboard_;
+  WorstFile worst_file_;
+  observe::Progress progress_;
+  engine::Observers observers_;
+};
+
+}  // namespace stoker::app

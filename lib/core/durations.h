@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long something took, very often, in bounded memory: counts by length, from which mean, percentile and
+// maximum of any window follow. Knows nothing of what was timed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace stoker::core {
+
+/// Of durations; all 0 where there were none.
+struct Spread {
+  int64_t count = 0;
+  double mean_seconds = 0;  ///< exact
+  double p95_seconds = 0;   ///< 95th percentile, within 4 %
+  double max_seconds = 0;   ///< exact for all so far; within 7 % for a window that lacks the longest
+};
+
+/// Totals at one moment. A later one less an earlier one are those of the time between.
+class DurationCounts {
+ public:
+  void add(int64_t nanoseconds);
+  DurationCounts& operator+=(const DurationCounts& other);
+  /// What was added since `before`, an earlier state of the same counts.
+  DurationCounts since(const DurationCounts& before) const;
+  Spread spread() const;
+  double total_seconds() const { return 1e-9 * static_cast<double>(total_); }
+
+ private:
+  friend class DurationRecord;
+  // Sixteen steps per doubling, from 256 ns to more than an hour.
+  static constexpr int kFirstOctave = 8, kOctaves = 34, kSteps = 16;
+  static constexpr size_t kBuckets = 1 + kOctaves * kSteps;
+  static size_t bucket_of(int64_t nanoseconds);
+  static double upper_edge(size_t bucket);  ///< nanoseconds
+
+  std::array<uint32_t, kBuckets> counts_{};
+  int64_t total_ = 0, longest_ = 0;  ///< nanoseconds
+};
+
+/// The same, filled by one thread and read by any.
+class DurationRecord {
+ public:
+  void add(int64_t nanoseconds);
+  DurationCounts counts() const;
+
+ private:
+  std::array<std::atomic<uint32_t>, DurationCounts::kBuckets> counts_{};
+  std::atomic<int64_t> total_{0}, longest_{0};
+};
+
+}  // namespace stoker::core

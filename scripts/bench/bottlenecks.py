@@ -1,0 +1,286 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes bottlenecks on purpose, asks the program what limits it, takes its advice, and compares with its prediction.
+
+    scripts/bench/bottlenecks.py                          # all; about eight minutes on two idle CPUs
+    scripts/bench/bottlenecks.py --case one-worker --case tiny-batch
+    scripts/bench/bottlenecks.py --list
+
+Each case trains briefly, reads verdict, knob and predicted gain from the run's metrics.jsonl, trains again with the
+advice taken, and compares images/s. Right: the verdict is one of those that name the bottleneck. Reached: at least 70 %
+of the predicted gain. Exit 0 when at most one verdict is wrong and at least nine gains are reached (of those that ran, in
+proportion). Wants a machine with two CPUs on which nothing else runs.
+"""
+import argparse
+import dataclasses
+import json
+import math
+import multiprocessing
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import cv2
+import numpy
+
+HERE = pathlib.Path(__file__).resolve().parent
+MNIST = "/usr/share/datasets/fashion-mnist"
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+def picture(random, width, height, detail):
+    """Smooth colours with `detail` of noise, so that JPEG files have the size of photographs."""
+    coarse = random.integers(0, 255, (max(2, height // 40), max(2, width // 40), 3), dtype=numpy.uint8)
+    smooth = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC).astype(numpy.float32)
+    return numpy.clip(smooth + random.normal(0, detail, smooth.shape), 0, 255).astype(numpy.uint8)
+
+
+def make_folder(folder, sizes, detail=12):
+    """Class folders a and b with a picture of each (width, height); validates on four small ones."""
+    done = folder / ".done"
+    if done.exists() and done.read_text() == repr((sizes, detail)):
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    random = numpy.random.default_rng(7)
+    for split, all_sizes in (("train", sizes), ("val", [(64, 64)] * 4)):
+        for number, (width, height) in enumerate(all_sizes):
+            path = folder / split / "ab"[number % 2] / f"{number:05d}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            cv2.imwrite(str(path), picture(random, width, height, detail), [cv2.IMWRITE_JPEG_QUALITY, 90])
+    done.write_text(repr((sizes, detail)))
+    return folder
+
+
+class Work:
+    """A folder with what cases share: data, and the library that makes storage slow."""
+
+    def __init__(self, root, train, seconds):
+        self.root, self.train, self.seconds = pathlib.Path(root), train, seconds
+        self.root.mkdir(parents=True, exist_ok=True)
+
+    def small(self, count=240):
+        return make_folder(self.root / f"small{count}", [(128, 96)] * count)
+
+    def medium(self):
+        return make_folder(self.root / "medium", [(960, 720)] * 120)
+
+    def huge(self):
+        return make_folder(self.root / "huge", [(2048, 1536)] * 48)
+
+    def bursty(self):
+        # Every sixteenth takes as long as all the others around it.
+        return make_folder(self.root / "bursty", [(3000, 2200) if i % 16 == 0 else (160, 120) for i in range(320)], detail=6)
+
+    def slow_storage(self, folder, microseconds, once=False):
+        library = self.root / "slow_storage.so"
+        source = HERE / "slow_storage.c"
+        if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
+            subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, source, "-ldl"], check=True)
+        return {"LD_PRELOAD": str(library), "SLOW_DIR": str(folder), "SLOW_MICROSECONDS": str(microseconds),
+                "SLOW_ONCE": "1" if once else "0"}
+
+
+# ---- cases ----------------------------------------------------------------------------------------------------------
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    verdicts: tuple        # any of these names the bottleneck
+    setup: object          # (work) -> (flags, environment)
+    hogs: int = 0          # other processes that compute all the time
+    remedy: str = "knob"   # "knob": the flag that was named; "stop-hogs"; "next-epoch": it passes by itself
+    seconds: float = 0     # of training; 0: as asked for
+
+
+# A network that takes little time beside the loader.
+LIGHT = ["--model", "small_cnn", "--width", "4", "--no-amp", "--threads", "1"]
+
+
+def on_folder(folder, *flags):
+    return ["--data-dir", str(folder), *LIGHT, *flags]
+
+
+def on_mnist(*flags):
+    return ["--data-dir", MNIST, "--model", "small_cnn", "--no-amp", *flags]
+
+
+CASES = [
+    Case("throttled-reads", ("input-bound: storage",),
+         lambda work: (on_folder(work.small(), "--img-size", "64", "--batch-size", "16", "-j", "2", "--cache", "none"),
+                       work.slow_storage(work.small(), 15000))),
+    Case("slow-decode", ("input-bound: decode",),
+         lambda work: (on_folder(work.huge(), "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none"), {})),
+    Case("heavy-augmentation", ("input-bound: augmentation",),
+         lambda work: (on_folder(work.small(), "--img-size", "128", "--batch-size", "16", "-j", "2", "--cache", "none",
+                                 "--gaussian-blur", "1", "--gaussian-blur-kernel", "63"), {})),
+    Case("one-worker", ("input-bound: too few workers",),
+         lambda work: (on_folder(work.medium(), "--img-size", "64", "--batch-size", "16", "-j", "1", "--cache", "none"), {})),
+    Case("cpu-hogs", ("CPU contention", "another process competes with the threads"),
+         lambda work: (on_folder(work.medium(), "--img-size", "64", "--batch-size", "16", "-j", "2", "--cache", "none"), {}),
+         hogs=2, remedy="stop-hogs"),
+    Case("tiny-batch", ("launch-bound: batch too small",),
+         lambda work: (on_mnist("--width", "8", "--threads", "1", "--batch-size", "2", "--val-batch-size", "256", "-j", "1"), {})),
+    Case("sync-each-step", ("sync-bound",),
+         lambda work: (on_mnist("--width", "2", "--threads", "1", "--batch-size", "8", "-j", "1", "--report-every", "1u"), {})),
+    Case("slow-copies", ("copy-bound",),
+         lambda work: (on_mnist("--width", "8", "--threads", "1", "--batch-size", "64", "-j", "1", "--no-pin-memory"),
+                       {"STOKER_TEST_SLOW_COPY": "600000"})),
+    Case("compute-bound", ("device-bound",),
+         lambda work: (["--data-dir", str(work.small()), "--img-size", "96", "--model", "resnet18", "--batch-size", "16",
+                        "-j", "1", "--threads", "1", "--no-amp", "--cache", "ram"], {})),
+    Case("cold-cache", ("input-bound: cold cache",),
+         lambda work: (on_folder(work.small(900), "--img-size", "64", "--batch-size", "16", "-j", "2", "--cache", "none"),
+                       work.slow_storage(work.small(900), 25000, once=True)), remedy="next-epoch", seconds=22),
+    Case("undersized-prefetch", ("input-bound: undersized prefetch",),
+         lambda work: (["--data-dir", str(work.bursty()), "--model", "small_cnn", "--width", "16", "--no-amp", "--threads",
+                        "1", "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none", "--prefetch-factor",
+                        "1"], {})),
+    Case("oversubscribed-threads", ("oversubscribed threads",),
+         lambda work: (on_mnist("--width", "16", "--threads", "16", "--batch-size", "64", "-j", "1"), {})),
+    Case("competing-threads", ("another process competes with the threads",),
+         lambda work: (on_mnist("--width", "16", "--threads", "2", "--batch-size", "64", "-j", "1"), {}), hogs=1),
+]
+TWELVE = [case.name for case in CASES[:12]]
+
+
+# ---- runs -----------------------------------------------------------------------------------------------------------
+
+def spin():
+    while True:
+        pass
+
+
+class Hogs:
+    def __init__(self, count):
+        self.processes = [multiprocessing.Process(target=spin, daemon=True) for _ in range(count)]
+
+    def __enter__(self):
+        for process in self.processes:
+            process.start()
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.join()
+
+
+@dataclasses.dataclass
+class Run:
+    rate: float          # images/s behind the warm-up
+    epoch_rates: list    # images/s of every whole epoch
+    diagnosis: dict      # the last one, or None
+    diagnoses: list      # with the epoch that each is of
+
+
+def number_behind(flags, name, otherwise):
+    return int(flags[flags.index(name) + 1]) if name in flags else otherwise
+
+
+def train(work, name, flags, environment, hogs, seconds):
+    run_dir = work.root / "runs" / name
+    shutil.rmtree(run_dir, ignore_errors=True)
+    command = [work.train, *flags, "--run-dir", str(run_dir), "--epochs", "100000", "--max-time", f"{seconds:.0f}s",
+               "--val-every", "100000e", "--save-every", "never", "--no-save-best", "--sched", "constant", "--lr", "0.001"]
+    if "--report-every" not in flags:
+        command += ["--report-every", "1s"]
+    with Hogs(hogs):
+        variables = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        done = subprocess.run(command, env={**variables, **environment}, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+    if done.returncode not in (0, 75):
+        sys.exit(f"bottlenecks: {' '.join(command)}\nended with {done.returncode}:\n{done.stdout[-3000:]}")
+    events = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    reports = [event for event in events if event["event"] == "report"]
+    epochs = [event for event in events if event["event"] == "epoch"]
+    warm = [event for event in reports if event["elapsed_seconds"] >= 0.25 * seconds]
+    rate = 0.0
+    if len(warm) >= 2:
+        images = (warm[-1]["updates"] - warm[0]["updates"]) * number_behind(flags, "--batch-size", 64)
+        rate = images / (warm[-1]["elapsed_seconds"] - warm[0]["elapsed_seconds"])
+    found = [(event["epoch"], event["diagnosis"]) for event in events if event.get("diagnosis")]
+    return Run(rate, [event["images_per_second"] for event in epochs], found[-1][1] if found else None, found)
+
+
+def with_knob(flags, knob, value):
+    """The command line with the advice taken: what contradicts it goes."""
+    taken = list(flags)
+    alias = {"--num-workers": "-j"}
+    for name in (knob, alias.get(knob, knob)):
+        if value and name in taken:
+            place = taken.index(name)
+            del taken[place:place + 2]
+    for switch in ("--no-" + knob[2:],):
+        if switch in taken:
+            taken.remove(switch)
+    return taken + [knob] + ([value] if value else [])
+
+
+def examine(case, work):
+    seconds = case.seconds or work.seconds
+    flags, environment = case.setup(work)
+    before = train(work, case.name, flags, environment, case.hogs, seconds)
+    said = before.diagnosis or {"verdict": "none", "gain_percent": 0, "knob": "", "value": "", "advice": "", "evidence": []}
+    base = before.rate
+    if case.remedy == "next-epoch":
+        of_first = [diagnosis for epoch, diagnosis in before.diagnoses if epoch == 0]
+        said = of_first[-1] if of_first else said
+        base, after_rate = before.epoch_rates[0], max(before.epoch_rates[1:-1] or before.epoch_rates)
+    elif case.remedy == "stop-hogs":
+        after_rate = train(work, case.name + "-cured", flags, environment, 0, seconds).rate
+    elif said["knob"]:
+        cured = with_knob(flags, said["knob"], said["value"])
+        after_rate = train(work, case.name + "-cured", cured, environment, case.hogs, seconds).rate
+    else:
+        after_rate = base
+    gain = 100 * (after_rate / base - 1) if base > 0 else math.nan
+    right = said["verdict"] in case.verdicts
+    predicted = said["gain_percent"]
+    reached = gain / predicted if predicted > 0 else 0.0
+    print(f"{case.name:23s} {'right' if right else 'WRONG':5s}  {said['verdict']}\n"
+          f"{'':23s} {said['advice']}\n"
+          f"{'':23s} {base:.1f} -> {after_rate:.1f} images/s: {gain:+.0f}%, predicted {predicted:+.0f}%: "
+          f"{'reached' if reached >= 0.7 else 'MISSED'} ({100 * reached:.0f}%)\n"
+          f"{'':23s} because: {'; '.join(said['evidence'])}", flush=True)
+    return {"case": case.name, "right": right, "reached": reached >= 0.7, "verdict": said["verdict"],
+            "advice": said["advice"], "before": base, "after": after_rate, "gain_percent": gain,
+            "predicted_percent": predicted}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", default="build/release/apps/train")
+    parser.add_argument("--case", action="append", help="only this one; may be repeated")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--seconds", type=float, default=12, help="of training, each run")
+    parser.add_argument("--work", default="/tmp/stoker-bottlenecks", help="folder for data and runs, kept for the next time")
+    parser.add_argument("--results", help="JSON file; results of earlier calls in it are kept, so that cases can be run one by one")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(case.name for case in CASES))
+        return 0
+    names = args.case or TWELVE
+    unknown = set(names) - {case.name for case in CASES}
+    if unknown:
+        sys.exit(f"bottlenecks: no case {', '.join(sorted(unknown))}; --list names them")
+    work = Work(args.work, args.train, args.seconds)
+    results = {}
+    if args.results and os.path.exists(args.results):
+        results = {row["case"]: row for row in json.loads(pathlib.Path(args.results).read_text())}
+    for case in CASES:
+        if case.name in names:
+            results[case.name] = examine(case, work)
+            if args.results:
+                pathlib.Path(args.results).write_text(json.dumps(list(results.values()), indent=1) + "\n")
+    rows = [results[name] for name in TWELVE if name in results] or list(results.values())
+    right, reached = sum(row["right"] for row in rows), sum(row["reached"] for row in rows)
+    enough = right >= len(rows) - 1 and reached >= math.ceil(0.75 * len(rows))
+    print(f"\n{len(rows)} cases: {right} verdicts right, {reached} predicted gains reached to 70%: "
+          f"{'good' if enough else 'NOT GOOD ENOUGH'}")
+    return 0 if enough else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
