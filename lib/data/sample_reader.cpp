@@ -39,6 +39,7 @@ SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int wi
 
 std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row,
                                     float* targets, StageTimes& times) {
+  const core::TraceScope trace("sample", sample);
   const SampleKey key{seed_, static_cast<uint64_t>(epoch),
                       static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32};
   core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
