@@ -200,6 +200,8 @@ def train(work, name, flags, environment, hogs, seconds):
     if len(warm) >= 2:
         images = (warm[-1]["updates"] - warm[0]["updates"]) * number_behind(flags, "--batch-size", 64)
         rate = images / (warm[-1]["elapsed_seconds"] - warm[0]["elapsed_seconds"])
+    elif epochs:  # reports that are rare: the last whole epoch, or what there was of one
+        rate = (epochs[-2] if len(epochs) > 1 else epochs[-1])["images_per_second"]
     found = [(event["epoch"], event["diagnosis"]) for event in events if event.get("diagnosis")]
     return Run(rate, [event["images_per_second"] for event in epochs], found[-1][1] if found else None, found)
 
