@@ -5,6 +5,7 @@
 #include "app/assemble.h"
 #include "app/diagnosing.h"
 #include "config/task_facts.h"
+#include "data/input_statistics.h"
 
 namespace stoker::app {
 namespace {
@@ -63,6 +64,13 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
   facts.median_width = probe.median_width;
   facts.train_images = train.size();
   facts.has_videos = data::holds_videos(train);
+  facts.has_fixed_size = train.fixed_shape().height > 0;
+  if (options.mean.empty() || options.std.empty()) {
+    const data::InputStatistics inputs = data::measure_inputs(train);
+    facts.input_mean = inputs.mean;
+    facts.input_deviation = inputs.deviation;
+    facts.input_samples = inputs.samples;
+  }
   if (config::learns_numbers(options.task)) {
     measure_targets(train, facts);
   } else if (facts.num_classes > 0) {  // loose images have no labels

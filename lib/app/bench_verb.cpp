@@ -15,8 +15,9 @@
 namespace stoker::app {
 namespace {
 
-/// An epoch of this many images is long enough for a round, and short enough for whole ones.
-constexpr int64_t kMostImages = 4096;
+/// An epoch of this many images is long enough for a round, and short enough for whole ones. Where nothing is decoded
+/// all are read: few would come out of the processor's caches.
+constexpr int64_t kMostImages = 4096, kMostPixelSamples = 1'000'000;
 
 /// What ImageNet has, where nothing else was asked for.
 config::DataFacts facts_without_data(const config::DataOptions& options) {
@@ -85,8 +86,8 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
     config::resolve_data(configuration, facts_without_data(options.data));
     return bench_step(options);
   }
-  std::shared_ptr<const data::Source> source =
-      data::evenly_spaced(bench_source(options.data), kMostImages);
+  std::shared_ptr<const data::Source> source = bench_source(options.data);
+  source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMostPixelSamples : kMostImages);
   config::DataFacts facts = facts_of(*source, options.data);
   if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
   config::resolve_data(configuration, facts);

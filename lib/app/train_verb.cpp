@@ -103,6 +103,12 @@ void refuse_single_image_batch(const config::Options& options, const engine::Epo
               "add --drop-last or change --batch-size");
 }
 
+/// What only shows a plan makes no copies of the data.
+config::DataOptions without_copies(config::DataOptions options) {
+  options.stage_dir.clear();
+  return options;
+}
+
 engine::RunIdentity identity_of(const config::Configuration& configuration, const data::Datasets& datasets) {
   engine::RunIdentity identity;
   identity.config_yaml = config::render_yaml(configuration.table, /*with_origin=*/false);
@@ -232,7 +238,7 @@ Outcome train(const Invocation& invocation) {
     core::open_log_file(run_dir->path() + "/train.log");
   }
   observe::Console console(options.log.quiet);
-  data::Datasets datasets = data::open_datasets(options.data);
+  data::Datasets datasets = data::open_datasets(only_shows ? without_copies(options.data) : options.data);
   const config::DataFacts data_facts = facts_of(*datasets.train, options.data);
   config::resolve_data(configuration, data_facts);
   config::resolve_model(configuration, model_facts_of(options.model));

@@ -82,6 +82,10 @@ struct DataFacts {
   int64_t train_images = 0;
   bool has_videos = false;  ///< samples are clips, or frames of videos
   std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
+  bool has_fixed_size = false;  ///< samples stay as they are: neither cropped, nor resized, nor mirrored
+  /// Per channel, of samples that are floats; empty for bytes.
+  std::vector<double> input_mean = {}, input_deviation = {};
+  int64_t input_samples = 0;  ///< that these were measured on
   std::vector<double> target_mean = {}, target_deviation = {};  ///< per target, of the training split; empty for classes
 };
 

@@ -97,13 +97,13 @@ void declare_masks(Declaration& d, AugmentOptions& o) {
       .help("Spectrograms: bands of frequency that are replaced by the mean (SpecAugment); 0: off.");
   d.add("freq-mask-param", o.freq_mask_param, integer_codec(1, 8192))
       .unit("bins")
-      .help("Widest band; each is 0 to this wide.");
+      .help("Bands are narrower than this: any width from 0 on is as likely.");
   d.add("time-masks", o.time_masks, integer_codec(0, 64))
       .unit("masks")
       .help("Spectrograms: stretches of time that are replaced by the mean (SpecAugment); 0: off.");
   d.add("time-mask-param", o.time_mask_param, integer_codec(1, 8192))
       .unit("time steps")
-      .help("Longest stretch; each is 0 to this long.");
+      .help("Stretches are shorter than this: any length from 0 on is as likely.");
 }
 
 void declare_mixing(Declaration& d, AugmentOptions& o) {

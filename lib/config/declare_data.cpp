@@ -13,7 +13,7 @@ void declare_source(Declaration& d, DataOptions& o) {
   d.group("data", "What is learned from");
   d.add("data-dir", o.data_dir, text_codec("DIR", false))
       .alias({"data", "data-path"})
-      .help("Folder that holds the data set: IDX files, one folder per class, CSV files, or tar shards.")
+      .help("Folder that holds the data set: IDX files, one folder per class, CSV files, tar shards, or HDF5 files.")
       .free_on_resume()
       .used_in_eval();
   d.add("dataset", o.dataset,
@@ -82,12 +82,12 @@ void declare_source(Declaration& d, DataOptions& o) {
 void declare_pixels(Declaration& d, DataOptions& o) {
   d.add_list("mean", o.mean, {-kUnbounded, kUnbounded}, "auto")
       .chosen_when_auto()
-      .unit("per channel, of pixels in [0, 1]")
-      .help("Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1.");
+      .unit("per channel, of pixels in [0, 1] or of floats as they are")
+      .help("Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1, and measures floats.");
   d.add_list("std", o.std, {0, kUnbounded, true, false}, "auto")
       .chosen_when_auto()
-      .unit("per channel, of pixels in [0, 1]")
-      .help("Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1.");
+      .unit("per channel, of pixels in [0, 1] or of floats as they are")
+      .help("Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1, and measures floats.");
   d.add("on-bad-image", o.on_bad_image,
         choice_codec<OnBadImage>({{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}}))
       .help("What an image that cannot be decoded does: stop the run, or be left out and counted.")

@@ -190,10 +190,24 @@ void choose_shape(Configuration& configuration, const DataFacts& data) {
   choose(table, "num-classes", std::to_string(data.num_classes),
          learns_numbers(configuration.options.data.task) ? "targets in the data" : "classes in the data");
   choose(table, "in-chans", std::to_string(data.channels), "channels of most images");
+  if (data.has_fixed_size) {
+    choose(table, "img-size", std::to_string(data.median_height),
+           core::format("samples stay as they are, {} high and {} wide", data.median_height, data.median_width));
+    return;
+  }
   const int64_t side = std::min(data.median_height, data.median_width);
   const std::string median = core::format("median size {} x {}", data.median_width, data.median_height);
   const bool small = side > 0 && side <= kSmallImage;
   choose(table, "img-size", std::to_string(small ? side : 224), median);
+}
+
+/// What turns an image into another one of the same thing does not hold for numbers in rows and columns: frequency is
+/// not time, and time has a direction.
+void leave_as_they_are(Configuration& configuration) {
+  const std::string reason = "samples stay as they are";
+  choose(configuration.table, "train-crop", "none", reason);
+  Row& hflip = *configuration.table.find("hflip");
+  if (hflip.origin.kind == Origin::Kind::built_in) give_value(configuration.table, hflip, "0", reason);
 }
 
 void choose_crops(Configuration& configuration) {
@@ -210,7 +224,23 @@ void choose_crops(Configuration& configuration) {
          val_batch_size == batch_size ? "batch-size" : "small images fit in larger batches");
 }
 
-void choose_normalization(Configuration& configuration) {
+/// Six digits are more than a sample of the data knows.
+std::string rounded_list_text(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : ",") + core::format("{:.6g}", value);
+  return text;
+}
+
+void choose_normalization(Configuration& configuration, const DataFacts& data) {
+  if (!data.input_mean.empty()) {
+    const std::string measured =
+        core::format("measured on {} samples of the training split", core::count_text(data.input_samples));
+    std::vector<double> deviation = data.input_deviation;
+    for (double& value : deviation) value = value > 0 ? value : 1;
+    choose(configuration.table, "mean", rounded_list_text(data.input_mean), measured);
+    choose(configuration.table, "std", rounded_list_text(deviation), measured);
+    return;
+  }
   const bool rgb = configuration.options.data.in_chans.value() == 3;
   const std::string reason = rgb ? "ImageNet's, for 3 channels" : "for 1 channel";
   choose(configuration.table, "mean", rgb ? "0.485,0.456,0.406" : "0.5", reason);
@@ -245,8 +275,9 @@ void resolve_data(Configuration& configuration, const DataFacts& data) {
   choose_shape(configuration, data);
   choose_target_scale(configuration, data);
   choose_weights(configuration, data);
+  if (data.has_fixed_size) leave_as_they_are(configuration);
   choose_crops(configuration);
-  choose_normalization(configuration);
+  choose_normalization(configuration, data);
   const std::vector<std::string> broken = broken_data_rules(configuration.options, data);
   if (!broken.empty()) throw_rules(broken);
 }

@@ -32,6 +32,8 @@ enum class RngPurpose : uint32_t {
   gaussian_blur = 22,
   gaussian_noise = 23,
   random_erasing = 24,
+  frequency_mask = 25,
+  time_mask = 26,
 };
 
 /// A stream keyed by (seed, purpose, epoch, sample). Copyable, 40 bytes, no global state. At most 2^34 draws.

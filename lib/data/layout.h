@@ -25,6 +25,8 @@ class Layout {
   virtual std::shared_ptr<const Source> open(const std::string& split,
                                              const std::vector<std::string>& class_names, bool is_train,
                                              std::vector<std::string>& notes) const = 0;
+  /// What is there instead, where a split is missing: lines for the error; empty: nothing to add.
+  virtual std::string found_text() const { return ""; }
 };
 
 std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);
@@ -40,6 +42,8 @@ bool looks_like_clips(const config::DataOptions& options);
 std::string expected_clips(const config::DataOptions& options);
 /// CSV with a column per target, for tasks that learn numbers.
 std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options);
+/// HDF5 files: one per split, or one with a group per split.
+std::unique_ptr<Layout> make_hdf5_layout(const config::DataOptions& options);
 /// Public head pose data: BIWI, 300W-LP, AFLW2000.
 std::unique_ptr<Layout> make_pose_layout(const config::DataOptions& options);
 

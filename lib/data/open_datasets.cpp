@@ -10,6 +10,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "data/file_source.h"
+#include "data/hdf5_names.h"
 #include "data/layout.h"
 #include "data/source.h"
 #include "data/subset_source.h"
@@ -31,7 +32,9 @@ std::string expected_tree(const config::DataOptions& options) {
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
       "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
       "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
-      "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them{2}",
+      "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
+      "  HDF5:   {0}.h5 and val.h5, or one .h5 with the groups {0} and val; in each a data set x, data, images, inputs,\n"
+      "          spectrograms or features [N, H, W] or [N, C, H, W] and one y, labels or targets [N]{2}",
       train, is_pose ? " or path,yaw,pitch,roll" : "",
       is_pose ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
                 "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt"
@@ -60,6 +63,7 @@ bool has_class_folders(const config::DataOptions& options) {
 
 void check_data_dir(const config::DataOptions& options) {
   if (is_directory(options.data_dir)) return;
+  if (only_hdf5_file(options.data_dir) == options.data_dir) return;  // the file itself
   const char* const cause = core::file_exists(options.data_dir) ? "is not a folder" : "does not exist";
   throw core::Error(core::ErrorKind::no_input,
                     core::format("the data folder {} {}", core::printable(options.data_dir), cause),
@@ -98,6 +102,8 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
     case config::DatasetType::biwi:
     case config::DatasetType::w300lp:
       return make_pose_layout(options);
+    case config::DatasetType::hdf5:
+      return make_hdf5_layout(options);
     case config::DatasetType::automatic:
       break;
   }
@@ -107,7 +113,9 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
   if (csv->has_split(options.train_split)) return csv;
   auto shards = make_shard_layout(options);
   if (shards->has_split(options.train_split)) return shards;
+  if (!hdf5_file_of(options.data_dir, options.train_split).empty()) return make_hdf5_layout(options);
   if (has_class_folders(options)) return folder_layout(options, looks_like_clips(options));
+  if (!only_hdf5_file(options.data_dir).empty()) return make_hdf5_layout(options);
   throw core::Error(
       core::ErrorKind::no_input,
       core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
@@ -127,16 +135,23 @@ void refuse_videos(const Source& source, const config::DataOptions& options) {
                     "train on the folders of frames; --dataset folder packs every frame as an image of its own");
 }
 
-[[noreturn]] void on_missing_split(const config::DataOptions& options, const std::string& split) {
+void refuse_numbers(const Source& source, const config::DataOptions& options) {
+  if (source.fixed_shape().height == 0) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("shards hold images, but {} holds numbers of a fixed size", core::printable(options.data_dir)),
+                    "train on the HDF5 files: every sample is one read there as well");
+}
+
+[[noreturn]] void on_missing_split(const Layout& layout, const config::DataOptions& options, const std::string& split) {
   throw core::Error(
       core::ErrorKind::no_input,
       core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
-      expected_tree(options));
+      expected_tree(options) + layout.found_text());
 }
 
 std::shared_ptr<const Source> open_train(const Layout& layout, const config::DataOptions& options,
                                          std::vector<std::string>& notes) {
-  if (!layout.has_split(options.train_split)) on_missing_split(options, options.train_split);
+  if (!layout.has_split(options.train_split)) on_missing_split(layout, options, options.train_split);
   auto train =
       layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
   require_images(*train, options.train_split);
@@ -153,7 +168,8 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
       core::ErrorKind::no_input,
       core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
                    core::list_text({kValSplits.begin(), kValSplits.end()})),
-      "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1");
+      "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1" +
+          layout.found_text());
 }
 
 bool holds_out(const config::DataOptions& options) {
@@ -195,7 +211,7 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   }
   const bool chosen = options.val_split.is_auto();
   const std::string val = chosen ? found_val_split(*layout, options) : options.val_split.value();
-  if (!layout->has_split(val)) on_missing_split(options, val);
+  if (!layout->has_split(val)) on_missing_split(*layout, options, val);
   datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
   require_images(*datasets.val, val);
   if (chosen)
@@ -228,7 +244,7 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
     const auto [train, val] = hold_out(open_train(*layout, options, notes), options.val_fraction);
     return split == options.train_split ? train : val;
   }
-  if (!layout->has_split(split)) on_missing_split(options, split);
+  if (!layout->has_split(split)) on_missing_split(*layout, options, split);
   const bool has_train = layout->has_split(options.train_split);
   const std::vector<std::string> class_names = layout->class_names(has_train ? options.train_split : split);
   auto source = layout->open(split, class_names, /*is_train=*/false, notes);
@@ -251,7 +267,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
     }
   }
   for (const std::string& name : names) {
-    if (!layout->has_split(name)) on_missing_split(options, name);
+    if (!layout->has_split(name)) on_missing_split(*layout, options, name);
   }
   const bool has_train = layout->has_split(options.train_split);
   const std::vector<std::string> class_names =
@@ -261,6 +277,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
     splits.emplace_back(name, layout->open(name, class_names, name == options.train_split, notes));
     require_images(*splits.back().second, name);
     refuse_videos(*splits.back().second, options);
+    refuse_numbers(*splits.back().second, options);
   }
   return splits;
 }

@@ -45,6 +45,7 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
   choose_frames(plan_.clip, source_.frame_count(sample), plan_.shape.images(), rng, frames_);
   const auto image_bytes = static_cast<size_t>(plan_.shape.image_bytes());
+  uint8_t* const whole_row = row;
   SampleGeometry geometry;
   for (size_t i = 0; i < frames_.size(); ++i, row += image_bytes) {
     if (i > 0 && frames_[i] == frames_[i - 1]) {  // of a short video
@@ -56,6 +57,10 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     if (reason.empty()) continue;
     const std::string frame = source_.frame_name(sample, frames_[i]);
     return frame.empty() ? reason : core::printable(frame) + ": " + reason;
+  }
+  if (plan_.masks.does_anything()) {
+    const StageTimer timer("augment", times.augment);
+    mask_spectrogram(plan_.masks, key, plan_.shape, whole_row);
   }
   source_.targets(sample, targets);
   if (geometry.flip) plan_.target_rule.mirror(targets);

@@ -158,10 +158,14 @@ TransformPlan make_transform_plan(const config::DataOptions& data, const config:
   TransformPlan plan;
   plan.training = training;
   plan.clip = {data.frame_sampling, data.frame_stride, training};
+  const auto add_masks = [&] {
+    if (training) plan.masks = make_mask_plan(augment, data.mean, plan.shape);
+  };
   if (fixed.height > 0) {
     plan.shape = fixed;
     plan.train_crop = config::TrainCrop::none;
     plan.eval_crop = config::EvalCrop::none;
+    add_masks();
     return plan;
   }
   plan.shape = square_shape(data.img_size.value(), data.in_chans.value());
@@ -177,6 +181,7 @@ TransformPlan make_transform_plan(const config::DataOptions& data, const config:
   plan.crop_padding = augment.crop_padding.is_auto() ? 0 : augment.crop_padding.value();
   plan.hflip = augment.hflip;
   plan.augment = make_augment_plan(data, augment);
+  add_masks();
   plan.target_rule = target_rule_of(data.task);
   return plan;
 }
@@ -191,6 +196,7 @@ std::string transform_text(const TransformPlan& plan) {
   };
   if (plan.training && plan.hflip > 0) add(core::format("mirrored {:g}", plan.hflip));
   add(chain_text(plan.augment));
+  add(masks_text(plan.masks));
   return text.empty() ? "none" : text;
 }
 

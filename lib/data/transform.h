@@ -14,6 +14,7 @@
 #include "data/decode.h"
 #include "data/resample.h"
 #include "data/sample_shape.h"
+#include "data/spec_augment.h"
 
 namespace stoker::data {
 
@@ -33,6 +34,7 @@ struct TransformPlan {
   int64_t crop_padding = 0;  ///< pixels
   double hflip = 0;          ///< probability
   AugmentPlan augment;       ///< what follows; training only
+  MaskPlan masks;            ///< what comes last; training only
   config::EvalCrop eval_crop = config::EvalCrop::center;
   double crop_pct = 1;
   ClipPlan clip;  ///< which frames, where a sample is taken from several

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is chosen for samples that stay as they are: numbers of HDF5 files.
+#include <gtest/gtest.h>
+
+#include "tests/config/command_words.h"
+
+namespace stoker::config {
+namespace {
+
+using fixtures::failure_of;
+using fixtures::parsed;
+
+DataFacts spectrograms() {
+  DataFacts data{2, 1, 64, 80, 1000};
+  data.has_fixed_size = true;
+  data.input_mean = {-58.1234567};
+  data.input_deviation = {9.87654321};
+  data.input_samples = 1000;
+  return data;
+}
+
+std::unique_ptr<Configuration> resolved_for(const std::vector<std::string>& words, const DataFacts& data) {
+  std::vector<std::string> with_data = {"--data-dir", "/data/sounds"};
+  with_data.insert(with_data.end(), words.begin(), words.end());
+  auto c = parsed(with_data);
+  core::MachineFacts machine;
+  machine.cpus = 2;
+  resolve_machine(*c, machine);
+  resolve_data(*c, data);
+  return c;
+}
+
+TEST(FixedSizeTest, FloatsAreNormalisedByWhatWasMeasured) {
+  const auto c = resolved_for({}, spectrograms());
+  EXPECT_EQ(c->options.data.mean, std::vector<double>({-58.1235}));
+  EXPECT_EQ(c->options.data.std, std::vector<double>({9.87654}));
+  EXPECT_EQ(c->table.find("mean")->origin.detail, "measured on 1,000 samples of the training split");
+  const auto given = resolved_for({"--mean", "-60", "--std", "8"}, spectrograms());
+  EXPECT_EQ(given->options.data.mean, std::vector<double>({-60}));
+  EXPECT_EQ(given->options.data.std, std::vector<double>({8}));
+}
+
+TEST(FixedSizeTest, ADeviationOfNothingDividesByOne) {
+  DataFacts constant = spectrograms();
+  constant.input_deviation = {0};
+  EXPECT_EQ(resolved_for({}, constant)->options.data.std, std::vector<double>({1}));
+}
+
+TEST(FixedSizeTest, BytesKeepTheUsualNormalisation) {
+  DataFacts bytes = spectrograms();
+  bytes.input_mean.clear();
+  bytes.input_deviation.clear();
+  EXPECT_EQ(resolved_for({}, bytes)->options.data.mean, std::vector<double>({0.5}));
+}
+
+TEST(FixedSizeTest, NothingIsCroppedOrMirroredUnlessImagesAre) {
+  const auto c = resolved_for({}, spectrograms());
+  EXPECT_EQ(c->options.augment.train_crop.value(), TrainCrop::none);
+  EXPECT_EQ(c->options.augment.hflip, 0);
+  EXPECT_EQ(c->table.find("hflip")->origin.kind, Origin::Kind::resolved);
+  DataFacts images = spectrograms();
+  images.has_fixed_size = false;
+  EXPECT_EQ(resolved_for({}, images)->options.augment.hflip, 0.5);
+}
+
+TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
+  const auto failure = failure_of([] {
+    resolved_for({"--hflip", "0.5", "--color-jitter", "0.4", "--img-size", "32", "--in-chans", "3"},
+                 spectrograms());
+  });
+  EXPECT_EQ(failure.kind, core::ErrorKind::config);
+  for (const char* const said : {"hflip is for images", "color-jitter is for images",
+                                 "img-size is 32, but samples of HDF5 files stay as they are, 64 x 80",
+                                 "in-chans is 3, but the samples have 1"}) {
+    EXPECT_NE(failure.message.find(said), std::string::npos) << said << "\n" << failure.message;
+  }
+  EXPECT_NO_THROW(resolved_for({"--freq-masks", "2", "--time-masks", "2", "--mixup", "0.2", "--hflip", "0"},
+                               spectrograms()));
+}
+
+}  // namespace
+}  // namespace stoker::config
