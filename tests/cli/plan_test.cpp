@@ -69,13 +69,13 @@ TEST(PlanTest, WhatCannotFitIsRefusedBeforeTheRunWithEachPart) {
 TEST(PlanTest, AnAutomaticBatchIsChosenOnceAndKeptOnResume) {
   const Workplace work;
   write_idx(work);
-  Words words = train_words({"--batch-size", "auto"});
+  Words words = train_words({"--batch-size", "auto", "--max-updates", "4"});
   Ended ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   const std::string first = content_of_file(work / "run/config.yaml");
   EXPECT_NE(first.find("batch-size: 8 "), std::string::npos) << "64 images, and 8 updates in an epoch at least\n" << first;
   EXPECT_NE(first.find("\n  lr: 0.003125 "), std::string::npos) << "scaled from the batch that was chosen\n" << first;
-  words = train_words({"--batch-size", "auto", "--epochs", "2"});
+  words = train_words({"--batch-size", "auto"});
   ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   EXPECT_NE(ended.out.find("chosen    --batch-size 8: as in the checkpoint"), std::string::npos) << ended.out;
