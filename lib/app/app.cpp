@@ -11,7 +11,10 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/machine.h"
 #include "core/stop_signal.h"
+#include "engine/device.h"
+#include "engine/out_of_memory.h"
 
 namespace stoker::app {
 namespace {
@@ -48,6 +51,7 @@ Outcome dispatch(const Invocation& invocation) {
   if (command.verb == "bench") return bench(invocation);
   if (command.verb == "pack") return pack(invocation);
   if (command.verb == "check") return check(invocation);
+  if (command.verb == "plan") return plan(invocation);
   if (command.verb == "preview") return preview(invocation);
   if (command.verb == "report") return report(invocation);
   return train(invocation);
@@ -59,13 +63,29 @@ Outcome failed(const Error& error) {
   return {core::exit_code(error.kind()), "error"};
 }
 
-Error translate_torch_error(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
+/// "this process held 3.1 GB at most, 0.2 GB are free", and the same of its device.
+std::string memory_text(const config::Options& options) {
+  const auto size_text = [](int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); };
+  std::string text = core::format("this process held {} at most, {} are free",
+                                  size_text(core::read_process_memory().peak_resident_bytes),
+                                  size_text(core::read_machine_facts().ram_available_bytes));
+  const std::string& device = options.device.device;
+  if (device.rfind("cuda:", 0) != 0) return text;
+  const engine::DeviceMemory memory = engine::device_memory(torch::Device(device));
+  return text + core::format("; on {} it held {} at most, {} of {} are free", device, size_text(memory.peak_bytes),
+                             size_text(memory.free_bytes), size_text(memory.total_bytes));
+}
+
+Error out_of_memory(const std::string& cause, const config::Options& options) {
+  return Error(ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(options)),
+               "train plan with the same options says what fits; --auto-micro-batch computes smaller pieces by itself, or "
+               "use a smaller --batch-size with more --accumulation-steps: the same update");
+}
+
+Error translate_torch_error(const c10::Error& error, const config::Options& options) {
+  const std::string text = engine::short_text_of(error);
   core::log_debug("{}", error.what());
-  if (text.find("out of memory") != std::string::npos || text.find("can't allocate memory") != std::string::npos) {
-    return Error(ErrorKind::out_of_memory, "out of memory: " + text,
-                 "use a smaller --batch-size with more --accumulation-steps: the same update from smaller pieces");
-  }
+  if (engine::is_out_of_memory(error)) return out_of_memory(text, options);
   if (text.find("CUDA error") != std::string::npos || text.find("cuDNN error") != std::string::npos) {
     return Error(ErrorKind::os, "the device failed: " + text, "run the same command again: it resumes");
   }
@@ -84,10 +104,9 @@ Outcome run_guarded(const Invocation& invocation) {
   } catch (const Error& error) {
     return failed(error);
   } catch (const c10::Error& error) {
-    return failed(translate_torch_error(error));
+    return failed(translate_torch_error(error, invocation.configuration.options));
   } catch (const std::bad_alloc&) {
-    return failed(Error(ErrorKind::out_of_memory, "out of host memory",
-                        "use a smaller --batch-size or --prefetch-factor, or give the job more memory"));
+    return failed(out_of_memory("of the host", invocation.configuration.options));
   } catch (const std::exception& error) {
     return failed(Error(ErrorKind::bug, error.what()));
   }

@@ -33,6 +33,7 @@ Outcome predict(const Invocation& invocation);
 Outcome bench(const Invocation& invocation);
 Outcome pack(const Invocation& invocation);
 Outcome check(const Invocation& invocation);
+Outcome plan(const Invocation& invocation);
 Outcome preview(const Invocation& invocation);
 Outcome report(const Invocation& invocation);
 

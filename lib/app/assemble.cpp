@@ -44,9 +44,7 @@ std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& 
 
 /// What training keeps per weight besides the weight: its gradient, the optimizer's state, the average.
 void refuse_training_beyond_memory(const config::Options& options, const model::ImageModel& model) {
-  const config::OptimOptions& optim = options.optim;
-  const int states = optim.opt != config::OptimizerKind::sgd ? 2 : optim.momentum != 0 ? 1 : 0;
-  const int copies = 1 + states + (optim.model_ema ? 1 : 0);
+  const int copies = 1 + optimizer_copies(options.optim) + (options.optim.model_ema ? 1 : 0);
   const int64_t parameters = model::parameter_count(model), needed = 4 * copies * parameters;  // float32
   const int64_t available = core::read_machine_facts().ram_available_bytes;
   if (available == 0 || needed <= available) return;
@@ -117,6 +115,10 @@ engine::TaskSpec task_spec(const config::Options& options) {
 
 std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device) {
   return engine::make_task(task_spec(options), device);
+}
+
+int optimizer_copies(const config::OptimOptions& options) {
+  return options.opt != config::OptimizerKind::sgd ? 2 : options.momentum != 0 ? 1 : 0;
 }
 
 config::ModelFacts model_facts_of(const config::ModelOptions& options) {
@@ -206,6 +208,7 @@ engine::TrainerSettings trainer_settings(const config::Options& options, const e
   settings.val_every = options.train.val_every;
   settings.save_every = options.run.save_every;
   settings.report_every = options.run.report_every;
+  settings.auto_micro_batch = options.train.auto_micro_batch;
   return settings;
 }
 

@@ -29,6 +29,8 @@ std::string precision_text(const config::Options& options, const engine::Precisi
 /// What the run learns. Options must be resolved.
 engine::TaskSpec task_spec(const config::Options& options);
 std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device);
+/// Numbers that the optimizer keeps per weight.
+int optimizer_copies(const config::OptimOptions& options);
 config::ModelFacts model_facts_of(const config::ModelOptions& options);
 
 /// Throws Error{config} where `source` has clips, but the network sees single images.

@@ -104,7 +104,7 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
   const int64_t frames = transform_plan(options, *source, /*training=*/true).shape.images();  // per sample
   const std::string unit = frames > 1 ? "clips" : "images";
   data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans.value()), limits);
-  const auto loader = training_loader(options, source);
+  auto loader = training_loader(options, source);
   LoaderRounds rounds(*loader);
 
   // Page cache, buffers, the ring: none of it belongs to the rounds.
@@ -118,7 +118,6 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
     const double decode_rate =
         reference.images() > 0 ? static_cast<double>(reference.images()) / reference.decode_all() : 0;
     const LoaderRound round = rounds.run(effort.seconds_per_round);
-    first_batches.push_back(1e3 * first_batch_seconds(options, source));
     images += round.images;
     rates.push_back(round.images / round.seconds);
     cpu_per_thousand.push_back(1e3 * round.cpu_seconds / round.images);
@@ -127,14 +126,16 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
     efficiencies.push_back(100 * rates.back() * static_cast<double>(frames) / (cores * decode_rate));
   }
   const data::LoaderStats after = loader->stats();
+  const double gap_p50 = 1e3 * rounds.gap_seconds(0.5), gap_p99 = 1e3 * rounds.gap_seconds(0.99);
+  const double peak_rss = static_cast<double>(core::read_process_memory().peak_resident_bytes);
+  loader.reset();  // its memory is for the next one, as in a process that has just begun
+  for (int i = 0; i < effort.rounds; ++i) first_batches.push_back(1e3 * first_batch_seconds(options, source));
   const Spread decode = spread_of(decode_rates), efficiency = spread_of(efficiencies),
                cpu = spread_of(cpu_per_thousand), first_batch = spread_of(first_batches);
-  const double peak_rss = static_cast<double>(core::read_process_memory().peak_resident_bytes);
 
   BenchResult result;
   result.images_per_second = spread_of(rates);
   const double rate = result.images_per_second.median;
-  const double gap_p50 = 1e3 * rounds.gap_seconds(0.5), gap_p99 = 1e3 * rounds.gap_seconds(0.99);
   core::Json stages = core::Json::object();
   std::string stages_text;
   for (const Stage& stage : stages_between(before, after)) {

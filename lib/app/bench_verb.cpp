@@ -6,6 +6,7 @@
 #include "app/assemble.h"
 #include "app/bench.h"
 #include "app/feeding.h"
+#include "app/plan_run.h"
 #include "app/result_output.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -73,7 +74,8 @@ std::shared_ptr<const data::Source> cached_as_asked(config::Configuration& confi
   data::Datasets datasets;
   datasets.train = source;
   datasets.val = data::evenly_spaced(source, 1);
-  for (const std::string& line : add_caches(configuration, machine, datasets)) core::log_info("{}", line);
+  const Caches caches = add_caches(configuration, machine, datasets, slab_bytes(configuration.options, *source));
+  for (const std::string& line : caches.lines) core::log_info("{}", line);
   return datasets.train;
 }
 
@@ -84,6 +86,7 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
   config::resolve_model(configuration, model_facts_of(options.model));
   if (what == "step") {
     config::resolve_data(configuration, facts_without_data(options.data));
+    settle_batch(configuration);
     return bench_step(options);
   }
   std::shared_ptr<const data::Source> source = bench_source(options.data);
@@ -91,6 +94,7 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
   config::DataFacts facts = facts_of(*source, options.data);
   if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
   config::resolve_data(configuration, facts);
+  settle_batch(configuration);
   measure_workers(configuration, machine, facts, *source);
   source = cached_as_asked(configuration, machine, source);
   if (what == "loader") return bench_loader(options, source);

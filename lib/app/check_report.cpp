@@ -241,16 +241,7 @@ core::Json check_json(const CheckFacts& facts) {
                        {"cached_bytes_per_second", storage.cached_bytes_per_second}};
   }
   json["estimate"] = nullptr;
-  if (facts.estimate) {
-    const EpochEstimate& estimate = *facts.estimate;
-    json["estimate"] = {{"train_images", estimate.train_images},
-                        {"batch_size", estimate.batch_size},
-                        {"updates_measured", estimate.updates_measured},
-                        {"images_per_second", estimate.images_per_second},
-                        {"data_wait_share", estimate.data_wait_share},
-                        {"epoch_seconds", estimate.epoch_seconds},
-                        {"epochs", estimate.epochs}};
-  }
+  if (facts.estimate) json["estimate"] = estimate_json(*facts.estimate);
   json["advice"] = Json::array();
   for (const Advice& advice : advice_from(facts)) json["advice"].push_back({{"flag", advice.flag}, {"reason", advice.reason}});
   json["warnings"] = warnings_from(facts);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/epoch_estimate.h"
 #include "core/json.h"
 #include "core/machine.h"
 #include "data/storage_probe.h"
@@ -14,17 +15,6 @@
 #include "engine/compute_probe.h"
 
 namespace stoker::app {
-
-/// A few updates of the configured training, data included.
-struct EpochEstimate {
-  int64_t train_images = 0;
-  int64_t batch_size = 0;          ///< images per device
-  int64_t updates_measured = 0;
-  double images_per_second = 0;
-  double data_wait_share = 0;      ///< 0 to 1
-  double epoch_seconds = 0;        ///< training alone
-  int64_t epochs = 0;
-};
 
 struct CheckFacts {
   std::string version, libtorch;

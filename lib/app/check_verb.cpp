@@ -2,19 +2,15 @@
 // `train check`: what this machine is, how fast it really is, and what to set because of it.
 #include <ATen/Context.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include "app/app.h"
 #include "app/assemble.h"
 #include "app/check_report.h"
+#include "app/plan_run.h"
 #include "app/result_output.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/stop_signal.h"
 #include "engine/device.h"
-#include "engine/update_step.h"
 #include "observe/nvml.h"
 
 namespace stoker::app {
@@ -26,12 +22,6 @@ using core::ErrorKind;
 constexpr double kSecondsPerSpeed = 0.3;  // nine of them
 constexpr double kThreadSeconds = 0.9;
 constexpr double kStorageSeconds = 1;
-constexpr double kEstimateSeconds = 8;
-constexpr int kEstimateWarmUp = 2;
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_after(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 void read_driver(CheckFacts& facts) {
   const observe::Nvml nvml;
@@ -81,55 +71,10 @@ EpochEstimate estimate_epoch(config::Configuration& configuration) {
   const data::Datasets datasets = data::open_datasets(options.data);
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
   config::resolve_model(configuration, model_facts_of(options.model));
+  settle_batch(configuration);
   const torch::Device device = open_and_configure_device(options);
-  const auto feed = training_feed(options, datasets.train, device);
   engine::Trainee trainee = build_trainee(options, device);
-  trainee.model->train();
-  const std::unique_ptr<engine::Task> task = build_task(options, device);
-  engine::UpdateStep step(update_settings(options, precision_of(options, device)), *task, trainee);
-  EpochEstimate estimate;
-  estimate.batch_size = options.loader.batch_size;
-  estimate.train_images = feed->loader().images_per_epoch();
-  estimate.epochs = options.train.epochs;
-  const int64_t steps = options.train.accumulation_steps;
-
-  int64_t epoch = 0;
-  feed->begin_epoch(epoch);
-  const auto next_batch = [&] {
-    core::throw_if_stopped();
-    data::Batch batch;
-    if (feed->next(batch)) return batch;
-    feed->begin_epoch(++epoch);  // a small data set
-    feed->next(batch);
-    return batch;
-  };
-  const auto update = [&] {
-    int64_t images = 0;
-    for (int64_t i = 0; i < steps; ++i) {
-      const data::Batch batch = next_batch();
-      if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
-      step.accumulate(batch, batch.planned_images * steps);
-      images += batch.image_count();
-    }
-    step.apply(options.optim.lr);
-    return static_cast<double>(images);
-  };
-  for (int i = 0; i < kEstimateWarmUp; ++i) update();
-  engine::synchronize(device);
-  const Clock::time_point begin = Clock::now();
-  const double waited_before = feed->loader().stats().consumer_wait_seconds;
-  double images = 0;
-  do {
-    images += update();
-    ++estimate.updates_measured;
-  } while (seconds_after(begin) < kEstimateSeconds);
-  engine::synchronize(device);
-  const double seconds = std::max(1e-9, seconds_after(begin));
-  estimate.images_per_second = images / seconds;
-  estimate.data_wait_share =
-      std::clamp((feed->loader().stats().consumer_wait_seconds - waited_before) / seconds, 0.0, 1.0);
-  if (images > 0) estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
-  return estimate;
+  return measure_epoch(options, datasets, trainee, *build_task(options, device));
 }
 
 }  // namespace

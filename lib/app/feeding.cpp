@@ -28,29 +28,14 @@ bool is_ours_to_choose(const config::Configuration& configuration, const std::st
   return row.is_auto() || row.origin.kind == config::Origin::Kind::resolved;
 }
 
-/// A decoder may hold a whole image several times over: as coefficients, as pixels, and half resized.
-int64_t worker_bytes(const config::DataFacts& facts) {
-  constexpr int64_t kCopies = 4, kStackAndTables = 2'000'000;
-  return kCopies * facts.median_height * facts.median_width * facts.channels + kStackAndTables;
-}
-
-/// Memory of the batches that both loaders hold.
-int64_t slab_bytes(const config::Options& options, const data::Source& train) {
-  const config::LoaderOptions& loader = options.loader;
-  const int64_t slabs = std::max<int64_t>(2, loader.prefetch_factor) + 1;
-  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
-  return slabs * (loader.batch_size + loader.val_batch_size.value()) * shape.bytes();
-}
-
-void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine,
-                   const data::Source& train) {
+void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine, int64_t spoken_for_bytes) {
   constexpr int64_t kMegabyte = 1'000'000;
-  const int64_t slabs = slab_bytes(configuration.options, train);
-  const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - slabs) / 2;
+  const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - spoken_for_bytes) / 2;
   const std::string text = half < kMegabyte ? "0" : format("{}MB", half / kMegabyte);
   config::resolve_measured(
       configuration, "cache-budget", text,
-      format("half of {} free less {} of slabs", bytes_text(machine.ram_available_bytes), bytes_text(slabs)));
+      format("half of {} free less {} for the rest of the run", bytes_text(machine.ram_available_bytes),
+             bytes_text(spoken_for_bytes)));
 }
 
 /// "ram", "compressed" or "none", as the option is written.
@@ -75,13 +60,30 @@ std::string cache_line(const std::string& split, const data::CachePlan& plan) {
 
 }  // namespace
 
+int64_t worker_scratch_bytes(const config::DataFacts& facts, const config::DataOptions& options, bool source_holds_pixels) {
+  constexpr int64_t kStackAndTables = 200'000;
+  if (source_holds_pixels) return kStackAndTables;
+  // The file, what libjpeg holds of it, the pixels of the part that is used, and these at their final width.
+  const int64_t pixels = facts.channels * facts.median_height * facts.median_width;
+  const int64_t narrowed = options.img_size.value() * facts.channels * facts.median_height;
+  return kStackAndTables + 2 * pixels + narrowed;
+}
+
+int64_t slab_bytes(const config::Options& options, const data::Source& train) {
+  const config::LoaderOptions& loader = options.loader;
+  const int64_t slabs = std::max<int64_t>(2, loader.prefetch_factor) + 1;
+  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
+  return slabs * (loader.batch_size + loader.val_batch_size.value()) * shape.bytes();
+}
+
 void measure_workers(config::Configuration& configuration, const core::MachineFacts& machine,
                      const config::DataFacts& facts, const data::Source& train) {
   if (!is_ours_to_choose(configuration, "num-workers")) return;
   const config::Options& options = configuration.options;
+  const int64_t worker_bytes = worker_scratch_bytes(facts, options.data, /*source_holds_pixels=*/false);
   data::WorkerProbeSettings settings;
   settings.max_workers =
-      std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes(facts), 1, machine.cpus);
+      std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
   settings.seed = options.train.seed;
   settings.limits = limits_of(options.data);
   const data::WorkerProbe probe = data::probe_workers(
@@ -91,10 +93,10 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
                            format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason));
 }
 
-std::vector<std::string> add_caches(config::Configuration& configuration, const core::MachineFacts& machine,
-                                    data::Datasets& datasets) {
+Caches add_caches(config::Configuration& configuration, const core::MachineFacts& machine, data::Datasets& datasets,
+                  int64_t spoken_for_bytes) {
   const config::Options& options = configuration.options;
-  choose_budget(configuration, machine, *datasets.train);
+  choose_budget(configuration, machine, spoken_for_bytes);
   data::CacheSettings settings;
   settings.budget_bytes = options.loader.cache_budget.value();
   settings.channels = static_cast<int>(options.data.in_chans.value());
@@ -102,7 +104,7 @@ std::vector<std::string> add_caches(config::Configuration& configuration, const 
   settings.scan_threads = std::clamp(machine.cpus, 4, 16);  // at least a few, since storage answers late
   if (!options.loader.cache.is_auto()) settings.tier = options.loader.cache.value();
 
-  std::vector<std::string> lines;
+  Caches caches;
   const auto add_cache = [&](const std::string& split, std::shared_ptr<const data::Source>& source) {
     data::CachePlan plan;
     if (!settings.tier && options.train.epochs == 1) {
@@ -111,14 +113,15 @@ std::vector<std::string> add_caches(config::Configuration& configuration, const 
       plan = data::plan_cache(source, settings);
     }
     settings.budget_bytes -= plan.planned_bytes();
-    lines.push_back(cache_line(split, plan));
+    caches.planned_bytes += plan.planned_bytes();
+    caches.lines.push_back(cache_line(split, plan));
     source = data::make_cached_source(source, plan, settings);
     return plan;
   };
   const data::CachePlan train = add_cache("training", datasets.train);
   add_cache("validation", datasets.val);
   config::resolve_measured(configuration, "cache", tier_text(train.tier), train.reason);
-  return lines;
+  return caches;
 }
 
 }  // namespace stoker::app

@@ -4,6 +4,7 @@
 
 #include "app/app.h"
 #include "app/assemble.h"
+#include "app/plan_run.h"
 #include "app/result_output.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -119,6 +120,7 @@ Outcome preview(const Invocation& invocation) {
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
+  settle_batch(configuration);
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);

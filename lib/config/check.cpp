@@ -63,7 +63,6 @@ void check_augment(const AugmentOptions& o, RuleBook& rules) {
 void check_schedule(const Options& options, RuleBook& rules) {
   const ScheduleOptions& o = options.schedule;
   const auto epochs = static_cast<double>(options.train.epochs);
-  const double lr = options.optim.lr.value();
   const std::vector<double>& milestones = o.decay_milestones;
   rules.require(o.sched != ScheduleKind::multistep || !milestones.empty(),
                 "sched multistep needs decay-milestones, such as 30,60,80");
@@ -73,12 +72,25 @@ void check_schedule(const Options& options, RuleBook& rules) {
   rules.require(o.warmup_epochs < epochs || o.warmup_epochs == 0,
                 core::format("warmup-epochs {} leaves nothing of {} epochs", number_text(o.warmup_epochs),
                              options.train.epochs));
-  rules.require(o.min_lr <= lr,
-                core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));
-  rules.require(o.warmup_lr <= lr,
-                core::format("warmup-lr {} is above lr {}", number_text(o.warmup_lr), number_text(lr)));
+  if (!options.optim.lr.is_auto()) {  // it waits for an automatic batch-size
+    const double lr = options.optim.lr;
+    rules.require(o.min_lr <= lr, core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));
+    rules.require(o.warmup_lr <= lr,
+                  core::format("warmup-lr {} is above lr {}", number_text(o.warmup_lr), number_text(lr)));
+  }
   rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
                 "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0");
+}
+
+void check_batch(const Options& options, RuleBook& rules) {
+  const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
+  if (total == 0 || options.loader.batch_size.is_auto()) return;
+  const int64_t batch = options.loader.batch_size;
+  rules.require(batch * steps == total,
+                total % batch == 0
+                    ? core::format("total-batch-size {} is not batch-size {} x accumulation-steps {}: leave one of them out",
+                                   total, batch, steps)
+                    : core::format("total-batch-size {} is not a multiple of batch-size {}", total, batch));
 }
 
 void check_training(const Options& options, RuleBook& rules) {
@@ -202,6 +214,7 @@ std::vector<std::string> broken_rules(const Options& options) {
   check_augment(options.augment, rules);
   check_operations(options.augment, rules);
   check_schedule(options, rules);
+  check_batch(options, rules);
   check_training(options, rules);
   check_task(options, rules);
   check_precision(options, rules);

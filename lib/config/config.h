@@ -43,7 +43,7 @@ struct CommandLine {
   std::string split;  ///< eval: the split to evaluate; empty: the validation split
   std::vector<std::string> run_dirs;  ///< report
   std::string bench;  ///< bench: what to time ("loader", "step", "all")
-  bool json = false;  ///< bench, check: figures as JSON on standard output
+  bool json = false;  ///< bench, check, plan: figures as JSON on standard output
   PackWords pack;
 };
 
@@ -104,6 +104,15 @@ void resolve_machine(Configuration& configuration, const core::MachineFacts& mac
 void resolve_data(Configuration& configuration, const DataFacts& data);
 /// Once more for the network, whenever its name is known.
 void resolve_model(Configuration& configuration, const ModelFacts& model);
+/// What batch-size auto becomes.
+struct BatchChoice {
+  int64_t batch_size = 0;
+  int64_t accumulation_steps = 0;  ///< 0: as it is, or as total-batch-size makes it
+  std::string reason;
+};
+/// Fills an automatic batch-size and what follows from it: accumulation-steps, lr, val-batch-size; until then these stay
+/// open. After resolve_data(). Throws as above.
+void resolve_batch(Configuration& configuration, const BatchChoice& choice);
 /// Gives option `name` what was measured after that, unless somebody has set it. Throws as above.
 void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,
                       const std::string& reason);

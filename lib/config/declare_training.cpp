@@ -142,6 +142,13 @@ void declare_length(Declaration& d, TrainOptions& o) {
       .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
       .unit("micro-batches per update")
       .help("Batches whose gradients are averaged into one optimizer update.");
+  d.add("total-batch-size", o.total_batch_size, integer_codec(0, 1 << 30))
+      .alias({"effective-batch-size", "global-batch-size"})
+      .unit("images per update")
+      .help(
+          "Images in one optimizer update: accumulation-steps becomes this over batch-size, which must divide it; 0 leaves "
+          "accumulation-steps as it is. With batch-size auto the update stays the same on every machine.")
+      .free_on_resume();
   d.add_switch("auto-micro-batch", o.auto_micro_batch)
       .help(
           "When device memory runs out, halve the batch and double accumulation-steps, and go on: an update sees "

@@ -201,6 +201,7 @@ struct TrainOptions {
   int64_t max_updates = 0;         ///< 0: no limit; optimizer updates of the whole run
   double max_time_seconds = 0;     ///< 0: no limit; of this process
   int64_t accumulation_steps = 1;  ///< micro-batches per optimizer update
+  int64_t total_batch_size = 0;    ///< images per optimizer update; 0: batch_size x accumulation_steps
   bool auto_micro_batch = false;   ///< out of memory halves the micro-batch and doubles accumulation
   double label_smoothing = 0;
   int64_t patience = 0;  ///< epochs without improvement before stopping; 0: off

@@ -93,6 +93,22 @@ void choose_precision(Configuration& configuration, const core::MachineFacts& ma
   choose(table, "channels-last", amp ? "true" : "false", amp ? "faster with amp" : "amp is off");
 }
 
+/// Whether nobody but us has set it.
+bool is_ours(const Row& row) {
+  return row.is_auto() || row.origin.kind == Origin::Kind::built_in || row.origin.kind == Origin::Kind::resolved;
+}
+
+/// An update of so many images takes as many batches as that makes; one that does not divide is a broken rule.
+void choose_accumulation(Configuration& configuration) {
+  const Options& o = configuration.options;
+  const int64_t total = o.train.total_batch_size, batch = o.loader.batch_size;
+  if (total == 0 || total % batch != 0 || o.train.accumulation_steps == total / batch) return;
+  Row& row = *configuration.table.find("accumulation-steps");
+  if (!is_ours(row)) return;
+  give_value(configuration.table, row, std::to_string(total / batch),
+             core::format("total-batch-size {} / batch-size {}", total, batch));
+}
+
 void choose_lr(Configuration& configuration) {
   const Options& o = configuration.options;
   const auto images = static_cast<double>(o.loader.batch_size * o.train.accumulation_steps);
@@ -210,6 +226,14 @@ void leave_as_they_are(Configuration& configuration) {
   if (hflip.origin.kind == Origin::Kind::built_in) give_value(configuration.table, hflip, "0", reason);
 }
 
+void choose_val_batch_size(Configuration& configuration) {
+  const bool small = configuration.options.data.img_size.value() < kSmallImage;
+  const int64_t batch_size = configuration.options.loader.batch_size;
+  const int64_t val_batch_size = small ? std::max<int64_t>(256, batch_size) : batch_size;
+  choose(configuration.table, "val-batch-size", std::to_string(val_batch_size),
+         val_batch_size == batch_size ? "batch-size" : "small images fit in larger batches");
+}
+
 void choose_crops(Configuration& configuration) {
   Table& table = configuration.table;
   const int64_t size = configuration.options.data.img_size.value();
@@ -218,10 +242,6 @@ void choose_crops(Configuration& configuration) {
   choose(table, "train-crop", small ? "padded" : "random-resized", reason);
   choose(table, "crop-padding", std::to_string(size <= 28 ? 2 : size <= 32 ? 4 : size / 8), reason);
   choose(table, "crop-pct", small ? "1" : "0.875", reason);
-  const int64_t batch_size = configuration.options.loader.batch_size;
-  const int64_t val_batch_size = small ? std::max<int64_t>(256, batch_size) : batch_size;
-  choose(table, "val-batch-size", std::to_string(val_batch_size),
-         val_batch_size == batch_size ? "batch-size" : "small images fit in larger batches");
 }
 
 /// Six digits are more than a sample of the data knows.
@@ -263,9 +283,12 @@ void resolve_machine(Configuration& configuration, const core::MachineFacts& mac
   choose_device(configuration, machine);
   choose_threads(configuration, machine);
   choose_precision(configuration, machine);
-  choose_lr(configuration);
   choose_run_dir(configuration);
   choose_eval_metric(configuration);
+  if (!configuration.options.loader.batch_size.is_auto()) {
+    choose_accumulation(configuration);
+    choose_lr(configuration);
+  }
   const std::vector<std::string> broken = broken_rules(configuration.options);
   if (!broken.empty()) throw_rules(broken);
 }
@@ -277,6 +300,7 @@ void resolve_data(Configuration& configuration, const DataFacts& data) {
   choose_weights(configuration, data);
   if (data.has_fixed_size) leave_as_they_are(configuration);
   choose_crops(configuration);
+  if (!configuration.options.loader.batch_size.is_auto()) choose_val_batch_size(configuration);
   choose_normalization(configuration, data);
   const std::vector<std::string> broken = broken_data_rules(configuration.options, data);
   if (!broken.empty()) throw_rules(broken);
@@ -286,6 +310,19 @@ void resolve_model(Configuration& configuration, const ModelFacts& model) {
   const std::string reason = "usual for " + model.name;
   choose(configuration.table, "drop-rate", number_text(model.drop_rate), reason);
   choose(configuration.table, "drop-path-rate", number_text(model.drop_path_rate), reason);
+}
+
+void resolve_batch(Configuration& configuration, const BatchChoice& choice) {
+  choose(configuration.table, "batch-size", std::to_string(choice.batch_size), choice.reason);
+  Row& steps = *configuration.table.find("accumulation-steps");
+  if (choice.accumulation_steps > 0 && is_ours(steps)) {
+    give_value(configuration.table, steps, std::to_string(choice.accumulation_steps), choice.reason);
+  }
+  choose_accumulation(configuration);
+  choose_lr(configuration);
+  choose_val_batch_size(configuration);
+  const std::vector<std::string> broken = broken_rules(configuration.options);
+  if (!broken.empty()) throw_rules(broken);
 }
 
 void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,

@@ -6,8 +6,8 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench", "pack", "check", "preview", "report"};
-const std::vector<std::string> kEveryVerbThatComputes = {"", "eval", "predict", "bench", "pack", "check", "preview"};
+const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench", "pack", "check", "plan", "preview", "report"};
+const std::vector<std::string> kEveryVerbThatComputes = {"", "eval", "predict", "bench", "pack", "check", "plan", "preview"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 
 Positional checkpoint_positional() {
@@ -46,6 +46,10 @@ std::vector<Verb> make_verbs() {
       {"check",
        "train check [options]",
        "Measures this machine and says what to set; with --config also how long an epoch takes.",
+       {}},
+      {"plan",
+       "train plan [options]",
+       "Says what a run will take: memory by line, time per epoch, disk; ends with 81 when it cannot fit.",
        {}},
       {"preview",
        "train preview [options] [--output FILE]",
@@ -118,7 +122,7 @@ std::vector<CommandFlag> make_bench_flags() {
        {},
        "",
        {},
-       {"bench", "check"},
+       {"bench", "check", "plan"},
        "Print the figures as one JSON object on standard output, and nothing else there.",
        [](CommandLine& line, const std::string&) { line.json = true; }},
   };
@@ -271,7 +275,7 @@ bool accepts(const CommandFlag& flag, const std::string& verb) {
 }
 
 bool accepts(const Row& row, const std::string& verb) {
-  if (verb.empty() || verb == "bench") return true;
+  if (verb.empty() || verb == "bench" || verb == "plan") return true;
   if (verb == "check" || verb == "preview") return row.group != "run";  // they have no run
   return std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
 }

@@ -67,6 +67,36 @@ double cgroup_cpus() {
   return cpus;
 }
 
+/// "name 123" of a cgroup's or a process's statistics file; nothing when absent.
+std::optional<int64_t> field_of(const std::string& path, const std::string& name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(name, 0) == 0) return std::atoll(line.c_str() + name.size());
+  }
+  return std::nullopt;
+}
+
+/// Memory that a cgroup cannot give back, without file pages that it can drop; nothing when the folder does not say.
+std::optional<int64_t> used_in_cgroup(const std::string& folder) {
+  for (const auto& [current, inactive] : {std::pair("/memory.current", "inactive_file "),
+                                          std::pair("/memory.usage_in_bytes", "total_inactive_file ")}) {
+    const int64_t bytes = std::atoll(first_line(folder + current).c_str());
+    if (bytes <= 0) continue;
+    return std::max<int64_t>(0, bytes - field_of(folder + "/memory.stat", inactive).value_or(0));
+  }
+  return std::nullopt;
+}
+
+/// What the cgroup in `folder` may hold at most, 0 when unlimited or unknown.
+int64_t limit_of_cgroup(const std::string& folder) {
+  constexpr int64_t kUnlimited = int64_t{1} << 60;
+  for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
+    const int64_t limit = std::atoll(first_line(folder + name).c_str());
+    if (limit > 0 && limit < kUnlimited) return limit;
+  }
+  return 0;
+}
+
 struct CgroupMemory {
   int64_t limit_bytes = 0;  ///< 0: unlimited
   std::string folder;       ///< that sets the limit
@@ -76,23 +106,10 @@ struct CgroupMemory {
 CgroupMemory cgroup_memory() {
   CgroupMemory tightest;
   for (const std::string& folder : cgroup_folders("memory")) {
-    for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
-      const int64_t limit = std::atoll(first_line(folder + name).c_str());
-      constexpr int64_t kUnlimited = int64_t{1} << 60;
-      if (limit <= 0 || limit >= kUnlimited) continue;
-      if (tightest.limit_bytes == 0 || limit < tightest.limit_bytes) tightest = {limit, folder};
-    }
+    const int64_t limit = limit_of_cgroup(folder);
+    if (limit > 0 && (tightest.limit_bytes == 0 || limit < tightest.limit_bytes)) tightest = {limit, folder};
   }
   return tightest;
-}
-
-/// "name 123" of a cgroup's or a process's statistics file; nothing when absent.
-std::optional<int64_t> field_of(const std::string& path, const std::string& name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind(name, 0) == 0) return std::atoll(line.c_str() + name.size());
-  }
-  return std::nullopt;
 }
 
 int affinity_cpus() {
@@ -114,6 +131,17 @@ std::string cpuinfo_field(const std::string& name) {
 
 }  // namespace
 
+std::optional<int64_t> cgroup_memory_left(const std::vector<std::string>& folders) {
+  std::optional<int64_t> least;
+  for (const std::string& folder : folders) {
+    const int64_t limit = limit_of_cgroup(folder);
+    if (limit <= 0) continue;
+    const int64_t left = std::max<int64_t>(0, limit - used_in_cgroup(folder).value_or(0));
+    least = std::min(least.value_or(left), left);
+  }
+  return least;
+}
+
 MachineFacts read_machine_facts() {
   MachineFacts facts;
   const int by_affinity = affinity_cpus();
@@ -128,7 +156,9 @@ MachineFacts read_machine_facts() {
   facts.ram_available_bytes = proc_kilobytes("/proc/meminfo", "MemAvailable");
   if (const int64_t limit = cgroup_memory().limit_bytes; limit > 0) {
     facts.ram_bytes = std::min(facts.ram_bytes, limit);
-    facts.ram_available_bytes = std::min(facts.ram_available_bytes, limit);
+  }
+  if (const auto left = cgroup_memory_left(cgroup_folders("memory"))) {
+    facts.ram_available_bytes = std::min(facts.ram_available_bytes, *left);
   }
   facts.cpu_model = cpuinfo_field("model name");
   const std::string flags = " " + cpuinfo_field("flags") + " ";
@@ -156,14 +186,9 @@ std::optional<MemoryUse> read_memory_use() {
   const CgroupMemory cgroup = cgroup_memory();
   const int64_t machine = proc_kilobytes("/proc/meminfo", "MemTotal");
   if (cgroup.limit_bytes > 0 && (machine == 0 || cgroup.limit_bytes < machine)) {
-    for (const auto& [current, inactive] : {std::pair("/memory.current", "inactive_file "),
-                                            std::pair("/memory.usage_in_bytes", "total_inactive_file ")}) {
-      const int64_t bytes = std::atoll(first_line(cgroup.folder + current).c_str());
-      if (bytes <= 0) continue;
-      const int64_t droppable = field_of(cgroup.folder + "/memory.stat", inactive).value_or(0);
-      return MemoryUse{std::max<int64_t>(0, bytes - droppable), cgroup.limit_bytes};
-    }
-    return std::nullopt;
+    const auto used = used_in_cgroup(cgroup.folder);
+    if (!used) return std::nullopt;
+    return MemoryUse{*used, cgroup.limit_bytes};
   }
   const int64_t available = proc_kilobytes("/proc/meminfo", "MemAvailable");
   if (machine <= 0 || available <= 0) return std::nullopt;

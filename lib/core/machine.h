@@ -21,7 +21,7 @@ struct MachineFacts {
   std::string cpus_reason;        ///< "2 by affinity, no cgroup limit"
   std::string cpu_model;          ///< "AMD EPYC 9R14"; empty where the kernel does not say
   int64_t ram_bytes = 0;          ///< min(physical, cgroup limit)
-  int64_t ram_available_bytes = 0;  ///< what can be taken now without swapping
+  int64_t ram_available_bytes = 0;  ///< what can be taken now: without swapping, and of each cgroup's limit what is left
   bool avx2 = false;
   bool avx512 = false;
   bool native_bfloat16 = false;   ///< AVX512-BF16 or AMX-BF16
@@ -30,6 +30,10 @@ struct MachineFacts {
 
 /// Reads /proc, /sys/fs/cgroup (v1 and v2), sched_getaffinity and CPUID. Never throws: what is unknown stays 0.
 MachineFacts read_machine_facts();
+
+/// What is left of the tightest memory limit among cgroups, given by their folders in /sys/fs/cgroup: limit less what
+/// the group uses and cannot drop. Nothing where none has a limit.
+std::optional<int64_t> cgroup_memory_left(const std::vector<std::string>& folders);
 
 struct ProcessMemory {
   int64_t resident_bytes = 0;

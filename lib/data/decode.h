@@ -20,7 +20,7 @@ struct ImageHeader {
   int orientation = 1;  ///< EXIF 1..8
 };
 
-/// uint8 pixels, HWC, rows packed. Reused between samples: capacity only grows.
+/// uint8 pixels, HWC, rows packed. May be used again for the next sample.
 struct ImageBuffer {
   int height = 0, width = 0, channels = 0;
   ScratchBytes pixels;  ///< at least height * width * channels

@@ -104,8 +104,6 @@ void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, 
   const int64_t row_bytes = static_cast<int64_t>(task.out_width) * task.channels;
   const int64_t stride = row_bytes + 4;  // room for a store beyond the last pixel
   const auto needed = static_cast<size_t>(stride * (bottom - top));
-  constexpr size_t kUsualRows = 384 << 10;  // bytes
-  forget_large(scratch.narrowed, needed, kUsualRows);
   if (scratch.narrowed.size() < needed) scratch.narrowed.resize(needed);
   narrow_rows(task, scratch, top, bottom, stride, use_simd, scratch.narrowed.data());
 #if defined(__x86_64__)
@@ -119,6 +117,7 @@ void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, 
           scratch.rows.weights.data() + static_cast<int64_t>(y) * scratch.rows.stride, scratch.rows.count[i],
           row_bytes, out + y * row_bytes);
   }
+  give_back(scratch.narrowed, needed);
 }
 
 }  // namespace stoker::data

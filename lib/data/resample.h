@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/scratch.h"
+
 namespace stoker::data {
 
 /// Sums of 8-bit pixels times weights that add up to 1 fit 32 bits with sign and room for rounding.
@@ -42,11 +44,11 @@ struct PairedWeights {
   std::vector<int32_t> high_and_low;  ///< [output][pair][2]
 };
 
-/// Scratch of one worker; capacity only grows.
+/// Scratch of one worker.
 struct ResampleScratch {
   AxisWeights columns, rows;
   PairedWeights paired_columns;
-  std::vector<uint8_t> narrowed;  ///< rows after the horizontal pass
+  ScratchBytes narrowed;  ///< rows after the horizontal pass
 };
 
 /// Triangle filter of radius max(scale, 1), weights computed in double, normalised, rounded to 22 bits: the

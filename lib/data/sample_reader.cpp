@@ -129,17 +129,16 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Face
     within.top -= region.top;
   }
   transform_image(image_.pixels.data(), image_.height, image_.width, within, row, times);
-  forget_large_images(content.size);
+  give_back_scratch(content.size);
   return "";
 }
 
-/// What a worker keeps is then that of usual images, so that memory does not grow with the number of workers
-/// times the largest image.
-void SampleReader::forget_large_images(uint64_t encoded_bytes) {
-  constexpr size_t kUsualPixels = 640 << 10, kUsualFile = 384 << 10;  // bytes
+/// What a worker keeps does then not grow with the number of workers times the largest image.
+void SampleReader::give_back_scratch(uint64_t encoded_bytes) {
+  constexpr size_t kUsualFile = 128 << 10;  // bytes; filled with zeros when it is new
   const int64_t pixels = int64_t{image_.height} * image_.width * image_.channels;
-  forget_large(image_.pixels, static_cast<size_t>(pixels), kUsualPixels);
-  forget_large(encoded_, encoded_bytes, kUsualFile);
+  give_back(image_.pixels, static_cast<size_t>(pixels));
+  if (encoded_.capacity() > kUsualFile) give_back(encoded_, encoded_bytes);
 }
 
 void SampleReader::transform_image(const uint8_t* pixels, int height, int width,

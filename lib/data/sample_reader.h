@@ -34,7 +34,7 @@ class SampleReader {
   std::string copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const;
   std::string write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng,
                             SampleGeometry& geometry, uint8_t* row, StageTimes& times);
-  void forget_large_images(uint64_t encoded_bytes);
+  void give_back_scratch(uint64_t encoded_bytes);
   void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
                        uint8_t* row, StageTimes& times);
   void write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng, SampleGeometry& geometry,

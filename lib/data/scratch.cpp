@@ -6,16 +6,9 @@
 #include <cstdlib>
 
 namespace stoker::data {
-namespace {
-
-/// A photograph of 0.2 megapixels stays on the heap, which is faster.
-constexpr size_t kLargeBytes = 640 << 10;
-
-}  // namespace
-
 void* allocate_scratch(size_t bytes) {
   void* memory = nullptr;
-  if (bytes < kLargeBytes) {
+  if (bytes < kKernelBytes) {
     memory = std::malloc(bytes);
   } else {
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -26,7 +19,7 @@ void* allocate_scratch(size_t bytes) {
 }
 
 void free_scratch(void* memory, size_t bytes) noexcept {
-  if (bytes < kLargeBytes) {
+  if (bytes < kKernelBytes) {
     std::free(memory);
   } else {
     ::munmap(memory, bytes);

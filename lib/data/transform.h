@@ -64,7 +64,7 @@ std::string transform_text(const TransformPlan& plan);
 /// The order of draws is part of the format of a run: box, then flip.
 SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng);
 
-/// Scratch of one worker; capacity only grows.
+/// Scratch of one worker.
 struct TransformScratch {
   ResampleScratch resample;
   std::vector<uint8_t> padded;  ///< the region, where it reaches outside the source

@@ -26,13 +26,19 @@ struct BackendSettings {
 };
 void configure_backends(const BackendSettings& settings);
 
-/// Highest device memory in use so far, and the device's total; 0 where unknown.
+/// A device's memory; 0 where unknown. Peaks are since the process began or forget_device_peak().
 struct DeviceMemory {
-  int64_t peak_bytes = 0;
-  int64_t free_bytes = 0;
+  int64_t peak_bytes = 0;            ///< most that LibTorch has held, pieces between tensors included
+  int64_t held_bytes = 0;            ///< that LibTorch holds now
+  int64_t peak_allocated_bytes = 0;  ///< most that tensors and workspaces have taken
+  int64_t allocated_bytes = 0;       ///< that they take now
+  int64_t free_bytes = 0;            ///< of the device, for everybody
   int64_t total_bytes = 0;
 };
 DeviceMemory device_memory(torch::Device device);
+void forget_device_peak(torch::Device device);
+/// Gives memory that no tensor uses back to the device.
+void release_unused_memory(torch::Device device);
 
 /// Where the driver's tools find a CUDA device, "00000000:3b:00.0"; empty for the CPU.
 std::string pci_bus_id(torch::Device device);

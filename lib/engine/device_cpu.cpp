@@ -9,6 +9,10 @@ std::vector<core::AcceleratorFacts> list_accelerators() { return {}; }
 
 DeviceMemory device_memory(torch::Device) { return {}; }
 
+void forget_device_peak(torch::Device) {}
+
+void release_unused_memory(torch::Device) {}
+
 std::string pci_bus_id(torch::Device) { return {}; }
 
 void synchronize(torch::Device) {}

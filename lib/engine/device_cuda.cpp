@@ -38,8 +38,20 @@ DeviceMemory device_memory(torch::Device device) {
     memory.total_bytes = static_cast<int64_t>(total);
   }
   // Index 0 of each statistic is the sum over all pools.
-  memory.peak_bytes = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index()).reserved_bytes[0].peak;
+  const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  memory.peak_bytes = statistics.reserved_bytes[0].peak;
+  memory.held_bytes = statistics.reserved_bytes[0].current;
+  memory.peak_allocated_bytes = statistics.allocated_bytes[0].peak;
+  memory.allocated_bytes = statistics.allocated_bytes[0].current;
   return memory;
+}
+
+void forget_device_peak(torch::Device device) {
+  if (device.is_cuda()) c10::cuda::CUDACachingAllocator::resetPeakStats(device.index());
+}
+
+void release_unused_memory(torch::Device device) {
+  if (device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
 std::string pci_bus_id(torch::Device device) {

@@ -15,6 +15,12 @@ void RunningSums::add(const torch::Tensor& loss_sum, const torch::Tensor& score_
   images_ += images;
 }
 
+RunningSums RunningSums::copy() const {
+  RunningSums other = *this;
+  other.sums_ = sums_.clone();
+  return other;
+}
+
 SumValues RunningSums::read() const {
   const torch::Tensor host = sums_.to(torch::kCPU);
   const double* const values = host.data_ptr<double>();

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "engine/kept_state.h"
 #include "engine/precision.h"
 #include "engine/random_state.h"
 #include "engine/torch_compat.h"
@@ -41,18 +42,13 @@ class RandomReplay {
 /// Puts a module's buffers back to what they were.
 class BufferKeeper {
  public:
-  explicit BufferKeeper(const torch::nn::Module& module) {
-    for (const torch::Tensor& buffer : module.buffers()) kept_.emplace_back(buffer, buffer.clone());
-  }
-  ~BufferKeeper() {
-    const torch::NoGradGuard no_gradients;
-    for (auto& [buffer, value] : kept_) buffer.copy_(value);
-  }
+  explicit BufferKeeper(const torch::nn::Module& module) : kept_(module) {}
+  ~BufferKeeper() { kept_.restore(); }
   BufferKeeper(const BufferKeeper&) = delete;
   BufferKeeper& operator=(const BufferKeeper&) = delete;
 
  private:
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> kept_;
+  KeptBuffers kept_;
 };
 
 /// What the second pass needs besides the input.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/train_state.h"
 
+#include <string_view>
+
 #include "core/error.h"
 
 namespace stoker::engine {
@@ -21,6 +23,7 @@ void for_each_field(State& state, Visit visit) {
   visit("best_epoch", state.best_epoch);
   visit("best_updates", state.best_updates);
   visit("epochs_without_improvement", state.epochs_without_improvement);
+  visit("pieces", state.pieces);
   visit("train_seconds", state.train_seconds);
 }
 
@@ -49,6 +52,7 @@ TrainState TrainState::from_json(const core::Json& json, const std::string& what
   TrainState state;
   for_each_field(state, [&](const char* name, auto& field) {
     const auto found = json.find(name);
+    if (found == json.end() && std::string_view(name) == "pieces") return;
     if (found == json.end() || !read_field(*found, field)) {
       throw core::Error(core::ErrorKind::data, what + ": the training state lacks a usable field " + name);
     }

@@ -27,10 +27,13 @@ struct TrainState {
   int64_t best_updates = -1;    ///< names the checkpoint of the best epoch
   int64_t epochs_without_improvement = 0;
 
+  int64_t pieces = 1;           ///< in which each batch is computed since memory ran out; see UpdateStep::set_pieces
+
   double train_seconds = 0;     ///< training and validation, over all processes of the run; a clock, not bits
 
   core::Json to_json() const;
   /// Throws Error{data} naming the field that is missing or of the wrong type; `what` is a path for the message.
+  /// `pieces` may be missing: it came later.
   static TrainState from_json(const core::Json& json, const std::string& what);
 };
 

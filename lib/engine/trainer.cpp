@@ -70,6 +70,8 @@ FinishEvent Trainer::run(TrainState at) {
                       settings_.plan.images, at.epoch, at.updates, task_.metrics()});
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;
+  step_.set_pieces(at.pieces);
+  if (settings_.auto_micro_batch) trainee_.optimizer->state();  // made now: nothing is allocated once weights move
   for (;;) {
     if (const auto reason = limit_reached(settings_.limits, at)) return finish(at, *reason);
     const EpochEnd end = train_epoch(at);
@@ -121,6 +123,18 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
 /// One update = the micro-batches of its window; a micro-batch is what fits the device at once.
 void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
   account_.begin_update(at.updates);
+  const int64_t images =
+      settings_.auto_micro_batch ? gather_in_smaller_pieces(window, at) : gather_gradients(window, at);
+  if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
+  at.learning_rate = schedule_.at(at.updates);
+  step_.apply(at.learning_rate);
+  at.images += images;
+  ++at.updates;
+  ++at.update_in_epoch;
+}
+
+/// Forward and backward over the window; returns how many images had a part in it.
+int64_t Trainer::gather_gradients(const UpdateWindow& window, const TrainState& at) {
   int64_t images = 0;
   for (int64_t i = 0; i < window.batch_count; ++i) {
     data::Batch batch;
@@ -135,12 +149,7 @@ void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
     images += batch.image_count();
     account_.done(StepPart::other);
   }
-  if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
-  at.learning_rate = schedule_.at(at.updates);
-  step_.apply(at.learning_rate);
-  at.images += images;
-  ++at.updates;
-  ++at.update_in_epoch;
+  return images;
 }
 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch

@@ -31,6 +31,7 @@ struct TrainerSettings {
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
   bool keep_account = true;  ///< of where time goes; off to measure what that costs
+  bool auto_micro_batch = false;  ///< out of memory: halve what is computed at once and do the update again
 };
 
 struct TrainerParts {
@@ -56,6 +57,9 @@ class Trainer {
 
   EpochEnd train_epoch(TrainState& at);
   void do_update(const UpdateWindow& window, TrainState& at);
+  int64_t gather_gradients(const UpdateWindow& window, const TrainState& at);
+  int64_t gather_in_smaller_pieces(const UpdateWindow& window, TrainState& at);
+  void halve_pieces(TrainState& at, const std::string& cause);
   void finish_epoch(TrainState& at, EpochEnd end);
   EpochEvent summarize_epoch(const TrainState& at);
   void validate(TrainState& at, EpochEvent& event);

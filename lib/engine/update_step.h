@@ -36,14 +36,19 @@ class UpdateStep {
 
   /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
   /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
-  /// shared between the labels of both, which is what cross entropy with their mixed one-hot labels comes to. No
-  /// host sync.
+  /// shared between the labels of both, which is what cross entropy with their mixed one-hot labels comes to. In
+  /// pieces(): one piece after the other, so that the activations of one are held at a time. No host sync.
   Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix = {});
   /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
   void correct_mean(int64_t planned, int64_t images);
   /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
   /// gradient nothing happens. No host sync with fused optimizers.
   void apply(double learning_rate);
+
+  /// In how many pieces each batch is computed from here on, as far as each has two images: batch norm sees a piece at
+  /// a time, all else is the sum over them.
+  void set_pieces(int64_t pieces) { pieces_ = pieces; }
+  int64_t pieces() const { return pieces_; }
 
   /// Before clipping, of the last update: float32 [] on the device; undefined when not measured.
   const torch::Tensor& gradient_norm() const { return gradient_norm_; }
@@ -52,11 +57,14 @@ class UpdateStep {
   void done(StepPart part) const {
     if (account_) account_->done(part);
   }
+  Forward accumulate_piece(const data::Batch& batch, const data::Batch& partners, int64_t images_in_update,
+                           const Mix& mix);
 
   UpdateSettings settings_;
   const Task& task_;
   Trainee& trainee_;
   StepAccount* const account_;
+  int64_t pieces_ = 1;
   torch::Tensor gradient_norm_;
 };
 

@@ -40,6 +40,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
       format("loader    {} worker{}, {} of slabs", facts.num_workers, facts.num_workers == 1 ? "" : "s",
              core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
   for (const std::string& cache : facts.caches) lines.push_back("cache     " + cache);
+  lines.insert(lines.end(), facts.memory.begin(), facts.memory.end());
   lines.push_back("run       " + facts.run_dir + ", " + facts.start);
   for (const std::string& note : facts.data_notes) lines.push_back("note      " + note);
   for (const config::Row& row : table.rows()) {

@@ -26,6 +26,7 @@ struct BannerFacts {
   int64_t batch_size = 0, accumulation = 1, updates_per_epoch = 0, epochs = 0, total_updates = 0;
   int64_t num_workers = 0;
   int64_t loader_ring_bytes = 0;
+  std::vector<std::string> memory;  ///< lines of the memory plan
   std::vector<std::string> caches;  ///< of each split: "training images: ram, ..."
   double learning_rate = 0;
   std::string run_dir;

@@ -181,7 +181,8 @@ std::string report_page(const std::vector<RunRecord>& runs, const std::string& m
       "<body><h1>{0}</h1>\n<p class=\"faint\">Report by {2}, {3}</p>\n",
       escape_html(title), kReportStyle, escape_html(made_by), escape_html(time));
   page += overview_section(runs) + diagnosis_section(runs) + curves_section(runs) + time_section(runs) +
-          resources_section(runs) + confusion_section(runs) + worst_section(runs) + options_section(runs);
+          resources_section(runs) + memory_section(runs) + confusion_section(runs) + worst_section(runs) +
+          options_section(runs);
   return page + "</body></html>\n";
 }
 

@@ -203,6 +203,36 @@ void read_options(RunRecord& record) {
   }
 }
 
+MemoryForecast forecast_of(const Json& predicted, const std::string& where, const Json& observed) {
+  MemoryForecast memory;
+  memory.where = where;
+  memory.predicted_bytes = predicted.at("bytes").get<double>();
+  if (observed.is_number()) memory.observed_bytes = observed.get<double>();
+  for (const Json& line : predicted.at("lines")) {
+    memory.parts.emplace_back(line.at("name").get<std::string>(), line.at("bytes").get<double>());
+  }
+  return memory;
+}
+
+/// A plan of another version is no plan: the rest of the record still stands.
+void read_plan(RunRecord& record) {
+  const std::string path = record.path + "/plan.json";
+  if (!core::file_exists(path)) return;
+  try {
+    const Json plan = core::parse_json(core::read_file(path, kMaxConfusionBytes), core::printable(path));
+    const Json& observed = plan.at("observed");
+    const auto seen = [&](const char* name) { return observed.is_object() ? observed.value(name, Json()) : Json(); };
+    const Json& predicted = plan.at("predicted");
+    std::vector<MemoryForecast> memory = {forecast_of(predicted.at("host"), "host", seen("host_bytes"))};
+    if (const Json& device = predicted.at("device"); device.is_object()) {
+      memory.push_back(forecast_of(device, device.at("name").get<std::string>(), seen("device_bytes")));
+    }
+    record.memory = std::move(memory);
+  } catch (const core::Error&) {
+  } catch (const Json::exception&) {
+  }
+}
+
 void read_confusion(RunRecord& record) {
   for (const std::string name : {"/eval/confusion.csv", "/confusion.csv"}) {
     if (!core::file_exists(record.path + name)) continue;
@@ -293,6 +323,7 @@ RunRecord read_run_record(const std::string& path) {
   read_options(record);
   read_confusion(record);
   read_worst(record);
+  read_plan(record);
   return record;
 }
 

@@ -44,6 +44,14 @@ struct WorstRow {
   std::string jpeg;  ///< base64, checked to be nothing else
 };
 
+/// Highest use of one memory, as the plan had it and as it was; of the last process of the run.
+struct MemoryForecast {
+  std::string where;               ///< "host", "cuda:0"
+  double predicted_bytes = 0;
+  double observed_bytes = 0;       ///< 0: not known, the run is under way or was killed
+  std::vector<std::pair<std::string, double>> parts;  ///< name and bytes
+};
+
 struct RunRecord {
   std::string path;                                          ///< as given
   std::vector<std::string> epoch_columns;                    ///< of summary.csv, in its order
@@ -57,6 +65,7 @@ struct RunRecord {
   int64_t resumes = 0;
   double checkpoint_seconds = 0;                             ///< spent on saving, all processes of the run
   int64_t damaged_lines = 0;                                 ///< of metrics.jsonl, left out
+  std::vector<MemoryForecast> memory;                        ///< plan.json; empty: the run has none
   ConfusionTable confusion;                                  ///< of eval/confusion.csv or confusion.csv
   std::vector<DiagnosisRow> diagnoses;                       ///< one per change of verdict, in order; the last one last
   std::vector<TimeRow> step_times, sample_times;             ///< whole update first; empty: no epoch is over

@@ -71,14 +71,14 @@ TEST(FeedingTest, TheBudgetIsHalfOfWhatTheBatchesLeave) {
   const auto c =
       resolved({"--batch-size", "64", "--val-batch-size", "64", "--prefetch-factor", "4"}, machine);
   data::Datasets datasets = bitmaps(300, 100);
-  add_caches(*c, machine, datasets);
+  add_caches(*c, machine, datasets, slab_bytes(c->options, *datasets.train));
   // 5 slabs of 128 images of 16 x 16 x 3 bytes are 0.49 MB.
   EXPECT_EQ(c->options.loader.cache_budget.value(), 499'000'000);
-  EXPECT_EQ(c->table.find("cache-budget")->origin.detail, "half of 1.0 GB free less 491.5 kB of slabs");
+  EXPECT_EQ(c->table.find("cache-budget")->origin.detail, "half of 1.0 GB free less 491.5 kB for the rest of the run");
   EXPECT_EQ(c->options.loader.cache.value(), config::CacheTier::ram);
   const core::MachineFacts full = machine_with(1000);
   const auto none = resolved({}, full);
-  add_caches(*none, full, datasets);
+  add_caches(*none, full, datasets, slab_bytes(none->options, *datasets.train));
   EXPECT_EQ(none->options.loader.cache_budget.value(), 0);
   EXPECT_EQ(none->options.loader.cache.value(), config::CacheTier::none);
 }
@@ -89,7 +89,7 @@ TEST(FeedingTest, TrainingIsCachedFirstAndValidationWhereItFitsAsWell) {
   const auto c = resolved({"--cache-budget", "300KB"}, machine);
   data::Datasets datasets = bitmaps(300, 100);
   const auto val = datasets.val;
-  const std::vector<std::string> lines = add_caches(*c, machine, datasets);
+  const std::vector<std::string> lines = add_caches(*c, machine, datasets, 0).lines;
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0], "training images: ram, 234.3 kB when full");
   EXPECT_EQ(
@@ -100,16 +100,16 @@ TEST(FeedingTest, TrainingIsCachedFirstAndValidationWhereItFitsAsWell) {
 
   const auto asked = resolved({"--cache-budget", "100KB", "--cache", "ram"}, machine);
   data::Datasets others = bitmaps(300, 100);
-  EXPECT_EQ(add_caches(*asked, machine, others)[0],
+  EXPECT_EQ(add_caches(*asked, machine, others, 0).lines[0],
             "training images: ram, 100.0 kB when full: 128 of 300 as pixels, 0 as stored");
 }
 
 TEST(FeedingTest, WhatIsReadOnceIsNotCachedUnlessAskedFor) {
   const core::MachineFacts machine = machine_with(1'000'000'000);
   data::Datasets datasets = bitmaps(300, 100);
-  EXPECT_EQ(add_caches(*resolved({"--epochs", "1"}, machine), machine, datasets)[0],
+  EXPECT_EQ(add_caches(*resolved({"--epochs", "1"}, machine), machine, datasets, 0).lines[0],
             "training images: none, one epoch reads each image once");
-  EXPECT_EQ(add_caches(*resolved({"--epochs", "1", "--cache", "ram"}, machine), machine, datasets)[0],
+  EXPECT_EQ(add_caches(*resolved({"--epochs", "1", "--cache", "ram"}, machine), machine, datasets, 0).lines[0],
             "training images: ram, 234.3 kB when full");
 }
 

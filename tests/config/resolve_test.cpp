@@ -54,6 +54,46 @@ TEST(ResolveTest, ChoosesTheDeviceThatIsThere) {
   EXPECT_EQ(resolved({"--device", "cpu"}, cuda_machine(8))->options.device.device, "cpu");
 }
 
+TEST(ResolveTest, AnAutomaticBatchLeavesOpenWhatFollowsFromIt) {
+  const auto c = resolved_for({"--batch-size", "auto", "--sched", "cosine", "--min-lr", "0.001"}, kPhotos);
+  EXPECT_TRUE(c->options.optim.lr.is_auto());
+  EXPECT_TRUE(c->options.loader.val_batch_size.is_auto());
+  resolve_batch(*c, {128, 0, "the most that fits"});
+  EXPECT_EQ(c->options.loader.batch_size.value(), 128);
+  EXPECT_EQ(c->options.loader.val_batch_size.value(), 128);
+  EXPECT_DOUBLE_EQ(c->options.optim.lr.value(), 0.05);
+  EXPECT_EQ(c->table.find("batch-size")->origin.detail, "the most that fits");
+
+  const auto too_small = resolved_for({"--batch-size", "auto", "--min-lr", "0.01"}, kPhotos);
+  EXPECT_TRUE(failure_of([&] { resolve_batch(*too_small, {8, 0, ""}); }).says("min-lr 0.01 is above lr 0.003125"));
+}
+
+TEST(ResolveTest, ATotalBatchBecomesAccumulation) {
+  const auto given = resolved({"--batch-size", "64", "--total-batch-size", "512"}, cpu_machine(2));
+  EXPECT_EQ(given->options.train.accumulation_steps, 8);
+  EXPECT_DOUBLE_EQ(given->options.optim.lr.value(), 0.2);
+  const auto chosen = resolved_for({"--batch-size", "auto", "--total-batch-size", "512"}, kPhotos);
+  resolve_batch(*chosen, {32, 0, "fits"});
+  EXPECT_EQ(chosen->options.train.accumulation_steps, 16);
+  EXPECT_DOUBLE_EQ(chosen->options.optim.lr.value(), 0.2) << "the rate follows the update, not the machine";
+
+  EXPECT_TRUE(failure_of([] {
+                resolved({"--batch-size", "48", "--total-batch-size", "512"}, cpu_machine(2));
+              }).says("total-batch-size 512 is not a multiple of batch-size 48"));
+  EXPECT_TRUE(failure_of([] {
+                resolved({"--batch-size", "64", "--total-batch-size", "512", "--accumulation-steps", "4"}, cpu_machine(2));
+              }).says("total-batch-size 512 is not batch-size 64 x accumulation-steps 4: leave one of them out"));
+}
+
+TEST(ResolveTest, ABatchFromACheckpointBringsItsAccumulationUnlessThatWasGiven) {
+  const auto c = resolved_for({"--batch-size", "auto"}, kPhotos);
+  resolve_batch(*c, {24, 4, "as in the checkpoint"});
+  EXPECT_EQ(c->options.train.accumulation_steps, 4);
+  const auto given = resolved_for({"--batch-size", "auto", "--accumulation-steps", "2"}, kPhotos);
+  resolve_batch(*given, {24, 4, "as in the checkpoint"});
+  EXPECT_EQ(given->options.train.accumulation_steps, 2);
+}
+
 TEST(ResolveTest, ADeviceThatWasAskedForIsNeverReplaced) {
   const auto none = failure_of([] { resolved({"--device", "cuda"}, cpu_machine(8)); });
   EXPECT_EQ(none.kind, core::ErrorKind::unavailable);

@@ -22,6 +22,17 @@ TEST(TrainStateTest, SurvivesJsonBitForBit) {
   EXPECT_EQ(back.updates, state.updates);
 }
 
+TEST(TrainStateTest, AStateFromBeforePiecesWereCountedHasOnePiece) {
+  TrainState state;
+  state.pieces = 4;
+  core::Json json = state.to_json();
+  EXPECT_EQ(TrainState::from_json(json, "x").pieces, 4);
+  json.erase("pieces");
+  EXPECT_EQ(TrainState::from_json(json, "x").pieces, 1);
+  json["pieces"] = 0;
+  EXPECT_THROW(TrainState::from_json(json, "x"), core::Error);
+}
+
 TEST(TrainStateTest, NamesTheFieldThatIsMissingOrWrong) {
   core::Json json = TrainState().to_json();
   json.erase("best_epoch");

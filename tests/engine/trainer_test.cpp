@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <limits>
+#include <new>
 
 #include "core/error.h"
 #include "core/stop_signal.h"
@@ -47,15 +48,35 @@ class RowSource : public data::Source {
   std::vector<uint8_t> pixels_;
 };
 
-/// A linear classifier: no batch norm, so micro-batches do not see each other.
+/// Memory that holds any number of images in the first passes forward, and only so many at once after them.
+struct TightMemory {
+  int64_t roomy_passes = 0;
+  int64_t images_at_once = std::numeric_limits<int64_t>::max();
+};
+
+/// A linear classifier: no batch norm, so micro-batches do not see each other. Counts the images that it was trained on,
+/// as batch norm counts, before it finds that memory has run out.
 class LinearModel : public model::ImageModel {
  public:
-  LinearModel() { fc_ = register_module("fc", torch::nn::Linear(16, 4)); }
-  torch::Tensor forward(torch::Tensor images) override { return fc_(images.flatten(1)); }
+  explicit LinearModel(const TightMemory& memory) : memory_(memory) {
+    fc_ = register_module("fc", torch::nn::Linear(16, 4));
+    trained_on_ = register_buffer("trained_on", torch::zeros({}, at::kLong));
+  }
+  torch::Tensor forward(torch::Tensor images) override {
+    if (is_training()) {
+      trained_on_.add_(images.size(0));
+      if (++passes_ > memory_.roomy_passes && images.size(0) > memory_.images_at_once) throw std::bad_alloc();
+    }
+    return fc_(images.flatten(1));
+  }
   std::string head_prefix() const override { return "fc."; }
+  int64_t trained_on() const { return trained_on_.item<int64_t>(); }
 
  private:
   torch::nn::Linear fc_{nullptr};
+  torch::Tensor trained_on_;  ///< int64 []
+  TightMemory memory_;
+  int64_t passes_ = 0;
 };
 
 struct TinyOptions {
@@ -65,6 +86,8 @@ struct TinyOptions {
   RunLimits limits{/*epochs=*/3, 0, 0, 0};
   config::Interval save_every = config::Interval::epochs(1);
   MixSettings mix;
+  TightMemory memory;
+  bool auto_micro_batch = false;
 };
 
 /// Remembers events and can ask for a stop after an update.
@@ -85,7 +108,7 @@ class TinyRun {
       : options_(options), checkpoints_({folder, 2, true, true}, RunIdentity{}) {
     checkpoints_.files().prepare();
     torch::manual_seed(1);
-    trainee_.model = std::make_shared<LinearModel>();
+    trainee_.model = std::make_shared<LinearModel>(options.memory);
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : trainee_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
     config::OptimOptions optim_options;
@@ -111,6 +134,7 @@ class TinyRun {
     settings.val_every = config::Interval::epochs(1);
     settings.save_every = options_.save_every;
     settings.mix = options_.mix;
+    settings.auto_micro_batch = options_.auto_micro_batch;
     settings.report_every = config::Interval::updates(1);
     const optim::Schedule schedule(config::ScheduleOptions{}, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
@@ -119,6 +143,7 @@ class TinyRun {
   }
 
   torch::Tensor weight() { return trainee_.model->named_parameters()["fc.weight"].detach().clone(); }
+  int64_t trained_on() const { return static_cast<const LinearModel&>(*trainee_.model).trained_on(); }
   Checkpoints& checkpoints() { return checkpoints_; }
   Recorder recorder_;
 
@@ -280,6 +305,68 @@ TEST_F(TrainerTest, DivergenceIsAnErrorAndOverwritesNoCheckpoint) {
     EXPECT_NE(std::string(error.what()).find("training diverged: the loss is"), std::string::npos) << error.what();
   }
   EXPECT_EQ(run.checkpoints().files().list(), std::vector<int64_t>{13});
+}
+
+/// 7 updates in an epoch, each but its last of two batches of 8; from the second batch of update 6 on there is memory
+/// for 3 images at once.
+TinyOptions tight_options() {
+  TinyOptions options;
+  options.batch_size = 8;
+  options.accumulation = 2;
+  options.memory = {/*roomy_passes=*/11, /*images_at_once=*/3};
+  options.auto_micro_batch = true;
+  options.mix.mixup_alpha = 0.4;
+  return options;
+}
+
+TEST_F(TrainerTest, WhenMemoryRunsOutTheUpdateIsDoneAgainInSmallerPieces) {
+  TinyRun tight(folder_ / "tight", tight_options());
+  const FinishEvent finish = tight.go();
+  TinyOptions roomy_options = tight_options();
+  roomy_options.memory = {};
+  TinyRun roomy(folder_ / "roomy", roomy_options);
+  EXPECT_EQ(finish.updates, roomy.go().updates) << "an update sees as many images as before";
+  EXPECT_TRUE(torch::allclose(tight.weight(), roomy.weight(), 1e-5, 1e-6));
+  EXPECT_FALSE(torch::equal(tight.weight(), roomy.weight())) << "no piece was ever smaller";
+  EXPECT_EQ(tight.trained_on(), 3 * 103) << "what the failed update had done is undone";
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(tight.recorder_.epochs[i].images, 103);
+    EXPECT_NEAR(tight.recorder_.epochs[i].train_loss, roomy.recorder_.epochs[i].train_loss, 1e-5);
+  }
+}
+
+TEST_F(TrainerTest, AResumeGoesOnWithThePiecesThatItsCheckpointHas) {
+  const torch::Tensor wanted = unbroken_weight(tight_options());
+  for (const int64_t update : {3, 6, 8, 20}) {
+    const std::string folder = folder_ / ("stop-" + std::to_string(update));
+    {
+      TinyRun first(folder, tight_options());
+      first.recorder_.stop_after_update = update;
+      first.go();
+    }
+    core::request_stop(0);
+    TinyOptions after = tight_options();
+    after.memory.roomy_passes -= 2 * update;  // of the second process
+    if (update >= 6) after.memory = {};        // nothing runs out any more: the checkpoint says how to go on
+    TinyRun second(folder, after);
+    second.go();
+    EXPECT_TRUE(torch::equal(second.weight(), wanted)) << "stopped after update " << update;
+  }
+}
+
+TEST_F(TrainerTest, OutOfMemoryIsNotMendedUnaskedNorWithoutEnd) {
+  TinyOptions unasked = tight_options();
+  unasked.auto_micro_batch = false;
+  EXPECT_THROW(TinyRun(folder_ / "unasked", unasked).go(), std::bad_alloc);
+  TinyOptions hopeless = tight_options();
+  hopeless.memory.images_at_once = 1;
+  try {
+    TinyRun(folder_ / "hopeless", hopeless).go();
+    FAIL() << "no error";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.kind(), core::ErrorKind::out_of_memory);
+    EXPECT_EQ(std::string(error.what()), "out of memory at update 6 with 2 images at a time: std::bad_alloc");
+  }
 }
 
 TEST_F(TrainerTest, ASkippedImageLeavesTheMeanOverTheOthers) {

@@ -156,6 +156,24 @@ TEST_F(RunRecordTest, ThePageStandsAlone) {
   EXPECT_NE(page.find("waiting for data <b>24.0%</b>"), std::string::npos) << "30 of 125 seconds";
 }
 
+TEST_F(RunRecordTest, ThePageSetsWhatWasPredictedAgainstWhatWasSeen) {
+  EXPECT_EQ(report_page({record()}, "stoker", "now").find("predicted and observed"), std::string::npos);
+  const std::string predicted =
+      R"("predicted":{"host":{"bytes":400000000,"lines":[{"name":"slabs","bytes":96000000,"detail":""}]},"device":null})";
+  folder_.write("plan.json", "{" + predicted + R"(,"observed":{"host_bytes":412000000,"device_bytes":null}})");
+  const RunRecord run = record();
+  ASSERT_EQ(run.memory.size(), 1u);
+  EXPECT_EQ(run.memory[0].where, "host");
+  const std::string page = report_page({run}, "stoker", "now");
+  for (const char* const part : {"Memory, predicted and observed", "400.0 MB", "412.0 MB", "+3.0 %", "slabs", "96.0 MB"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+  folder_.write("plan.json", "{" + predicted + R"(,"observed":null})");  // under way, or killed
+  EXPECT_NE(report_page({record()}, "stoker", "now").find("n/a</td></tr>"), std::string::npos);
+  folder_.write("plan.json", R"({"predicted":7})");
+  EXPECT_TRUE(record().memory.empty());
+}
+
 TEST_F(RunRecordTest, SeveralRunsShowWhereTheyDiffer) {
   folder_.write("config.yaml", "optim:\n  lr: 0.1\n  momentum: 0.9\n");
   RunRecord other = record();

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an update and an evaluation take on the device besides weights and optimizer state, measured on a few images of
+// noise. Leaves what is trained as it was. Knows nothing of budgets.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/allocation_trace.h"
+#include "engine/checkpoint.h"
+#include "engine/task.h"
+#include "engine/update_step.h"
+
+namespace stoker::engine {
+
+struct ProbeSettings {
+  UpdateSettings update;
+  std::vector<int64_t> input;          ///< shape of one image or clip as the network sees it: {3, 224, 224}
+  int64_t num_classes = 0;             ///< or targets
+  bool channels_last = false;
+  bool mixes = false;                  ///< mixup or CutMix is on
+  bool accumulates = false;            ///< an update has several micro-batches
+  int64_t memory_bytes = 0;            ///< what may be taken; 0: not known
+};
+
+/// Memory as a function of images. On the CPU from two traces each; on a device from two peaks.
+struct ActivationModel {
+  TracedWork train_small, train_large;  ///< one update's forward and backward, its input and gradients included
+  TracedWork eval_small, eval_large;    ///< a forward pass without gradients, its input included
+  double seconds = 0;                   ///< that the probe took
+  int64_t probe_side = 0;               ///< pixels; smaller than asked for when those were too large to try
+  double area_factor = 1;               ///< the area of an image that was asked for, over that of the probe
+
+  int64_t training_bytes(int64_t images) const;
+  int64_t evaluation_bytes(int64_t images) const;
+  /// How much of it is heap that stays; see extrapolated_heap().
+  int64_t training_heap_bytes(int64_t images) const;
+  int64_t evaluation_heap_bytes(int64_t images) const;
+};
+
+/// Forward and backward on a few images twice, fewer of larger ones; forward alone on as many. Large images are scouted with smaller ones
+/// first: where these say that 2 images cannot fit into `memory_bytes`, or would take longer than some seconds, their
+/// figures are extended by the area. Buffers, gradients and random state are as before afterwards. Throws
+/// Error{out_of_memory} when even 2 images do not fit.
+ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSettings& settings);
+
+/// Bytes of the parameters that are trained, and of all parameters and buffers.
+int64_t gradient_bytes(const model::ImageModel& model);
+int64_t state_bytes(const model::ImageModel& model);
+
+}  // namespace stoker::engine

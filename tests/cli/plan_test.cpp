@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says of its memory before it begins, and what it chooses because of it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tiny_data.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Words plan_words(const Words& more) {
+  Words words = train_words(more);
+  words.insert(words.begin(), "plan");
+  return words;
+}
+
+/// The first number behind `key`; -1 where there is none.
+double number_behind(const std::string& text, const std::string& key) {
+  const size_t at = text.find(key);
+  return at == std::string::npos ? -1 : std::atof(text.c_str() + at + key.size());
+}
+
+TEST(PlanTest, SaysWhatARunTakesAndBeginsNone) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = plan_words({"--json"});
+  const Ended ended = run(words, work.path());
+  SCOPED_TRACE(story_of(words, ended));
+  ASSERT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=planned");
+  for (const char* const part : {"\"fits\": true", "\"name\": \"slabs\"", "\"name\": \"activations\"", "\"name\": \"weights\"",
+                                 "\"fits_with\": null", "\"device\": null"}) {
+    EXPECT_NE(ended.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_GT(number_behind(ended.out, "\"epoch_seconds\": "), 0);
+  EXPECT_GT(number_behind(ended.out, "\"checkpoint_bytes\": "), 0);
+  EXPECT_FALSE(fs::exists(work / "run"));
+}
+
+TEST(PlanTest, ARunKeepsWhatWasPredictedAndWhatWasSeen) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = train_words();
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  EXPECT_NE(ended.out.find("memory    host "), std::string::npos) << ended.out;
+  const std::string plan = content_of_file(work / "run/plan.json");
+  const double predicted = number_behind(plan, "\"bytes\": "), observed = number_behind(plan, "\"host_bytes\": ");
+  EXPECT_NEAR(predicted / observed, 1, 0.15) << plan;
+}
+
+TEST(PlanTest, WhatCannotFitIsRefusedBeforeTheRunWithEachPart) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = plan_words({"--img-size", "8192", "--batch-size", "64"});
+  const Ended ended = run(words, work.path(), 60);
+  SCOPED_TRACE(story_of(words, ended));
+  EXPECT_EQ(ended.exit_code, 81);
+  EXPECT_LT(ended.cpu_seconds, 10);
+  EXPECT_NE(ended.out.find("host      slabs"), std::string::npos);
+  EXPECT_NE(ended.err.find("error: the run would take "), std::string::npos);
+  EXPECT_EQ(ended.out.find("time "), std::string::npos) << "nothing is timed that cannot run";
+}
+
+TEST(PlanTest, AnAutomaticBatchIsChosenOnceAndKeptOnResume) {
+  const Workplace work;
+  write_idx(work);
+  Words words = train_words({"--batch-size", "auto", "--max-updates", "4"});
+  Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  const std::string first = content_of_file(work / "run/config.yaml");
+  EXPECT_NE(first.find("batch-size: 8 "), std::string::npos) << "64 images, and 8 updates in an epoch at least\n" << first;
+  EXPECT_NE(first.find("\n  lr: 0.003125 "), std::string::npos) << "scaled from the batch that was chosen\n" << first;
+  words = train_words({"--batch-size", "auto"});
+  ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  EXPECT_NE(ended.out.find("chosen    --batch-size 8: as in the checkpoint"), std::string::npos) << ended.out;
+}
+
+TEST(PlanTest, AnUpdateKeepsItsSizeWhateverTheBatch) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = train_words({"--batch-size", "auto", "--total-batch-size", "48", "--dry-run"});
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  EXPECT_NE(ended.out.find("48 images per device x 1 accumulation x 1 device = 48 images per update"), std::string::npos)
+      << ended.out;
+  const Words given = train_words({"--batch-size", "16", "--total-batch-size", "48", "--dry-run"});
+  EXPECT_NE(run(given, work.path()).out.find("16 images per device x 3 accumulation"), std::string::npos);
+  const Words torn = train_words({"--batch-size", "16", "--total-batch-size", "40"});
+  EXPECT_EQ(run(torn, work.path()).exit_code, 78);
+}
+
+}  // namespace
+}  // namespace stoker::cli
