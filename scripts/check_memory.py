@@ -6,8 +6,8 @@
     scripts/check_memory.py --train build/release/apps/train --jpeg [--images FOLDER]
 
 Without --jpeg it trains 30 epochs on 1,000 images with 1 and with 16 workers: 16 workers may cost at most 32 MB more, and
-from epoch 3 to the end there is no growth: from epoch to epoch at most 1 MB (the kernel counts pages in batches), but for
-one step of at most 6 MB, which is what the diagnosis takes when a busy machine makes it measure what the CPU can do.
+from epoch 3 to the end there is no growth: at most 2 MB in all (the kernel counts pages in batches), apart from two steps of
+at most 6 MB, which is what the diagnosis takes when a busy machine makes it measure what the CPU can do.
 
 With --jpeg it runs `train bench loader` at batch 256 with 1, 2, 4, 8 and 16 workers on JPEGs, those of FOLDER or 96 made
 ones of 500 x 375 pixels: each worker beyond the first may cost at most 2 MB.
@@ -43,11 +43,11 @@ def check_epochs(train, folder):
     for workers in (1, 16):
         resident = resident_by_epoch(train, folder, folder / f"run-{workers}", workers)
         growth = resident[-1] - resident[2]
-        step = max(later - earlier for earlier, later in zip(resident[2:], resident[3:]))
+        steps = sorted(later - earlier for earlier, later in zip(resident[2:], resident[3:]))[-2:]
         last[workers] = resident[-1]
-        good = good and (growth <= 1 or (step <= 6 and growth - step <= 1))
+        good = good and steps[-1] <= 6 and growth - sum(steps) <= 2
         print(f"{workers} workers: {resident[2]:.1f} MB after epoch 3, {resident[-1]:.1f} MB after epoch 30: "
-              f"growth {growth:.1f} MB, of which {step:.1f} MB in one step")
+              f"growth {growth:.1f} MB, of which {sum(steps):.1f} MB in two steps")
     more = last[16] - last[1]
     print(f"16 workers cost {more:.1f} MB more than 1 (limit 32)")
     return good and more <= 32
