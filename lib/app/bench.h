@@ -22,10 +22,6 @@ struct BenchEffort {
   int warm_up_updates = 3;
 };
 
-inline double bench_seconds_since(BenchClock::time_point begin) {
-  return std::chrono::duration<double>(BenchClock::now() - begin).count();
-}
-
 /// A figure over several rounds.
 struct Spread {
   double median = 0, lowest = 0, highest = 0;

@@ -4,6 +4,7 @@
 
 #include "app/assemble.h"
 #include "app/bench.h"
+#include "core/elapsed.h"
 #include "core/format.h"
 #include "core/machine.h"
 #include "core/stop_signal.h"
@@ -30,7 +31,7 @@ class LoaderRounds {
     const BenchClock::time_point begin = BenchClock::now();
     do {
       round.images += run_epoch();
-      round.seconds = bench_seconds_since(begin);
+      round.seconds = core::seconds_since(begin);
     } while (round.seconds < least_seconds);
     round.cpu_seconds = core::read_process_cpu_seconds() - cpu_before;
     return round;
@@ -75,7 +76,7 @@ double first_batch_seconds(const config::Options& options,
   loader->begin_epoch(0);
   data::HostBatch batch;
   loader->next(batch);
-  const double seconds = bench_seconds_since(begin);
+  const double seconds = core::seconds_since(begin);
   loader->release(batch);
   return seconds;
 }

@@ -2,6 +2,7 @@
 // `train bench step`: optimizer updates on one batch of noise that stays on the device.
 #include "app/assemble.h"
 #include "app/bench.h"
+#include "core/elapsed.h"
 #include "core/format.h"
 #include "core/stop_signal.h"
 #include "engine/device.h"
@@ -61,9 +62,9 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
       update();
       ++updates;
       if (device.is_cuda() && updates >= kCudaUpdatesPerRound) break;  // the clock runs ahead of the device
-    } while (device.is_cuda() || bench_seconds_since(begin) < effort.seconds_per_round);
+    } while (device.is_cuda() || core::seconds_since(begin) < effort.seconds_per_round);
     engine::synchronize(device);
-    rates.push_back(updates * static_cast<double>(images_in_update) / bench_seconds_since(begin));
+    rates.push_back(updates * static_cast<double>(images_in_update) / core::seconds_since(begin));
   }
 
   BenchResult result;

@@ -2,6 +2,7 @@
 // The end-to-end part of `train bench all`: updates on batches that the loader makes meanwhile.
 #include "app/assemble.h"
 #include "app/bench.h"
+#include "core/elapsed.h"
 #include "core/format.h"
 #include "core/stop_signal.h"
 #include "engine/device.h"
@@ -54,9 +55,9 @@ BenchResult bench_training(const config::Options& options, const std::shared_ptr
     const BenchClock::time_point begin = BenchClock::now();
     images = 0;
     do update();
-    while (bench_seconds_since(begin) < effort.seconds_per_round);
+    while (core::seconds_since(begin) < effort.seconds_per_round);
     engine::synchronize(device);
-    const double seconds = bench_seconds_since(begin);
+    const double seconds = core::seconds_since(begin);
     rates.push_back(static_cast<double>(images) / seconds);
     waits.push_back(100 * (feed->loader().stats().consumer_wait_seconds - waited_before) / seconds);
   }

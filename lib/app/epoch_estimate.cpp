@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "app/assemble.h"
+#include "core/elapsed.h"
 #include "core/stop_signal.h"
 #include "engine/device.h"
 #include "engine/evaluate.h"
@@ -18,8 +19,6 @@ constexpr double kFewSeconds = 1, kWholeEpochs = 3;  // so much is enough where 
 constexpr int kWarmUpUpdates = 2;
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_after(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Epoch after epoch: a small data set ends sooner than the measurement.
 class EpochsOfBatches {
@@ -66,14 +65,14 @@ void measure_training(const config::Options& options, const data::Datasets& data
   double images = 0;
   const auto is_enough = [&] {
     const bool saw_epochs = images >= kWholeEpochs * static_cast<double>(estimate.train_images);
-    return seconds_after(begin) >= (saw_epochs ? kFewSeconds : kTrainSeconds);
+    return core::seconds_since(begin) >= (saw_epochs ? kFewSeconds : kTrainSeconds);
   };
   do {
     images += update();
     ++estimate.updates_measured;
   } while (!is_enough());
   engine::synchronize(device);
-  const double seconds = std::max(1e-9, seconds_after(begin));
+  const double seconds = std::max(1e-9, core::seconds_since(begin));
   estimate.images_per_second = images / seconds;
   estimate.data_wait_share =
       std::clamp((feed->loader().stats().consumer_wait_seconds - waited_before) / seconds, 0.0, 1.0);
@@ -88,13 +87,13 @@ void measure_evaluation(const config::Options& options, const data::Datasets& da
   feed->begin_epoch(0);
   const Clock::time_point begin = Clock::now();
   double images = 0;
-  for (data::Batch batch; seconds_after(begin) < kEvalSeconds && feed->next(batch);) {
+  for (data::Batch batch; core::seconds_since(begin) < kEvalSeconds && feed->next(batch);) {
     core::throw_if_stopped();
     if (batch.image_count() > 0) engine::infer(*trainee.model, batch.images, precision);
     images += static_cast<double>(batch.planned_images);
   }
   engine::synchronize(trainee.device);
-  if (images > 0) estimate.eval_seconds = seconds_after(begin) * static_cast<double>(datasets.val->size()) / images;
+  if (images > 0) estimate.eval_seconds = core::seconds_since(begin) * static_cast<double>(datasets.val->size()) / images;
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -171,6 +174,15 @@ MachineFacts read_machine_facts() {
 
 ProcessMemory read_process_memory() {
   return {proc_kilobytes("/proc/self/status", "VmRSS"), proc_kilobytes("/proc/self/status", "VmHWM")};
+}
+
+std::optional<int64_t> read_allocated_bytes() {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  const struct mallinfo2 info = ::mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+#else
+  return std::nullopt;
+#endif
 }
 
 double read_process_cpu_seconds() {

@@ -43,6 +43,10 @@ ProcessMemory read_process_memory();
 /// User plus system CPU seconds of this process so far.
 double read_process_cpu_seconds();
 
+/// Bytes that are allocated and not yet freed, of which a leak shows every one: resident memory also jumps by the gaps
+/// that the allocator leaves. Nothing where the C library does not count.
+std::optional<int64_t> read_allocated_bytes();
+
 /// Memory that cannot be given back, and what it may become before the kernel kills.
 struct MemoryUse {
   int64_t used_bytes = 0;   ///< of the cgroup, less file pages that can be dropped; of the machine without a cgroup limit

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/elapsed.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/stop_signal.h"
@@ -24,8 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxSample = 64;
 constexpr int64_t kMaxBytesOfFile = 8 << 20;
 constexpr int64_t kPage = 4096;
-
-double seconds_from(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Files spread evenly over what a walk finds, so that they do not lie side by side.
 std::vector<std::string> sample_of(const std::string& directory, int64_t& seen) {
@@ -90,7 +89,7 @@ double read_file_once(const std::string& path, int64_t bytes, std::vector<char>&
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   buffer.resize(static_cast<size_t>(std::max(bytes, kPage)));
   ssize_t got = fd >= 0 ? ::pread(fd, buffer.data(), kPage, 0) : -1;
-  const double first_page = seconds_from(begin);
+  const double first_page = core::seconds_since(begin);
   for (int64_t at = got; got > 0 && at < bytes; at += got) {
     got = ::pread(fd, buffer.data() + at, static_cast<size_t>(bytes - at), at);
   }
@@ -110,7 +109,7 @@ StorageSpeed probe_storage(const std::string& directory, double seconds) {
   const Clock::time_point begin = Clock::now();
   for (const std::string& path : sample) {
     core::throw_if_stopped();
-    if (seconds_from(begin) > seconds) break;
+    if (core::seconds_since(begin) > seconds) break;
     int64_t bytes = 0;
     {
       const SampleFile file(path);
@@ -122,10 +121,10 @@ StorageSpeed probe_storage(const std::string& directory, double seconds) {
     }
     Clock::time_point one = Clock::now();
     opens.push_back(read_file_once(path, bytes, buffer));
-    first_seconds += seconds_from(one);
+    first_seconds += core::seconds_since(one);
     one = Clock::now();
     read_file_once(path, bytes, buffer);
-    second_seconds += seconds_from(one);
+    second_seconds += core::seconds_since(one);
     speed.bytes_read += bytes;
     ++speed.files_read;
   }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 
+#include "core/elapsed.h"
 #include "core/stop_signal.h"
 #include "engine/device.h"
 
@@ -18,22 +19,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since_start(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 /// Calls per second. The first call, which makes plans and buffers, counts only when it takes the whole time.
 double rate_of(const std::function<void()>& call, torch::Device device, double seconds) {
   Clock::time_point begin = Clock::now();
   call();
   synchronize(device);
-  const double first = seconds_since_start(begin);
+  const double first = core::seconds_since(begin);
   if (first > seconds) return 1 / first;
   const int calls_per_look = device.is_cuda() ? 10 : 1;
   begin = Clock::now();
   int64_t calls = 0;
   double elapsed = 0;
-  for (; elapsed < seconds; elapsed = seconds_since_start(begin)) {
+  for (; elapsed < seconds; elapsed = core::seconds_since(begin)) {
     core::throw_if_stopped();
     for (int i = 0; i < calls_per_look; ++i) call();
     synchronize(device);
@@ -109,10 +106,10 @@ ThreadSpeed probe_threads(int64_t threads, double seconds) {
   vector.neg_();                                          // wakes the threads
   std::vector<double> handovers;
   const Clock::time_point begin = Clock::now();
-  while (handovers.size() < 5000 && seconds_since_start(begin) < seconds / 3) {
+  while (handovers.size() < 5000 && core::seconds_since(begin) < seconds / 3) {
     const Clock::time_point one = Clock::now();
     vector.neg_();
-    handovers.push_back(seconds_since_start(one));
+    handovers.push_back(core::seconds_since(one));
   }
   std::sort(handovers.begin(), handovers.end());
   speed.handover_seconds = handovers[handovers.size() / 2];

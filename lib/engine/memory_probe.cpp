@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/elapsed.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/stop_signal.h"
@@ -24,8 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixels
 constexpr int64_t kFewImages = 2;
 constexpr double kPatienceSeconds = 4;                 // for all passes together, as far as it can be foreseen
-
-double probe_seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// The longer side of an input; what the passes are told when it stays as it is.
 int64_t side_of(const ProbeSettings& settings) {
@@ -140,7 +139,7 @@ bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scout
     const Clock::time_point again = Clock::now();
     scouted = passes(prober, kScoutSide);
     scouted.area_factor = side * side;
-    const double seconds = probe_seconds_since(again) * side * side;
+    const double seconds = core::seconds_since(again) * side * side;
     const bool fits = settings.memory_bytes <= 0 || scouted.training_bytes(kFewImages) < settings.memory_bytes;
     return !fits || seconds > kPatienceSeconds;
   } catch (const c10::Error& error) {
@@ -182,7 +181,7 @@ ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSett
       if (trainee.device.is_cuda()) prober.train(kFewImages, side_of(settings));  // workspaces of the libraries
       model = passes(prober, side_of(settings));
     }
-    model.seconds = probe_seconds_since(begin);
+    model.seconds = core::seconds_since(begin);
     return model;
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;

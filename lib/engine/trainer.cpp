@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/elapsed.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -19,8 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kWorstSamples = 16;
 constexpr double kJudgedSeconds = 3;  // of training, before its times say what limits it
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// For its lifetime the model holds the averaged weights, when there are any.
 class AveragedWeights {
@@ -102,7 +101,7 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
     observer_.on_update(update_event(at));
     account_.done(StepPart::other);
     if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
-    at.train_seconds = seconds_before_ + seconds_since(run_begin_);
+    at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
 
     if (core::stop_requested()) {
       end = EpochEnd::stopped;
@@ -168,7 +167,7 @@ void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
   const bool run_ends = limit_reached(settings_.limits, next).has_value();
   if (val_every_.due_after_epoch(next.epoch) || run_ends) validate(next, event);
   event.best_value = next.best_value;
-  next.train_seconds = seconds_before_ + seconds_since(run_begin_);
+  next.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
   at = next;
   observer_.on_epoch(event);  // before the save: a row without its checkpoint is cut on resume, never the reverse
   if (save_every_.due_after_epoch(at.epoch) || event.is_best || core::take_save_request() ||
@@ -179,7 +178,7 @@ void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
 }
 
 EpochEvent Trainer::summarize_epoch(const TrainState& at) {
-  const double seconds = std::max(1e-9, seconds_since(epoch_begin_.begin));
+  const double seconds = std::max(1e-9, core::seconds_since(epoch_begin_.begin));
   EpochEvent event;
   event.epoch = at.epoch;
   event.updates = at.updates;
@@ -203,7 +202,7 @@ void Trainer::validate(TrainState& at, EpochEvent& event) {
   event.has_eval = true;
   event.eval_loss = result.loss;
   event.metrics = result.metrics;
-  event.eval_seconds = seconds_since(begin);
+  event.eval_seconds = core::seconds_since(begin);
   event.is_best = note_result(at, result);
   if (event.is_best) event.worst = worst.read();
 }
@@ -249,7 +248,7 @@ void Trainer::report(const TrainState& at) {
                             (sums.score_sum - last_report_.sums.score_sum) / images;
   event.images_per_second = images / seconds;
   event.data_wait_share = (event.loader.consumer_wait_seconds - last_report_.wait_seconds) / seconds;
-  event.elapsed_seconds = seconds_since(run_begin_);
+  event.elapsed_seconds = core::seconds_since(run_begin_);
   event.times = account_.since_report();
   event.recent_times = account_.recent(kJudgedSeconds);
   if (step_.gradient_norm().defined()) event.gradient_norm = step_.gradient_norm().item<double>();
@@ -288,7 +287,7 @@ FinishEvent Trainer::finish(const TrainState& at, StopReason reason) {
   event.best_value = at.best_value;
   event.best_epoch = at.best_epoch;
   event.checkpoint = last_checkpoint_.path;
-  event.elapsed_seconds = seconds_since(run_begin_);
+  event.elapsed_seconds = core::seconds_since(run_begin_);
   observer_.on_finish(event);
   return event;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/diagnoser.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "core/elapsed.h"
 #include "core/log.h"
 #include "core/machine.h"
 
@@ -13,15 +15,10 @@ using engine::StepPart;
 
 constexpr double kWorthInterrupting = 10;  // percent
 constexpr int64_t kLeastUpdates = 5;       // in an epoch, for a verdict about it
-constexpr double kProbeShare =
-    0.005;                           // of the time so far, that ceilings may cost before another is measured
+constexpr double kProbeShare = 0.005;  // of the run's time, that ceilings may cost before another is measured
 constexpr double kThreadsHold = 30;  // seconds: then others may compete or have gone
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 }  // namespace
 
@@ -33,11 +30,19 @@ void Diagnoser::on_start(const engine::StartEvent& event) {
   begin_ = Clock::now();
 }
 
+/// As long as it will take at its speed so far: what is worth measuring is worth it early, while memory still grows.
+double Diagnoser::expected_seconds(int64_t updates) const {
+  const auto done = static_cast<double>(updates - start_.start_updates);
+  const auto asked = static_cast<double>(start_.total_updates - start_.start_updates);
+  return core::seconds_since(begin_) * std::max(1.0, asked / std::max(1.0, done));
+}
+
 void Diagnoser::on_report(const engine::ReportEvent& event) {
   if (event.recent_times.updates == 0) return;
   if (!std::exchange(warmed_up_, true)) return;  // caches fill, libraries make their plans
   latest_ =
-      examine(event.recent_times, resources_ ? resources_->last_report() : ResourceReading(), event.at.epoch);
+      examine(event.recent_times, resources_ ? resources_->last_report() : ResourceReading(), event.at.epoch,
+              event.at.updates);
   has_any_ = true;
   if (latest_.gain_percent < kWorthInterrupting || latest_.verdict == said_) return;
   said_ = latest_.verdict;
@@ -46,13 +51,14 @@ void Diagnoser::on_report(const engine::ReportEvent& event) {
 
 void Diagnoser::on_epoch(const engine::EpochEvent& event) {
   if (event.times.updates < kLeastUpdates) return;
-  latest_ = examine(event.times, resources_ ? resources_->last_epoch() : ResourceReading(), event.epoch);
+  latest_ = examine(event.times, resources_ ? resources_->last_epoch() : ResourceReading(), event.epoch,
+                    event.updates);
   has_any_ = true;
   said_ = latest_.verdict;
 }
 
 Diagnosis Diagnoser::examine(const engine::TimeSplit& times, const ResourceReading& resources,
-                             int64_t epoch) {
+                             int64_t epoch, int64_t updates) {
   DiagnosisFacts facts = known_;
   facts.times = times;
   facts.resources = resources;
@@ -61,16 +67,17 @@ Diagnosis Diagnoser::examine(const engine::TimeSplit& times, const ResourceReadi
   if (const auto memory = core::read_memory_use()) {
     facts.free_ram_bytes = static_cast<double>(memory->limit_bytes - memory->used_bytes);
   }
+  probe_budget_seconds_ = kProbeShare * expected_seconds(updates);
   measure_ceilings(facts);
   return diagnose(facts);
 }
 
 /// Nothing when it has to wait, since watching a run must not cost it anything that counts.
 std::optional<double> Diagnoser::within_budget(const std::function<double()>& probe) {
-  if (!probe || probe_seconds_ > kProbeShare * seconds_since(begin_)) return std::nullopt;
+  if (!probe || probe_seconds_ > probe_budget_seconds_) return std::nullopt;
   const Clock::time_point begin = Clock::now();
   const double measured = probe();
-  probe_seconds_ += seconds_since(begin);
+  probe_seconds_ += core::seconds_since(begin);
   return measured;
 }
 
@@ -83,7 +90,7 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts) {
       facts.threads > facts.cpus || (facts.threads > 1 && facts.resources.other_cpus.value_or(0) > 0.2);
   const bool idle = facts.threads < facts.cpus && facts.resources.cpu_percent.value_or(100) < 85;
   if (facts.on_cpu && probes_.threads_speed && (suffer || idle)) {
-    if (seconds_since(threads_measured_) > kThreadsHold) {
+    if (core::seconds_since(threads_measured_) > kThreadsHold) {
       threads_speed_.reset();
       cpus_speed_.reset();
       threads_measured_ = Clock::now();

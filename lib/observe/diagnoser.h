@@ -34,7 +34,9 @@ class Diagnoser : public engine::Observer {
   bool has_any() const { return has_any_; }
 
  private:
-  Diagnosis examine(const engine::TimeSplit& times, const ResourceReading& resources, int64_t epoch);
+  Diagnosis examine(const engine::TimeSplit& times, const ResourceReading& resources, int64_t epoch,
+                    int64_t updates);
+  double expected_seconds(int64_t updates) const;
   void measure_ceilings(DiagnosisFacts& facts);
   std::optional<double> within_budget(const std::function<double()>& probe);
 
@@ -48,7 +50,7 @@ class Diagnoser : public engine::Observer {
   // Ceilings and what measuring them has cost.
   std::optional<double> bfloat16_speed_, fixed_seconds_, threads_speed_, cpus_speed_;
   std::chrono::steady_clock::time_point begin_, threads_measured_;
-  double probe_seconds_ = 0;
+  double probe_seconds_ = 0, probe_budget_seconds_ = 0;
 };
 
 }  // namespace stoker::observe

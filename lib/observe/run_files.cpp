@@ -115,6 +115,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
              event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
              event.images_per_second, event.data_wait_share, event.times.update.mean_seconds,
              event.times.update.p95_seconds, event.times.update.max_seconds, back));
+  const std::optional<int64_t> allocated = core::read_allocated_bytes();
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch},
                {"updates", event.updates},
@@ -122,6 +123,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
                {"best", event.is_best},
                {"resident_bytes", core::read_process_memory().resident_bytes},
+               {"allocated_bytes", allocated ? Json(*allocated) : Json(nullptr)},
                {"images_per_second", event.images_per_second},
                {"data_wait_share", event.data_wait_share}};
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;

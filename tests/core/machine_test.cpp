@@ -46,6 +46,18 @@ TEST(MachineTest, ResidentMemoryGrowsWithUse) {
   EXPECT_GE(read_process_memory().resident_bytes, before + (60 << 20)) << block.back();
 }
 
+TEST(MachineTest, AllocatedBytesGrowAndShrinkWithEachBlock) {
+  const std::optional<int64_t> before = read_allocated_bytes();
+  if (!before) GTEST_SKIP() << "this C library does not count";
+  for (const size_t bytes : {size_t{64} << 20, size_t{20'000}}) {
+    {
+      const std::vector<char> block(bytes, 'x');
+      EXPECT_GE(*read_allocated_bytes(), *before + static_cast<int64_t>(bytes)) << block.back();
+    }
+    EXPECT_LT(*read_allocated_bytes(), *before + 4096);
+  }
+}
+
 TEST(MachineTest, CpuSecondsGrowWithWork) {
   const double before = read_process_cpu_seconds();
   volatile double sink = 0;
