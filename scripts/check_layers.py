@@ -19,7 +19,7 @@ SINGLE_HEADERS = {"observe": ["data/loader_stats.h", "engine/events.h"]}
 LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"spdlog/|fmt/|xxhash|nlohmann/": ["core"],
     r"CLI/|yaml-cpp/": ["config"],
-    r"opencv2/|jpeglib|zlib\.h|hdf5\.h": ["data"],
+    r"opencv2/|jpeglib|zlib\.h|hdf5\.h|matio\.h": ["data"],
     r"torch/nn/modules": ["model"],
     r"torch/|ATen/|c10/": ["data", "model", "optim", "engine", "app"],
     r"cuda": ["engine"],

@@ -103,17 +103,18 @@ FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& ca
           camera.focal_y * seen[1] / seen[2] + camera.centre_y - height / 2, width, height};
 }
 
-std::string parse_300w_pose(const uint8_t* bytes, uint64_t size, double margin, HeadPose& pose) {
+std::string read_300w_pose(const std::string& path, double margin, HeadPose& pose) {
+  MatFile file;
   MatArray angles, landmarks;
-  if (std::string trouble = read_mat_array(bytes, size, "Pose_Para", angles); !trouble.empty())
-    return trouble;
+  if (std::string trouble = file.open(path); !trouble.empty()) return trouble;
+  if (std::string trouble = file.read_array("Pose_Para", angles); !trouble.empty()) return trouble;
   if (angles.values.size() < 3) return "Pose_Para has fewer than 3 numbers";
   for (size_t i = 0; i < 3; ++i) {
     if (!std::isfinite(angles.values[i])) return "Pose_Para is not finite";
   }
   const auto degrees = [&](size_t i) { return static_cast<float>(angles.values[i] * kDegreesPerRadian); };
   pose = {{degrees(1), degrees(0), degrees(2)}, {}, {}};
-  const bool has_landmarks = read_mat_array(bytes, size, "pt2d", landmarks).empty() && landmarks.rows == 2;
+  const bool has_landmarks = file.read_array("pt2d", landmarks).empty() && landmarks.rows == 2;
   if (has_landmarks) pose.face = landmark_box(landmarks, margin);
   return "";
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -41,9 +40,9 @@ std::string parse_biwi_camera(std::string_view text, ColourCamera& camera);
 /// `margin` of that to each side. Empty for a head that is not before the camera.
 FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin);
 
-/// The .mat beside an image of 300W-LP or AFLW2000: Pose_Para holds pitch, yaw and roll in radians first;
+/// The .mat at `path` beside an image of 300W-LP or AFLW2000: Pose_Para holds pitch, yaw and roll in radians first;
 /// pt2d holds landmarks, x in the first row and y in the second, whose box is widened by `margin` of its size
-/// to each side. Landmarks at -1 are unknown. Returns "" or what is wrong.
-std::string parse_300w_pose(const uint8_t* bytes, uint64_t size, double margin, HeadPose& pose);
+/// to each side. Landmarks at -1 are unknown. Returns "" or what is wrong; throws as MatFile::open does.
+std::string read_300w_pose(const std::string& path, double margin, HeadPose& pose);
 
 }  // namespace stoker::data

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers out of MATLAB's level 5 MAT-files ("MAT-File Format", MathWorks), plain or zlib-compressed, as
-// little-endian machines write them. Trusts nothing that it reads. Knows nothing of what the numbers mean.
+// little-endian machines write them: matio reads them. Knows nothing of what the numbers mean.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,25 @@ struct MatArray {
   std::vector<double> values;  ///< [rows * columns]
 };
 
-/// Reads the two-dimensional array `name`. Returns "" or what is wrong: not such a file, damaged, no such
-/// array, not real numbers.
-std::string read_mat_array(const uint8_t* bytes, uint64_t size, const std::string& name, MatArray& array);
+/// One MAT-file of at most 16 MiB, open for reading. Several may be read at once from several threads.
+class MatFile {
+ public:
+  MatFile();
+  ~MatFile();
+  MatFile(const MatFile&) = delete;
+  MatFile& operator=(const MatFile&) = delete;
+
+  /// Returns "" or what is wrong: not such a file, cut short. Throws core::Error as core::read_file does
+  /// (missing, unreadable, not a regular file, too long), and unavailable in a build without matio.
+  std::string open(const std::string& path);
+
+  /// Reads the two-dimensional array `name`, of at most 2^23 numbers, from an open file. Returns "" or what
+  /// is wrong: no such array, damaged, not real numbers, too many, or cells or structures before it.
+  std::string read_array(const std::string& name, MatArray& array);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace stoker::data

@@ -111,11 +111,9 @@ class PoseLayout : public Layout {
     const std::string annotation = path.substr(0, path.size() - image_end_.size()) + pose_end_;
     const std::string whole = files.absolute(annotation);
     if (stamp_of(whole).size < 0) return left_out.count("images without " + pose_end_ + " beside them", path);
-    const std::string content = core::read_file(whole, kMaxAnnotationBytes);
     HeadPose pose;
-    const std::string trouble = is_biwi_ ? parse_biwi_pose(content, pose)
-                                         : parse_300w_pose(reinterpret_cast<const uint8_t*>(content.data()),
-                                                           content.size(), options_.face_margin, pose);
+    const std::string trouble = is_biwi_ ? parse_biwi_pose(core::read_file(whole, kMaxAnnotationBytes), pose)
+                                         : read_300w_pose(whole, options_.face_margin, pose);
     if (!trouble.empty()) {
       throw core::Error(core::ErrorKind::data, core::printable(whole) + ": " + trouble,
                         "repair the file, or remove it: its image is then left out");

@@ -43,7 +43,9 @@ void write_class_folders(const Workplace& work) {
   }
 }
 
-void write_300wlp(const Workplace& work) {
+/// False, and nothing, where the program was built without matio.
+bool write_300wlp(const Workplace& work) {
+  if (STOKER_HAS_MATIO == 0) return false;
   for (const std::string folder : {"data/300W_LP/AFW/", "data/300W_LP/IBUG/", "data/AFLW2000/"}) {
     for (int i = 0; i < 3; ++i) {
       const std::string stem = folder + "image" + std::to_string(i);
@@ -51,6 +53,7 @@ void write_300wlp(const Workplace& work) {
       work.write(stem + ".mat", mat_of_a_level_head());
     }
   }
+  return true;
 }
 
 void write_biwi(const Workplace& work) {
@@ -88,7 +91,7 @@ const Layout& folders() {
   return layout;
 }
 const Layout& faces_300wlp() {
-  static const Layout layout{always(write_300wlp), "<split>/**/<name>.jpg and <name>.mat"};
+  static const Layout layout{write_300wlp, "<split>/**/<name>.jpg and <name>.mat"};
   return layout;
 }
 const Layout& faces_biwi() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Annotation files of head pose data. Golden bytes were written by SciPy's savemat, golden angles by NumPy.
+// BIWI's annotation files and folders of head pose data. Golden angles were computed by NumPy.
 #include "data/head_pose_file.h"
 
 #include <gtest/gtest.h>
@@ -9,92 +9,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "data/mat_file.h"
 #include "data/source.h"
 #include "made_data.h"
 
 namespace stoker::data {
 namespace {
-
-/// From byte 116 on: 'roi' int16 [1, 4], 'Pose_Para' float32 [1, 7] (0.1, -0.5, 0.25, ...), 'pt2d' float64
-/// [2, 4].
-constexpr char kPlainMat[] =
-    "00000000000000000001494d0e0000003800000006000000080000000a0000000000000005000000080000000100000004000000"
-    "01000300726f69"
-    "00030000000800000001000200030004000e00000060000000060000000800000007000000000000000500000008000000010000"
-    "0007000000010000"
-    "0009000000506f73655f5061726100000000000000070000001c000000cdcccc3d000000bf0000803e0000c84200004843000000"
-    "006f12833a00000000"
-    "0e000000700000000600000008000000060000000000000005000000080000000200000004000000010004007074326409000000"
-    "4000000000000000"
-    "000024400000000000003440000000000000f0bf000000000000f0bf000000000000494000000000000044400000000000003e40"
-    "0000000000005440";
-constexpr char kCompressedMat[] =
-    "00000000000000000001494d0f0000002c000000789ce3636060b000623620e600622e06086085f2198198054c333314e5670249"
-    "98381390cdc20000"
-    "31c101d40f0000004b000000789ce36360604800623620e600627606086085f219a162209a138803f28b53e303128b12a1ea4072"
-    "32407cf6cc195b20"
-    "b59f81a1c18e81e1841303838733483e5fa8d90a4403008b300b320f0000003d000000789ce36360602800623620e680d220c00a"
-    "e53301310b103302"
-    "c98212a3144e20db81010654a04c1328fd613f2aed09157781d276503ac4010093d708c3";
-
-Bytes mat_file(const std::string& hex) {
-  Bytes bytes(116, 'x');
-  for (size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
-TEST(MatFileTest, ReadsWhatSciPyWrotePlainAndCompressed) {
-  for (const char* const hex : {kPlainMat, kCompressedMat}) {
-    const Bytes file = mat_file(hex);
-    MatArray array;
-    ASSERT_EQ(read_mat_array(file.data(), file.size(), "Pose_Para", array), "");
-    EXPECT_EQ(array.rows, 1);
-    EXPECT_EQ(array.columns, 7);
-    EXPECT_EQ(array.values[0], 0.1F);
-    EXPECT_EQ(array.values[1], -0.5);
-    ASSERT_EQ(read_mat_array(file.data(), file.size(), "pt2d", array), "");
-    EXPECT_EQ(array.values, (std::vector<double>{10, 20, -1, -1, 50, 40, 30, 80}));
-    ASSERT_EQ(read_mat_array(file.data(), file.size(), "roi", array), "");
-    EXPECT_EQ(array.values, (std::vector<double>{1, 2, 3, 4}));
-    EXPECT_EQ(read_mat_array(file.data(), file.size(), "pose", array), "holds no array pose");
-  }
-}
-
-TEST(MatFileTest, DamageIsAValueAtEveryCutAndEveryFlippedByte) {
-  for (const char* const hex : {kPlainMat, kCompressedMat}) {
-    const Bytes whole = mat_file(hex);
-    MatArray array;
-    for (size_t size = 0; size < whole.size(); ++size) {
-      const Bytes cut(whole.begin(), whole.begin() + static_cast<int64_t>(size));
-      EXPECT_NE(read_mat_array(cut.data(), cut.size(), "pt2d", array), "") << size;
-    }
-    for (size_t at = 124; at < whole.size(); ++at) {
-      for (const uint8_t value : {0x00, 0x7F, 0xFF}) {
-        Bytes damaged = whole;
-        damaged[at] = value;
-        read_mat_array(damaged.data(), damaged.size(), "pt2d", array);  // must return
-      }
-    }
-  }
-  MatArray array;
-  EXPECT_EQ(read_mat_array(nullptr, 0, "x", array), "not a MAT-file of level 5 in little-endian order");
-}
-
-TEST(HeadPoseFileTest, Reads300WLPInDegreesWithTheBoxOfKnownLandmarks) {
-  const Bytes file = mat_file(kCompressedMat);
-  HeadPose pose;
-  ASSERT_EQ(parse_300w_pose(file.data(), file.size(), /*margin=*/0.25, pose), "");
-  EXPECT_NEAR(pose.angles[0], -0.5 * 180 / 3.141592653589793, 1e-5);
-  EXPECT_NEAR(pose.angles[1], 0.1 * 180 / 3.141592653589793, 1e-5);
-  EXPECT_NEAR(pose.angles[2], 0.25 * 180 / 3.141592653589793, 1e-5);
-  // Landmarks reach from 10 to 50 and from 20 to 80.
-  EXPECT_DOUBLE_EQ(pose.face.left, 0);
-  EXPECT_DOUBLE_EQ(pose.face.top, 5);
-  EXPECT_DOUBLE_EQ(pose.face.width, 60);
-  EXPECT_DOUBLE_EQ(pose.face.height, 90);
-}
 
 TEST(HeadPoseFileTest, ReadsTheRotationOfBiwi) {
   // scipy.spatial.transform.Rotation.from_euler("xyz", [10, 20, 30], degrees=True).as_matrix()
@@ -213,31 +132,6 @@ TEST_F(PoseLayoutTest, FacesOfBiwiAreCroppedWithTheCameraOfTheirFolder) {
   EXPECT_NE(std::find(data.notes.begin(), data.notes.end(), note), data.notes.end());
   folder_.write("02/rgb.cal", std::string("517 0 320"));
   EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("02/rgb.cal: has not the lines"),
-            std::string::npos);
-}
-
-TEST_F(PoseLayoutTest, ThreeHundredWLPHasAMatFileBesideEachImage) {
-  const Bytes jpeg = jpeg_of(pattern_pixels(100, 120, 3), 100, 120);
-  for (const char* const name : {"300W_LP/AFW/a", "300W_LP/IBUG/b", "AFLW2000/c"}) {
-    folder_.write(std::string(name) + ".jpg", jpeg);
-    folder_.write(std::string(name) + ".mat", mat_file(kCompressedMat));
-  }
-  folder_.write("AFLW2000/alone.jpg", jpeg);
-  options_.dataset = config::DatasetType::w300lp;
-  options_.train_split = "300W_LP";
-  options_.val_split = std::string("AFLW2000");
-  options_.face_margin = 0.25;
-  const Datasets data = open_datasets(options_);
-  EXPECT_EQ(data.train->size(), 2);
-  ASSERT_EQ(data.val->size(), 1);
-  ASSERT_FALSE(data.notes.empty());
-  EXPECT_NE(data.notes.back().find("images without .mat beside them"), std::string::npos)
-      << data.notes.back();
-  EXPECT_DOUBLE_EQ(data.val->face(0).top, 5);
-  EXPECT_DOUBLE_EQ(data.val->face(0).width, 60);
-  EXPECT_DOUBLE_EQ(data.val->face(0).height, 90);
-  folder_.write("AFLW2000/c.mat", std::string("MATLAB 5.0"));
-  EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("c.mat: not a MAT-file"),
             std::string::npos);
 }
 
