@@ -22,6 +22,7 @@
 #include "model/freeze.h"
 #include "observe/banner.h"
 #include "observe/console.h"
+#include "observe/progress.h"
 
 namespace stoker::app {
 namespace {
@@ -117,13 +118,26 @@ Outcome outcome_of(const engine::FinishEvent& finish, const config::RunOptions& 
   return outcome;
 }
 
-void say_where_it_is(const config::RunOptions& options, const engine::FinishEvent& finish) {
+/// With its unit, without a value.
+engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
+  const std::string name = config::eval_metric_name(which);
+  for (const engine::Metric& metric : task.metrics()) {
+    if (metric.name == name) return metric;
+  }
+  return {"loss"};
+}
+
+/// `best`: what chooses.
+void say_where_it_is(const config::RunOptions& options, const engine::FinishEvent& finish, engine::Metric best) {
   if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
   const std::string& run_dir = options.run_dir;
   core::log_info("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
                  finish.epochs_done, finish.epochs_done == 1 ? "" : "s", finish.updates,
                  core::duration_text(finish.elapsed_seconds));
-  if (finish.best_epoch >= 0) core::log_info("best      {:.4f} in epoch {}", finish.best_value, finish.best_epoch + 1);
+  if (finish.best_epoch >= 0) {
+    best.value = finish.best_value;
+    core::log_info("best      {} in epoch {}", observe::metric_text(best, /*percent_digits=*/2), finish.best_epoch + 1);
+  }
   core::log_info("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)", run_dir);
   core::log_info("next      train eval {0}    train predict {0} IMAGES", run_dir);
 }
@@ -190,12 +204,14 @@ Outcome train(const Invocation& invocation) {
   observe::BannerFacts facts = banner_facts(invocation, prepared.datasets, settings, trainee, train_feed->loader().stats());
   facts.caches = prepared.caches.lines;
   facts.memory = plan_summary(memory, prepared.room);
+  const auto end = engine::limit_reached(settings.limits, at);
   facts.start = checkpoint.empty() ? "from scratch"
+                : end              ? format("finished with {}", checkpoint)
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
   for (const std::string& line : observe::banner_lines(facts, configuration.table)) core::log_info("{}", line);
   if (command.dry_run) return {core::kExitOk, "dry-run"};
-  if (const auto reason = engine::limit_reached(settings.limits, at)) {
-    core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*reason, ""), run_dir->path());
+  if (end) {
+    core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*end, ""), run_dir->path());
     return {core::kExitOk, "already-finished", at.updates, checkpoint};
   }
   refuse_full_disk(options, memory.checkpoint_bytes, files.directory(), !checkpoint.empty());
@@ -214,7 +230,7 @@ Outcome train(const Invocation& invocation) {
   console.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
   write_plan_file(run_dir->path(), memory, prepared.room, observed_memory(device));
-  say_where_it_is(options.run, finish);
+  say_where_it_is(options.run, finish, best_metric(settings.eval_metric, *prepared.task));
   if (options.run.report) write_report_or_warn(run_dir->path());
   return outcome_of(finish, options.run);
 }
