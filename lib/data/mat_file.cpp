@@ -26,7 +26,9 @@ constexpr size_t kMaxMatDimensions = 32, kMaxMatNameBytes = 255;
 /// Set by what matio reports: it goes on after damage that it only logs.
 thread_local bool mat_complained = false;
 
-void note_complaint(int level, char*) {
+/// Older releases of matio hand the text over as char*, newer ones as const char*.
+template <typename Text>
+void note_complaint(int level, Text) {
   if ((level & (MATIO_LOG_LEVEL_ERROR | (MATIO_LOG_LEVEL_CRITICAL) | (MATIO_LOG_LEVEL_WARNING))) != 0) {
     mat_complained = true;
   }
