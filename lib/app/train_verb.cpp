@@ -120,11 +120,11 @@ Outcome outcome_of(const engine::FinishEvent& finish, const config::RunOptions& 
 
 /// With its unit, without a value.
 engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
-  const std::string name = config::eval_metric_name(which);
+  const engine::Metric wanted = engine::metric(which, engine::MetricUnit::number);
   for (const engine::Metric& metric : task.metrics()) {
-    if (metric.name == name) return metric;
+    if (metric.name == wanted.name) return metric;
   }
-  return {"loss"};
+  return wanted;  // the loss, which is no metric of a task
 }
 
 /// `best`: what chooses.
