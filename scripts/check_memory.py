@@ -10,8 +10,7 @@ from epoch 3 to the end there is no growth: what is allocated grows by at most 0
 epochs), and resident memory, which also has the gaps that the allocator leaves, by at most 16 MB.
 
 With --jpeg it runs `train bench loader` at batch 256 with 1, 2, 4, 8 and 16 workers on JPEGs, those of FOLDER or 96 made
-ones of 500 x 375 pixels: each worker may cost at most 2 MB, by the straight line nearest to the five peaks, since single
-peaks scatter by some megabytes.
+ones of 500 x 375 pixels: each worker beyond the first may cost at most 2 MB.
 """
 import argparse
 import json
@@ -89,21 +88,17 @@ def loader_peak(train, images, workers):
     return figures["peak_rss_bytes"] / MEGABYTE, figures["images_per_second"]["median"]
 
 
-def slope(xs, ys):
-    """Of the line with the least squares."""
-    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys)) / sum((x - mean_x) ** 2 for x in xs)
-
-
 def check_workers(train, images):
-    counts, peaks = (1, 2, 4, 8, 16), []
-    for workers in counts:
+    first, _ = loader_peak(train, images, 1)
+    print(f" 1 worker:  peak RSS {first:.1f} MB")
+    good = True
+    for workers in (2, 4, 8, 16):
         peak, rate = loader_peak(train, images, workers)
-        peaks.append(peak)
-        print(f"{workers:2} workers: peak RSS {peak:.1f} MB; {rate:.0f} images/s")
-    each = slope(counts, peaks)
-    print(f"a worker costs {each:.2f} MB (limit {MOST_PER_WORKER})")
-    return each <= MOST_PER_WORKER
+        each = (peak - first) / (workers - 1)
+        good = good and each <= MOST_PER_WORKER
+        print(f"{workers:2} workers: peak RSS {peak:.1f} MB, {each:.2f} MB for each beyond the first (limit {MOST_PER_WORKER}); "
+              f"{rate:.0f} images/s")
+    return good
 
 
 def main():
