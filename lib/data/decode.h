@@ -38,6 +38,18 @@ struct Region {
   int left = 0, top = 0, width = 0, height = 0;
 };
 
+/// Takes the rows of an image from a decoder, top to bottom, as they are decoded.
+class PixelRows {
+ public:
+  virtual ~PixelRows() = default;
+  /// What comes: rows of held.width x `channels` bytes. Once more when a decode has to start over.
+  virtual void begin(const Region& held, int channels) = 0;
+  /// Where the next row goes; those before it are complete.
+  virtual uint8_t* next_row() = 0;
+  /// The last row is complete too.
+  virtual void end() = 0;
+};
+
 /// Returns "" or why the bytes are not an image that we read.
 std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, ImageHeader& header);
 
@@ -54,5 +66,11 @@ std::string decode_image(const uint8_t* bytes, uint64_t size, int channels, cons
 /// looked at, except that the file must have its end.
 std::string decode_region(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                           const ImageHeader& header, Region& wanted, ImageBuffer& out);
+
+/// Whether decode_rows() takes such an image.
+bool can_decode_rows(const ImageHeader& header, const Region& wanted);
+/// As decode_region(), the pixels going to `rows` instead: nothing holds the region as a whole.
+std::string decode_rows(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
+                        const Region& wanted, PixelRows& rows);
 
 }  // namespace stoker::data

@@ -7,14 +7,29 @@
 #include "data/orientation.h"
 
 namespace stoker::data {
+namespace {
+
+bool lies_inside(const Region& region, const ImageHeader& image) {
+  return region.left >= 0 && region.top >= 0 && region.width > 0 && region.height > 0 &&
+         region.left + region.width <= image.width && region.top + region.height <= image.height;
+}
+
+}  // namespace
+
+bool can_decode_rows(const ImageHeader& header, const Region& wanted) {
+  return header.format == ImageFormat::jpeg && header.orientation == 1 && lies_inside(wanted, header);
+}
+
+std::string decode_rows(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
+                        const Region& wanted, PixelRows& rows) {
+  return decode_jpeg(bytes, size, channels, limits, wanted, rows);
+}
 
 std::string decode_region(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                           const ImageHeader& header, Region& wanted, ImageBuffer& out) {
   const Region whole{0, 0, header.width, header.height};
-  const bool inside = wanted.left >= 0 && wanted.top >= 0 && wanted.width > 0 && wanted.height > 0 &&
-                      wanted.left + wanted.width <= whole.width && wanted.top + wanted.height <= whole.height;
   if (header.format == ImageFormat::jpeg && header.orientation == 1) {
-    if (!inside) wanted = whole;
+    if (!lies_inside(wanted, header)) wanted = whole;
     return decode_jpeg(bytes, size, channels, limits, wanted, out);
   }
   wanted = whole;

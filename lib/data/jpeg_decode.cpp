@@ -165,20 +165,20 @@ bool start_region(JpegSession& session, Region& region) {
   return true;
 }
 
-bool read_region(JpegSession& session, const Region& region, int channels, uint8_t* ink_row,
-                 uint8_t* pixels) {
+/// Rows top..bottom of what was started.
+bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t* ink_row, PixelRows& rows) {
   if (setjmp(session.on_error) != 0) return false;
   jpeg_decompress_struct& codec = session.codec;
   const auto top = static_cast<JDIMENSION>(region.top), bottom = top + static_cast<JDIMENSION>(region.height);
   if (top > 0) jpeg_skip_scanlines(&codec, top);
-  const size_t row_bytes = static_cast<size_t>(region.width) * static_cast<size_t>(channels);
   while (codec.output_scanline < bottom) {
-    uint8_t* const row = pixels + (codec.output_scanline - top) * row_bytes;
+    uint8_t* const row = rows.next_row();
     uint8_t* target = ink_row != nullptr ? ink_row : row;
     jpeg_read_scanlines(&codec, &target, 1);
     if (ink_row != nullptr)
       convert_cmyk_row(ink_row, region.width, codec.saw_Adobe_marker != 0, channels, row);
   }
+  rows.end();
   // After the last row the end marker is due; what comes before it is a warning.
   if (bottom < codec.output_height) return true;
   if (session.entropy_taken_over && !session.entropy->hand_back(codec)) {
@@ -196,53 +196,86 @@ bool fail_with(JpegSession& session, const std::string& reason) {
 
 /// The steps in order; false when one failed.
 bool decode_in_session(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels,
-                       const DecodeLimits& limits, Region& region, ImageBuffer& out) {
+                       const DecodeLimits& limits, Region region, PixelRows& rows) {
   if (!read_session_header(session, bytes, size, channels)) return false;
   const double megapixels = 1e-6 * session.codec.output_width * session.codec.output_height;
   const bool inside = region.left + region.width <= static_cast<int>(session.codec.output_width) &&
                       region.top + region.height <= static_cast<int>(session.codec.output_height);
   if (megapixels > limits.max_megapixels || !inside) return fail_with(session, "two headers that disagree");
   if (!start_region(session, region)) return false;
-  out.width = region.width;
-  out.height = region.height;
-  out.channels = channels;
-  const size_t needed =
-      static_cast<size_t>(region.width) * static_cast<size_t>(region.height) * static_cast<size_t>(channels);
-  if (out.pixels.size() < needed) out.pixels.resize(needed);
+  rows.begin(region, channels);
   std::vector<uint8_t> ink_row;
   if (session.codec.out_color_space == JCS_CMYK) ink_row.resize(static_cast<size_t>(region.width) * 4);
-  return read_region(session, region, channels, ink_row.empty() ? nullptr : ink_row.data(),
-                     out.pixels.data());
+  return read_rows(session, region, channels, ink_row.empty() ? nullptr : ink_row.data(), rows);
 }
+
+/// Frees what libjpeg holds, also when memory for pixels was not to be had.
+class SessionEnd {
+ public:
+  explicit SessionEnd(JpegSession& session) : session_(session) {}
+  ~SessionEnd() { jpeg_destroy_decompress(&session_.codec); }
+  SessionEnd(const SessionEnd&) = delete;
+  SessionEnd& operator=(const SessionEnd&) = delete;
+
+ private:
+  JpegSession& session_;
+};
 
 /// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone.
 Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t* bytes, uint64_t size,
-                    int channels, const DecodeLimits& limits, Region& region, ImageBuffer& out) {
+                    int channels, const DecodeLimits& limits, const Region& region, PixelRows& rows) {
   session = {};
   session.entropy = entropy;
   session.max_scans = limits.max_jpeg_scans;
   session.give_up_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(limits.max_seconds));
-  const bool good = decode_in_session(session, bytes, size, channels, limits, region, out);
-  const bool out_of_memory = !good && session.errors.msg_code == JERR_OUT_OF_MEMORY;
-  jpeg_destroy_decompress(&session.codec);
-  if (out_of_memory) throw std::bad_alloc();  // no fault of the image
+  const SessionEnd end(session);
+  const bool good = decode_in_session(session, bytes, size, channels, limits, region, rows);
+  if (!good && session.errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();  // no fault of the image
   return good ? Trouble::none : session.trouble;
 }
+
+/// Into memory for all of them.
+class RowsOfImage : public PixelRows {
+ public:
+  explicit RowsOfImage(ImageBuffer& image) : image_(image) {}
+
+  void begin(const Region& held, int channels) override {
+    held_ = held;
+    image_.width = held.width;
+    image_.height = held.height;
+    image_.channels = channels;
+    row_bytes_ = static_cast<size_t>(held.width) * static_cast<size_t>(channels);
+    const size_t needed = row_bytes_ * static_cast<size_t>(held.height);
+    if (image_.pixels.size() < needed) image_.pixels.resize(needed);
+    next_ = image_.pixels.data();
+  }
+  uint8_t* next_row() override {
+    uint8_t* const row = next_;
+    next_ += row_bytes_;
+    return row;
+  }
+  void end() override {}
+  const Region& held() const { return held_; }
+
+ private:
+  ImageBuffer& image_;
+  Region held_;
+  size_t row_bytes_ = 0;
+  uint8_t* next_ = nullptr;
+};
 
 }  // namespace
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        Region& wanted, ImageBuffer& out, EntropyStage stage) {
+                        const Region& wanted, PixelRows& rows, EntropyStage stage) {
   if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
-  const Region asked = wanted;
   JpegSession session;
   Trouble trouble = decode_once(session, stage == EntropyStage::own ? &own_entropy : nullptr, bytes, size,
-                                channels, limits, wanted, out);
+                                channels, limits, wanted, rows);
   if (trouble == Trouble::entropy_gave_up) {
-    wanted = asked;
-    trouble = decode_once(session, nullptr, bytes, size, channels, limits, wanted, out);
+    trouble = decode_once(session, nullptr, bytes, size, channels, limits, wanted, rows);
   }
   if (trouble == Trouble::none) return "";
   if (trouble == Trouble::too_slow) {
@@ -251,6 +284,14 @@ std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const
                       "remove the file, or save it anew as a baseline JPEG of fewer pixels");
   }
   return std::string("JPEG: ") + session.message;
+}
+
+std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
+                        Region& wanted, ImageBuffer& out, EntropyStage stage) {
+  RowsOfImage rows(out);
+  std::string reason = decode_jpeg(bytes, size, channels, limits, wanted, rows, stage);
+  if (reason.empty()) wanted = rows.held();
+  return reason;
 }
 
 }  // namespace stoker::data

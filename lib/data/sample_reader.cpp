@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "data/convert.h"
+#include "data/resized_rows.h"
 
 namespace stoker::data {
 namespace {
@@ -123,6 +124,11 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Face
     if (!reason.empty()) return reason;
     geometry = within = draw_within(plan_, face, header.width, header.height, rng);
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
+    if (!geometry.keeps_size() && can_decode_rows(header, region)) {
+      reason = write_as_decoded(content, geometry, row, times);
+      give_back_scratch(content.size);
+      return reason;
+    }
     reason = decode_region(content.bytes, content.size, plan_.channels(), limits_, header, region, image_);
     if (!reason.empty()) return reason;
     within.left -= region.left;
@@ -131,6 +137,15 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Face
   transform_image(image_.pixels.data(), image_.height, image_.width, within, row, times);
   give_back_scratch(content.size);
   return "";
+}
+
+std::string SampleReader::write_as_decoded(const SampleContent& content, const SampleGeometry& geometry, uint8_t* row,
+                                           StageTimes& times) {
+  ResizedRows rows(resample_task(plan_, geometry), geometry.left, geometry.top, scratch_.resample, band_, row);
+  std::string reason = decode_rows(content.bytes, content.size, plan_.channels(), limits_, rows.needed(), rows);
+  times.resize += rows.resize_nanoseconds();
+  times.decode -= rows.resize_nanoseconds();
+  return reason;
 }
 
 /// What a worker keeps does then not grow with the number of workers times the largest image.

@@ -34,6 +34,8 @@ class SampleReader {
   std::string copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const;
   std::string write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng,
                             SampleGeometry& geometry, uint8_t* row, StageTimes& times);
+  /// Of a JPEG: resized row by row as it is decoded.
+  std::string write_as_decoded(const SampleContent& content, const SampleGeometry& geometry, uint8_t* row, StageTimes& times);
   void give_back_scratch(uint64_t encoded_bytes);
   void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
                        uint8_t* row, StageTimes& times);
@@ -47,6 +49,7 @@ class SampleReader {
   std::vector<int64_t> frames_;  ///< of the sample at hand
   std::vector<uint8_t> encoded_;
   ImageBuffer image_;
+  ScratchBytes band_;  ///< rows that are decoded and not yet resized
   std::vector<uint8_t> converted_;  ///< pixels of a source with other channels
   TransformScratch scratch_;
   AugmentScratch augment_scratch_;

@@ -206,12 +206,24 @@ SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int so
   return geometry;
 }
 
-void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
-                    const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row) {
+ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry) {
   ResampleTask task;
   task.channels = plan.channels();
   task.source_width = geometry.width;
   task.source_height = geometry.height;
+  task.resized_width = geometry.resize_width;
+  task.resized_height = geometry.resize_height;
+  task.window_left = geometry.crop_left;
+  task.window_top = geometry.crop_top;
+  task.out_width = plan.out_width();
+  task.out_height = plan.out_height();
+  task.mirror = geometry.flip;
+  return task;
+}
+
+void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
+                    const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row) {
+  ResampleTask task = resample_task(plan, geometry);
   const bool inside = geometry.left >= 0 && geometry.top >= 0 &&
                       geometry.left + geometry.width <= source_width &&
                       geometry.top + geometry.height <= source_height;
@@ -223,13 +235,6 @@ void transform_into(const uint8_t* pixels, int source_height, int source_width, 
     task.source_stride = static_cast<int64_t>(geometry.width) * task.channels;
     task.source = padded_region(pixels, source_height, source_width, task.channels, geometry, scratch.padded);
   }
-  task.resized_width = geometry.resize_width;
-  task.resized_height = geometry.resize_height;
-  task.window_left = geometry.crop_left;
-  task.window_top = geometry.crop_top;
-  task.out_width = plan.out_width();
-  task.out_height = plan.out_height();
-  task.mirror = geometry.flip;
   if (geometry.keeps_size()) {
     copy_window(task, row);
   } else {

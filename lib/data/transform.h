@@ -70,6 +70,9 @@ struct TransformScratch {
   std::vector<uint8_t> padded;  ///< the region, where it reaches outside the source
 };
 
+/// The resize of a geometry, without its source.
+ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry);
+
 /// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased bilinear as Pillow and
 /// torchvision (antialias=True) do it, in integer arithmetic: the same bits on every machine.
 void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,

@@ -9,7 +9,7 @@ namespace stoker::data {
 namespace {
 
 void append_text(std::vector<uint8_t>& bytes, std::string_view text) {
-  bytes.insert(bytes.end(), text.begin(), text.end());
+  for (const char c : text) bytes.push_back(static_cast<uint8_t>(c));
 }
 
 void append_little(std::vector<uint8_t>& bytes, uint64_t value, int count) {
