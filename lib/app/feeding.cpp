@@ -60,13 +60,12 @@ std::string cache_line(const std::string& split, const data::CachePlan& plan) {
 
 }  // namespace
 
-int64_t worker_scratch_bytes(const config::DataFacts& facts, const config::DataOptions& options, bool source_holds_pixels) {
+int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels) {
   constexpr int64_t kStackAndTables = 200'000;
   if (source_holds_pixels) return kStackAndTables;
-  // The file, what libjpeg holds of it, the pixels of the part that is used, and these at their final width.
-  const int64_t pixels = facts.channels * facts.median_height * facts.median_width;
-  const int64_t narrowed = options.img_size.value() * facts.channels * facts.median_height;
-  return kStackAndTables + 2 * pixels + narrowed;
+  // Of a JPEG the file, what libjpeg holds of it and a band of rows come to about as much as an image that is decoded as
+  // a whole, which those of other formats are.
+  return kStackAndTables + facts.channels * facts.median_height * facts.median_width;
 }
 
 int64_t slab_bytes(const config::Options& options, const data::Source& train) {
@@ -80,7 +79,7 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
                      const config::DataFacts& facts, const data::Source& train) {
   if (!is_ours_to_choose(configuration, "num-workers")) return;
   const config::Options& options = configuration.options;
-  const int64_t worker_bytes = worker_scratch_bytes(facts, options.data, /*source_holds_pixels=*/false);
+  const int64_t worker_bytes = worker_scratch_bytes(facts, /*source_holds_pixels=*/false);
   data::WorkerProbeSettings settings;
   settings.max_workers =
       std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);

@@ -18,7 +18,7 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
                      const config::DataFacts& facts, const data::Source& train);
 
 /// What one worker of the loader keeps while it makes samples, in bytes.
-int64_t worker_scratch_bytes(const config::DataFacts& facts, const config::DataOptions& options, bool source_holds_pixels);
+int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels);
 
 /// Memory of the batches that both loaders hold, in bytes.
 int64_t slab_bytes(const config::Options& options, const data::Source& train);

@@ -54,7 +54,7 @@ PlanInputs known_sizes(const PlanParts& parts) {
   inputs.val_images = parts.datasets.val->size();
   inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + train.num_targets() * int64_t{sizeof(float)};
   inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
-  inputs.scratch_bytes = worker_scratch_bytes(parts.facts, options.data, data::holds_pixels(train));
+  inputs.scratch_bytes = worker_scratch_bytes(parts.facts, data::holds_pixels(train));
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
   inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();
   inputs.weight_bytes = engine::state_bytes(*parts.trainee.model);

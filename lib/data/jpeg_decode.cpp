@@ -238,7 +238,7 @@ Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t
 /// Into memory for all of them.
 class RowsOfImage : public PixelRows {
  public:
-  explicit RowsOfImage(ImageBuffer& image) : image_(image) {}
+  RowsOfImage(ImageBuffer& image, const Region& wanted) : image_(image), held_(wanted) {}
 
   void begin(const Region& held, int channels) override {
     held_ = held;
@@ -288,9 +288,9 @@ std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                         Region& wanted, ImageBuffer& out, EntropyStage stage) {
-  RowsOfImage rows(out);
+  RowsOfImage rows(out, wanted);
   std::string reason = decode_jpeg(bytes, size, channels, limits, wanted, rows, stage);
-  if (reason.empty()) wanted = rows.held();
+  wanted = rows.held();
   return reason;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG bytes through header, whole decode and region decode: no input may break memory or limits, and what
-// two ways of decoding both accept must be the same pixels.
+// JPEG bytes through header, whole decode, region decode and a resize on the way: no input may break memory or limits,
+// and what two ways of decoding both accept must be the same pixels.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "data/decode.h"
+#include "data/resized_rows.h"
 #include "fuzz_target.h"
 #include "plain_jpeg.h"
 
@@ -67,6 +68,34 @@ void check_against_libjpeg(const uint8_t* bytes, size_t size, int channels, cons
   FUZZ_CHECK(std::memcmp(plain.pixels.data(), whole.pixels.data(), plain.pixels.size()) == 0);
 }
 
+/// Resized while it is decoded, a part of the image is what the resize of that part of the whole gives; `reason` says
+/// why there is no whole.
+void check_resized(const uint8_t* bytes, size_t size, const ImageHeader& header, const ImageBuffer& whole,
+                   const std::string& reason, const Region& part, int channels, Choices& choices) {
+  static ResampleScratch scratch;
+  static ScratchBytes band;
+  static std::vector<uint8_t> found, expected;
+  const auto side = [&choices] { return 1 + static_cast<int>(choices.below(40)); };
+  ResampleTask task;
+  task.channels = channels;
+  task.source_width = part.width;
+  task.source_height = part.height;
+  task.resized_width = task.out_width = side();
+  task.resized_height = task.out_height = side();
+  task.mirror = choices.one_in(2);
+  if (!can_decode_rows(header, part)) return;
+  found.assign(static_cast<size_t>(task.out_width * task.out_height * channels), 0x55);
+  ResizedRows rows(task, part.left, part.top, scratch, band, found.data());
+  const std::string trouble = decode_rows(bytes, size, channels, kLimits, rows.needed(), rows);
+  if (!reason.empty()) return;
+  FUZZ_CHECK(trouble.empty());
+  task.source_stride = int64_t{whole.width} * channels;
+  task.source = whole.pixels.data() + part.top * task.source_stride + int64_t{part.left} * channels;
+  expected.assign(found.size(), 0xAA);
+  resample(task, scratch, expected.data());
+  FUZZ_CHECK(found == expected);
+}
+
 struct Segment {
   size_t begin = 0, end = 0;
 };
@@ -115,6 +144,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   for (int i = 0; i < 2; ++i) {
     const Region wanted = random_region(header, choices);
     Region held = wanted;
+    check_resized(bytes, size, header, whole, reason, wanted, channels, choices);
     fill_with(part, 0x55);
     const std::string trouble = decode_region(bytes, size, channels, kLimits, header, held, part);
     if (header.orientation == 1) {
