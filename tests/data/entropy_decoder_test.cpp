@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "data/jpeg_decode.h"
 #include "made_data.h"
@@ -59,10 +60,10 @@ std::vector<JpegRecipe> sequential_recipes() {
 /// A file that libjpeg is reading.
 class OpenJpeg {
  public:
-  explicit OpenJpeg(const Bytes& file) {
+  explicit OpenJpeg(Bytes file) : file_(std::move(file)) {
     codec.err = jpeg_std_error(&errors_);
     jpeg_create_decompress(&codec);
-    jpeg_mem_src(&codec, const_cast<uint8_t*>(file.data()), file.size());
+    jpeg_mem_src(&codec, file_.data(), file_.size());
     jpeg_read_header(&codec, TRUE);
   }
   ~OpenJpeg() { jpeg_destroy_decompress(&codec); }
@@ -72,6 +73,7 @@ class OpenJpeg {
   jpeg_decompress_struct codec{};
 
  private:
+  Bytes file_;
   jpeg_error_mgr errors_{};
 };
 
