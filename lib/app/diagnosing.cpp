@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "app/plan_run.h"
 #include "engine/compute_probe.h"
+#include "engine/launch_probe.h"
 
 namespace stoker::app {
 namespace {
 
-constexpr double kSpeedSeconds = 0.02, kLaunchSeconds = 0.01;  // each probe
+constexpr double kSpeedSeconds = 0.02, kLaunchSeconds = 0.02;  // each probe
 constexpr int64_t kLookedAt = 256;                             // samples whose stored size is asked for
 
 double stored_bytes_of(const data::Source& source) {
@@ -65,18 +67,16 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
 }
 
 observe::CeilingProbes ceiling_probes(const config::Options& options, const core::MachineFacts& machine,
-                                      const engine::Trainee& trainee) {
+                                      const data::Source& train, engine::Trainee& trainee, const engine::Task& task) {
   const std::string device = options.device.device;
-  const auto parameters = static_cast<double>(trainee.model->parameters().size());
   const bool native = device == "cpu"
                           ? machine.native_bfloat16
                           : machine.accelerators[static_cast<size_t>(trainee.device.index())].native_bfloat16;
   observe::CeilingProbes probes;
   probes.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
   if (native) probes.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
-  probes.fixed_seconds = [device, parameters] {
-    return parameters * engine::launch_seconds_per_parameter(device, kLaunchSeconds);
-  };
+  probes.fixed_seconds = [settings = trial_settings(options, train, trainee.device), batch = options.loader.batch_size.value(),
+                          &trainee, &task] { return engine::fixed_seconds(trainee, task, settings, batch, kLaunchSeconds); };
   return probes;
 }
 

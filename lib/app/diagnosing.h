@@ -6,6 +6,7 @@
 #include "core/machine.h"
 #include "data/source.h"
 #include "engine/checkpoint.h"
+#include "engine/task.h"
 #include "observe/diagnoser.h"
 
 namespace stoker::app {
@@ -13,8 +14,9 @@ namespace stoker::app {
 /// `options` resolved; `train` as the loader reads it.
 observe::DiagnosisFacts known_facts(const config::Options& options, const core::MachineFacts& machine,
                                     const config::DataFacts& data_facts, const data::Source& train);
+/// The probes try `trainee` on noise in between updates, and leave it as it was; all that is passed outlives them.
 observe::CeilingProbes ceiling_probes(const config::Options& options, const core::MachineFacts& machine,
-                                      const engine::Trainee& trainee);
+                                      const data::Source& train, engine::Trainee& trainee, const engine::Task& task);
 
 /// Seconds per byte that copying memory which is not page-locked is slowed down by: tests and
 /// scripts/bench/bottlenecks.py set STOKER_TEST_SLOW_COPY to microseconds per megabyte, since no machine

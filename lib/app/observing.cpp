@@ -24,7 +24,7 @@ bool is_unwatched_for_tests() {
 
 Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& console)
     : diagnoser_(known_facts(run.options, run.machine, run.data_facts, *run.datasets.train),
-                 ceiling_probes(run.options, run.machine, run.trainee),
+                 ceiling_probes(run.options, run.machine, *run.datasets.train, run.trainee, run.task),
                  sampled(resources_, run.trainee.device) ? &*resources_ : nullptr),
       run_files_(run_dir, resources_ ? &*resources_ : nullptr, &diagnoser_),
       worst_file_(run_dir, run.options, run.datasets.val),

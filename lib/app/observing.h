@@ -31,7 +31,8 @@ struct Watched {
   const core::MachineFacts& machine;
   const config::DataFacts& data_facts;
   const data::Datasets& datasets;
-  const engine::Trainee& trainee;
+  engine::Trainee& trainee;
+  const engine::Task& task;
 };
 
 /// Owns the listeners of a run, in an order in which later ones read what earlier ones found.

@@ -69,20 +69,10 @@ PlanInputs known_sizes(const PlanParts& parts) {
 }
 
 engine::ProbeSettings probe_settings(const PlanParts& parts, const MemoryRoom& room) {
-  const config::Options& options = parts.options;
-  engine::ProbeSettings settings;
-  settings.update = update_settings(options, precision_of(options, parts.trainee.device));
-  const data::SampleShape shape = transform_plan(options, *parts.datasets.train, /*training=*/true).shape;
-  settings.input = {shape.channels, shape.height, shape.width};
-  if (shape.frames > 0) settings.input.insert(settings.input.begin(), shape.frames);
-  settings.num_classes = options.data.num_classes;
-  settings.channels_last = options.precision.channels_last;
-  settings.mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
-  settings.accumulates = options.train.accumulation_steps > 1 || options.train.total_batch_size > 0;
+  engine::ProbeSettings settings = trial_settings(parts.options, *parts.datasets.train, parts.trainee.device);
   settings.memory_bytes = parts.trainee.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
   return settings;
 }
-
 /// Nothing where the network cannot be tried this way: training will say why, or it was told to go on regardless.
 std::optional<engine::ActivationModel> probed(const PlanParts& parts, const MemoryRoom& room) {
   std::optional<core::MemoryLimit> limit;
@@ -104,6 +94,19 @@ core::Json observed_json(const ObservedMemory& observed) {
 }
 
 }  // namespace
+
+engine::ProbeSettings trial_settings(const config::Options& options, const data::Source& train, torch::Device device) {
+  engine::ProbeSettings settings;
+  settings.update = update_settings(options, precision_of(options, device));
+  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
+  settings.input = {shape.channels, shape.height, shape.width};
+  if (shape.frames > 0) settings.input.insert(settings.input.begin(), shape.frames);
+  settings.num_classes = options.data.num_classes;
+  settings.channels_last = options.precision.channels_last;
+  settings.mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
+  settings.accumulates = options.train.accumulation_steps > 1 || options.train.total_batch_size > 0;
+  return settings;
+}
 
 int64_t settled_resident_bytes() {
   ::malloc_trim(0);
@@ -134,7 +137,9 @@ PlanInputs measure_plan(const PlanParts& parts) {
   finish(resident_before);
   if (!shortage(make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
   if (const auto activations = probed(parts, room)) {
-    inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
+    inputs.training_bytes = [model = *activations, on_cpu = inputs.on_cpu()](int64_t images) {
+      return on_cpu ? model.training_resident_bytes(images) : model.training_bytes(images);
+    };
     inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };
     inputs.training_heap_bytes = [model = *activations](int64_t images) { return model.training_heap_bytes(images); };
     inputs.evaluation_heap_bytes = [model = *activations](int64_t images) { return model.evaluation_heap_bytes(images); };

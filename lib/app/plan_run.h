@@ -11,11 +11,15 @@
 #include "data/source.h"
 #include "engine/checkpoint.h"
 #include "engine/task.h"
+#include "engine/trial.h"
 
 namespace stoker::app {
 
 /// Resident memory of this process after the allocator has given back what it kept for later.
 int64_t settled_resident_bytes();
+
+/// What the network is tried with: the shape of the run's images, its precision and loss.
+engine::ProbeSettings trial_settings(const config::Options& options, const data::Source& train, torch::Device device);
 
 /// What a plan is measured on. Options are resolved, but for batch-size and what follows from it.
 struct PlanParts {

@@ -219,7 +219,8 @@ Outcome train(const Invocation& invocation) {
                               config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
   write_plan_file(run_dir->path(), memory, prepared.room, /*observed=*/std::nullopt);
 
-  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, trainee}, run_dir->path(), console);
+  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, trainee, *prepared.task}, run_dir->path(),
+              console);
   settings.keep_account = !is_unwatched_for_tests();
   engine::Trainer trainer(settings,
                           {*prepared.task, trainee, *train_feed, *val_feed, schedule, checkpoints, watch.observer()});

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "engine/heap_model.h"
+
 namespace stoker::engine {
 namespace {
 
@@ -116,6 +118,35 @@ int64_t highest_sum(const TracedWork& small, const TracedWork& large, int64_t im
   return std::llround(peak);
 }
 
+/// What a process holds for the blocks of a trace. A trace does not say which of several equal blocks is given back: here
+/// it is the latest, as it is for what a forward pass keeps for the backward pass.
+class ResidentModel {
+ public:
+  void change(int64_t bytes) {
+    std::vector<int64_t>& places = places_[std::abs(bytes)];
+    const bool is_mapped = std::abs(bytes) >= kMappedBytes;
+    if (bytes < 0) {
+      if (places.empty()) return;
+      if (is_mapped) {
+        mapped_ += bytes;
+      } else {
+        heap_.release(places.back(), -bytes);
+      }
+      places.pop_back();
+      return;
+    }
+    if (is_mapped) mapped_ += bytes;
+    places.push_back(is_mapped ? 0 : heap_.allocate(bytes));
+    peak_ = std::max(peak_, heap_.height() + mapped_);
+  }
+  int64_t peak() const { return peak_; }
+
+ private:
+  HeapModel heap_;
+  std::unordered_map<int64_t, std::vector<int64_t>> places_;  ///< of the blocks of a size that are held
+  int64_t mapped_ = 0, peak_ = 0;
+};
+
 }  // namespace
 
 AllocationTrace trace_allocations(const std::function<void()>& work) {
@@ -132,6 +163,20 @@ int64_t peak_bytes(const AllocationTrace& trace) {
 
 int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int64_t images) {
   return highest_sum(small, large, images, std::numeric_limits<double>::infinity());
+}
+
+int64_t extrapolated_resident(const TracedWork& small, const TracedWork& large, int64_t images) {
+  const int64_t peak = extrapolated_peak(small, large, images);
+  if (small.images == large.images || small.trace.size() != large.trace.size()) return peak;
+  constexpr int kTimes = 2;  // the second time finds the gaps of the first
+  ResidentModel model;
+  for (int time = 0; time < kTimes; ++time) {
+    for (size_t i = 0; i < small.trace.size(); ++i) {
+      const double bytes = extended(small.trace[i], large.trace[i], small.images, large.images, images);
+      if (std::abs(bytes) >= 1) model.change(std::llround(bytes));
+    }
+  }
+  return std::max(peak, model.peak());
 }
 
 int64_t extrapolated_heap(const TracedWork& small, const TracedWork& large, int64_t images) {

@@ -33,6 +33,10 @@ int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int6
 /// The same of blocks below kMappedBytes alone: what the heap has grown to afterwards, and other work cannot count on.
 int64_t extrapolated_heap(const TracedWork& small, const TracedWork& large, int64_t images);
 
+/// What the process comes to hold for that work, done over and over: with the gaps that a heap keeps between its blocks, and
+/// at its full height even while blocks of kMappedBytes and more are held beside it. At least extrapolated_peak().
+int64_t extrapolated_resident(const TracedWork& small, const TracedWork& large, int64_t images);
+
 /// Blocks of so many bytes come from the kernel and go back to it; smaller ones are cut from a heap that never shrinks
 /// (app/process sets both).
 inline constexpr int64_t kMappedBytes = 32 << 20;

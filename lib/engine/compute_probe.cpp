@@ -2,7 +2,6 @@
 #include "engine/compute_probe.h"
 
 #include <ATen/Parallel.h>
-#include <torch/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -138,27 +137,6 @@ double bfloat16_speed(const std::string& device_name, double seconds) {
   const double bfloat16 =
       or_none([&] { return convolution_gflops(device, torch::kBFloat16, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1); });
   return float32 > 0 ? bfloat16 / float32 : 0;
-}
-
-double launch_seconds_per_parameter(const std::string& device_name, double seconds) {
-  constexpr int kLayers = 4, kParametersPerLayer = 3;
-  const torch::Device device = open_device(device_name);
-  const torch::AutoGradMode with_gradients(true);
-  const auto options = torch::TensorOptions().device(device);
-  const torch::Tensor images = torch::ones({1, 4, 4, 4}, options);  // [1, C, H, W]
-  const auto learned = [&](at::IntArrayRef shape) { return torch::ones(shape, options).requires_grad_(); };
-  const torch::Tensor weight = learned({4, 4, 3, 3}), scale = learned({4}), shift = learned({4});
-  const torch::Tensor mean = torch::zeros({4}, options), variance = torch::ones({4}, options);
-  const auto call = [&] {
-    torch::Tensor x = images;
-    for (int i = 0; i < kLayers; ++i) {
-      x = torch::conv2d(x, weight, {}, /*stride=*/1, /*padding=*/1);
-      x = torch::relu(torch::batch_norm(x, scale, shift, mean, variance, /*training=*/true, /*momentum=*/0.1,
-                                        /*eps=*/1e-5, /*cudnn_enabled=*/true));
-    }
-    torch::autograd::grad({x.sum()}, {weight, scale, shift});
-  };
-  return 1 / (rate_of(call, device, seconds) * kLayers * kParametersPerLayer);
 }
 
 }  // namespace stoker::engine

@@ -35,7 +35,5 @@ ThreadSpeed probe_threads(int64_t threads, double seconds);
 double threads_speed(int64_t threads, double seconds);
 /// How many times as fast as in float32 convolutions are in bfloat16; 0 where this build cannot.
 double bfloat16_speed(const std::string& device, double seconds);
-/// Seconds that one parameter tensor costs in an update whatever the batch: forward and backward of layers without work.
-double launch_seconds_per_parameter(const std::string& device, double seconds);
 
 }  // namespace stoker::engine

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/memory_probe.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,7 +11,6 @@
 #include "core/stop_signal.h"
 #include "engine/device.h"
 #include "engine/evaluate.h"
-#include "engine/kept_state.h"
 #include "engine/out_of_memory.h"
 
 namespace stoker::engine {
@@ -26,11 +22,6 @@ constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixe
 constexpr int64_t kFewImages = 2;
 constexpr double kPatienceSeconds = 4;                 // for all passes together, as far as it can be foreseen
 
-/// The longer side of an input; what the passes are told when it stays as it is.
-int64_t side_of(const ProbeSettings& settings) {
-  return std::max(settings.input.end()[-1], settings.input.end()[-2]);
-}
-
 /// Runs passes of one trainee and takes their measure.
 class Prober {
  public:
@@ -40,7 +31,7 @@ class Prober {
   TracedWork train(int64_t images, int64_t side) {
     trainee_.model->train();
     return measured(images, [&] {
-      const data::Batch batch = noise(images, side);
+      const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
       Mix mix;
       if (settings_.mixes) mix.own_share = 0.6;
       for (int i = 0; i < (settings_.accumulates ? 2 : 1); ++i) step_.accumulate(batch, images, mix);
@@ -52,29 +43,12 @@ class Prober {
   TracedWork evaluate(int64_t images, int64_t side) {
     trainee_.model->eval();
     return measured(images, [&] {
-      const data::Batch batch = noise(images, side);
+      const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
       task_.predictions(infer(*trainee_.model, batch.images, settings_.update.precision));
     });
   }
 
  private:
-  /// As the feed would hand them over.
-  data::Batch noise(int64_t images, int64_t side) const {
-    data::Batch batch;
-    std::vector<int64_t> shape = settings_.input;
-    if (side != side_of(settings_)) shape.end()[-2] = shape.end()[-1] = side;
-    shape.insert(shape.begin(), images);
-    const bool channels_last = settings_.channels_last && shape.size() == 4;
-    const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-    const auto options = torch::TensorOptions().device(trainee_.device);
-    batch.images = at::empty(shape, options.memory_format(format));
-    batch.images.uniform_(-1, 1);
-    batch.labels = at::zeros({images}, options.dtype(at::kLong));
-    batch.targets = at::zeros({images, settings_.num_classes}, options);
-    batch.planned_images = images;
-    return batch;
-  }
-
   /// On a device the peak alone is known: a trace of one block.
   TracedWork measured(int64_t images, const std::function<void()>& work) const {
     core::throw_if_stopped();
@@ -90,23 +64,6 @@ class Prober {
   const Task& task_;
   const ProbeSettings& settings_;
   UpdateStep step_;
-};
-
-/// Puts everything back that a probe touches, whichever way it ends.
-class Undisturbed {
- public:
-  explicit Undisturbed(Trainee& trainee) : trainee_(trainee), kept_(*trainee.model, trainee.device) {}
-  ~Undisturbed() {
-    trainee_.optimizer->zero_grad();
-    kept_.restore();
-    trainee_.model->train();
-  }
-  Undisturbed(const Undisturbed&) = delete;
-  Undisturbed& operator=(const Undisturbed&) = delete;
-
- private:
-  Trainee& trainee_;
-  KeptState kept_;
 };
 
 /// Forward and backward, and forward alone, on two numbers of images of `side` pixels.
@@ -161,6 +118,10 @@ int64_t ActivationModel::training_bytes(int64_t images) const {
 
 int64_t ActivationModel::evaluation_bytes(int64_t images) const {
   return extrapolated_peak(eval_small, eval_large, by_area(*this, images));
+}
+
+int64_t ActivationModel::training_resident_bytes(int64_t images) const {
+  return extrapolated_resident(train_small, train_large, by_area(*this, images));
 }
 
 int64_t ActivationModel::training_heap_bytes(int64_t images) const {

@@ -7,21 +7,9 @@
 #include <vector>
 
 #include "engine/allocation_trace.h"
-#include "engine/checkpoint.h"
-#include "engine/task.h"
-#include "engine/update_step.h"
+#include "engine/trial.h"
 
 namespace stoker::engine {
-
-struct ProbeSettings {
-  UpdateSettings update;
-  std::vector<int64_t> input;          ///< shape of one image or clip as the network sees it: {3, 224, 224}
-  int64_t num_classes = 0;             ///< or targets
-  bool channels_last = false;
-  bool mixes = false;                  ///< mixup or CutMix is on
-  bool accumulates = false;            ///< an update has several micro-batches
-  int64_t memory_bytes = 0;            ///< what may be taken; 0: not known
-};
 
 /// Memory as a function of images. On the CPU from two traces each; on a device from two peaks.
 struct ActivationModel {
@@ -33,6 +21,8 @@ struct ActivationModel {
 
   int64_t training_bytes(int64_t images) const;
   int64_t evaluation_bytes(int64_t images) const;
+  /// The same with the gaps of the heap, on the CPU; see extrapolated_resident().
+  int64_t training_resident_bytes(int64_t images) const;
   /// How much of it is heap that stays; see extrapolated_heap().
   int64_t training_heap_bytes(int64_t images) const;
   int64_t evaluation_heap_bytes(int64_t images) const;

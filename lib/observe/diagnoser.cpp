@@ -16,6 +16,7 @@ using engine::StepPart;
 constexpr double kWorthInterrupting = 10;  // percent
 constexpr int64_t kLeastUpdates = 5;       // in an epoch, for a verdict about it
 constexpr double kProbeShare = 0.005;  // of the run's time, that ceilings may cost before another is measured
+constexpr double kShortUpdate = 0.03;  // seconds of computing
 constexpr double kThreadsHold = 30;  // seconds: then others may compete or have gone
 
 using Clock = std::chrono::steady_clock;
@@ -103,7 +104,9 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts) {
     facts.threads_speed = threads_speed_;
     facts.cpus_speed = cpus_speed_;
   }
-  if (!fixed_seconds_) fixed_seconds_ = within_budget(probes_.fixed_seconds);
+  // Of a long update the fixed part is small, and trying it takes a while.
+  if (!fixed_seconds_ && computing * facts.times.update.mean_seconds < kShortUpdate)
+    fixed_seconds_ = within_budget(probes_.fixed_seconds);
   if (!bfloat16_speed_ && !facts.amp && computing > 0.6)
     bfloat16_speed_ = within_budget(probes_.bfloat16_speed);
   facts.bfloat16_speed = bfloat16_speed_;

@@ -71,8 +71,8 @@ class Work:
         return make_folder(self.root / "huge", [(2048, 1536)] * 48)
 
     def bursty(self):
-        # Every sixteenth takes as long as all the others around it.
-        return make_folder(self.root / "bursty", [(3000, 2200) if i % 16 == 0 else (160, 120) for i in range(320)], detail=6)
+        # Every 64th takes longer than the network does for all that fit into a short queue.
+        return make_folder(self.root / "bursty", [(6000, 4400) if i % 64 == 0 else (160, 120) for i in range(320)], detail=6)
 
     def slow_storage(self, folder, microseconds, once=False):
         library = self.root / "slow_storage.so"
@@ -95,8 +95,9 @@ class Case:
     seconds: float = 0     # of training; 0: as asked for
 
 
-# A network that takes little time beside the loader.
+# A network that takes little time beside the loader; the lightest learns in its last layer only.
 LIGHT = ["--model", "small_cnn", "--width", "4", "--no-amp", "--threads", "1"]
+LIGHTEST = ["--freeze", "*,!fc"]
 
 
 def on_folder(folder, *flags):
@@ -114,13 +115,14 @@ CASES = [
     Case("slow-decode", ("input-bound: decode",),
          lambda work: (on_folder(work.huge(), "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none"), {})),
     Case("heavy-augmentation", ("input-bound: augmentation",),
-         lambda work: (on_folder(work.small(), "--img-size", "128", "--batch-size", "16", "-j", "2", "--cache", "none",
-                                 "--gaussian-blur", "1", "--gaussian-blur-kernel", "63"), {})),
+         lambda work: (on_folder(work.small(), *LIGHTEST, "--img-size", "128", "--batch-size", "16", "-j", "2", "--cache",
+                                 "none", "--gaussian-blur", "1", "--gaussian-blur-kernel", "127"), {})),
     Case("one-worker", ("input-bound: too few workers",),
          lambda work: (on_folder(work.medium(), "--img-size", "64", "--batch-size", "16", "-j", "1", "--cache", "none"), {})),
     Case("cpu-hogs", ("CPU contention", "another process competes with the threads"),
-         lambda work: (on_folder(work.medium(), "--img-size", "64", "--batch-size", "16", "-j", "2", "--cache", "none"), {}),
-         hogs=2, remedy="stop-hogs"),
+         # On pixels in memory, so that nothing else is in the way.
+         lambda work: (on_mnist("--width", "16", "--threads", "1", "--batch-size", "64", "-j", "1"), {}),
+         hogs=4, remedy="stop-hogs"),
     Case("tiny-batch", ("launch-bound: batch too small",),
          lambda work: (on_mnist("--width", "8", "--threads", "1", "--batch-size", "2", "--val-batch-size", "256", "-j", "1"), {})),
     Case("sync-each-step", ("sync-bound",),

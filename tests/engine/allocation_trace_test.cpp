@@ -53,6 +53,20 @@ TEST(AllocationTraceTest, LargeBlocksAreNoHeap) {
   EXPECT_EQ(extrapolated_peak(two, four, 6), 72 * kMiB);
 }
 
+TEST(AllocationTraceTest, GapsOfTheHeapAreHeldToo) {
+  // Two blocks of 10 go, a third between them stays: 20 do not fit into either gap.
+  const TracedWork two{2, {10, 4, 10, 4, -10, -10, 20, -20, -4, -4}}, four{4, two.trace};
+  EXPECT_EQ(extrapolated_peak(two, four, 8), 28);
+  EXPECT_EQ(extrapolated_resident(two, four, 8), 48);
+}
+
+TEST(AllocationTraceTest, TheHeapKeepsItsHeightBesideLargeBlocks) {
+  constexpr int64_t kMiB = 1 << 20;
+  const TracedWork two{2, {20 * kMiB, -20 * kMiB, 40 * kMiB, -40 * kMiB}}, four{4, two.trace};
+  EXPECT_EQ(extrapolated_peak(two, four, 8), 40 * kMiB);
+  EXPECT_EQ(extrapolated_resident(two, four, 8), 60 * kMiB);
+}
+
 TEST(AllocationTraceTest, TracesOfDifferentLengthAreExtendedByTheirPeaks) {
   const TracedWork two{2, {30, -30}}, four{4, {20, 30, -50}};
   EXPECT_EQ(extrapolated_peak(two, four, 10), 110);

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <new>
 
 #include "core/error.h"
 #include "engine/kept_state.h"
+#include "engine/launch_probe.h"
 #include "engine/out_of_memory.h"
 #include "tests/engine/probed_run.h"
 
@@ -26,7 +28,8 @@ TEST(MemoryProbeTest, MoreImagesAreForeseenFromFew) {
   }
 }
 
-TEST(MemoryProbeTest, LeavesNothingBehind) {
+/// Whatever `probe` tries, training goes on as if nothing had been.
+void expect_nothing_left_behind(const std::function<void(ProbedRun&)>& probe) {
   ProbedRun run("small_cnn", 32, /*width=*/8);
   const at::Tensor next = [&] {
     const KeptState kept(*run.trainee.model, torch::kCPU);
@@ -36,12 +39,33 @@ TEST(MemoryProbeTest, LeavesNothingBehind) {
   }();
   std::vector<at::Tensor> before;
   for (const model::NamedTensor& entry : model::state_of(*run.trainee.model)) before.push_back(entry.tensor.clone());
-  probe_memory(run.trainee, *run.task, run.settings);
+  probe(run);
   const auto after = model::state_of(*run.trainee.model);
   for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(before[i], after[i].tensor)) << after[i].name;
   EXPECT_TRUE(run.trainee.optimizer->gradients().empty());
   EXPECT_TRUE(run.trainee.model->is_training());
   EXPECT_TRUE(at::equal(at::rand({4}), next)) << "random numbers go on as if nothing had been";
+}
+
+TEST(MemoryProbeTest, LeavesNothingBehind) {
+  expect_nothing_left_behind([](ProbedRun& run) { probe_memory(run.trainee, *run.task, run.settings); });
+}
+
+TEST(LaunchProbeTest, LeavesNothingBehind) {
+  for (const int64_t batch : {2, 32}) {
+    expect_nothing_left_behind([batch](ProbedRun& run) {
+      const double seconds = fixed_seconds(run.trainee, *run.task, run.settings, batch, /*least_seconds=*/0.01);
+      EXPECT_GE(seconds, 0);
+      EXPECT_LT(seconds, 10);
+    });
+  }
+}
+
+TEST(LaunchProbeTest, TakesNoMoreMemoryThanABatchThatIsNotTiny) {
+  ProbedRun run("small_cnn", 32, /*width=*/8);
+  const int64_t held = peak_bytes(trace_allocations(
+      [&] { fixed_seconds(run.trainee, *run.task, run.settings, /*batch_size=*/64, /*least_seconds=*/0); }));
+  EXPECT_LT(held, 1.1 * static_cast<double>(run.measured_bytes(64)));
 }
 
 TEST(MemoryProbeTest, ImagesTooLargeToTryAreForeseenFromSmallOnes) {

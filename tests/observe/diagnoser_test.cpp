@@ -85,6 +85,18 @@ TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
   EXPECT_EQ(asked_fixed, 1);
 }
 
+TEST_F(DiagnoserTest, OfALongUpdateTheFixedPartIsNotAskedFor) {
+  int asked = 0;
+  CeilingProbes probes;
+  probes.fixed_seconds = [&] { return ++asked, 0.0; };
+  Diagnoser diagnoser({}, probes, nullptr);
+  engine::TimeSplit times = window(0);
+  times.update.mean_seconds = 1;
+  times.parts[StepPart::forward].mean_seconds = 0.9;
+  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(times));
+  EXPECT_EQ(asked, 0);
+}
+
 TEST_F(DiagnoserTest, JudgesAnEpochOfEnoughUpdates) {
   Diagnoser diagnoser({}, {}, nullptr);
   engine::EpochEvent epoch;

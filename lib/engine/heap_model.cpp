@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/heap_model.h"
+
+#include <iterator>
+
+namespace stoker::engine {
+
+void HeapModel::drop(Gaps::iterator gap) {
+  auto [entry, end] = by_size_.equal_range(gap->second);
+  while (entry != end && entry->second != gap->first) ++entry;
+  by_size_.erase(entry);
+  gaps_.erase(gap);
+}
+
+void HeapModel::keep(int64_t place, int64_t bytes) {
+  gaps_.emplace(place, bytes);
+  by_size_.emplace(bytes, place);
+}
+
+int64_t HeapModel::allocate(int64_t bytes) {
+  if (const auto fitting = by_size_.lower_bound(bytes); fitting != by_size_.end()) {
+    const auto [gap_bytes, place] = *fitting;
+    drop(gaps_.find(place));
+    if (gap_bytes > bytes) keep(place + bytes, gap_bytes - bytes);
+    return place;
+  }
+  int64_t place = height_;
+  if (!gaps_.empty()) {  // a gap at the end is used and lengthened
+    const auto last = std::prev(gaps_.end());
+    if (last->first + last->second == height_) {
+      place = last->first;
+      drop(last);
+    }
+  }
+  height_ = place + bytes;
+  return place;
+}
+
+void HeapModel::release(int64_t place, int64_t bytes) {
+  const auto next = gaps_.lower_bound(place);
+  if (next != gaps_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == place) {
+      place = before->first;
+      bytes += before->second;
+      drop(before);
+    }
+  }
+  if (next != gaps_.end() && place + bytes == next->first) {
+    bytes += next->second;
+    drop(next);
+  }
+  keep(place, bytes);
+}
+
+}  // namespace stoker::engine
