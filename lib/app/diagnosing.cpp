@@ -25,23 +25,22 @@ double stored_bytes_of(const data::Source& source) {
   return count > 0 ? sum * static_cast<double>(source.size()) / static_cast<double>(count) : 0;
 }
 
-/// Flags in use, the costliest first: by what each took on images of 224 x 224 pixels, see
-/// docs/augmentation.md.
-std::vector<std::string> augmentations_of(const config::AugmentOptions& o) {
-  std::vector<std::string> flags;
-  const auto add = [&](bool in_use, const char* flag) {
-    if (in_use) flags.emplace_back(flag);
+/// In use, the costliest first: by what each took on images of 224 x 224 pixels, see docs/augmentation.md.
+std::vector<observe::AugmentationInUse> augmentations_of(const config::AugmentOptions& o) {
+  std::vector<observe::AugmentationInUse> used;
+  const auto add = [&](bool in_use, const char* flag, const char* off) {
+    if (in_use) used.push_back({flag, off});
   };
-  add(o.gaussian_blur > 0, "--gaussian-blur");
-  add(o.gaussian_noise > 0, "--gaussian-noise");
-  add(!o.color_jitter.empty(), "--color-jitter");
-  add(!o.rand_augment.empty(), "--rand-augment");
-  add(o.rotation > 0, "--rotation");
-  add(o.trivial_augment, "--trivial-augment");
-  add(o.rotate90 > 0, "--rotate90");
-  add(o.grayscale > 0, "--grayscale");
-  add(o.random_erasing > 0, "--random-erasing");
-  return flags;
+  add(o.gaussian_blur > 0, "--gaussian-blur", "0");
+  add(o.gaussian_noise > 0, "--gaussian-noise", "0");
+  add(!o.color_jitter.empty(), "--color-jitter", "none");
+  add(!o.rand_augment.empty(), "--rand-augment", "none");
+  add(o.rotation > 0, "--rotation", "0");
+  add(o.trivial_augment, "--no-trivial-augment", "");
+  add(o.rotate90 > 0, "--rotate90", "0");
+  add(o.grayscale > 0, "--grayscale", "0");
+  add(o.random_erasing > 0, "--random-erasing", "0");
+  return used;
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ enum class Verdict {
 /// "input-bound: too few workers": as files and people have it.
 const char* verdict_text(Verdict verdict);
 
+struct AugmentationInUse {
+  std::string flag;  ///< that turns it off: "--gaussian-blur", or "--no-trivial-augment"
+  std::string off;   ///< with this value: "0"; "" where the flag takes none
+};
+
 /// What is known of a run. Absent figures lead to verdicts that do without them.
 struct DiagnosisFacts {
   engine::TimeSplit times;
@@ -45,7 +50,7 @@ struct DiagnosisFacts {
   bool pin_memory = true;  ///< or copies cannot be made faster by it
   bool amp = false;
   bool holds_pixels = false, holds_files = false;  ///< the cache, for at least most images
-  std::vector<std::string> augmentations;          ///< flags in use, the costliest first: "--gaussian-blur"
+  std::vector<AugmentationInUse> augmentations;    ///< the costliest first
 
   int64_t images_per_epoch = 0;
   double stored_bytes = 0, pixel_bytes = 0;  ///< of all training images, as files and decoded; 0: unknown

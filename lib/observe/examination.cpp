@@ -71,15 +71,15 @@ void Examination::look_at_threads() {
   };
   const std::string measured =
       format("{} threads compute at {:.2g} times the speed of one", facts_.threads, speed);
-  if (others >= kOthersTake && speed < 0.9) {
-    consider(Verdict::competing_threads, with_speed(1, 1), "--threads", "1", "",
-             {measured, format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
-  } else if (facts_.threads > facts_.cpus && facts_.cpus_speed && *facts_.cpus_speed > speed) {
+  if (facts_.threads > facts_.cpus && facts_.cpus_speed && *facts_.cpus_speed > speed) {
     consider(Verdict::oversubscribed_threads,
              with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)), "--threads",
              std::to_string(facts_.cpus), "",
              {format("{} threads on {} CPUs", facts_.threads, facts_.cpus), measured,
               format("{} at {:.2g}", facts_.cpus, *facts_.cpus_speed)});
+  } else if (others >= kOthersTake && speed < 0.9) {
+    consider(Verdict::competing_threads, with_speed(1, 1), "--threads", "1", "",
+             {measured, format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
   }
 }
 

@@ -147,8 +147,8 @@ void Examination::look_at_stages() {
   const auto count = static_cast<double>(facts_.augmentations.size());
   const double share = count <= 1 ? 1 : 1.3 / count;
   changed.worker_cpu *= 1 - std::min(1.0, share) * augment * of_cpu;
-  consider(Verdict::augmentation, changed, facts_.augmentations.front(), "0",
-           "without " + facts_.augmentations.front() + ", or rarer", evidence);
+  const auto& [flag, off] = facts_.augmentations.front();
+  consider(Verdict::augmentation, changed, flag, off, (off.empty() ? flag : flag + " " + off) + ", or rarer", evidence);
 }
 
 }  // namespace stoker::observe

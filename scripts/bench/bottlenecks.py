@@ -72,7 +72,7 @@ class Work:
 
     def bursty(self):
         # Every 64th takes longer than the network does for all that fit into a short queue.
-        return make_folder(self.root / "bursty", [(6000, 4400) if i % 64 == 0 else (160, 120) for i in range(320)], detail=6)
+        return make_folder(self.root / "bursty", [(4500, 3300) if i % 64 == 0 else (160, 120) for i in range(320)], detail=6)
 
     def slow_storage(self, folder, microseconds, once=False):
         library = self.root / "slow_storage.so"
@@ -116,7 +116,7 @@ CASES = [
          lambda work: (on_folder(work.huge(), "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none"), {})),
     Case("heavy-augmentation", ("input-bound: augmentation",),
          lambda work: (on_folder(work.small(), *LIGHTEST, "--img-size", "128", "--batch-size", "16", "-j", "2", "--cache",
-                                 "none", "--gaussian-blur", "1", "--gaussian-blur-kernel", "127"), {})),
+                                 "none", "--rand-augment", "30,9"), {})),
     Case("one-worker", ("input-bound: too few workers",),
          lambda work: (on_folder(work.medium(), "--img-size", "64", "--batch-size", "16", "-j", "1", "--cache", "none"), {})),
     Case("cpu-hogs", ("CPU contention", "another process competes with the threads"),
@@ -126,7 +126,10 @@ CASES = [
     Case("tiny-batch", ("launch-bound: batch too small",),
          lambda work: (on_mnist("--width", "8", "--threads", "1", "--batch-size", "2", "--val-batch-size", "256", "-j", "1"), {})),
     Case("sync-each-step", ("sync-bound",),
-         lambda work: (on_mnist("--width", "2", "--threads", "1", "--batch-size", "8", "-j", "1", "--report-every", "1u"), {})),
+         # So few images that a larger batch is no way out: an epoch would have too few updates.
+         lambda work: (["--data-dir", str(work.small(64)), "--img-size", "32", "--in-chans", "1", "--model", "small_cnn", "--width",
+                        "2", "--amp", "--threads", "1", "--batch-size", "8", "-j", "1", "--cache", "ram", "--train-crop",
+                        "none", "--report-every", "1u"], {})),
     Case("slow-copies", ("copy-bound",),
          lambda work: (on_mnist("--width", "8", "--threads", "1", "--batch-size", "64", "-j", "1", "--no-pin-memory"),
                        {"STOKER_TEST_SLOW_COPY": "600000"})),
@@ -137,7 +140,7 @@ CASES = [
          lambda work: (on_folder(work.small(900), "--img-size", "64", "--batch-size", "16", "-j", "2", "--cache", "none"),
                        work.slow_storage(work.small(900), 25000, once=True)), remedy="next-epoch", seconds=22),
     Case("undersized-prefetch", ("input-bound: undersized prefetch",),
-         lambda work: (["--data-dir", str(work.bursty()), "--model", "small_cnn", "--width", "16", "--no-amp", "--threads",
+         lambda work: (["--data-dir", str(work.bursty()), "--model", "small_cnn", "--width", "16", "--amp", "--threads",
                         "1", "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none", "--prefetch-factor",
                         "1"], {})),
     Case("oversubscribed-threads", ("oversubscribed threads",),

@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--activation-tool", help="default: tests/engine/activation_tool of the same build")
     parser.add_argument("--images", required=True, help="folder of JPEGs")
     parser.add_argument("--only", choices=["memory", "activations", "time"])
-    parser.add_argument("--updates", type=int, default=60, help="of each run whose memory is looked at")
+    parser.add_argument("--updates", type=int, default=90, help="of each run whose memory is looked at")
     args = parser.parse_args()
     good = True
     with tempfile.TemporaryDirectory(prefix="stoker-plan-") as name:

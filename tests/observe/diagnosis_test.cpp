@@ -169,7 +169,7 @@ std::vector<Golden> table() {
       Verdict::decode, "--cache", "ram", 450);
   add("heavy augmentation",
       FactsOf().network(20).waits(90).decodes(30).resizes(10).augments(160).with(
-          [](DiagnosisFacts& f) { f.augmentations = {"--gaussian-blur"}; }),
+          [](DiagnosisFacts& f) { f.augmentations = {{"--gaussian-blur", "0"}}; }),
       Verdict::augmentation, "--gaussian-blur", "0", 265);
   add("storage that answers late, epoch after epoch",
       FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow(), Verdict::storage,
