@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 
 #include "app/plan_run.h"
 #include "engine/compute_probe.h"
 #include "engine/launch_probe.h"
+#include "engine/out_of_memory.h"
 
 namespace stoker::app {
 namespace {
@@ -75,7 +77,14 @@ observe::CeilingProbes ceiling_probes(const config::Options& options, const core
   probes.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
   if (native) probes.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
   probes.fixed_seconds = [settings = trial_settings(options, train, trainee.device), batch = options.loader.batch_size.value(),
-                          &trainee, &task] { return engine::fixed_seconds(trainee, task, settings, batch, kLaunchSeconds); };
+                          &trainee, &task] {
+    try {
+      return engine::fixed_seconds(trainee, task, settings, batch, kLaunchSeconds);
+    } catch (const std::exception& error) {  // a run that computes its batches in pieces, say, goes on without
+      if (!engine::is_out_of_memory(error)) throw;
+      return 0.0;
+    }
+  };
   return probes;
 }
 

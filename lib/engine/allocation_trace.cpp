@@ -103,18 +103,30 @@ double extended(int64_t small, int64_t large, int64_t from, int64_t to, int64_t 
   return static_cast<double>(small) + slope * static_cast<double>(at - from);
 }
 
+/// Only blocks of traces that are alike can be extended one by one.
+bool are_alike(const TracedWork& small, const TracedWork& large) {
+  return small.images != large.images && small.trace.size() == large.trace.size();
+}
+
+/// Calls `visit` with each change of the trace, extended to `images` images. For traces that are alike.
+template <typename Visit>
+void visit_extended(const TracedWork& small, const TracedWork& large, int64_t images, const Visit& visit) {
+  for (size_t i = 0; i < small.trace.size(); ++i) {
+    visit(extended(small.trace[i], large.trace[i], small.images, large.images, images));
+  }
+}
+
 /// Of blocks below `limit` bytes at `images` images.
 int64_t highest_sum(const TracedWork& small, const TracedWork& large, int64_t images, double limit) {
   if (small.images == large.images) return peak_bytes(large.trace) / std::max<int64_t>(1, large.images) * images;
-  if (small.trace.size() != large.trace.size()) {
+  if (!are_alike(small, large)) {
     const double peak = extended(peak_bytes(small.trace), peak_bytes(large.trace), small.images, large.images, images);
     return std::llround(std::max(0.0, peak));
   }
   double held = 0, peak = 0;
-  for (size_t i = 0; i < small.trace.size(); ++i) {
-    const double bytes = extended(small.trace[i], large.trace[i], small.images, large.images, images);
+  visit_extended(small, large, images, [&](double bytes) {
     if (std::abs(bytes) < limit) peak = std::max(peak, held += bytes);
-  }
+  });
   return std::llround(peak);
 }
 
@@ -167,14 +179,13 @@ int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int6
 
 int64_t extrapolated_resident(const TracedWork& small, const TracedWork& large, int64_t images) {
   const int64_t peak = extrapolated_peak(small, large, images);
-  if (small.images == large.images || small.trace.size() != large.trace.size()) return peak;
+  if (!are_alike(small, large)) return peak;
   constexpr int kTimes = 2;  // the second time finds the gaps of the first
   ResidentModel model;
   for (int time = 0; time < kTimes; ++time) {
-    for (size_t i = 0; i < small.trace.size(); ++i) {
-      const double bytes = extended(small.trace[i], large.trace[i], small.images, large.images, images);
+    visit_extended(small, large, images, [&model](double bytes) {
       if (std::abs(bytes) >= 1) model.change(std::llround(bytes));
-    }
+    });
   }
   return std::max(peak, model.peak());
 }
