@@ -22,14 +22,8 @@ int64_t slab_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images)
   return std::min(ring_of(inputs) * batch_size, images) * inputs.pixel_bytes;
 }
 
-/// A feed on the CPU keeps the tensor of a full batch and that of the short last one.
-struct KeptInputs {
-  int64_t full = 0, last = 0;
-};
-KeptInputs kept_inputs(const PlanInputs& inputs, int64_t batch_size, int64_t images) {
-  const int64_t full = std::min(batch_size, images), last = images % std::max<int64_t>(1, full);
-  return {full * inputs.input_bytes, last * inputs.input_bytes};
-}
+/// Images of the short batch at the end of an epoch.
+int64_t last_batch(int64_t batch_size, int64_t images) { return images % std::max<int64_t>(1, std::min(batch_size, images)); }
 
 int64_t bytes_at(const std::function<int64_t(int64_t)>& of_images, int64_t images) {
   return of_images && images > 0 ? of_images(images) : 0;
@@ -50,13 +44,13 @@ int64_t working_bytes(const PlanInputs& inputs) {
     const int64_t copied_ahead = 2 * std::max(train_batch, val_batch) * inputs.pixel_bytes;
     return std::max(training, evaluation) + copied_ahead;
   }
-  const KeptInputs train = kept_inputs(inputs, inputs.batch_size, inputs.train_images),
-                   val = kept_inputs(inputs, inputs.val_batch_size, inputs.val_images);
-  // Each pass brings its own full input along, and finds the heap in pieces that the other has left.
-  const int64_t training_heap = bytes_at(inputs.training_heap_bytes, train_batch),
-                evaluation_heap = bytes_at(inputs.evaluation_heap_bytes, val_batch);
-  return std::max(training + train.last + val.full + val.last + evaluation_heap,
-                  evaluation + val.last + train.full + train.last + training_heap);
+  // A feed keeps the tensor of its full batch and that of the short last one.
+  const engine::BatchSizes sizes{train_batch, last_batch(inputs.batch_size, inputs.train_images), val_batch,
+                                 last_batch(inputs.val_batch_size, inputs.val_images)};
+  const int64_t kept = sizes.train + sizes.last_train + sizes.val + sizes.last_val;
+  if (inputs.working_bytes) return inputs.working_bytes(sizes) + kept * inputs.input_bytes;
+  // Each pass brings its own full input along.
+  return std::max(training + (kept - sizes.train) * inputs.input_bytes, evaluation + (kept - sizes.val) * inputs.input_bytes);
 }
 
 void add_line(std::vector<PlanLine>& lines, const std::string& name, int64_t bytes, const std::string& detail = "") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "engine/allocation_trace.h"
 
 namespace stoker::app {
 
@@ -33,8 +34,9 @@ struct PlanInputs {
   /// What one micro-batch and one evaluation batch of so many images take: input, activations and, of training,
   /// gradients. Empty: not known.
   std::function<int64_t(int64_t images)> training_bytes, evaluation_bytes;
-  /// How much of that is heap, which stays and which the other cannot count on; empty: nothing.
-  std::function<int64_t(int64_t images)> training_heap_bytes, evaluation_heap_bytes;
+  /// On the CPU, where it is known: how far the memory grows that batches of such sizes are worked on in, their inputs not
+  /// included; see engine/working_memory.
+  std::function<int64_t(const engine::BatchSizes& images)> working_bytes;
 
   bool on_cpu() const { return device == "cpu"; }
 };

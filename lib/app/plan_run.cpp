@@ -16,6 +16,7 @@
 #include "engine/device.h"
 #include "engine/memory_probe.h"
 #include "engine/out_of_memory.h"
+#include "engine/working_memory.h"
 
 namespace stoker::app {
 namespace {
@@ -110,6 +111,7 @@ engine::ProbeSettings trial_settings(const config::Options& options, const data:
 
 int64_t settled_resident_bytes() {
   ::malloc_trim(0);
+  engine::give_back_working_memory();
   return core::read_process_memory().resident_bytes;
 }
 
@@ -137,12 +139,11 @@ PlanInputs measure_plan(const PlanParts& parts) {
   finish(resident_before);
   if (!shortage(make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
   if (const auto activations = probed(parts, room)) {
-    inputs.training_bytes = [model = *activations, on_cpu = inputs.on_cpu()](int64_t images) {
-      return on_cpu ? model.training_resident_bytes(images) : model.training_bytes(images);
-    };
+    inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
     inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };
-    inputs.training_heap_bytes = [model = *activations](int64_t images) { return model.training_heap_bytes(images); };
-    inputs.evaluation_heap_bytes = [model = *activations](int64_t images) { return model.evaluation_heap_bytes(images); };
+    if (inputs.on_cpu()) {
+      inputs.working_bytes = [model = *activations](const engine::BatchSizes& sizes) { return model.working_bytes(sizes); };
+    }
     core::log_debug("memory of activations: tried with {} pixels in {:.2f} s", activations->probe_side,
                     activations->seconds);
   }

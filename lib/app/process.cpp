@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "engine/torch_compat.h"
+#include "engine/working_memory.h"
 
 namespace stoker::app {
 namespace {
@@ -75,6 +76,7 @@ void prepare_process() {
   raise_open_file_limit();
   survive_file_size_limit();
   keep_freed_memory();
+  engine::install_working_memory();
   send_torch_warnings_to_log();
 }
 

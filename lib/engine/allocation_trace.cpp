@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <mutex>
 #include <unordered_map>
 
 #include "engine/heap_model.h"
+#include "engine/working_memory.h"
 
 namespace stoker::engine {
 namespace {
@@ -27,7 +27,8 @@ class TracingAllocator final : public c10::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
   c10::DeleterFnPtr raw_deleter() const { return &free_noted; }
 
-  void begin() {
+  void begin(c10::Allocator& below) {
+    below_ = &below;
     const std::lock_guard<std::mutex> lock(mutex_);
     trace_.clear();
     sizes_.clear();
@@ -46,8 +47,7 @@ class TracingAllocator final : public c10::Allocator {
 
  private:
   static c10::DataPtr allocate_noted(size_t bytes) {
-    c10::DataPtr block = c10::GetDefaultCPUAllocator()->allocate(bytes);
-    void* const memory = block.release_context();
+    void* const memory = instance().below_->raw_allocate(bytes);
     if (memory != nullptr) instance().note(memory, static_cast<int64_t>(bytes));
     return {memory, memory, &free_noted, c10::Device(c10::DeviceType::CPU)};
   }
@@ -55,7 +55,7 @@ class TracingAllocator final : public c10::Allocator {
   static void free_noted(void* memory) {
     if (memory == nullptr) return;
     instance().note_end(memory);
-    c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
+    instance().below_->raw_deallocate(memory);
   }
 
   void note(void* memory, int64_t bytes) {
@@ -74,6 +74,7 @@ class TracingAllocator final : public c10::Allocator {
   }
 
   std::mutex mutex_;
+  c10::Allocator* below_ = c10::GetDefaultCPUAllocator();  ///< the same at all times once it was set
   bool noting_ = false;
   AllocationTrace trace_;
   std::unordered_map<void*, int64_t> sizes_;  ///< bytes of the blocks that are held
@@ -83,7 +84,7 @@ class TracingAllocator final : public c10::Allocator {
 class TracingScope {
  public:
   TracingScope() : before_(c10::GetCPUAllocator()) {
-    TracingAllocator::instance().begin();
+    TracingAllocator::instance().begin(*before_);
     c10::SetCPUAllocator(&TracingAllocator::instance());
   }
   ~TracingScope() {
@@ -116,47 +117,34 @@ void visit_extended(const TracedWork& small, const TracedWork& large, int64_t im
   }
 }
 
-/// Of blocks below `limit` bytes at `images` images.
-int64_t highest_sum(const TracedWork& small, const TracedWork& large, int64_t images, double limit) {
-  if (small.images == large.images) return peak_bytes(large.trace) / std::max<int64_t>(1, large.images) * images;
-  if (!are_alike(small, large)) {
-    const double peak = extended(peak_bytes(small.trace), peak_bytes(large.trace), small.images, large.images, images);
-    return std::llround(std::max(0.0, peak));
-  }
-  double held = 0, peak = 0;
-  visit_extended(small, large, images, [&](double bytes) {
-    if (std::abs(bytes) < limit) peak = std::max(peak, held += bytes);
-  });
-  return std::llround(peak);
-}
-
-/// What a process holds for the blocks of a trace. A trace does not say which of several equal blocks is given back: here
-/// it is the latest, as it is for what a forward pass keeps for the backward pass.
-class ResidentModel {
+/// Blocks of a trace in working memory. A trace does not say which of several equal blocks is given back: here it is the
+/// latest, as it is for what a forward pass keeps for the backward pass.
+class TracedBlocks {
  public:
-  void change(int64_t bytes) {
-    std::vector<int64_t>& places = places_[std::abs(bytes)];
-    const bool is_mapped = std::abs(bytes) >= kMappedBytes;
-    if (bytes < 0) {
-      if (places.empty()) return;
-      if (is_mapped) {
-        mapped_ += bytes;
-      } else {
-        heap_.release(places.back(), -bytes);
-      }
-      places.pop_back();
-      return;
+  explicit TracedBlocks(HeapModel& heap) : heap_(heap) {}
+  ~TracedBlocks() {
+    for (const auto& [bytes, places] : places_) {
+      for (const int64_t place : places) heap_.release(place, bytes);
     }
-    if (is_mapped) mapped_ += bytes;
-    places.push_back(is_mapped ? 0 : heap_.allocate(bytes));
-    peak_ = std::max(peak_, heap_.height() + mapped_);
   }
-  int64_t peak() const { return peak_; }
+  TracedBlocks(const TracedBlocks&) = delete;
+  TracedBlocks& operator=(const TracedBlocks&) = delete;
+
+  void change(int64_t change) {
+    const int64_t bytes = working_block_bytes(std::abs(change));
+    if (bytes == 0) return;
+    std::vector<int64_t>& places = places_[bytes];
+    if (change > 0) {
+      places.push_back(heap_.allocate(bytes));
+    } else if (!places.empty()) {
+      heap_.release(places.back(), bytes);
+      places.pop_back();
+    }
+  }
 
  private:
-  HeapModel heap_;
+  HeapModel& heap_;
   std::unordered_map<int64_t, std::vector<int64_t>> places_;  ///< of the blocks of a size that are held
-  int64_t mapped_ = 0, peak_ = 0;
 };
 
 }  // namespace
@@ -174,24 +162,28 @@ int64_t peak_bytes(const AllocationTrace& trace) {
 }
 
 int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int64_t images) {
-  return highest_sum(small, large, images, std::numeric_limits<double>::infinity());
-}
-
-int64_t extrapolated_resident(const TracedWork& small, const TracedWork& large, int64_t images) {
-  const int64_t peak = extrapolated_peak(small, large, images);
-  if (!are_alike(small, large)) return peak;
-  constexpr int kTimes = 2;  // the second time finds the gaps of the first
-  ResidentModel model;
-  for (int time = 0; time < kTimes; ++time) {
-    visit_extended(small, large, images, [&model](double bytes) {
-      if (std::abs(bytes) >= 1) model.change(std::llround(bytes));
-    });
+  if (small.images == large.images) return peak_bytes(large.trace) / std::max<int64_t>(1, large.images) * images;
+  if (!are_alike(small, large)) {
+    const double peak = extended(peak_bytes(small.trace), peak_bytes(large.trace), small.images, large.images, images);
+    return std::llround(std::max(0.0, peak));
   }
-  return std::max(peak, model.peak());
+  double held = 0, peak = 0;
+  visit_extended(small, large, images, [&](double bytes) { peak = std::max(peak, held += bytes); });
+  return std::llround(peak);
 }
 
-int64_t extrapolated_heap(const TracedWork& small, const TracedWork& large, int64_t images) {
-  return highest_sum(small, large, images, static_cast<double>(kMappedBytes));
+int64_t working_height(const std::vector<TracedPass>& passes) {
+  HeapModel heap;
+  for (const TracedPass& pass : passes) {
+    if (pass.images == 0) continue;
+    TracedBlocks blocks(heap);
+    if (are_alike(pass.small, pass.large)) {
+      visit_extended(pass.small, pass.large, pass.images, [&](double bytes) { blocks.change(std::llround(bytes)); });
+    } else {
+      blocks.change(extrapolated_peak(pass.small, pass.large, pass.images));
+    }
+  }
+  return heap.height();
 }
 
 }  // namespace stoker::engine

@@ -30,15 +30,20 @@ struct TracedWork {
 /// gradients of the weights matter for few images, activations for many. Where the two traces differ in length (an
 /// operation chose another way), their peaks are extended instead.
 int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int64_t images);
-/// The same of blocks below kMappedBytes alone: what the heap has grown to afterwards, and other work cannot count on.
-int64_t extrapolated_heap(const TracedWork& small, const TracedWork& large, int64_t images);
 
-/// What the process comes to hold for that work, done over and over: with the gaps that a heap keeps between its blocks, and
-/// at its full height even while blocks of kMappedBytes and more are held beside it. At least extrapolated_peak().
-int64_t extrapolated_resident(const TracedWork& small, const TracedWork& large, int64_t images);
+/// Work that is done on `images` images, known from traces on two other numbers of images.
+struct TracedPass {
+  const TracedWork& small;
+  const TracedWork& large;
+  int64_t images = 0;
+};
+/// How far working memory (engine/working_memory) grows when these are done one after the other, beginning with an empty
+/// one: what is held at once and the gaps between it. Passes of 0 images are left out.
+int64_t working_height(const std::vector<TracedPass>& passes);
 
-/// Blocks of so many bytes come from the kernel and go back to it; smaller ones are cut from a heap that never shrinks
-/// (app/process sets both).
-inline constexpr int64_t kMappedBytes = 32 << 20;
+/// Images of each batch that a run works on; 0: there is none such.
+struct BatchSizes {
+  int64_t train = 0, last_train = 0, val = 0, last_val = 0;
+};
 
 }  // namespace stoker::engine

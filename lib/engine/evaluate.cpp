@@ -8,10 +8,12 @@
 #include "core/error.h"
 #include "core/stop_signal.h"
 #include "engine/metrics.h"
+#include "engine/working_memory.h"
 
 namespace stoker::engine {
 
 torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision) {
+  const WorkingMemoryScope working_memory;
   const torch::NoGradGuard no_gradients;
   const AutocastScope autocast(precision);
   return model.forward(images).to(at::kFloat);

@@ -6,9 +6,7 @@
 namespace stoker::engine {
 
 void HeapModel::drop(Gaps::iterator gap) {
-  auto [entry, end] = by_size_.equal_range(gap->second);
-  while (entry != end && entry->second != gap->first) ++entry;
-  by_size_.erase(entry);
+  by_size_.erase({gap->second, gap->first});
   gaps_.erase(gap);
 }
 
@@ -18,20 +16,18 @@ void HeapModel::keep(int64_t place, int64_t bytes) {
 }
 
 int64_t HeapModel::allocate(int64_t bytes) {
-  if (const auto fitting = by_size_.lower_bound(bytes); fitting != by_size_.end()) {
+  if (const auto fitting = by_size_.lower_bound({bytes, 0}); fitting != by_size_.end()) {
     const auto [gap_bytes, place] = *fitting;
     drop(gaps_.find(place));
     if (gap_bytes > bytes) keep(place + bytes, gap_bytes - bytes);
     return place;
   }
-  int64_t place = height_;
-  if (!gaps_.empty()) {  // a gap at the end is used and lengthened
-    const auto last = std::prev(gaps_.end());
-    if (last->first + last->second == height_) {
-      place = last->first;
-      drop(last);
-    }
-  }
+  // A gap at the end is used and lengthened.
+  const auto last = gaps_.empty() ? gaps_.end() : std::prev(gaps_.end());
+  const bool lengthens = last != gaps_.end() && last->first + last->second == height_;
+  const int64_t place = lengthens ? last->first : height_;
+  if (may_grow_ && !may_grow_(place + bytes)) return kNoPlace;
+  if (lengthens) drop(last);
   height_ = place + bytes;
   return place;
 }

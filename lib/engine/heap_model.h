@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heap that takes the smallest gap that is large enough, merges neighbours, grows at its end and never shrinks, as that
-// of the C library does. Holds no memory. Knows nothing of what is kept in it.
+// A heap that takes the smallest gap that is large enough, merges neighbours, grows at its end and never shrinks: where
+// blocks lie, as numbers. Holds no memory. Knows nothing of what is kept in it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace stoker::engine {
 
 class HeapModel {
  public:
-  /// Where the block begins.
+  static constexpr int64_t kNoPlace = -1;
+
+  /// Before it grows to a height, `may_grow` is asked; empty: it always may.
+  explicit HeapModel(std::function<bool(int64_t height)> may_grow = {}) : may_grow_(std::move(may_grow)) {}
+
+  /// Where the block begins; kNoPlace, and nothing has changed, where it would have to grow and may not.
   int64_t allocate(int64_t bytes);
   /// A block as it was allocated.
   void release(int64_t place, int64_t bytes);
   /// How far it has ever reached, in bytes.
   int64_t height() const { return height_; }
+  /// Calls visit(place, bytes) for each gap, from the beginning.
+  template <typename Visit>
+  void visit_gaps(const Visit& visit) const {
+    for (const auto& [place, bytes] : gaps_) visit(place, bytes);
+  }
 
  private:
   using Gaps = std::map<int64_t, int64_t>;  ///< bytes by place
@@ -23,8 +36,9 @@ class HeapModel {
   void drop(Gaps::iterator gap);
   void keep(int64_t place, int64_t bytes);
 
+  std::function<bool(int64_t height)> may_grow_;
   Gaps gaps_;
-  std::multimap<int64_t, int64_t> by_size_;  ///< the same: place by bytes
+  std::set<std::pair<int64_t, int64_t>> by_size_;  ///< the same: bytes and place
   int64_t height_ = 0;
 };
 

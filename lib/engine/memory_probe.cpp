@@ -30,8 +30,8 @@ class Prober {
 
   TracedWork train(int64_t images, int64_t side) {
     trainee_.model->train();
+    const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
     return measured(images, [&] {
-      const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
       Mix mix;
       if (settings_.mixes) mix.own_share = 0.6;
       for (int i = 0; i < (settings_.accumulates ? 2 : 1); ++i) step_.accumulate(batch, images, mix);
@@ -42,14 +42,19 @@ class Prober {
 
   TracedWork evaluate(int64_t images, int64_t side) {
     trainee_.model->eval();
+    const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
     return measured(images, [&] {
-      const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
       task_.predictions(infer(*trainee_.model, batch.images, settings_.update.precision));
     });
   }
 
+  int64_t input_bytes(int64_t side) const {
+    const data::Batch batch = noise_batch(settings_, 1, side, trainee_.device);
+    return static_cast<int64_t>(batch.images.nbytes() + batch.labels.nbytes() + batch.targets.nbytes());
+  }
+
  private:
-  /// On a device the peak alone is known: a trace of one block.
+  /// What was there before is left out. On a device the peak alone is known: a trace of one block.
   TracedWork measured(int64_t images, const std::function<void()>& work) const {
     core::throw_if_stopped();
     if (trainee_.device.is_cpu()) return {images, trace_allocations(work)};
@@ -70,6 +75,7 @@ class Prober {
 ActivationModel passes_on(Prober& prober, int64_t side, int64_t few, int64_t more) {
   ActivationModel model;
   model.probe_side = side;
+  model.input_bytes = prober.input_bytes(side);
   model.train_small = prober.train(few, side);
   model.eval_small = prober.evaluate(few, side);
   model.train_large = prober.train(more, side);
@@ -113,23 +119,20 @@ int64_t by_area(const ActivationModel& model, int64_t images) {
 }  // namespace
 
 int64_t ActivationModel::training_bytes(int64_t images) const {
-  return extrapolated_peak(train_small, train_large, by_area(*this, images));
+  const int64_t tried = by_area(*this, images);
+  return extrapolated_peak(train_small, train_large, tried) + tried * input_bytes;
 }
 
 int64_t ActivationModel::evaluation_bytes(int64_t images) const {
-  return extrapolated_peak(eval_small, eval_large, by_area(*this, images));
+  const int64_t tried = by_area(*this, images);
+  return extrapolated_peak(eval_small, eval_large, tried) + tried * input_bytes;
 }
 
-int64_t ActivationModel::training_resident_bytes(int64_t images) const {
-  return extrapolated_resident(train_small, train_large, by_area(*this, images));
-}
-
-int64_t ActivationModel::training_heap_bytes(int64_t images) const {
-  return extrapolated_heap(train_small, train_large, by_area(*this, images));
-}
-
-int64_t ActivationModel::evaluation_heap_bytes(int64_t images) const {
-  return extrapolated_heap(eval_small, eval_large, by_area(*this, images));
+int64_t ActivationModel::working_bytes(const BatchSizes& batches) const {
+  const auto training = [this](int64_t images) { return TracedPass{train_small, train_large, by_area(*this, images)}; };
+  const auto evaluation = [this](int64_t images) { return TracedPass{eval_small, eval_large, by_area(*this, images)}; };
+  return working_height({training(batches.train), training(batches.last_train), evaluation(batches.val),
+                         evaluation(batches.last_val), training(batches.train), evaluation(batches.val)});
 }
 
 ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSettings& settings) {

@@ -13,19 +13,18 @@ namespace stoker::engine {
 
 /// Memory as a function of images. On the CPU from two traces each; on a device from two peaks.
 struct ActivationModel {
-  TracedWork train_small, train_large;  ///< one update's forward and backward, its input and gradients included
-  TracedWork eval_small, eval_large;    ///< a forward pass without gradients, its input included
+  TracedWork train_small, train_large;  ///< one update's forward and backward, its gradients included
+  TracedWork eval_small, eval_large;    ///< a forward pass without gradients
+  int64_t input_bytes = 0;              ///< of one image that was tried, its labels and targets included
   double seconds = 0;                   ///< that the probe took
   int64_t probe_side = 0;               ///< pixels; smaller than asked for when those were too large to try
   double area_factor = 1;               ///< the area of an image that was asked for, over that of the probe
 
+  /// At most at once, the input included.
   int64_t training_bytes(int64_t images) const;
   int64_t evaluation_bytes(int64_t images) const;
-  /// The same with the gaps of the heap, on the CPU; see extrapolated_resident().
-  int64_t training_resident_bytes(int64_t images) const;
-  /// How much of it is heap that stays; see extrapolated_heap().
-  int64_t training_heap_bytes(int64_t images) const;
-  int64_t evaluation_heap_bytes(int64_t images) const;
+  /// On the CPU: how far working memory grows in a run on such batches, inputs not included.
+  int64_t working_bytes(const BatchSizes& batches) const;
 };
 
 /// Forward and backward on a few images twice, fewer of larger ones; forward alone on as many. Large images are scouted with smaller ones

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/working_memory.h"
 #include "optim/gradients.h"
 
 namespace stoker::engine {
@@ -44,6 +45,7 @@ Forward UpdateStep::accumulate_piece(const data::Batch& batch, const data::Batch
 }
 
 Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix) {
+  const WorkingMemoryScope working_memory;
   const int64_t images = batch.image_count(), pieces = std::clamp<int64_t>(images / 2, 1, pieces_);
   const bool is_mixed = mix.own_share < 1;
   data::Batch mixed = batch;

@@ -68,11 +68,18 @@ TEST(MemoryPlanTest, EvaluationCountsWhereItTakesMoreThanTraining) {
   EXPECT_EQ(line_of(plan.on_host, "activations") + 10 * kMegabyte, 320 * kMegabyte + 64 * 4000);
 }
 
-TEST(MemoryPlanTest, HeapOfTheOneIsNoHeapForTheOther) {
+TEST(MemoryPlanTest, WorkingMemoryIsKnownByTheSizesOfAllBatches) {
   PlanInputs inputs = small_run();
-  const int64_t apart = make_memory_plan(inputs).host_bytes;
-  inputs.evaluation_heap_bytes = [](int64_t images) { return images * kMegabyte / 8; };
-  EXPECT_EQ(make_memory_plan(inputs).host_bytes - apart, 4 * kMegabyte) << "32 images, beside what training holds";
+  inputs.train_images = 6410;  // the last batch has 10
+  inputs.working_bytes = [](const engine::BatchSizes& images) {
+    EXPECT_EQ(images.train, 64);
+    EXPECT_EQ(images.last_train, 10);
+    EXPECT_EQ(images.val, 32);
+    EXPECT_EQ(images.last_val, 0);
+    return 90 * kMegabyte;
+  };
+  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "activations") + 10 * kMegabyte,
+            90 * kMegabyte + (64 + 10 + 32) * 4000) << "each feed keeps its inputs";
 }
 
 TEST(MemoryPlanTest, SlabsAreNoLargerThanAnEpoch) {

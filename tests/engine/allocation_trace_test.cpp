@@ -45,26 +45,28 @@ TEST(AllocationTraceTest, EachBlockGrowsByItselfSoThatTheWorstMomentMayMove) {
   EXPECT_EQ(extrapolated_peak(two, four, 2), peak_bytes(two.trace));
 }
 
-TEST(AllocationTraceTest, LargeBlocksAreNoHeap) {
-  constexpr int64_t kMiB = 1 << 20;
-  const TracedWork two{2, {20 * kMiB, 4 * kMiB, -20 * kMiB, -4 * kMiB}}, four{4, {40 * kMiB, 8 * kMiB, -40 * kMiB, -8 * kMiB}};
-  EXPECT_EQ(extrapolated_heap(two, four, 2), 24 * kMiB);
-  EXPECT_EQ(extrapolated_heap(two, four, 6), 12 * kMiB) << "the blocks of 60 MiB go back to the kernel";
-  EXPECT_EQ(extrapolated_peak(two, four, 6), 72 * kMiB);
-}
+constexpr int64_t kMiB = 1 << 20;
 
-TEST(AllocationTraceTest, GapsOfTheHeapAreHeldToo) {
+TEST(AllocationTraceTest, GapsOfWorkingMemoryCountToo) {
   // Two blocks of 10 go, a third between them stays: 20 do not fit into either gap.
-  const TracedWork two{2, {10, 4, 10, 4, -10, -10, 20, -20, -4, -4}}, four{4, two.trace};
-  EXPECT_EQ(extrapolated_peak(two, four, 8), 28);
-  EXPECT_EQ(extrapolated_resident(two, four, 8), 48);
+  const TracedWork two{2, {10 * kMiB, 4 * kMiB, 10 * kMiB, 4 * kMiB, -10 * kMiB, -10 * kMiB, 20 * kMiB, -20 * kMiB, -4 * kMiB,
+                           -4 * kMiB}};
+  const TracedWork four{4, two.trace};
+  EXPECT_EQ(extrapolated_peak(two, four, 8), 28 * kMiB);
+  EXPECT_EQ(working_height({{two, four, 8}}), 48 * kMiB);
 }
 
-TEST(AllocationTraceTest, TheHeapKeepsItsHeightBesideLargeBlocks) {
-  constexpr int64_t kMiB = 1 << 20;
-  const TracedWork two{2, {20 * kMiB, -20 * kMiB, 40 * kMiB, -40 * kMiB}}, four{4, two.trace};
-  EXPECT_EQ(extrapolated_peak(two, four, 8), 40 * kMiB);
-  EXPECT_EQ(extrapolated_resident(two, four, 8), 60 * kMiB);
+TEST(AllocationTraceTest, PassesUseTheSameMemory) {
+  const TracedWork two{2, {2 * kMiB, -2 * kMiB}}, four{4, {4 * kMiB, -4 * kMiB}};
+  EXPECT_EQ(working_height({{two, four, 8}, {two, four, 3}, {two, four, 0}, {two, four, 6}}), 8 * kMiB);
+  const TracedWork kept{2, {kMiB}}, kept_too{4, {kMiB}};
+  EXPECT_EQ(working_height({{kept, kept_too, 8}, {two, four, 8}}), 8 * kMiB) << "a pass gives all of it back";
+}
+
+TEST(AllocationTraceTest, SmallBlocksAreNotOfWorkingMemory) {
+  const TracedWork two{2, {100, -100}}, four{4, {200, -200}};
+  EXPECT_EQ(working_height({{two, four, 8}}), 0);
+  EXPECT_EQ(working_height({{two, four, 1000}}), 50048) << "whole cache lines";
 }
 
 TEST(AllocationTraceTest, TracesOfDifferentLengthAreExtendedByTheirPeaks) {

@@ -47,5 +47,15 @@ TEST(HeapModelTest, AGapAtTheEndIsLengthened) {
   EXPECT_EQ(heap.height(), 40);
 }
 
+TEST(HeapModelTest, WhereItMayNotGrowNothingChanges) {
+  HeapModel heap([](int64_t height) { return height <= 100; });
+  heap.allocate(60);
+  const int64_t last = heap.allocate(20);
+  heap.release(last, 20);
+  EXPECT_EQ(heap.allocate(41), HeapModel::kNoPlace);
+  EXPECT_EQ(heap.height(), 80);
+  EXPECT_EQ(heap.allocate(40), 60);
+}
+
 }  // namespace
 }  // namespace stoker::engine

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/working_memory.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "engine/heap_model.h"
+
+namespace stoker::engine {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kIsSanitized = true;  // a block of its own from the C library each, so that writing past its end is seen
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
+thread_local int open_scopes = 0;
+
+int64_t rounded_up(int64_t bytes, int64_t step) { return (bytes + step - 1) / step * step; }
+
+/// Addresses are reserved at the start, as many as the machine has memory, and become memory as the heap grows.
+class Stretch {
+ public:
+  bool reserve() {
+    struct rlimit addresses {};
+    if (::getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur != RLIM_INFINITY) return false;
+    const int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+    void* const begin = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) return false;
+    ::madvise(begin, bytes, MADV_HUGEPAGE);  // fewer faults and TLB misses; a kernel without them says no, and that is all
+    begin_ = static_cast<char*>(begin);
+    reserved_ = bytes;
+    return true;
+  }
+  /// False where there is no memory for it.
+  bool reach(int64_t end) {
+    constexpr int64_t kStep = 2 << 20;  // bytes: a huge page
+    if (end <= usable_) return true;
+    const int64_t wanted = std::min(rounded_up(end, kStep), reserved_);
+    if (end > wanted || ::mprotect(begin_, wanted, PROT_READ | PROT_WRITE) != 0) return false;
+    usable_ = wanted;
+    return true;
+  }
+  void give_back(int64_t place, int64_t bytes) const {
+    const int64_t page = ::sysconf(_SC_PAGESIZE), first = rounded_up(place, page), end = (place + bytes) / page * page;
+    if (first < std::min(end, usable_)) ::madvise(begin_ + first, std::min(end, usable_) - first, MADV_DONTNEED);
+  }
+  char* at(int64_t place) const { return begin_ + place; }
+  int64_t place_of(const void* memory) const { return static_cast<const char*>(memory) - begin_; }
+
+ private:
+  char* begin_ = nullptr;
+  int64_t reserved_ = 0, usable_ = 0;  // bytes
+};
+
+/// LibTorch's allocator of CPU tensors, and working memory where a scope is open.
+class WorkingMemory final : public c10::Allocator {
+ public:
+  // Whether allocate() is const and whether copy_data() exists depends on the release of LibTorch: without `override`
+  // each is there for those that ask for it.
+  c10::DataPtr allocate(size_t bytes) const { return instance().block(bytes); }
+  c10::DataPtr allocate(size_t bytes) { return instance().block(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
+  c10::DeleterFnPtr raw_deleter() const { return &free_block; }
+
+  bool install() {
+    if (kIsSanitized || !stretch_.reserve()) return false;
+    c10::SetCPUAllocator(this);
+    return true;
+  }
+  void give_back() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    heap_.visit_gaps([this](int64_t place, int64_t bytes) { stretch_.give_back(place, bytes); });
+  }
+  int64_t height() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return heap_.height();
+  }
+  int64_t held() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return held_;
+  }
+
+  /// Never destroyed: tensors of static lifetime may come after it.
+  static WorkingMemory& instance() {
+    static WorkingMemory* const memory = new WorkingMemory;
+    return *memory;
+  }
+
+ private:
+  c10::DataPtr block(size_t bytes) {
+    const int64_t taken = working_block_bytes(static_cast<int64_t>(bytes));
+    if (open_scopes == 0 || taken == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
+    void* const memory = cut(taken);
+    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", height(),
+                " that activations and gradients have taken");
+    return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  void* cut(int64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const int64_t place = heap_.allocate(bytes);
+    if (place == HeapModel::kNoPlace) return nullptr;
+    char* const memory = stretch_.at(place);
+    blocks_.emplace(memory, bytes);
+    held_ += bytes;
+    return memory;
+  }
+
+  static void free_block(void* memory) {
+    if (memory != nullptr && !instance().put_back(memory)) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
+  }
+
+  bool put_back(void* memory) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = blocks_.find(memory);
+    if (found == blocks_.end()) return false;
+    heap_.release(stretch_.place_of(memory), found->second);
+    held_ -= found->second;
+    blocks_.erase(found);
+    return true;
+  }
+
+  std::mutex mutex_;
+  Stretch stretch_;
+  HeapModel heap_{[this](int64_t height) { return stretch_.reach(height); }};
+  std::unordered_map<void*, int64_t> blocks_;  ///< bytes of those that are held
+  int64_t held_ = 0;
+};
+
+}  // namespace
+
+WorkingMemoryScope::WorkingMemoryScope() { ++open_scopes; }
+WorkingMemoryScope::~WorkingMemoryScope() { --open_scopes; }
+
+bool install_working_memory() {
+  static const bool is_installed = WorkingMemory::instance().install();
+  return is_installed;
+}
+
+void give_back_working_memory() { WorkingMemory::instance().give_back(); }
+
+int64_t working_memory_height() { return WorkingMemory::instance().height(); }
+int64_t working_memory_held() { return WorkingMemory::instance().held(); }
+
+}  // namespace stoker::engine
