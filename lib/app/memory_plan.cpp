@@ -150,12 +150,14 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
   plan.device = inputs.device;
   plan.checkpoint_bytes = saved_bytes(inputs);
   add_host_lines(inputs, plan.on_host);
-  // Reading or writing a checkpoint and training take turns.
+  // Reading a checkpoint and training take turns. Writing one, too, but working memory is not for others.
   const int64_t read_back = inputs.resumes ? saved_bytes(inputs) + inputs.weight_bytes : 0;
   const int64_t checkpoint = std::max(inputs.largest_tensor_bytes, read_back);
   if (inputs.on_cpu()) {
     add_model_lines(inputs, plan.on_host);
-    add_line(plan.on_host, "checkpoint", checkpoint - std::max(working_bytes(inputs), inputs.gradient_bytes),
+    const int64_t free_meanwhile = std::max(working_bytes(inputs), inputs.gradient_bytes);
+    const int64_t always = inputs.working_bytes ? inputs.largest_tensor_bytes : 0;
+    add_line(plan.on_host, "checkpoint", std::max(always, checkpoint - free_meanwhile),
              "beyond what training leaves free meanwhile");
   } else {
     add_model_lines(inputs, plan.on_device);

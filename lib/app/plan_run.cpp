@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/assemble.h"
 #include "app/feeding.h"
@@ -29,6 +30,7 @@ using core::format;
 constexpr int64_t kUsefulOnCpu = 64;
 constexpr int64_t kUsefulOnDevice = 8192;
 constexpr int64_t kUpdatesPerEpoch = 8;  // an automatic batch leaves an epoch at least as many
+constexpr double kGapsOfTheHeap = 1.25;  // where working memory is left to the C library; seen: up to that
 constexpr double kCpuMargin = 0.2, kDeviceMargin = 0.1;  // of what is free: other processes, pieces between tensors
 
 int64_t largest_tensor_bytes(const model::ImageModel& model) {
@@ -109,9 +111,13 @@ engine::ProbeSettings trial_settings(const config::Options& options, const data:
   return settings;
 }
 
-int64_t settled_resident_bytes() {
+void give_back_freed_memory() {
   ::malloc_trim(0);
   engine::give_back_working_memory();
+}
+
+int64_t settled_resident_bytes() {
+  give_back_freed_memory();
   return core::read_process_memory().resident_bytes;
 }
 
@@ -142,7 +148,10 @@ PlanInputs measure_plan(const PlanParts& parts) {
     inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
     inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };
     if (inputs.on_cpu()) {
-      inputs.working_bytes = [model = *activations](const engine::BatchSizes& sizes) { return model.working_bytes(sizes); };
+      const double gaps = engine::install_working_memory() ? 1 : kGapsOfTheHeap;
+      inputs.working_bytes = [model = *activations, gaps](const engine::BatchSizes& sizes) {
+        return std::llround(gaps * static_cast<double>(model.working_bytes(sizes)));
+      };
     }
     core::log_debug("memory of activations: tried with {} pixels in {:.2f} s", activations->probe_side,
                     activations->seconds);

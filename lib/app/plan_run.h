@@ -17,6 +17,8 @@ namespace stoker::app {
 
 /// Resident memory of this process after the allocator has given back what it kept for later.
 int64_t settled_resident_bytes();
+/// To the kernel, which a process that frees much otherwise does not do: what comes next may be allocated elsewhere.
+void give_back_freed_memory();
 
 /// What the network is tried with: the shape of the run's images, its precision and loss.
 engine::ProbeSettings trial_settings(const config::Options& options, const data::Source& train, torch::Device device);

@@ -196,6 +196,7 @@ Outcome train(const Invocation& invocation) {
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
   refuse_single_image_batch(options, plan);
   const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
+  give_back_freed_memory();  // a checkpoint was read into it
   engine::TrainerSettings settings =
       trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(), plan.updates());

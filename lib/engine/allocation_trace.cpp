@@ -5,6 +5,7 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -28,6 +29,7 @@ class TracingAllocator final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const { return &free_noted; }
 
   void begin(c10::Allocator& below) {
+    TORCH_INTERNAL_ASSERT(&below != this, "one trace at a time");
     below_ = &below;
     const std::lock_guard<std::mutex> lock(mutex_);
     trace_.clear();
@@ -47,7 +49,7 @@ class TracingAllocator final : public c10::Allocator {
 
  private:
   static c10::DataPtr allocate_noted(size_t bytes) {
-    void* const memory = instance().below_->raw_allocate(bytes);
+    void* const memory = instance().below_.load()->raw_allocate(bytes);
     if (memory != nullptr) instance().note(memory, static_cast<int64_t>(bytes));
     return {memory, memory, &free_noted, c10::Device(c10::DeviceType::CPU)};
   }
@@ -55,7 +57,7 @@ class TracingAllocator final : public c10::Allocator {
   static void free_noted(void* memory) {
     if (memory == nullptr) return;
     instance().note_end(memory);
-    instance().below_->raw_deallocate(memory);
+    instance().below_.load()->raw_deallocate(memory);
   }
 
   void note(void* memory, int64_t bytes) {
@@ -74,7 +76,7 @@ class TracingAllocator final : public c10::Allocator {
   }
 
   std::mutex mutex_;
-  c10::Allocator* below_ = c10::GetDefaultCPUAllocator();  ///< the same at all times once it was set
+  std::atomic<c10::Allocator*> below_ = c10::GetDefaultCPUAllocator();  ///< the same at all times once it was set
   bool noting_ = false;
   AllocationTrace trace_;
   std::unordered_map<void*, int64_t> sizes_;  ///< bytes of the blocks that are held

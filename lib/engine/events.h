@@ -77,6 +77,7 @@ struct EpochEvent {
   double data_wait_share = 0;
   int64_t bad_images = 0;           ///< distinct, whole run
   TimeSplit times;                  ///< of the epoch, as far as this process went through it
+  int64_t working_bytes = 0;        ///< of working memory that tensors still hold; see engine/working_memory
 };
 
 struct CheckpointEvent {

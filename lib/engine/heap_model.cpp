@@ -15,6 +15,19 @@ void HeapModel::keep(int64_t place, int64_t bytes) {
   by_size_.emplace(bytes, place);
 }
 
+HeapModel::Gaps::iterator HeapModel::last_gap() {
+  if (gaps_.empty()) return gaps_.end();
+  const auto last = std::prev(gaps_.end());
+  return last->first + last->second == height_ ? last : gaps_.end();
+}
+
+void HeapModel::shrink() {
+  const auto last = last_gap();
+  if (last == gaps_.end()) return;
+  height_ = last->first;
+  drop(last);
+}
+
 int64_t HeapModel::allocate(int64_t bytes) {
   if (const auto fitting = by_size_.lower_bound({bytes, 0}); fitting != by_size_.end()) {
     const auto [gap_bytes, place] = *fitting;
@@ -22,12 +35,10 @@ int64_t HeapModel::allocate(int64_t bytes) {
     if (gap_bytes > bytes) keep(place + bytes, gap_bytes - bytes);
     return place;
   }
-  // A gap at the end is used and lengthened.
-  const auto last = gaps_.empty() ? gaps_.end() : std::prev(gaps_.end());
-  const bool lengthens = last != gaps_.end() && last->first + last->second == height_;
-  const int64_t place = lengthens ? last->first : height_;
+  const auto last = last_gap();  // is used and lengthened
+  const int64_t place = last != gaps_.end() ? last->first : height_;
   if (may_grow_ && !may_grow_(place + bytes)) return kNoPlace;
-  if (lengthens) drop(last);
+  if (last != gaps_.end()) drop(last);
   height_ = place + bytes;
   return place;
 }

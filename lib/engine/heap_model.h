@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heap that takes the smallest gap that is large enough, merges neighbours, grows at its end and never shrinks: where
-// blocks lie, as numbers. Holds no memory. Knows nothing of what is kept in it.
+// A heap that takes the smallest gap that is large enough, merges neighbours, grows at its end and shrinks when it is told
+// to: where blocks lie, as numbers. Holds no memory. Knows nothing of what is kept in it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,9 @@ class HeapModel {
   int64_t allocate(int64_t bytes);
   /// A block as it was allocated.
   void release(int64_t place, int64_t bytes);
-  /// How far it has ever reached, in bytes.
+  /// Gives up the gap at its end.
+  void shrink();
+  /// How far it has reached since it last shrank, in bytes.
   int64_t height() const { return height_; }
   /// Calls visit(place, bytes) for each gap, from the beginning.
   template <typename Visit>
@@ -33,6 +35,8 @@ class HeapModel {
  private:
   using Gaps = std::map<int64_t, int64_t>;  ///< bytes by place
 
+  /// The gap at the end of the heap; the end of gaps_ where a block lies there.
+  Gaps::iterator last_gap();
   void drop(Gaps::iterator gap);
   void keep(int64_t place, int64_t bytes);
 

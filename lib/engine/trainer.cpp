@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "core/trace.h"
+#include "engine/working_memory.h"
 
 namespace stoker::engine {
 
@@ -191,6 +192,7 @@ EpochEvent Trainer::summarize_epoch(const TrainState& at) {
       (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
   event.bad_images = static_cast<int64_t>(train_feed_.loader().bad_samples().size());
   event.times = account_.since_epoch_began();
+  event.working_bytes = working_memory_held();
   return event;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/kept_state.h"
 #include "engine/out_of_memory.h"
 #include "engine/trainer.h"
+#include "engine/working_memory.h"
 
 namespace stoker::engine {
 
@@ -31,6 +32,7 @@ int64_t Trainer::gather_in_smaller_pieces(const UpdateWindow& window, TrainState
     kept.restore();
     sums_ = sums;
     release_unused_memory(trainee_.device);
+    give_back_working_memory();
     halve_pieces(at, cause);
     train_feed_.begin_epoch(at.epoch, window.first_batch);
   }

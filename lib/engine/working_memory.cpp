@@ -6,11 +6,13 @@
 #include <c10/util/Exception.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "engine/heap_model.h"
@@ -18,7 +20,13 @@
 namespace stoker::engine {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)
+#define STOKER_HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define STOKER_HAS_FEATURE(feature) 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || STOKER_HAS_FEATURE(address_sanitizer)
 constexpr bool kIsSanitized = true;  // a block of its own from the C library each, so that writing past its end is seen
 #else
 constexpr bool kIsSanitized = false;
@@ -28,13 +36,15 @@ thread_local int open_scopes = 0;
 
 int64_t rounded_up(int64_t bytes, int64_t step) { return (bytes + step - 1) / step * step; }
 
-/// Addresses are reserved at the start, as many as the machine has memory, and become memory as the heap grows.
+/// Addresses are reserved at the start, as many as the machine has memory and swap, and become memory as the heap grows.
 class Stretch {
  public:
   bool reserve() {
     struct rlimit addresses {};
     if (::getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur != RLIM_INFINITY) return false;
-    const int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+    struct sysinfo machine {};
+    if (::sysinfo(&machine) != 0) return false;
+    const auto bytes = static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit) / kPage * kPage;
     void* const begin = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return false;
     ::madvise(begin, bytes, MADV_HUGEPAGE);  // fewer faults and TLB misses; a kernel without them says no, and that is all
@@ -44,21 +54,29 @@ class Stretch {
   }
   /// False where there is no memory for it.
   bool reach(int64_t end) {
-    constexpr int64_t kStep = 2 << 20;  // bytes: a huge page
     if (end <= usable_) return true;
-    const int64_t wanted = std::min(rounded_up(end, kStep), reserved_);
+    const int64_t wanted = std::min(rounded_up(end, kPage), reserved_);
     if (end > wanted || ::mprotect(begin_, wanted, PROT_READ | PROT_WRITE) != 0) return false;
     usable_ = wanted;
     return true;
   }
   void give_back(int64_t place, int64_t bytes) const {
     const int64_t page = ::sysconf(_SC_PAGESIZE), first = rounded_up(place, page), end = (place + bytes) / page * page;
-    if (first < std::min(end, usable_)) ::madvise(begin_ + first, std::min(end, usable_) - first, MADV_DONTNEED);
+    if (first < end) ::madvise(begin_ + first, end - first, MADV_DONTNEED);
+  }
+  /// So that it is no longer counted as memory of the process either, as a limit of that does (RLIMIT_DATA).
+  void give_back_beyond(int64_t height) {
+    const int64_t end = rounded_up(height, kPage);
+    if (end >= usable_) return;
+    ::madvise(begin_ + end, usable_ - end, MADV_DONTNEED);
+    if (::mprotect(begin_ + end, usable_ - end, PROT_NONE) == 0) usable_ = end;
   }
   char* at(int64_t place) const { return begin_ + place; }
   int64_t place_of(const void* memory) const { return static_cast<const char*>(memory) - begin_; }
 
  private:
+  static constexpr int64_t kPage = 2 << 20;  // bytes: a huge one
+
   char* begin_ = nullptr;
   int64_t reserved_ = 0, usable_ = 0;  // bytes
 };
@@ -80,7 +98,9 @@ class WorkingMemory final : public c10::Allocator {
   }
   void give_back() {
     const std::lock_guard<std::mutex> lock(mutex_);
+    heap_.shrink();
     heap_.visit_gaps([this](int64_t place, int64_t bytes) { stretch_.give_back(place, bytes); });
+    stretch_.give_back_beyond(heap_.height());
   }
   int64_t height() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -112,7 +132,12 @@ class WorkingMemory final : public c10::Allocator {
     const int64_t place = heap_.allocate(bytes);
     if (place == HeapModel::kNoPlace) return nullptr;
     char* const memory = stretch_.at(place);
-    blocks_.emplace(memory, bytes);
+    try {
+      blocks_.emplace(memory, bytes);
+    } catch (const std::bad_alloc&) {
+      heap_.release(place, bytes);
+      throw;
+    }
     held_ += bytes;
     return memory;
   }
@@ -125,9 +150,13 @@ class WorkingMemory final : public c10::Allocator {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = blocks_.find(memory);
     if (found == blocks_.end()) return false;
-    heap_.release(stretch_.place_of(memory), found->second);
-    held_ -= found->second;
+    const int64_t bytes = found->second;
+    held_ -= bytes;
     blocks_.erase(found);
+    try {
+      heap_.release(stretch_.place_of(memory), bytes);
+    } catch (const std::bad_alloc&) {  // a tensor must be able to end all the same: its place is lost
+    }
     return true;
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that an update or an evaluation works with on the CPU: activations, gradients and what operations hold on the
-// way, cut from one stretch of addresses as HeapModel says. It never shrinks by itself, so that pages fault in once, and a
+// way, cut from one stretch of addresses as HeapModel says. It does not shrink by itself, so that pages fault in once, and a
 // plan that runs the same HeapModel on a trace knows how far it will grow. Torch-free header; knows nothing of networks.
 #pragma once
 
@@ -22,10 +22,10 @@ class WorkingMemoryScope {
 /// AddressSanitizer, scopes do nothing: all tensors then come from LibTorch's own allocator. True when scopes count.
 bool install_working_memory();
 
-/// The pages that no tensor lies on go back to the kernel.
+/// The pages that no tensor lies on go back to the kernel, and it shrinks to its last tensor.
 void give_back_working_memory();
 
-/// How far it has grown, and what tensors hold of it now, in bytes.
+/// How far it has grown since it last shrank, and what tensors hold of it now, in bytes.
 int64_t working_memory_height();
 int64_t working_memory_held();
 

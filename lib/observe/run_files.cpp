@@ -12,7 +12,6 @@
 #include "core/file.h"
 #include "core/format.h"
 #include "core/machine.h"
-#include "engine/working_memory.h"
 #include "observe/time_figures.h"
 
 namespace stoker::observe {
@@ -124,7 +123,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
                {"best", event.is_best},
                {"resident_bytes", core::read_process_memory().resident_bytes},
-               {"allocated_bytes", allocated ? Json(*allocated + engine::working_memory_held()) : Json(nullptr)},
+               {"allocated_bytes", allocated ? Json(*allocated + event.working_bytes) : Json(nullptr)},
                {"images_per_second", event.images_per_second},
                {"data_wait_share", event.data_wait_share}};
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;

@@ -38,11 +38,16 @@ def start(train, flags, watched, cpu, run_dir):
         command.append("--tensorboard")
     else:
         environment["STOKER_TEST_UNWATCHED"] = "1"
-    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with open(run_dir + ".log", "w", encoding="utf-8") as log:  # a pipe that nobody empties would make it wait
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    process.log = run_dir + ".log"
+    return process
 
 
 def seconds_of(process):
-    output, _ = process.communicate()
+    process.wait()
+    with open(process.log, encoding="utf-8") as log:
+        output = log.read()
     found = re.search(r"trained for ([\d.]+) s", output)
     if process.returncode != 0 or not found:
         sys.exit(f"overhead: {' '.join(process.args)}\nended with {process.returncode}:\n{output[-2000:]}")

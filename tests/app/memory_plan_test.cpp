@@ -80,6 +80,7 @@ TEST(MemoryPlanTest, WorkingMemoryIsKnownByTheSizesOfAllBatches) {
   };
   EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "activations") + 10 * kMegabyte,
             90 * kMegabyte + (64 + 10 + 32) * 4000) << "each feed keeps its inputs";
+  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "checkpoint"), 2 * kMegabyte) << "working memory is not for others";
 }
 
 TEST(MemoryPlanTest, SlabsAreNoLargerThanAnEpoch) {

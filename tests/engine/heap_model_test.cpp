@@ -47,6 +47,19 @@ TEST(HeapModelTest, AGapAtTheEndIsLengthened) {
   EXPECT_EQ(heap.height(), 40);
 }
 
+TEST(HeapModelTest, ShrinksToItsLastBlock) {
+  HeapModel heap;
+  for (const int64_t bytes : {10, 20, 30}) heap.allocate(bytes);
+  heap.release(0, 10);
+  heap.shrink();
+  EXPECT_EQ(heap.height(), 60) << "a block lies at the end";
+  heap.release(30, 30);
+  heap.shrink();
+  EXPECT_EQ(heap.height(), 30);
+  EXPECT_EQ(heap.allocate(15), 30);
+  EXPECT_EQ(heap.allocate(10), 0);
+}
+
 TEST(HeapModelTest, WhereItMayNotGrowNothingChanges) {
   HeapModel heap([](int64_t height) { return height <= 100; });
   heap.allocate(60);
