@@ -61,12 +61,13 @@ def validation_seconds(run_dir):
         return sum(float(row["eval_seconds"]) for row in csv.DictReader(file))
 
 
-def update_seconds(train, updates, cpus):
-    """Of an update as people have them, watched."""
+def usual_run(train, updates, cpu):
+    """Seconds of an update as people have them, watched; CPU seconds per second of the thread that reads resources."""
     with tempfile.TemporaryDirectory(prefix="stoker-overhead-") as folder:
         flags = [*USUAL, "--max-updates", str(updates), "--report-every", "1s"]
-        seconds = seconds_of(start(train, flags, True, cpus[0], folder + "/usual"))
-        return (seconds - validation_seconds(folder + "/usual")) / updates
+        process = start(train, flags, True, cpu, folder + "/usual")
+        share = share_of_thread(process, "resources")
+        return (seconds_of(process) - validation_seconds(folder + "/usual")) / updates, share
 
 
 def cpu_seconds(process):
@@ -82,16 +83,6 @@ def added_seconds(train, updates, report_updates, cpus):
         cpu = cpu_seconds(both[0]) - cpu_seconds(both[1])
         tiny = unwatched - validation_seconds(folder + "/True")
         return [seconds / updates for seconds in (cpu, watched - unwatched, tiny)]
-
-
-def clocked_share(train, updates, cpus):
-    """CPU seconds per second of the thread that reads resources."""
-    with tempfile.TemporaryDirectory(prefix="stoker-overhead-") as folder:
-        flags = [*USUAL, "--max-updates", str(updates), "--report-every", "1s"]
-        process = start(train, flags, True, cpus[0], folder + "/clocked")
-        share = share_of_thread(process, "resources")
-        seconds_of(process)
-        return share
 
 
 def share_of_thread(process, thread):
@@ -122,8 +113,7 @@ def main():
     cpus = sorted(os.sched_getaffinity(0))[:2]
     if len(cpus) < 2:
         sys.exit("overhead: two CPUs are needed, one for each run")
-    usual = update_seconds(args.train, args.updates, cpus)
-    clocked = clocked_share(args.train, args.updates, cpus)
+    usual, clocked = usual_run(args.train, args.updates, cpus[0])
     print(f"an update of small_cnn: {1e3 * usual:.2f} ms; resources, by the clock: {100 * clocked:.3f} % of a CPU", flush=True)
     shares, by_clock = [], []
     for number in range(args.rounds):
