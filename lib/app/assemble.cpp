@@ -205,6 +205,7 @@ engine::TrainerSettings trainer_settings(const config::Options& options, const e
                   options.augment.mixup_switch_prob, options.train.seed};
   settings.eval_metric = options.train.eval_metric;
   settings.min_delta = options.train.min_delta;
+  settings.tta = options.train.tta;
   settings.val_every = options.train.val_every;
   settings.save_every = options.run.save_every;
   settings.report_every = options.run.report_every;

@@ -89,7 +89,7 @@ void measure_evaluation(const config::Options& options, const data::Datasets& da
   double images = 0;
   for (data::Batch batch; core::seconds_since(begin) < kEvalSeconds && feed->next(batch);) {
     core::throw_if_stopped();
-    if (batch.image_count() > 0) engine::infer(*trainee.model, batch.images, precision);
+    if (batch.image_count() > 0) engine::infer(*trainee.model, batch.images, precision, options.train.tta);
     images += static_cast<double>(batch.planned_images);
   }
   engine::synchronize(trainee.device);

@@ -79,6 +79,13 @@ void require_same_classes(const data::Source& source, const std::vector<std::str
               "evaluate on data with the same classes, in folders or labels of the same names");
 }
 
+/// What a run refuses for its data; other data may have been given since.
+void require_images_to_mirror(const config::Options& options, const data::Source& source) {
+  if (options.train.tta == config::TestTimeAugmentation::none || source.fixed_shape().height == 0) return;
+  throw Error(ErrorKind::config, "tta hflip is for images, but samples of HDF5 files stay as they are",
+              "evaluate with --tta none");
+}
+
 /// Calls add(result) for every image of a batch with all that is known of it.
 void add_results(const data::Source& source, const data::Batch& batch, const torch::Tensor& outputs,
                  const engine::Task& task, ImageTable& table) {
@@ -117,6 +124,7 @@ Outcome eval(const Invocation& invocation) {
       command.split.empty() ? data::open_datasets(options.data).val : data::open_split(options.data, command.split);
   require_same_classes(*source, loaded.saved.class_names);
   require_model_for(options, *source);
+  require_images_to_mirror(options, *source);
   const auto feed = evaluation_feed(options, source, loaded.device);
 
   const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/true);
@@ -127,7 +135,7 @@ Outcome eval(const Invocation& invocation) {
     };
   }
   const engine::EvalReport report =
-      engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision, visit, output_names(loaded));
+      engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision, options.train.tta, visit, output_names(loaded));
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
   std::string figures = format("images {}  loss {:.4f}", report.images, report.loss);
   for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
@@ -161,10 +169,11 @@ Outcome predict(const Invocation& invocation) {
 
   const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/false);
   int64_t images = 0;
-  engine::predict(*loaded.model, *feed, loaded.precision, [&](const data::Batch& batch, const torch::Tensor& outputs) {
+  const auto add = [&](const data::Batch& batch, const torch::Tensor& outputs) {
     add_results(*source, batch, outputs, *loaded.task, *table);
     images += batch.image_count();
-  });
+  };
+  engine::predict(*loaded.model, *feed, loaded.precision, options.train.tta, add);
   const size_t bad = feed->loader().bad_samples().size();
   if (images == 0) {
     throw Error(ErrorKind::data, format("none of the {} images of {} could be read", bad, core::printable(command.input)),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/watch_turns.h"
 #include "app/worst_file.h"
 #include "config/config.h"
 #include "core/machine.h"
@@ -21,10 +22,6 @@
 
 namespace stoker::app {
 
-/// STOKER_TEST_UNWATCHED is set: nobody listens and nothing is recorded, so that scripts/bench/overhead.py
-/// can tell what watching costs.
-bool is_unwatched_for_tests();
-
 /// What a run is, for those who watch it.
 struct Watched {
   const config::Options& options;  ///< resolved
@@ -39,17 +36,18 @@ struct Watched {
 class Watch {
  public:
   Watch(const Watched& run, const std::string& run_dir, observe::Console& console);
-  engine::Observer& observer() { return observers_; }
+  engine::Observer& observer();
 
  private:
   std::optional<observe::Profile> profile_;
-  std::optional<observe::ResourceSampler> resources_;  ///< absent when unwatched
+  observe::ResourceSampler resources_;
   observe::Diagnoser diagnoser_;
   observe::RunFiles run_files_;
   std::optional<observe::TensorBoardFile> tensorboard_;
   WorstFile worst_file_;
   observe::Progress progress_;
   engine::Observers observers_;
+  std::optional<WatchTurns> turns_;  ///< of observers_; see watch_turns_for_tests()
 };
 
 }  // namespace stoker::app

@@ -107,6 +107,7 @@ engine::ProbeSettings trial_settings(const config::Options& options, const data:
   settings.num_classes = options.data.num_classes;
   settings.channels_last = options.precision.channels_last;
   settings.mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
+  settings.tta = options.train.tta;
   settings.accumulates = options.train.accumulation_steps > 1 || options.train.total_batch_size > 0;
   return settings;
 }

@@ -222,7 +222,6 @@ Outcome train(const Invocation& invocation) {
 
   Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, trainee, *prepared.task}, run_dir->path(),
               console);
-  settings.keep_account = !is_unwatched_for_tests();
   engine::Trainer trainer(settings,
                           {*prepared.task, trainee, *train_feed, *val_feed, schedule, checkpoints, watch.observer()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit

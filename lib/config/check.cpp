@@ -122,6 +122,10 @@ void check_task(const Options& options, RuleBook& rules) {
   const AugmentOptions& augment = options.augment;
   rules.require((augment.mixup_alpha == 0 && augment.cutmix_alpha == 0) || !has_scaled_targets(task),
                 core::format("mixup and cutmix share labels, but task {} learns numbers", name));
+  rules.require(options.train.tta == TestTimeAugmentation::none || !has_scaled_targets(task),
+                core::format("tta hflip averages over mirror images, but the numbers that task {} learns may be others for "
+                             "them: set tta none",
+                             name));
   const bool turns = augment.rotate90 > 0 || augment.rotation > 0 || !augment.rand_augment.empty() || augment.trivial_augment;
   rules.require(!turns || task != TaskKind::head_pose,
                 "rotate90, rotation, rand-augment and trivial-augment turn heads without their angles: not for task head-pose");
@@ -193,6 +197,7 @@ void check_fixed_size(const Options& options, const DataFacts& data, RuleBook& r
   refuse(o.gaussian_blur > 0, "gaussian-blur");
   refuse(o.gaussian_noise > 0, "gaussian-noise");
   refuse(o.random_erasing > 0, "random-erasing");
+  refuse(options.train.tta == TestTimeAugmentation::hflip, "tta hflip");
   rules.require(options.data.img_size.value() == data.median_height,
                 core::format("img-size is {}, but samples of HDF5 files stay as they are, {} x {}: leave it out",
                              options.data.img_size.value(), data.median_height, data.median_width));

@@ -24,7 +24,8 @@ void declare_model(Declaration& d, ModelOptions& o) {
       .help("Start the last batch norm of each residual block at 0 (ResNets).");
   d.add("width", o.width, integer_codec(1, 1024))
       .unit("channels")
-      .help("small_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as many.");
+      .help("small_cnn, tiny_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as many. "
+            "tiny_cnn has 2, 2 and 4 times as many.");
   d.add("backbone", o.backbone, text_codec("NAME", false))
       .help("two_stream_convlstm: the network that sees single frames, once for each stream.");
   d.add("lstm-channels", o.lstm_channels, integer_codec(1, 4096))
@@ -171,6 +172,13 @@ void declare_evaluation(Declaration& d, TrainOptions& o) {
         choice_codec<EvalMetric>(eval_metric_choices()))
       .alias({"monitor"})
       .help("What decides which checkpoint is best, and what patience watches; auto is the task's first.");
+  d.add("tta", o.tta,
+        choice_codec<TestTimeAugmentation>({{"none", TestTimeAugmentation::none}, {"hflip", TestTimeAugmentation::hflip}}))
+      .help(
+          "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image and "
+          "for its mirror image, in twice the time. For the tasks multiclass, binary and multilabel.")
+      .free_on_resume()
+      .used_in_inference();
   d.add("patience", o.patience, integer_codec(0, 1'000'000))
       .alias({"early-stopping"})
       .unit("epochs")

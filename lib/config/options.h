@@ -60,6 +60,8 @@ enum class PoseHead { direct, binned };
 enum class EvalMetric {
   loss, top1, top5, accuracy, exact_match, precision, recall, f1, f1_micro, roc_auc, pr_auc, mae, rmse, r2
 };
+/// Views of an image whose outputs are averaged wherever a network is judged or asked.
+enum class TestTimeAugmentation { none, hflip };
 
 struct DataOptions {
   DatasetType dataset = DatasetType::automatic;  ///< automatic: told from what data_dir holds
@@ -160,7 +162,7 @@ struct ModelOptions {
   int64_t lstm_channels = 64;                ///< two_stream_convlstm
   std::string freeze;               ///< comma-separated globs over names of parameters and modules; empty: none
   bool grad_checkpointing = false;
-  int64_t width = 32;               ///< small_cnn, resnet9: channels of the first stage
+  int64_t width = 32;               ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
 };
 
 struct OptimOptions {
@@ -207,6 +209,7 @@ struct TrainOptions {
   int64_t patience = 0;  ///< epochs without improvement before stopping; 0: off
   double min_delta = 0;  ///< least change of the metric that counts as improvement
   Auto<EvalMetric> eval_metric;  ///< auto: the task's first
+  TestTimeAugmentation tta = TestTimeAugmentation::none;
   Interval val_every = Interval::epochs(1);
   uint64_t seed = 42;
   bool deterministic = false;

@@ -194,6 +194,12 @@ double read_process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+double read_thread_cpu_seconds() {
+  timespec time{};
+  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 std::optional<MemoryUse> read_memory_use() {
   const CgroupMemory cgroup = cgroup_memory();
   const int64_t machine = proc_kilobytes("/proc/meminfo", "MemTotal");

@@ -42,6 +42,8 @@ struct ProcessMemory {
 ProcessMemory read_process_memory();
 /// User plus system CPU seconds of this process so far.
 double read_process_cpu_seconds();
+/// The same of the calling thread.
+double read_thread_cpu_seconds();
 
 /// Bytes that are allocated and not yet freed, of which a leak shows every one: resident memory also jumps by the gaps
 /// that the allocator leaves. Nothing where the C library does not count.

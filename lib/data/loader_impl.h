@@ -54,6 +54,7 @@ struct Loader::Impl {
   void work_on_epoch(SampleReader& reader, StageRecord& record);
   bool wait_until_free(int64_t turn);
   void fill_row(SampleReader& reader, StageRecord& record, int64_t turn, int64_t row);
+  void add_times(StageRecord& record, const StageTimes& times);
   void finish_row(int64_t turn);
   void cancel_epoch(std::unique_lock<std::mutex>& lock);
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/watching.h"
 #include "data/loader_impl.h"
 
 namespace stoker::data {
@@ -107,15 +108,19 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t t
         core::ErrorKind::bug,
         core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
   }
+  if (core::is_watched()) add_times(record, times);
+  if (trouble.reason.empty() && !trouble.error) return;
+  const std::lock_guard<std::mutex> lock(mutex);
+  slab.troubles.push_back(std::move(trouble));
+}
+
+void Loader::Impl::add_times(StageRecord& record, const StageTimes& times) {
   read_ns.fetch_add(times.read, std::memory_order_relaxed);
   decode_ns.fetch_add(times.decode, std::memory_order_relaxed);
   augment_ns.fetch_add(times.augment, std::memory_order_relaxed);
   resize_ns.fetch_add(times.resize, std::memory_order_relaxed);
   write_ns.fetch_add(times.write, std::memory_order_relaxed);
   record.add(times);
-  if (trouble.reason.empty() && !trouble.error) return;
-  const std::lock_guard<std::mutex> lock(mutex);
-  slab.troubles.push_back(std::move(trouble));
 }
 
 void Loader::Impl::finish_row(int64_t turn) {

@@ -7,6 +7,7 @@
 
 #include "core/durations.h"
 #include "core/trace.h"
+#include "core/watching.h"
 #include "data/loader_stats.h"
 
 namespace stoker::data {
@@ -21,8 +22,11 @@ struct StageTimes {
 class StageTimer {
  public:
   StageTimer(const char* stage, int64_t& total)
-      : stage_(stage), total_(total), start_(std::chrono::steady_clock::now()) {}
+      : stage_(stage), total_(total), watched_(core::is_watched()) {
+    if (watched_) start_ = std::chrono::steady_clock::now();
+  }
   ~StageTimer() {
+    if (!watched_) return;
     const auto end = std::chrono::steady_clock::now();
     total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(end - start_).count();
     if (core::is_tracing()) core::add_span(stage_, start_, end);
@@ -33,7 +37,8 @@ class StageTimer {
  private:
   const char* const stage_;
   int64_t& total_;
-  const std::chrono::steady_clock::time_point start_;
+  const bool watched_;
+  std::chrono::steady_clock::time_point start_;
 };
 
 /// The samples of one worker: written by it, read by any thread.

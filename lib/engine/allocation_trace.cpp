@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/allocation_trace.h"
 
-#include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
+#include "engine/cpu_allocator.h"
 #include "engine/heap_model.h"
 #include "engine/working_memory.h"
 
@@ -19,15 +18,8 @@ namespace {
 
 /// Stands before LibTorch's allocator while a trace is taken. Blocks know their way back: one that outlives the trace
 /// is freed as any other.
-class TracingAllocator final : public c10::Allocator {
+class TracingAllocator final : public CpuAllocator<TracingAllocator> {
  public:
-  // Whether allocate() is const and whether copy_data() exists depends on the release of LibTorch: without `override`
-  // each is there for those that ask for it.
-  c10::DataPtr allocate(size_t bytes) const { return allocate_noted(bytes); }
-  c10::DataPtr allocate(size_t bytes) { return allocate_noted(bytes); }
-  void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
-  c10::DeleterFnPtr raw_deleter() const { return &free_noted; }
-
   void begin(c10::Allocator& below) {
     TORCH_INTERNAL_ASSERT(&below != this, "one trace at a time");
     below_ = &below;
@@ -47,19 +39,18 @@ class TracingAllocator final : public c10::Allocator {
     return allocator;
   }
 
- private:
-  static c10::DataPtr allocate_noted(size_t bytes) {
+  static c10::DataPtr block(size_t bytes) {
     void* const memory = instance().below_.load()->raw_allocate(bytes);
     if (memory != nullptr) instance().note(memory, static_cast<int64_t>(bytes));
-    return {memory, memory, &free_noted, c10::Device(c10::DeviceType::CPU)};
+    return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
   }
-
-  static void free_noted(void* memory) {
+  static void free_block(void* memory) {
     if (memory == nullptr) return;
     instance().note_end(memory);
     instance().below_.load()->raw_deallocate(memory);
   }
 
+ private:
   void note(void* memory, int64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!noting_) return;

@@ -12,20 +12,23 @@
 
 namespace stoker::engine {
 
-torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision) {
+torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision,
+                    config::TestTimeAugmentation tta) {
   const WorkingMemoryScope working_memory;
   const torch::NoGradGuard no_gradients;
   const AutocastScope autocast(precision);
-  return model.forward(images).to(at::kFloat);
+  const torch::Tensor outputs = model.forward(images).to(at::kFloat);
+  if (tta == config::TestTimeAugmentation::none) return outputs;
+  return (outputs + model.forward(images.flip(-1)).to(at::kFloat)) / 2;
 }
 
 void predict(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
-             const BatchVisitor& visit) {
+             config::TestTimeAugmentation tta, const BatchVisitor& visit) {
   model.eval();
   feed.begin_epoch(0);
   for (data::Batch batch; feed.next(batch);) {
     core::throw_if_stopped();
-    if (batch.image_count() > 0) visit(batch, infer(model, batch.images, precision));
+    if (batch.image_count() > 0) visit(batch, infer(model, batch.images, precision, tta));
   }
 }
 
@@ -39,10 +42,11 @@ double EvalReport::value_of(config::EvalMetric which) const {
 }
 
 EvalReport evaluate(model::ImageModel& model, const Task& task, data::DeviceFeed& feed, const Precision& precision,
-                    const BatchVisitor& visit, const std::vector<std::string>& table_names) {
+                    config::TestTimeAugmentation tta, const BatchVisitor& visit,
+                    const std::vector<std::string>& table_names) {
   RunningSums loss(precision.device);
   const std::unique_ptr<EvalMetrics> metrics = task.make_metrics(/*with_tables=*/!table_names.empty());
-  predict(model, feed, precision, [&](const data::Batch& batch, const torch::Tensor& outputs) {
+  predict(model, feed, precision, tta, [&](const data::Batch& batch, const torch::Tensor& outputs) {
     loss.add(task.eval_loss_sum(outputs, batch), /*score_sum=*/{}, batch.image_count());
     metrics->add(outputs, batch);
     if (visit) visit(batch, outputs);

@@ -22,8 +22,10 @@ struct EvalReport {
   double value_of(config::EvalMetric which) const;
 };
 
-/// Outputs for one batch, float32 [B, num_outputs], in evaluation mode without gradients.
-torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision);
+/// Outputs for one batch, float32 [B, num_outputs], in evaluation mode without gradients. images: [B, ..., H, W]. With
+/// hflip: the mean of those for the images and for the images mirrored along W, computed one after the other.
+torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision,
+                    config::TestTimeAugmentation tta);
 
 /// Called after each batch with its outputs (float32, on the device).
 using BatchVisitor = std::function<void(const data::Batch& batch, const torch::Tensor& outputs)>;
@@ -31,9 +33,10 @@ using BatchVisitor = std::function<void(const data::Batch& batch, const torch::T
 /// Runs over the whole feed in order. The model is left in evaluation mode. Throws core::StopRequested when a
 /// stop is asked for. `table_names`: names of classes or targets when tables are wanted, else none.
 EvalReport evaluate(model::ImageModel& model, const Task& task, data::DeviceFeed& feed, const Precision& precision,
-                    const BatchVisitor& visit = {}, const std::vector<std::string>& table_names = {});
+                    config::TestTimeAugmentation tta, const BatchVisitor& visit = {},
+                    const std::vector<std::string>& table_names = {});
 /// The same without labels.
 void predict(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
-             const BatchVisitor& visit);
+             config::TestTimeAugmentation tta, const BatchVisitor& visit);
 
 }  // namespace stoker::engine

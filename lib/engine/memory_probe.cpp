@@ -44,7 +44,7 @@ class Prober {
     trainee_.model->eval();
     const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
     return measured(images, [&] {
-      task_.predictions(infer(*trainee_.model, batch.images, settings_.update.precision));
+      task_.predictions(infer(*trainee_.model, batch.images, settings_.update.precision, settings_.tta));
     });
   }
 

@@ -14,7 +14,7 @@ namespace stoker::engine {
 /// Memory as a function of images. On the CPU from two traces each; on a device from two peaks.
 struct ActivationModel {
   TracedWork train_small, train_large;  ///< one update's forward and backward, its gradients included
-  TracedWork eval_small, eval_large;    ///< a forward pass without gradients
+  TracedWork eval_small, eval_large;    ///< what evaluates a batch, without gradients
   int64_t input_bytes = 0;              ///< of one image that was tried, its labels and targets included
   double seconds = 0;                   ///< that the probe took
   int64_t probe_side = 0;               ///< pixels; smaller than asked for when those were too large to try

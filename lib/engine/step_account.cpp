@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step_account.h"
 
-#include <time.h>
-
 #include <algorithm>
 
 #include "core/machine.h"
 #include "core/trace.h"
+#include "core/watching.h"
 
 namespace stoker::engine {
 namespace {
@@ -17,12 +16,6 @@ constexpr int kUpdateBegins = -1, kEpochBegins = -2;
 int64_t nanoseconds_between(std::chrono::steady_clock::time_point begin,
                             std::chrono::steady_clock::time_point end) {
   return std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
-}
-
-double cpu_seconds_of_this_thread() {
-  timespec time{};
-  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 /// Seconds and counts of the time between; sizes of now.
@@ -46,26 +39,23 @@ data::LoaderStats difference(const data::LoaderStats& now, const data::LoaderSta
 
 }  // namespace
 
-StepAccount::StepAccount(torch::Device device, const data::Loader& loader, bool keeps)
-    : StepAccount(keeps ? make_device_timeline(device) : nullptr, loader, keeps) {}
+StepAccount::StepAccount(torch::Device device, const data::Loader& loader)
+    : StepAccount(make_device_timeline(device), loader) {}
 
-StepAccount::StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader, bool keeps)
-    : keeps_(keeps), loader_(loader), timeline_(std::move(timeline)) {}
+StepAccount::StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader)
+    : loader_(loader), timeline_(std::move(timeline)) {}
 
 void StepAccount::begin_epoch() {
   update_ = -1;
-  if (!keeps_) return;
+  if (!core::is_watched()) return;
   if (timeline_) timeline_->mark(kEpochBegins);
   read_totals();
   at_report_ = at_recent_ = at_epoch_ = totals_;
 }
 
 void StepAccount::begin_update(int64_t number) {
-  if (!keeps_) return;
-  if (update_ >= 0) {
-    done(StepPart::other);
-    end_update();
-  }
+  end_epoch();  // or the update before
+  if (!core::is_watched()) return;
   update_ = number;
   last_ = update_begin_ = Clock::now();
   waited_before_ = loader_.waited_seconds();
@@ -144,13 +134,13 @@ void StepAccount::read_totals() {
   if (timeline_) read_device();
   totals_.samples = loader_.sample_times();
   totals_.loader = loader_.stats();
-  totals_.training_cpu_seconds = cpu_seconds_of_this_thread();
+  totals_.training_cpu_seconds = core::read_thread_cpu_seconds();
   totals_.process_cpu_seconds = core::read_process_cpu_seconds();
   totals_.at = Clock::now();
 }
 
 TimeSplit StepAccount::since_report() {
-  if (!keeps_) return {};
+  if (!core::is_watched()) return {};
   read_totals();
   const TimeSplit window = since(at_report_);
   at_report_ = totals_;
@@ -158,13 +148,13 @@ TimeSplit StepAccount::since_report() {
 }
 
 TimeSplit StepAccount::since_epoch_began() {
-  if (!keeps_) return {};
+  if (!core::is_watched()) return {};
   read_totals();
   return since(at_epoch_);
 }
 
 TimeSplit StepAccount::recent(double seconds) {
-  if (!keeps_) return {};
+  if (!core::is_watched()) return {};
   if (std::chrono::duration<double>(Clock::now() - at_recent_.at).count() < seconds) return {};
   read_totals();
   const TimeSplit window = since(at_recent_);

@@ -15,13 +15,13 @@
 
 namespace stoker::engine {
 
-/// One thread, the one that trains. A call ends the stretch of time that began with the call before it.
+/// One thread, the one that trains. A call ends the stretch of time that began with the call before it. While
+/// core::is_watched() is false nothing is measured and all figures are 0.
 class StepAccount {
  public:
-  /// `keeps`: else nothing is measured and all figures are 0, for benchmarks of this itself.
-  StepAccount(torch::Device device, const data::Loader& loader, bool keeps = true);
+  StepAccount(torch::Device device, const data::Loader& loader);
   /// With a time line that the caller made; nullptr: the device has none.
-  StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader, bool keeps = true);
+  StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader);
 
   void begin_epoch();
   void begin_update(int64_t number);
@@ -54,7 +54,6 @@ class StepAccount {
   void read_totals();
   TimeSplit since(const Totals& before) const;
 
-  const bool keeps_;
   const data::Loader& loader_;
   const std::unique_ptr<DeviceTimeline> timeline_;
   Clock::time_point last_, update_begin_;

@@ -57,7 +57,7 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       schedule_(parts.schedule),
       checkpoints_(parts.checkpoints),
       observer_(parts.observer),
-      account_(parts.trainee.device, parts.train_feed.loader(), settings.keep_account),
+      account_(parts.trainee.device, parts.train_feed.loader()),
       step_(settings.update, parts.task, parts.trainee, &account_),
       sums_(parts.trainee.device),
       save_every_(settings.save_every),
@@ -217,7 +217,7 @@ EvalReport Trainer::evaluate_trainee(WorstSamples& worst) {
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
   const AveragedWeights averaged(trainee_.ema.get(), *trainee_.model);
-  return evaluate(*trainee_.model, task_, val_feed_, settings_.update.precision, on_batch);
+  return evaluate(*trainee_.model, task_, val_feed_, settings_.update.precision, settings_.tta, on_batch);
 }
 
 /// Updates the best result and the patience count; true when this is the best so far.

@@ -27,10 +27,10 @@ struct TrainerSettings {
   RunLimits limits;
   UpdateSettings update;
   MixSettings mix;
+  config::TestTimeAugmentation tta = config::TestTimeAugmentation::none;
   config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
-  bool keep_account = true;  ///< of where time goes; off to measure what that costs
   bool auto_micro_batch = false;  ///< out of memory: halve what is computed at once and do the update again
 };
 

@@ -19,6 +19,7 @@ struct ProbeSettings {
   bool channels_last = false;
   bool mixes = false;                  ///< mixup or CutMix is on
   bool accumulates = false;            ///< an update has several micro-batches
+  config::TestTimeAugmentation tta = config::TestTimeAugmentation::none;
   int64_t memory_bytes = 0;            ///< what may be taken; 0: not known
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/working_memory.h"
 
-#include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <sys/mman.h>
@@ -10,11 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <unordered_map>
 
+#include "engine/cpu_allocator.h"
 #include "engine/heap_model.h"
 
 namespace stoker::engine {
@@ -82,15 +81,8 @@ class Stretch {
 };
 
 /// LibTorch's allocator of CPU tensors, and working memory where a scope is open.
-class WorkingMemory final : public c10::Allocator {
+class WorkingMemory final : public CpuAllocator<WorkingMemory> {
  public:
-  // Whether allocate() is const and whether copy_data() exists depends on the release of LibTorch: without `override`
-  // each is there for those that ask for it.
-  c10::DataPtr allocate(size_t bytes) const { return instance().block(bytes); }
-  c10::DataPtr allocate(size_t bytes) { return instance().block(bytes); }
-  void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
-  c10::DeleterFnPtr raw_deleter() const { return &free_block; }
-
   bool install() {
     if (kIsSanitized || !stretch_.reserve()) return false;
     c10::SetCPUAllocator(this);
@@ -117,16 +109,20 @@ class WorkingMemory final : public c10::Allocator {
     return *memory;
   }
 
- private:
-  c10::DataPtr block(size_t bytes) {
+  static c10::DataPtr block(size_t bytes) {
     const int64_t taken = working_block_bytes(static_cast<int64_t>(bytes));
     if (open_scopes == 0 || taken == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
-    void* const memory = cut(taken);
-    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", height(),
+    void* const memory = instance().cut(taken);
+    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", instance().height(),
                 " that activations and gradients have taken");
     return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
   }
 
+  static void free_block(void* memory) {
+    if (memory != nullptr && !instance().put_back(memory)) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
+  }
+
+ private:
   void* cut(int64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const int64_t place = heap_.allocate(bytes);
@@ -140,10 +136,6 @@ class WorkingMemory final : public c10::Allocator {
     }
     held_ += bytes;
     return memory;
-  }
-
-  static void free_block(void* memory) {
-    if (memory != nullptr && !instance().put_back(memory)) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
   }
 
   bool put_back(void* memory) {

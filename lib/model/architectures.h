@@ -13,8 +13,9 @@ namespace stoker::model {
 
 /// ResNet of He et al. 2015 with torchvision's names; `name` is resnet18, 34, 50, 101 or 152.
 std::shared_ptr<ImageModel> make_resnet(const ModelSpec& spec);
-/// A quick residual network for images of about 28 to 64 pixels.
+/// Quick residual networks for images of about 28 to 64 pixels.
 std::shared_ptr<ImageModel> make_small_cnn(const ModelSpec& spec);
+std::shared_ptr<ImageModel> make_tiny_cnn(const ModelSpec& spec);
 /// The nine-layer network of Page 2018, for images of about 32 pixels.
 std::shared_ptr<ImageModel> make_resnet9(const ModelSpec& spec);
 /// EfficientNet of Tan and Le 2019 with torchvision's names; `name` is efficientnet_b0 ... _b7.

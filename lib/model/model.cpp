@@ -24,6 +24,7 @@ struct RegistryEntry {
 // All take [B, in_chans, H, W] and give [B, num_classes]. Parameters are for 1000 classes and 3 channels.
 constexpr RegistryEntry kRegistry[] = {
     {"small_cnn", make_small_cnn},  // see small_cnn.cpp
+    {"tiny_cnn", make_tiny_cnn},    // likewise
     {"peer_cnn", make_peer_cnn},    // 32-32-pool-64-64-pool-128 channels
     {"resnet9", make_resnet9},      // see resnet9.cpp
     {"resnet18", make_resnet},      // 64-128-256-512 channels at 1/4 ... 1/32; 11,689,512 parameters
@@ -158,7 +159,13 @@ int64_t parameter_count(const torch::nn::Module& module) {
 void to_channels_last(torch::nn::Module& module) {
   for (torch::Tensor& parameter : module.parameters()) {
     if (parameter.dim() != 4) continue;
-    parameter.set_data(parameter.detach().contiguous(c10::MemoryFormat::ChannelsLast));
+    torch::Tensor weight = parameter.detach().contiguous(c10::MemoryFormat::ChannelsLast);
+    // One input channel lies the same way in either order, but only strides that say so make the convolution answer in it.
+    if (weight.size(1) == 1) {
+      const int64_t height = weight.size(2), width = weight.size(3);
+      weight = weight.as_strided(weight.sizes(), {height * width, 1, width, 1});
+    }
+    parameter.set_data(weight);
   }
 }
 

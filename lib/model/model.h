@@ -72,7 +72,7 @@ struct ModelSpec {
   int64_t in_chans = 3;
   int64_t num_classes = 1000;
   int64_t img_size = 224;  ///< pixels; only networks with position embeddings are made for one size
-  int64_t width = 32;      ///< small_cnn, resnet9: channels of the first stage
+  int64_t width = 32;      ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
   std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: the network that sees single frames
   int64_t lstm_channels = 64;                ///< two_stream_convlstm: channels of each ConvLSTM
   double drop_rate = 0;                      ///< dropout before the classifier, in [0, 1)

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "model/architectures.h"
 #include "model/drop_path.h"
+#include "model/norm_relu.h"
 
 namespace stoker::model {
 namespace {
@@ -43,7 +44,7 @@ class PeerCnn : public ImageModel {
 
   torch::Tensor forward(torch::Tensor x) override {
     for (Layer& layer : layers_) {
-      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : layer.norm(layer.conv(x)).relu_();
+      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : norm_relu(layer.norm, layer.conv(x));
     }
     return head_(drop_out(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1), drop_rate_, is_training()));
   }

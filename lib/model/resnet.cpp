@@ -16,6 +16,7 @@
 #include "model/architectures.h"
 #include "model/drop_path.h"
 #include "model/initialise.h"
+#include "model/norm_relu.h"
 
 namespace stoker::model {
 namespace {
@@ -56,9 +57,8 @@ class BasicBlock : public ResidualBlock {
   }
 
   torch::Tensor forward(const torch::Tensor& x) override {
-    torch::Tensor out = bn1_(conv1_(x)).relu_();
-    out = bn2_(conv2_(out));
-    return out.add_(shortcut(x)).relu_();
+    const torch::Tensor out = norm_relu(bn1_, conv1_(x));
+    return norm_add_relu(bn2_, conv2_(out), shortcut(x));
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn2_; }
 
@@ -81,10 +81,9 @@ class Bottleneck : public ResidualBlock {
   }
 
   torch::Tensor forward(const torch::Tensor& x) override {
-    torch::Tensor out = bn1_(conv1_(x)).relu_();
-    out = bn2_(conv2_(out)).relu_();
-    out = bn3_(conv3_(out));
-    return out.add_(shortcut(x)).relu_();
+    torch::Tensor out = norm_relu(bn1_, conv1_(x));
+    out = norm_relu(bn2_, conv2_(out));
+    return norm_add_relu(bn3_, conv3_(out), shortcut(x));
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn3_; }
 
@@ -141,7 +140,7 @@ class ResNet : public ImageModel {
   }
 
   torch::Tensor features(torch::Tensor x) override {
-    x = bn1_(conv1_(x)).relu_();
+    x = norm_relu(bn1_, conv1_(x));
     x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);  // [B, 64, H/4, W/4]
     for (const auto& stage : stages_) x = run_stage(*stage, x);
     return x;  // [B, channels, H/32, W/32]

@@ -10,6 +10,7 @@
 
 #include "model/architectures.h"
 #include "model/drop_path.h"
+#include "model/norm_relu.h"
 
 namespace stoker::model {
 namespace {
@@ -26,7 +27,7 @@ class NineConv : public torch::nn::Module {
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
 
-  torch::Tensor forward(const torch::Tensor& x) { return norm_(conv_(x)).relu_(); }
+  torch::Tensor forward(const torch::Tensor& x) { return norm_relu(norm_, conv_(x)); }
   void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small residual network for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at
-// full size, where convolutions are costliest, and channels in multiples of 32, which fill vector and tile
-// registers.
+// Small residual networks for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at full size,
+// where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers. tiny_cnn has
+// a stem twice as wide instead of the block at half size: four fifths of the time for nearly as much learnt in an epoch.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -10,6 +10,7 @@
 
 #include "model/architectures.h"
 #include "model/drop_path.h"
+#include "model/norm_relu.h"
 
 namespace stoker::model {
 namespace {
@@ -26,8 +27,10 @@ class ConvNorm : public torch::nn::Module {
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
 
-  torch::Tensor linear(const torch::Tensor& x) { return norm_(conv_(x)); }
-  torch::Tensor forward(const torch::Tensor& x) { return linear(x).relu_(); }
+  torch::Tensor forward(const torch::Tensor& x) { return norm_relu(norm_, conv_(x)); }
+  torch::Tensor forward_onto(const torch::Tensor& added, const torch::Tensor& x) {
+    return norm_add_relu(norm_, conv_(x), added);
+  }
   void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
 
  private:
@@ -45,7 +48,7 @@ class SmallResidual : public torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    return second_->linear(first_->forward(x)).add_(x).relu_();
+    return second_->forward_onto(x, first_->forward(x));
   }
 
  private:
@@ -57,23 +60,26 @@ class SmallCnn : public ImageModel {
   static constexpr int64_t kGrid = 2;
 
  public:
-  explicit SmallCnn(const ModelSpec& spec) : channels_(4 * spec.width), drop_rate_(spec.drop_rate) {
-    const int64_t width = spec.width;
-    stem_ = register_module("stem", std::make_shared<ConvNorm>(spec.in_chans, width, 4, 2));
-    block1_ = register_module("block1", std::make_shared<SmallResidual>(width, spec.zero_init_residual));
-    down2_ = register_module("down2", std::make_shared<ConvNorm>(width, 2 * width, 3, 2));
+  SmallCnn(const ModelSpec& spec, bool block_at_half_size) : channels_(4 * spec.width), drop_rate_(spec.drop_rate) {
+    const int64_t width = spec.width, at_half_size = block_at_half_size ? width : 2 * width;
+    stem_ = register_module("stem", std::make_shared<ConvNorm>(spec.in_chans, at_half_size, 4, 2));
+    if (block_at_half_size)
+      block1_ = register_module("block1", std::make_shared<SmallResidual>(width, spec.zero_init_residual));
+    down2_ = register_module("down2", std::make_shared<ConvNorm>(at_half_size, 2 * width, 3, 2));
     block2_ = register_module("block2", std::make_shared<SmallResidual>(2 * width, spec.zero_init_residual));
     down3_ = register_module("down3", std::make_shared<ConvNorm>(2 * width, 4 * width, 3, 2));
     block3_ = register_module("block3", std::make_shared<SmallResidual>(4 * width, spec.zero_init_residual));
-    for (const char* prefix : {"stem.", "block1.", "down2.", "block2.", "down3.", "block3."})
-      add_layer({prefix});
+    add_layer({"stem."});
+    if (block1_) add_layer({"block1."});
+    for (const char* prefix : {"down2.", "block2.", "down3.", "block3."}) add_layer({prefix});
     if (spec.num_classes == 0) return;
     fc_ = register_module("fc", torch::nn::Linear(channels_ * kGrid * kGrid, spec.num_classes));
     add_layer({"fc."});
   }
 
   torch::Tensor features(torch::Tensor x) override {
-    x = run_stage(*block1_, stem_->forward(x));      // [B, W, H/2, W/2]
+    x = stem_->forward(x);  // [B, W, H/2, W/2]; tiny_cnn: [B, 2W, H/2, W/2]
+    if (block1_) x = run_stage(*block1_, x);
     x = run_stage(*block2_, down2_->forward(x));     // [B, 2W, H/4, W/4]
     return run_stage(*block3_, down3_->forward(x));  // [B, 4W, H/8, W/8]
   }
@@ -88,7 +94,7 @@ class SmallCnn : public ImageModel {
 
  private:
   std::shared_ptr<ConvNorm> stem_, down2_, down3_;
-  std::shared_ptr<SmallResidual> block1_, block2_, block3_;
+  std::shared_ptr<SmallResidual> block1_, block2_, block3_;  ///< tiny_cnn has no block1_
   torch::nn::Linear fc_{nullptr};
   int64_t channels_;
   double drop_rate_;
@@ -97,7 +103,11 @@ class SmallCnn : public ImageModel {
 }  // namespace
 
 std::shared_ptr<ImageModel> make_small_cnn(const ModelSpec& spec) {
-  return std::make_shared<SmallCnn>(spec);
+  return std::make_shared<SmallCnn>(spec, /*block_at_half_size=*/true);
+}
+
+std::shared_ptr<ImageModel> make_tiny_cnn(const ModelSpec& spec) {
+  return std::make_shared<SmallCnn>(spec, /*block_at_half_size=*/false);
 }
 
 }  // namespace stoker::model

@@ -83,6 +83,8 @@ TEST_F(ClipsTest, FramesReachTheNetworkInTheirOrder) {
   const std::vector<std::string> one = lines_of(succeed({"predict", "run", "data/val/falling/v3"}).out);
   ASSERT_EQ(one.size(), 2u);
   EXPECT_EQ(one[1].rfind("data/val/falling/v3,falling,", 0), 0u) << one[1];
+  const Words mirrored = {"predict", "run", "data/val/falling/v3", "--tta", "hflip"};
+  EXPECT_EQ(lines_of(succeed(mirrored).out).at(1).rfind("data/val/falling/v3,falling,", 0), 0u);
 }
 
 TEST_F(ClipsTest, ANetworkOfSingleImagesIsRefusedWithBothWaysOut) {

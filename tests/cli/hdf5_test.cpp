@@ -81,6 +81,17 @@ TEST_F(Hdf5Test, AFailedRunRemovesItsCopies) {
   EXPECT_TRUE(fs::is_empty(work_ / "fast"));
 }
 
+TEST_F(Hdf5Test, SpectrogramsAreNotMirroredInEvaluation) {
+  succeed(words({"--epochs", "1", "--run-dir", "run"}));
+  const Ended trained = run(words({"--tta", "hflip", "--run-dir", "other"}), work_.path());
+  const Ended evaluated = run({"eval", "run", "--tta", "hflip", "--threads", "1", "--device", "cpu"}, work_.path());
+  for (const Ended& ended : {trained, evaluated}) {
+    EXPECT_EQ(ended.exit_code, 78) << ended.err;
+    EXPECT_NE(ended.err.find("tta hflip is for images, but samples of HDF5 files stay as they are"), std::string::npos)
+        << ended.err;
+  }
+}
+
 TEST_F(Hdf5Test, APlanMakesNoCopiesAndThePresetFits) {
   const Words all = {"--preset", "s4_spectrogram_hdf5", "--data-dir", "data",        "--device",
                      "cpu",      "--threads",           "1",          "--stage-dir", "fast",

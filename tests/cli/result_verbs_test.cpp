@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "finished_run.h"
@@ -103,6 +105,80 @@ TEST_F(ResultVerbTest, PredictWithoutOneGoodImageIsAnError) {
   EXPECT_EQ(ended.exit_code, 65) << story_of(words, ended);
   EXPECT_NE(ended.err.find("none of the 5 images of images could be read"), std::string::npos) << ended.err;
   EXPECT_FALSE(fs::exists(work_ / "p.csv"));
+}
+
+/// Number `column` of a line of CSV.
+std::string field_of(const std::string& line, int column) {
+  size_t begin = 0;
+  for (int i = 0; i < column; ++i) begin = line.find(',', begin) + 1;
+  return line.substr(begin, line.find(',', begin) - begin);
+}
+
+/// A run on images whose left side differs from their right one, judged with mirror images; none of its own.
+class TestTimeAugmentationTest : public ::testing::Test {
+ protected:
+  TestTimeAugmentationTest() {
+    for (const std::string split : {"train", "val"}) {
+      for (int i = 0; i < 16; ++i) {
+        work_.write("data/" + split + (i % 2 ? "/cat/" : "/dog/") + std::to_string(i) + ".jpg",
+                    jpeg_of(8, 8, static_cast<uint8_t>(15 * i)));
+      }
+    }
+    const Words words = train_words({"--tta", "hflip", "--hflip", "0", "--epochs", "8", "--batch-size", "8"});
+    EXPECT_EQ(run(words, work_.path()).exit_code, 0);
+  }
+
+  Ended succeed(Words words) {
+    words.insert(words.end(), {"--threads", "1", "--num-workers", "1"});
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    return ended;
+  }
+  double loss_of(const Words& words) {
+    const std::string said = succeed(words).err;
+    return std::strtod(said.substr(said.find("loss ") + 5).c_str(), nullptr);
+  }
+  /// Path and logit of the first class, of all images.
+  std::vector<std::string> logits_of_prediction(const std::string& tta) {
+    std::vector<std::string> said;
+    for (const std::string& line : lines_of(succeed({"predict", "run", "data/val", "--logits", "--tta", tta}).out)) {
+      said.push_back(field_of(line, 0) + " " + field_of(line, 3));
+    }
+    return said;
+  }
+  std::vector<std::string> logits_of_evaluation(const std::string& tta) {
+    succeed({"eval", "run", "--logits", "--output", tta, "--tta", tta});
+    std::vector<std::string> said;
+    for (const std::string& line : lines_of(content_of_file(work_ / (tta + "/images.csv")))) {
+      said.push_back(field_of(line, 0) + " " + field_of(line, 4));
+    }
+    return said;
+  }
+
+  const Workplace work_;
+};
+
+TEST_F(TestTimeAugmentationTest, EvalJudgesAsValidationDidUnlessAFlagSaysOtherwise) {
+  const double validated =
+      std::strtod(field_of(lines_of(content_of_file(work_ / "run/summary.csv")).back(), 2).c_str(), nullptr);
+  EXPECT_NEAR(loss_of({"eval", "run", "--which", "last"}), validated, 1e-4);
+  EXPECT_NEAR(loss_of({"eval", "run", "--which", "last", "--tta", "hflip"}), validated, 1e-4);
+  EXPECT_GT(std::abs(loss_of({"eval", "run", "--which", "last", "--tta", "none"}) - validated), 0.01);
+}
+
+TEST_F(TestTimeAugmentationTest, PredictSaysWhatEvalJudges) {
+  for (const std::string tta : {"none", "hflip"}) EXPECT_EQ(logits_of_prediction(tta), logits_of_evaluation(tta)) << tta;
+  EXPECT_NE(logits_of_prediction("none"), logits_of_prediction("hflip"));
+}
+
+TEST_F(TestTimeAugmentationTest, ARunGoesOnWithoutIt) {
+  const Words words = train_words({"--epochs", "2", "--run-dir", "part"});
+  Words first = words;
+  first.insert(first.end(), {"--tta", "hflip", "--max-updates", "1"});
+  EXPECT_EQ(run(first, work_.path()).exit_code, 0);
+  const Ended resumed = run(words, work_.path());
+  EXPECT_EQ(resumed.exit_code, 0) << story_of(words, resumed);
+  EXPECT_NE(last_line(resumed.out + resumed.err).find("update=2"), std::string::npos) << story_of(words, resumed);
 }
 
 TEST_F(ResultVerbTest, PrintConfigShowsTheRunsOptions) {

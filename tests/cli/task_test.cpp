@@ -55,7 +55,7 @@ std::string number(double value) {
 
 TEST_F(TaskTest, RegressionLearnsNumbersAndReportsTheirErrors) {
   write_table("age,size", [](int i) { return number(100 + i) + "," + number(-0.25 * i); });
-  const Ended ended = train({"--task", "regression", "--epochs", "12"});
+  const Ended ended = train({"--task", "regression", "--epochs", "24"});
   EXPECT_NE(ended.out.find("2 targets, task regression"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("chosen    --target-mean 107.5,-1.875: of the training split"), std::string::npos)
       << ended.out;
@@ -170,6 +170,21 @@ TEST_F(TaskTest, WhatDoesNotFitTheTaskIsRefused) {
     const Ended ended = run(train_words(words), work_.path());
     EXPECT_NE(ended.exit_code, 0);
     EXPECT_NE(ended.err.find(message), std::string::npos) << story_of(words, ended);
+  }
+}
+
+TEST_F(TaskTest, NumbersAreNotAveragedOverMirrorImages) {
+  write_table("x", [](int i) { return number(i); });
+  train({"--task", "regression"});
+  for (const Words& words : {train_words({"--task", "regression", "--tta", "hflip", "--run-dir", "other"}),
+                             Words{"eval", "run", "--tta", "hflip"},
+                             Words{"predict", "run", "data/images", "--tta", "hflip"}}) {
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 78) << story_of(words, ended);
+    EXPECT_NE(ended.err.find("tta hflip averages over mirror images, but the numbers that task regression learns may be "
+                             "others for them: set tta none"),
+              std::string::npos)
+        << ended.err;
   }
 }
 

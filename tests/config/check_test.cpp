@@ -79,6 +79,19 @@ TEST(CheckTest, NearlyBrokenRulesHold) {
             "");
 }
 
+TEST(CheckTest, MirrorImagesAreForTasksWhoseTargetsTheyShare) {
+  for (const char* const task : {"multiclass", "binary", "multilabel"}) {
+    EXPECT_EQ(machine_failure({"--task", task, "--tta", "hflip"}).message, "") << task;
+  }
+  for (const std::string task : {"regression", "head-pose"}) {
+    const Failure failure = machine_failure({"--task", task, "--tta", "hflip"});
+    EXPECT_EQ(failure.kind, core::ErrorKind::config) << task;
+    EXPECT_EQ(failure.message, "tta hflip averages over mirror images, but the numbers that task " + task +
+                                   " learns may be others for them: set tta none");
+    EXPECT_EQ(machine_failure({"--task", task, "--tta", "none"}).message, "") << task;
+  }
+}
+
 TEST(CheckTest, AllBrokenRulesAreListedAtOnce) {
   const Failure failure =
       machine_failure({"--scale-min", "0.9", "--scale-max", "0.1", "--sched", "multistep", "--fp16"});

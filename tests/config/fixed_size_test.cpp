@@ -65,11 +65,11 @@ TEST(FixedSizeTest, NothingIsCroppedOrMirroredUnlessImagesAre) {
 
 TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
   const auto failure = failure_of([] {
-    resolved_for({"--hflip", "0.5", "--color-jitter", "0.4", "--img-size", "32", "--in-chans", "3"},
+    resolved_for({"--hflip", "0.5", "--tta", "hflip", "--color-jitter", "0.4", "--img-size", "32", "--in-chans", "3"},
                  spectrograms());
   });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  for (const char* const said : {"hflip is for images", "color-jitter is for images",
+  for (const char* const said : {"\n  hflip is for images", "tta hflip is for images", "color-jitter is for images",
                                  "img-size is 32, but samples of HDF5 files stay as they are, 64 x 80",
                                  "in-chans is 3, but the samples have 1"}) {
     EXPECT_NE(failure.message.find(said), std::string::npos) << said << "\n" << failure.message;

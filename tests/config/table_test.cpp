@@ -162,7 +162,7 @@ TEST_F(TableTest, ReadingAnUnchosenAutomaticValueIsABug) {
 TEST_F(TableTest, WhatMayChangeOnResumeIsMarkedSo) {
   for (const char* name :
        {"run-dir", "num-workers", "prefetch-factor", "pin-memory", "save-every", "keep-last", "device",
-        "threads", "log-level", "max-updates", "max-time", "patience", "report-every", "data-dir"}) {
+        "threads", "log-level", "max-updates", "max-time", "patience", "tta", "report-every", "data-dir"}) {
     EXPECT_FALSE(table_.find(name)->training_relevant) << name;
   }
   for (const char* name :

@@ -181,6 +181,19 @@ TEST(ModelTest, ChannelsLastChangesTheLayoutAndNotTheResult) {
   EXPECT_EQ(model->parameters()[0].grad().strides(), model->parameters()[0].strides());
 }
 
+TEST(ModelTest, ImagesOfOneChannelGiveChannelsLastFeaturesToo) {
+  for (const char* name : {"small_cnn", "tiny_cnn"}) {
+    ModelSpec spec;
+    spec.name = name;
+    spec.in_chans = 1;
+    spec.num_classes = 10;
+    const auto model = make_model(spec);
+    to_channels_last(*model);
+    const torch::Tensor features = model->features(torch::rand({4, 1, 28, 28}));
+    EXPECT_TRUE(features.is_contiguous(torch::MemoryFormat::ChannelsLast)) << name;
+  }
+}
+
 TEST(ModelTest, SmallCnnLearnsFromEveryParameter) {
   torch::manual_seed(3);
   for (const int64_t size : {28, 32, 64}) {
