@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small residual networks for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at full size,
 // where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers. tiny_cnn has
-// a stem twice as wide instead of the block at half size: four fifths of the time for nearly as much learnt in an epoch.
+// a stem twice as wide instead of the block at half size.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/batchnorm.h>

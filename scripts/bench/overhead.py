@@ -14,6 +14,7 @@ turn's CPU time has all of it in; the thread that reads resources once a second 
 added. CPU time counts, as the clock is disturbed more; the clock's figure is printed too. Exit 1 at 1 % or more.
 """
 import argparse
+import os
 import pathlib
 import re
 import statistics
@@ -59,7 +60,7 @@ def run_in_turns(train, turns, updates):
         command = [train, *FLAGS, "--run-dir", folder + "/run", "--report-every", f"{REPORT_UPDATES}u",
                    "--max-updates", str((turns + 10) * updates)]  # the first ten are a warm-up
         with open(folder + "/log", "w+", encoding="utf-8") as log:  # a pipe that nobody empties would make it wait
-            process = subprocess.Popen(command, env={"STOKER_TEST_WATCH_TURNS": str(updates)}, stdout=log, stderr=log)
+            process = subprocess.Popen(command, env={**os.environ, "STOKER_TEST_WATCH_TURNS": str(updates)}, stdout=log, stderr=log)
             share = share_of_thread(process, "resources")
             process.wait()
             log.seek(0)
@@ -79,6 +80,8 @@ def main():
     parser.add_argument("--turns", type=int, default=290, help="of each round, half of them watched")
     parser.add_argument("--updates", type=int, default=20, help="of a turn")
     args = parser.parse_args()
+    if args.rounds < 2:
+        parser.error("--rounds: 2 or more, as their spread is printed")
     shares = []
     for number in range(args.rounds):
         pairs, resources = run_in_turns(args.train, args.turns, args.updates)
