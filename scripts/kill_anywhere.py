@@ -58,23 +58,23 @@ def complete(train, options, run_dir):
         sys.exit(f"kill_anywhere: training in {run_dir} ended with {process.returncode}:\n{errors}")
 
 
-def kill_once(train, options, run_dir, seconds):
-    """Starts training and kills it after `seconds`; 1 when it was still running then, else 0."""
+def is_killed(train, options, run_dir, seconds):
+    """Starts training and kills it after `seconds`; False when it had ended by then."""
     process = start(train, options, run_dir)
     try:
         process.communicate(timeout=seconds)
-        return 0
+        return False
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return 1
+        return True
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", default="build/release/apps/train")
-    parser.add_argument("--trials", type=int, default=50, help="runs that are each killed at least once")
-    parser.add_argument("--kills-per-trial", type=int, default=1)
+    parser.add_argument("--trials", type=int, default=50, help="runs that are each killed while they train")
+    parser.add_argument("--kills-per-trial", type=int, default=1, help="times that each is killed before it may end")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("options", nargs="*", help="options of train, after --")
     args = parser.parse_args()
@@ -83,18 +83,24 @@ def main():
         folder = pathlib.Path(name)
         (folder / "data").mkdir()
         options = args.options or tiny_options(folder / "data")
-        begin = time.monotonic()
         complete(args.train, options, folder / "unbroken")
-        seconds = time.monotonic() - begin
         wanted = digest(folder / "unbroken")
+        begin = time.monotonic()  # of a second run: the first reads program and libraries from disk
+        complete(args.train, options, folder / "timed")
+        seconds = time.monotonic() - begin
         print(f"unbroken run: {seconds:.1f} s", flush=True)
 
         same = killed = 0
-        seconds *= 0.9  # so that nearly every trial is killed before it ends
         for trial in range(args.trials):
             run_dir = folder / f"trial-{trial}"
-            for _ in range(args.kills_per_trial):
-                killed += kill_once(args.train, options, run_dir, rng.uniform(0, seconds))
+            kills = 0
+            while kills < args.kills_per_trial:
+                if is_killed(args.train, options, run_dir, rng.uniform(0, seconds)):
+                    kills += 1
+                else:  # it had ended: this trial begins anew
+                    shutil.rmtree(run_dir)
+                    kills = 0
+            killed += kills
             complete(args.train, options, run_dir)
             got = digest(run_dir)
             differing = [key for key in wanted if got.get(key) != wanted[key]]

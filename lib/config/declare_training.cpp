@@ -24,8 +24,7 @@ void declare_model(Declaration& d, ModelOptions& o) {
       .help("Start the last batch norm of each residual block at 0 (ResNets).");
   d.add("width", o.width, integer_codec(1, 1024))
       .unit("channels")
-      .help("small_cnn, tiny_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as many. "
-            "tiny_cnn has 2, 2 and 4 times as many.");
+      .help("small_cnn, tiny_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as many.");
   d.add("backbone", o.backbone, text_codec("NAME", false))
       .help("two_stream_convlstm: the network that sees single frames, once for each stream.");
   d.add("lstm-channels", o.lstm_channels, integer_codec(1, 4096))

@@ -60,15 +60,18 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
       using T = decltype(type);
       const ChannelMoments moments = channel_moments(values<const T>(x), shape);
       running.move_to(moments, shape.rows);
+      const float *const weights = values<float>(weight), *const biases = values<float>(bias);
+      float *const means = values<float>(mean), *const inverses = values<float>(inverse);
+      float *const scales = values<float>(scale), *const shifts = values<float>(shift);
       for (int64_t c = 0; c < shape.channels; ++c) {
         const double inverse_deviation = 1 / std::sqrt(moments.variance[c] + running.eps);
-        const double factor = values<float>(weight)[c] * inverse_deviation;
-        values<float>(mean)[c] = static_cast<float>(moments.mean[c]);
-        values<float>(inverse)[c] = static_cast<float>(inverse_deviation);
-        values<float>(scale)[c] = static_cast<float>(factor);
-        values<float>(shift)[c] = static_cast<float>(values<float>(bias)[c] - moments.mean[c] * factor);
+        const double factor = weights[c] * inverse_deviation;
+        means[c] = static_cast<float>(moments.mean[c]);
+        inverses[c] = static_cast<float>(inverse_deviation);
+        scales[c] = static_cast<float>(factor);
+        shifts[c] = static_cast<float>(biases[c] - moments.mean[c] * factor);
       }
-      scale_add_relu(values<const T>(x), values<const T>(added), shape, values<float>(scale), values<float>(shift), values<T>(y));
+      scale_add_relu(values<const T>(x), values<const T>(added), shape, scales, shifts, values<T>(y));
     });
     context->saved_data["added"] = added.numel() > 0;
     context->save_for_backward({x, weight, mean, inverse, y});
@@ -85,19 +88,22 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
     const torch::Tensor a = channel_values(shape.channels), b = channel_values(shape.channels), d = channel_values(shape.channels);
     by_type(x, [&](auto type) {
       using T = decltype(type);
-      const ChannelSums sums =
-          relu_slope_sums(values<const T>(dy), values<const T>(y), values<const T>(x), shape, values<float>(mean));
+      const T *const dys = values<const T>(dy), *const ys = values<const T>(y), *const xs = values<const T>(x);
+      const float *const means = values<float>(mean), *const inverses = values<float>(inverse);
+      const float* const weights = values<float>(weight);
+      float *const weight_slopes = values<float>(weight_slope), *const bias_slopes = values<float>(bias_slope);
+      float *const as = values<float>(a), *const bs = values<float>(b), *const ds = values<float>(d);
+      const ChannelSums sums = relu_slope_sums(dys, ys, xs, shape, means);
       const auto rows = static_cast<double>(shape.rows);
       for (int64_t c = 0; c < shape.channels; ++c) {
-        const double deviation = values<float>(inverse)[c], factor = values<float>(weight)[c] * deviation;
-        values<float>(bias_slope)[c] = static_cast<float>(sums.slope[c]);
-        values<float>(weight_slope)[c] = static_cast<float>(sums.slope_by_distance[c] * deviation);
-        values<float>(a)[c] = static_cast<float>(factor);
-        values<float>(b)[c] = static_cast<float>(-factor * deviation * deviation * sums.slope_by_distance[c] / rows);
-        values<float>(d)[c] = static_cast<float>(-factor * sums.slope[c] / rows);
+        const double deviation = inverses[c], factor = weights[c] * deviation;
+        bias_slopes[c] = static_cast<float>(sums.slope[c]);
+        weight_slopes[c] = static_cast<float>(sums.slope_by_distance[c] * deviation);
+        as[c] = static_cast<float>(factor);
+        bs[c] = static_cast<float>(-factor * deviation * deviation * sums.slope_by_distance[c] / rows);
+        ds[c] = static_cast<float>(-factor * sums.slope[c] / rows);
       }
-      norm_relu_slopes(values<const T>(dy), values<const T>(y), values<const T>(x), shape, values<float>(mean), values<float>(a),
-                       values<float>(b), values<float>(d), values<T>(dx), values<T>(added_slope));
+      norm_relu_slopes(dys, ys, xs, shape, means, as, bs, ds, values<T>(dx), values<T>(added_slope));
     });
     return {dx, weight_slope, bias_slope, added_slope, torch::Tensor()};
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <atomic>
 #include <limits>
 
 namespace stoker::model {
@@ -81,6 +82,15 @@ TEST_P(NormReluTest, AgreesWithLibTorchInDoublePrecision) {
 INSTANTIATE_TEST_SUITE_P(Shapes, NormReluTest,
                          ::testing::Values(Case{8, 16, 1, false}, Case{128, 32, 14, false}, Case{128, 32, 14, true},
                                            Case{3, 48, 7, true}, Case{9, 128, 4, false}, Case{2, 16400, 2, true}));
+
+TEST(NormReluThreadsTest, LoopsOfOurFilesRunOnSeveralThreads) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  std::atomic<int> pieces{0};
+  at::parallel_for(0, 2, /*grain_size=*/1, [&](int64_t, int64_t) { ++pieces; });
+  at::set_num_threads(threads);
+  EXPECT_EQ(pieces, 2) << "compiled without OpenMP, at::parallel_for is a plain loop";
+}
 
 TEST(NormReluThreadsTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
