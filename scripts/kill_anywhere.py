@@ -51,18 +51,21 @@ def start(train, options, run_dir):
                             stderr=subprocess.PIPE, text=True)
 
 
-def complete(train, options, run_dir):
-    process = start(train, options, run_dir)
-    _, errors = process.communicate(timeout=600)
+def wait_for_success(process, run_dir, seconds):
+    _, errors = process.communicate(timeout=seconds)
     if process.returncode != 0:
         sys.exit(f"kill_anywhere: training in {run_dir} ended with {process.returncode}:\n{errors}")
+
+
+def complete(train, options, run_dir):
+    wait_for_success(start(train, options, run_dir), run_dir, 600)
 
 
 def is_killed(train, options, run_dir, seconds):
     """Starts training and kills it after `seconds`; False when it had ended by then."""
     process = start(train, options, run_dir)
     try:
-        process.communicate(timeout=seconds)
+        wait_for_success(process, run_dir, seconds)
         return False
     except subprocess.TimeoutExpired:
         process.kill()
