@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "model/architectures.h"
+#include "model/conv.h"
 #include "model/drop_path.h"
 #include "model/norm_relu.h"
 
@@ -27,9 +28,9 @@ class ConvNorm : public torch::nn::Module {
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
 
-  torch::Tensor forward(const torch::Tensor& x) { return norm_relu(norm_, conv_(x)); }
+  torch::Tensor forward(const torch::Tensor& x) { return norm_relu(norm_, convolve(conv_, x)); }
   torch::Tensor forward_onto(const torch::Tensor& added, const torch::Tensor& x) {
-    return norm_add_relu(norm_, conv_(x), added);
+    return norm_add_relu(norm_, convolve(conv_, x), added);
   }
   void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
 

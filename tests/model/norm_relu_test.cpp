@@ -8,6 +8,8 @@
 #include <atomic>
 #include <limits>
 
+#include "tests/model/channels_last.h"
+
 namespace stoker::model {
 namespace {
 
@@ -19,8 +21,6 @@ struct Case {
 struct Pass {
   torch::Tensor y, x_slope, added_slope, weight_slope, bias_slope, running_mean, running_variance;
 };
-
-torch::Tensor channels_last(const torch::Tensor& x) { return x.contiguous(c10::MemoryFormat::ChannelsLast); }
 
 torch::nn::BatchNorm2d made_norm(int64_t channels) {
   torch::nn::BatchNorm2d norm(channels);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of a convolution's weights, as loops over memory, for CPUs that multiply pairs of bfloat16
+// (AVX512-BF16). oneDNN turns its inputs round and adds up over threads here, at half the speed of its forward pass;
+// these loops pair up images, so that nothing is turned and no pair crosses an edge. Knows nothing of tensors.
+#pragma once
+
+#include <cstdint>
+
+namespace stoker::model {
+
+/// Channels come in multiples of this.
+inline constexpr int64_t kConvLanes = 16;
+
+/// One group, no dilation. Images [images, in_height, in_width, in_channels], channels next to each other.
+struct ConvShape2d {
+  int64_t images = 0, in_channels = 0, in_height = 0, in_width = 0;
+  int64_t out_channels = 0, out_height = 0, out_width = 0;
+  int64_t kernel = 0, stride = 1, padding = 0;  ///< pixels, the same along both axes
+};
+
+/// Whether this CPU has AVX512-BF16 and no tiles (AMX), with which oneDNN is faster.
+bool has_conv_kernels();
+
+/// Where the value of (out channel, in channel, row, column) is in the gradient.
+struct WeightStrides {
+  int64_t out_channel = 0, in_channel = 0, row = 0, column = 0;
+};
+
+/// gradient[o, i, r, s] = sum of dy[n, y, x, o] * x[n, y * stride + r - padding, x * stride + s - padding, i], bfloat16 as its
+/// 16 bits, summed in float in an order that does not depend on the number of threads. Parts by in channels, one a thread.
+void conv_weight_gradient(const ConvShape2d& shape, const uint16_t* x, const uint16_t* dy, const WeightStrides& strides,
+                          float* gradient);
+
+}  // namespace stoker::model
