@@ -58,9 +58,10 @@ class Bfloat16Conv : public torch::autograd::Function<Bfloat16Conv> {
   }
 };
 
+using std::get_if;  // up to 1.13, LibTorch has a variant of its own, with one of its own
+
 /// Pixels on each side; nullptr where a name stands for them.
 const torch::ExpandingArray<2>* padding_of(const torch::nn::Conv2dImpl& conv) {
-  using std::get_if;  // of LibTorch's own variant up to 1.13
   return get_if<torch::ExpandingArray<2>>(&conv.options.padding());
 }
 
@@ -74,7 +75,8 @@ bool is_for_kernels(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
   return torch::GradMode::is_enabled() && conv.weight.requires_grad() && has_conv_kernels() && x.device().is_cpu() &&
          x.dim() == 4 && x.scalar_type() == at::kBFloat16 && x.is_contiguous(c10::MemoryFormat::ChannelsLast) &&
          conv.weight.scalar_type() == at::kFloat && !conv.bias.defined() && options.groups() == 1 &&
-         padding != nullptr && is_square(*padding) && is_square(options.stride()) && is_square(options.kernel_size()) &&
+         get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr && padding != nullptr && is_square(*padding) &&
+         is_square(options.stride()) && is_square(options.kernel_size()) &&
          options.dilation()->at(0) == 1 && options.dilation()->at(1) == 1 && x.size(1) == conv.weight.size(1) &&
          x.size(1) % kConvLanes == 0 && conv.weight.size(0) % kConvLanes == 0 && x.numel() > 0 &&
          (parts % threads == 0 || parts >= 4 * threads);

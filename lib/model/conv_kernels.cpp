@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define STOKER_HAS_CONV_KERNELS 1
 #include <immintrin.h>
 // GCC 12 warns of registers that its own header leaves undefined on purpose.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's weights, as loops over memory, for CPUs that multiply pairs of bfloat16
-// (AVX512-BF16). oneDNN turns its inputs round and adds up over threads here, at half the speed of its forward pass;
-// these loops pair up images, so that nothing is turned and no pair crosses an edge. Knows nothing of tensors.
+// (AVX512-BF16). oneDNN turns its inputs round and adds up over threads here, at less than half the speed of its forward
+// pass; these loops pair up images, so that nothing is turned and no pair crosses an edge. Knows nothing of tensors.
 #pragma once
 
 #include <cstdint>
