@@ -10,8 +10,9 @@ namespace {
 // LibTorch's constructors take some tenths of a second before main() begins, in which a signal of a scheduler would
 // kill the process with another exit code. What stands in this section runs before them.
 using Preinit = void (*)(int, char**, char**);
-[[gnu::section(".preinit_array"), gnu::used]] const Preinit install_before_libraries =
-    [](int, char**, char**) { stoker::core::install_stop_signals(); };
+[[gnu::section(".preinit_array"), gnu::used]] const Preinit install_before_libraries = [](int, char**, char**) {
+  stoker::core::install_stop_signals();
+};
 
 }  // namespace
 

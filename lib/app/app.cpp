@@ -77,9 +77,10 @@ std::string memory_text(const config::Options& options) {
 }
 
 Error out_of_memory(const std::string& cause, const config::Options& options) {
-  return Error(ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(options)),
-               "train plan with the same options says what fits; --auto-micro-batch computes smaller pieces by itself, or "
-               "use a smaller --batch-size with more --accumulation-steps: the same update");
+  return Error(
+      ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(options)),
+      "train plan with the same options says what fits; --auto-micro-batch computes smaller pieces by itself, or "
+      "use a smaller --batch-size with more --accumulation-steps: the same update");
 }
 
 Error translate_torch_error(const c10::Error& error, const config::Options& options) {

@@ -14,8 +14,8 @@ int run(int argc, const char* const* argv);
 /// How a verb ended, for the machine-readable last line on stderr.
 struct Outcome {
   int exit_code = 0;
-  std::string reason{};    ///< "finished", "already-finished", "signal:TERM", ...
-  int64_t updates = -1;    ///< -1: not a training run
+  std::string reason{};  ///< "finished", "already-finished", "signal:TERM", ...
+  int64_t updates = -1;  ///< -1: not a training run
   std::string checkpoint{};
 };
 

@@ -29,7 +29,8 @@ std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& 
   const core::MemoryLimit limit;
   const auto refuse = [&] {
     throw core::Error(core::ErrorKind::out_of_memory,
-                      core::format("the weights of {} do not fit into the memory that is free", spec.name), kSmallerModel);
+                      core::format("the weights of {} do not fit into the memory that is free", spec.name),
+                      kSmallerModel);
   };
   try {
     return model::make_model(spec);
@@ -96,9 +97,9 @@ engine::Precision precision_of(const config::Options& options, torch::Device dev
 }
 
 std::string precision_text(const config::Options& options, const engine::Precision& precision) {
-  std::string text = !precision.autocast                ? "float32"
+  std::string text = !precision.autocast            ? "float32"
                      : precision.dtype == at::kHalf ? "float16 autocast with loss scaling"
-                                                        : "bfloat16 autocast";
+                                                    : "bfloat16 autocast";
   text += options.precision.channels_last.value() ? ", channels-last" : ", channels-first";
   if (precision.device.is_cuda()) text += options.precision.tf32 ? ", TF32 on" : ", TF32 off";
   return text + core::format(", {} CPU threads", options.device.threads.value());
@@ -177,16 +178,16 @@ engine::Trainee build_trainee(const config::Options& options, torch::Device devi
   }
   model::freeze(*trainee.model, options.model.freeze);
   if (options.model.grad_checkpointing) trainee.model->set_stage_runner(engine::run_and_recompute);
-  trainee.optimizer = std::make_unique<optim::Optimizer>(
-      learning_parameters(*trainee.model, options.optim.layer_decay), options.optim);
+  trainee.optimizer =
+      std::make_unique<optim::Optimizer>(learning_parameters(*trainee.model, options.optim.layer_decay), options.optim);
   optim::GradScalerSettings scaling;
   scaling.enabled = options.precision.amp && options.precision.amp_dtype.value() == config::AmpDtype::float16;
   scaling.init_scale = options.precision.init_scale;
   scaling.growth_interval = options.precision.scale_growth_interval;
   trainee.scaler = std::make_unique<optim::GradScaler>(scaling, device);
   if (options.optim.model_ema) {
-    trainee.ema = std::make_unique<optim::Ema>(*trainee.model, options.optim.model_ema_decay,
-                                               options.optim.model_ema_warmup);
+    trainee.ema =
+        std::make_unique<optim::Ema>(*trainee.model, options.optim.model_ema_decay, options.optim.model_ema_warmup);
   }
   return trainee;
 }

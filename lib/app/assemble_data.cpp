@@ -80,8 +80,7 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
   return facts;
 }
 
-data::TransformPlan transform_plan(const config::Options& options, const data::Source& source,
-                                   bool training) {
+data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training) {
   return data::make_transform_plan(options.data, options.augment, training, source.fixed_shape());
 }
 
@@ -98,15 +97,13 @@ std::shared_ptr<data::Loader> training_loader(const config::Options& options,
 }
 
 std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
-                                                std::shared_ptr<const data::Source> source,
-                                                torch::Device device) {
+                                                std::shared_ptr<const data::Source> source, torch::Device device) {
   return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source)),
                                             feed_settings(options, device));
 }
 
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
-                                                  std::shared_ptr<const data::Source> source,
-                                                  torch::Device device) {
+                                                  std::shared_ptr<const data::Source> source, torch::Device device) {
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.val_batch_size;
   const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
@@ -114,8 +111,7 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options
   return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
 }
 
-std::string augment_text(const config::Options& options, const data::Source& train,
-                         const engine::MixSettings& mix) {
+std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix) {
   const std::string mixing = engine::mix_text(mix);
   return data::transform_text(transform_plan(options, train, /*training=*/true)) +
          (mixing.empty() ? "" : ", " + mixing);

@@ -69,8 +69,7 @@ class LoaderRounds {
 };
 
 /// From nothing but a list of samples to the first batch: threads, memory, order.
-double first_batch_seconds(const config::Options& options,
-                           const std::shared_ptr<const data::Source>& source) {
+double first_batch_seconds(const config::Options& options, const std::shared_ptr<const data::Source>& source) {
   const BenchClock::time_point begin = BenchClock::now();
   const auto loader = training_loader(options, source);
   loader->begin_epoch(0);
@@ -173,10 +172,10 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                      1e-3 * static_cast<double>(reference.bytes()) / static_cast<double>(reference.images()),
                      reference.megapixels() / static_cast<double>(reference.images())));
   }
-  result.lines.push_back(core::format(
-      "CPU seconds per 1,000 {}: {:.3f}; first batch after {:.1f} ms; gap between batches p50 "
-      "{:.2f} ms, p99 {:.2f} ms; peak RSS {}",
-      unit, cpu.median, first_batch.median, gap_p50, gap_p99, core::bytes_text(peak_rss)));
+  result.lines.push_back(
+      core::format("CPU seconds per 1,000 {}: {:.3f}; first batch after {:.1f} ms; gap between batches p50 "
+                   "{:.2f} ms, p99 {:.2f} ms; peak RSS {}",
+                   unit, cpu.median, first_batch.median, gap_p50, gap_p99, core::bytes_text(peak_rss)));
   result.lines.push_back(core::format("microseconds per {}: ", frames > 1 ? "clip" : "image") + stages_text);
   return result;
 }

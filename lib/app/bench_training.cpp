@@ -65,8 +65,7 @@ BenchResult bench_training(const config::Options& options, const std::shared_ptr
   BenchResult result;
   result.images_per_second = spread_of(rates);
   const Spread wait = spread_of(waits);
-  result.figures = {{"images_per_second", json_of(result.images_per_second)},
-                    {"data_wait_percent", json_of(wait)}};
+  result.figures = {{"images_per_second", json_of(result.images_per_second)}, {"data_wait_percent", json_of(wait)}};
   result.lines.push_back(core::format("end to end: {}, {:.1f} % of the time waiting for data",
                                       text_of(result.images_per_second, "images/s"), wait.median));
   return result;

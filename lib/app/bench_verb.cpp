@@ -40,8 +40,8 @@ std::shared_ptr<const data::Source> bench_source(const config::DataOptions& opti
   } catch (const core::Error& error) {
     if (error.kind() != core::ErrorKind::no_input || options.dataset != config::DatasetType::automatic) throw;
     auto source = data::open_loose_images(options.data_dir, options.follow_symlinks);
-    core::log_info("no split '{}' in {}: all {} images below it, without labels",
-                   core::printable(options.train_split), core::printable(options.data_dir), source->size());
+    core::log_info("no split '{}' in {}: all {} images below it, without labels", core::printable(options.train_split),
+                   core::printable(options.data_dir), source->size());
     return source;
   }
 }
@@ -60,9 +60,8 @@ BenchResult bench_all(const config::Options& options, const std::shared_ptr<cons
   for (const BenchResult* part : {&loader, &step, &training}) {
     result.lines.insert(result.lines.end(), part->lines.begin(), part->lines.end());
   }
-  result.lines.push_back(
-      core::format("feed efficiency: {:.1f} % of what the slower of loader and step gives alone{}",
-                   efficiency, options.device.device == "cpu" ? "; here both share the cores" : ""));
+  result.lines.push_back(core::format("feed efficiency: {:.1f} % of what the slower of loader and step gives alone{}",
+                                      efficiency, options.device.device == "cpu" ? "; here both share the cores" : ""));
   return result;
 }
 

@@ -40,13 +40,16 @@ Advice precision_advice(const CheckFacts& facts) {
   const double plain = best_layout(facts, "float32");
   const double bfloat16 = best_layout(facts, "bfloat16");
   const double float16 = on_cpu(facts) ? 0 : best_layout(facts, "float16");  // needs loss scaling, which CPUs lack
-  const bool native = on_cpu(facts) ? facts.machine.native_bfloat16
-                                    : !facts.machine.accelerators.empty() && facts.machine.accelerators[0].native_bfloat16;
+  const bool native = on_cpu(facts)
+                          ? facts.machine.native_bfloat16
+                          : !facts.machine.accelerators.empty() && facts.machine.accelerators[0].native_bfloat16;
   if (native && bfloat16 > kWorthSwitching * plain) {
-    return {"--amp --amp-dtype bfloat16", format("convolutions run at {:.1f} times the speed of float32", bfloat16 / plain)};
+    return {"--amp --amp-dtype bfloat16",
+            format("convolutions run at {:.1f} times the speed of float32", bfloat16 / plain)};
   }
   if (float16 > kWorthSwitching * plain) {
-    return {"--amp --amp-dtype float16", format("convolutions run at {:.1f} times the speed of float32", float16 / plain)};
+    return {"--amp --amp-dtype float16",
+            format("convolutions run at {:.1f} times the speed of float32", float16 / plain)};
   }
   return {"--no-amp", plain > 0 ? format("bfloat16 reaches {:.1f} times the speed of float32", bfloat16 / plain)
                                 : "nothing could be measured"};
@@ -68,7 +71,9 @@ Advice batch_advice(const CheckFacts& facts) {
 }
 
 std::string simd_text(const core::MachineFacts& machine) {
-  return std::string(machine.avx512 ? "AVX-512" : machine.avx2 ? "AVX2" : "no AVX2") +
+  return std::string(machine.avx512 ? "AVX-512"
+                     : machine.avx2 ? "AVX2"
+                                    : "no AVX2") +
          (machine.native_bfloat16 ? ", bfloat16 native" : ", bfloat16 emulated");
 }
 
@@ -79,7 +84,8 @@ std::string device_lines(const CheckFacts& facts) {
   for (size_t i = 0; i < facts.machine.accelerators.size(); ++i) {
     const core::AcceleratorFacts& device = facts.machine.accelerators[i];
     text += format("device    cuda:{} {}, {}, bfloat16 {}\n", i, device.name,
-                   core::bytes_text(static_cast<double>(device.memory_bytes)), device.native_bfloat16 ? "native" : "emulated");
+                   core::bytes_text(static_cast<double>(device.memory_bytes)),
+                   device.native_bfloat16 ? "native" : "emulated");
   }
   if (text.empty()) text = "device    cpu; no CUDA device that LibTorch could use\n";
   text += facts.nvml_trouble.empty()
@@ -92,22 +98,25 @@ std::string device_lines(const CheckFacts& facts) {
 std::string storage_line(const CheckFacts& facts) {
   if (!facts.storage) return format("storage   n/a ({})\n", facts.storage_trouble);
   const data::StorageSpeed& storage = *facts.storage;
-  const std::string from = storage.dropped ? "storage" : "memory (the page cache did not let go: storage was not measured)";
+  const std::string from =
+      storage.dropped ? "storage" : "memory (the page cache did not let go: storage was not measured)";
   return format(
       "storage   {}: {} of {}{} files, {}; {:.0f}% were in the page cache\n"
       "          from {}: {:.2f} ms to the first page (95%: {:.2f} ms), {}/s; again from memory: {}/s\n",
-      core::printable(facts.data_dir), storage.files_read, storage.files_seen == data::kMaxFilesSeen ? "more than " : "",
-      core::count_text(storage.files_seen), core::bytes_text(static_cast<double>(storage.bytes_read)),
-      100 * storage.cached_share, from, 1e3 * storage.open_seconds, 1e3 * storage.slow_open_seconds,
-      core::bytes_text(storage.bytes_per_second), core::bytes_text(storage.cached_bytes_per_second));
+      core::printable(facts.data_dir), storage.files_read,
+      storage.files_seen == data::kMaxFilesSeen ? "more than " : "", core::count_text(storage.files_seen),
+      core::bytes_text(static_cast<double>(storage.bytes_read)), 100 * storage.cached_share, from,
+      1e3 * storage.open_seconds, 1e3 * storage.slow_open_seconds, core::bytes_text(storage.bytes_per_second),
+      core::bytes_text(storage.cached_bytes_per_second));
 }
 
 std::string estimate_line(const EpochEstimate& estimate) {
-  return format("estimate  {} per epoch of {} images, {} for {} epochs, validation not counted: {:.0f} images/s over {} "
-                "updates, data wait {:.0f}%\n",
-                core::duration_text(estimate.epoch_seconds), core::count_text(estimate.train_images),
-                core::duration_text(estimate.epoch_seconds * static_cast<double>(estimate.epochs)), estimate.epochs,
-                estimate.images_per_second, estimate.updates_measured, 100 * estimate.data_wait_share);
+  return format(
+      "estimate  {} per epoch of {} images, {} for {} epochs, validation not counted: {:.0f} images/s over {} "
+      "updates, data wait {:.0f}%\n",
+      core::duration_text(estimate.epoch_seconds), core::count_text(estimate.train_images),
+      core::duration_text(estimate.epoch_seconds * static_cast<double>(estimate.epochs)), estimate.epochs,
+      estimate.images_per_second, estimate.updates_measured, 100 * estimate.data_wait_share);
 }
 
 }  // namespace
@@ -122,11 +131,11 @@ std::vector<Advice> advice_from(const CheckFacts& facts) {
   advice.push_back(layout_advice(facts, amp ? precision.flag.substr(precision.flag.rfind(' ') + 1) : "float32"));
   const engine::ThreadSpeed& threads = facts.threads;
   if (threads_get_in_each_others_way(facts)) {
-    advice.push_back({"--threads 1", format("{} threads compute at {:.2f} times the speed of one", threads.threads,
-                                            threads.speedup)});
+    advice.push_back({"--threads 1",
+                      format("{} threads compute at {:.2f} times the speed of one", threads.threads, threads.speedup)});
   } else if (threads.threads > 1) {
-    advice.push_back({format("--threads {}", threads.threads),
-                      format("{:.1f} times the speed of one thread", threads.speedup)});
+    advice.push_back(
+        {format("--threads {}", threads.threads), format("{:.1f} times the speed of one thread", threads.speedup)});
   }
   return advice;
 }
@@ -134,12 +143,14 @@ std::vector<Advice> advice_from(const CheckFacts& facts) {
 std::vector<std::string> warnings_from(const CheckFacts& facts) {
   std::vector<std::string> warnings;
   if (facts.blas.reference) {
-    warnings.push_back("the reference BLAS multiplies matrices, many times slower than need be: "
-                       "apt install libopenblas0-openmp");
+    warnings.push_back(
+        "the reference BLAS multiplies matrices, many times slower than need be: "
+        "apt install libopenblas0-openmp");
   }
   if (threads_get_in_each_others_way(facts)) {
     warnings.push_back(format(
-        "{} threads compute at {:.2f} times the speed of one, and share out a short operation in {:.3f} ms (95%: {:.3f} "
+        "{} threads compute at {:.2f} times the speed of one, and share out a short operation in {:.3f} ms (95%: "
+        "{:.3f} "
         "ms): another process computes on these CPUs, or they share a core. Use --threads 1, or give this process CPUs "
         "of its own (taskset, cpuset)",
         facts.threads.threads, facts.threads.speedup, 1e3 * facts.threads.handover_seconds,
@@ -151,8 +162,9 @@ std::vector<std::string> warnings_from(const CheckFacts& facts) {
                                                : "this LibTorch is a CPU build: build against one with CUDA"));
   }
   if (facts.storage && facts.storage->dropped && facts.storage->slow_open_seconds > 5e-3) {
-    warnings.push_back("files open slowly: with many small files let more workers wait at once, or copy the data to a "
-                       "local disk");
+    warnings.push_back(
+        "files open slowly: with many small files let more workers wait at once, or copy the data to a "
+        "local disk");
   }
   return warnings;
 }
@@ -174,11 +186,12 @@ std::string check_text(const CheckFacts& facts) {
                    speed_text(speed_of(facts, "convolution", dtype, false)),
                    speed_text(speed_of(facts, "convolution", dtype, true)));
   }
-  text += facts.threads.threads < 2
-              ? "threads   1\n"
-              : format("threads   {}: {:.2f} times the speed of one; a short operation takes {:.3f} ms (95%: {:.3f} ms)\n",
-                       facts.threads.threads, facts.threads.speedup, 1e3 * facts.threads.handover_seconds,
-                       1e3 * facts.threads.worst_handover_seconds);
+  text +=
+      facts.threads.threads < 2
+          ? "threads   1\n"
+          : format("threads   {}: {:.2f} times the speed of one; a short operation takes {:.3f} ms (95%: {:.3f} ms)\n",
+                   facts.threads.threads, facts.threads.speedup, 1e3 * facts.threads.handover_seconds,
+                   1e3 * facts.threads.worst_handover_seconds);
   text += storage_line(facts);
   if (facts.estimate) text += estimate_line(*facts.estimate);
   for (const Advice& advice : advice_from(facts)) text += format("try       {}: {}\n", advice.flag, advice.reason);
@@ -190,13 +203,17 @@ std::string check_text(const CheckFacts& facts) {
 core::Json check_json(const CheckFacts& facts) {
   using core::Json;
   const core::MachineFacts& machine = facts.machine;
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(core::printable(text)); };
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? Json(nullptr) : Json(core::printable(text));
+  };
   Json json = {{"version", facts.version},
                {"libtorch", facts.libtorch},
                {"cpus", machine.cpus},
                {"cpus_reason", machine.cpus_reason},
                {"cpu_model", text_or_null(machine.cpu_model)},
-               {"simd", machine.avx512 ? "avx512" : machine.avx2 ? "avx2" : "none"},
+               {"simd", machine.avx512 ? "avx512"
+                        : machine.avx2 ? "avx2"
+                                       : "none"},
                {"native_bfloat16", machine.native_bfloat16},
                {"ram_bytes", machine.ram_bytes},
                {"ram_available_bytes", machine.ram_available_bytes},
@@ -215,16 +232,16 @@ core::Json check_json(const CheckFacts& facts) {
                  {"worst_handover_seconds", facts.threads.worst_handover_seconds}}}};
   json["accelerators"] = Json::array();
   for (const core::AcceleratorFacts& device : machine.accelerators) {
-    json["accelerators"].push_back({{"name", device.name},
-                                    {"memory_bytes", device.memory_bytes},
-                                    {"native_bfloat16", device.native_bfloat16}});
+    json["accelerators"].push_back(
+        {{"name", device.name}, {"memory_bytes", device.memory_bytes}, {"native_bfloat16", device.native_bfloat16}});
   }
   json["speed"] = Json::array();
   for (const engine::ComputeSpeed& speed : facts.compute) {
-    json["speed"].push_back({{"operation", speed.operation},
-                             {"dtype", speed.dtype},
-                             {"channels_last", speed.channels_last},
-                             {"gflops_per_second", speed.gflops_per_second > 0 ? Json(speed.gflops_per_second) : Json(nullptr)}});
+    json["speed"].push_back(
+        {{"operation", speed.operation},
+         {"dtype", speed.dtype},
+         {"channels_last", speed.channels_last},
+         {"gflops_per_second", speed.gflops_per_second > 0 ? Json(speed.gflops_per_second) : Json(nullptr)}});
   }
   json["storage"] = nullptr;
   if (facts.storage) {
@@ -243,7 +260,8 @@ core::Json check_json(const CheckFacts& facts) {
   json["estimate"] = nullptr;
   if (facts.estimate) json["estimate"] = estimate_json(*facts.estimate);
   json["advice"] = Json::array();
-  for (const Advice& advice : advice_from(facts)) json["advice"].push_back({{"flag", advice.flag}, {"reason", advice.reason}});
+  for (const Advice& advice : advice_from(facts))
+    json["advice"].push_back({{"flag", advice.flag}, {"reason", advice.reason}});
   json["warnings"] = warnings_from(facts);
   json["missing"] = facts.missing;
   return json;

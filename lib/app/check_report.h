@@ -19,9 +19,9 @@ namespace stoker::app {
 struct CheckFacts {
   std::string version, libtorch;
   bool cuda_build = false;
-  core::MachineFacts machine;      ///< with the accelerators that LibTorch sees
-  std::string device;              ///< the one measured: "cpu", "cuda:0"
-  std::string nvml_trouble;        ///< empty: the driver answers
+  core::MachineFacts machine;  ///< with the accelerators that LibTorch sees
+  std::string device;          ///< the one measured: "cpu", "cuda:0"
+  std::string nvml_trouble;    ///< empty: the driver answers
   std::string driver_version;
   std::vector<std::string> driver_devices;
   engine::BlasFacts blas;
@@ -29,15 +29,15 @@ struct CheckFacts {
   engine::ThreadSpeed threads;
   std::string data_dir;
   std::optional<data::StorageSpeed> storage;
-  std::string storage_trouble;     ///< why there is none
+  std::string storage_trouble;  ///< why there is none
   std::optional<EpochEstimate> estimate;
-  int64_t num_workers = 0;         ///< what auto takes
+  int64_t num_workers = 0;           ///< what auto takes
   std::vector<std::string> missing;  ///< what was asked for and is not there
 };
 
 /// A flag with a value to try, and why.
 struct Advice {
-  std::string flag;    ///< "--threads 1"
+  std::string flag;  ///< "--threads 1"
   std::string reason;
 };
 std::vector<Advice> advice_from(const CheckFacts& facts);

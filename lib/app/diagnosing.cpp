@@ -76,8 +76,8 @@ observe::CeilingProbes ceiling_probes(const config::Options& options, const core
   observe::CeilingProbes probes;
   probes.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
   if (native) probes.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
-  probes.fixed_seconds = [settings = trial_settings(options, train, trainee.device), batch = options.loader.batch_size.value(),
-                          &trainee, &task] {
+  probes.fixed_seconds = [settings = trial_settings(options, train, trainee.device),
+                          batch = options.loader.batch_size.value(), &trainee, &task] {
     try {
       return engine::fixed_seconds(trainee, task, settings, batch, kLaunchSeconds);
     } catch (const std::exception& error) {  // a run that computes its batches in pieces, say, goes on without

@@ -93,7 +93,8 @@ void measure_evaluation(const config::Options& options, const data::Datasets& da
     images += static_cast<double>(batch.planned_images);
   }
   engine::synchronize(trainee.device);
-  if (images > 0) estimate.eval_seconds = core::seconds_since(begin) * static_cast<double>(datasets.val->size()) / images;
+  if (images > 0)
+    estimate.eval_seconds = core::seconds_since(begin) * static_cast<double>(datasets.val->size()) / images;
 }
 
 }  // namespace
@@ -109,14 +110,10 @@ EpochEstimate measure_epoch(const config::Options& options, const data::Datasets
 }
 
 core::Json estimate_json(const EpochEstimate& estimate) {
-  return {{"train_images", estimate.train_images},
-          {"batch_size", estimate.batch_size},
-          {"updates_measured", estimate.updates_measured},
-          {"images_per_second", estimate.images_per_second},
-          {"data_wait_share", estimate.data_wait_share},
-          {"epoch_seconds", estimate.epoch_seconds},
-          {"eval_seconds", estimate.eval_seconds},
-          {"epochs", estimate.epochs}};
+  return {{"train_images", estimate.train_images},         {"batch_size", estimate.batch_size},
+          {"updates_measured", estimate.updates_measured}, {"images_per_second", estimate.images_per_second},
+          {"data_wait_share", estimate.data_wait_share},   {"epoch_seconds", estimate.epoch_seconds},
+          {"eval_seconds", estimate.eval_seconds},         {"epochs", estimate.epochs}};
 }
 
 }  // namespace stoker::app

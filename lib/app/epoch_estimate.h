@@ -19,17 +19,17 @@ namespace stoker::app {
 
 struct EpochEstimate {
   int64_t train_images = 0;
-  int64_t batch_size = 0;          ///< images per device
+  int64_t batch_size = 0;  ///< images per device
   int64_t updates_measured = 0;
   double images_per_second = 0;
-  double data_wait_share = 0;      ///< 0 to 1
-  double epoch_seconds = 0;        ///< training alone
-  double eval_seconds = 0;         ///< one validation
+  double data_wait_share = 0;  ///< 0 to 1
+  double epoch_seconds = 0;    ///< training alone
+  double eval_seconds = 0;     ///< one validation
   int64_t epochs = 0;
 };
 
-/// Trains for some 8 seconds, or 3 epochs where these are shorter, and evaluates for 2 at most; the weights are others afterwards. Options are resolved.
-/// Throws core::StopRequested.
+/// Trains for some 8 seconds, or 3 epochs where these are shorter, and evaluates for 2 at most; the weights are others
+/// afterwards. Options are resolved. Throws core::StopRequested.
 EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
                             const engine::Task& task);
 

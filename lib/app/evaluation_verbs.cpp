@@ -24,7 +24,9 @@ using core::format;
 /// Results go to standard output, so that they can be piped; everything that is said goes to standard error.
 void log_to_stderr() {
   core::set_console_writer([](core::LogLevel level, std::string_view line) {
-    const char* const prefix = level == core::LogLevel::warning ? "warning: " : level == core::LogLevel::error ? "error: " : "";
+    const char* const prefix = level == core::LogLevel::warning ? "warning: "
+                               : level == core::LogLevel::error ? "error: "
+                                                                : "";
     std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
   });
 }
@@ -72,11 +74,11 @@ Outcome print_config(const LoadedModel& loaded) {
 void require_same_classes(const data::Source& source, const std::vector<std::string>& trained) {
   const std::vector<std::string>& names = source.learned_names();
   if (names == trained) return;
-  throw Error(ErrorKind::data,
-              format("the {} of the data ({}) are not those of the model ({})",
-                     source.num_targets() > 0 ? "targets" : "classes", core::list_text(names),
-                     core::list_text(trained)),
-              "evaluate on data with the same classes, in folders or labels of the same names");
+  throw Error(
+      ErrorKind::data,
+      format("the {} of the data ({}) are not those of the model ({})",
+             source.num_targets() > 0 ? "targets" : "classes", core::list_text(names), core::list_text(trained)),
+      "evaluate on data with the same classes, in folders or labels of the same names");
 }
 
 /// What a run refuses for its data; other data may have been given since.
@@ -89,10 +91,10 @@ void require_images_to_mirror(const config::Options& options, const data::Source
 /// Calls add(result) for every image of a batch with all that is known of it.
 void add_results(const data::Source& source, const data::Batch& batch, const torch::Tensor& outputs,
                  const engine::Task& task, ImageTable& table) {
-  const torch::Tensor raw = outputs.to(torch::kCPU).contiguous();                       // float32 [B, outputs]
-  const torch::Tensor said = task.predictions(outputs).to(torch::kCPU).contiguous();    // float32 [B, names]
-  const torch::Tensor labels = batch.labels.to(torch::kCPU);                            // int64 [B]
-  const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();             // float32 [B, T]
+  const torch::Tensor raw = outputs.to(torch::kCPU).contiguous();                     // float32 [B, outputs]
+  const torch::Tensor said = task.predictions(outputs).to(torch::kCPU).contiguous();  // float32 [B, names]
+  const torch::Tensor labels = batch.labels.to(torch::kCPU);                          // int64 [B]
+  const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();           // float32 [B, T]
   for (int64_t i = 0; i < raw.size(0); ++i) {
     ImageResult result;
     result.path = source.name(batch.samples[static_cast<size_t>(i)]);
@@ -134,8 +136,8 @@ Outcome eval(const Invocation& invocation) {
       add_results(*source, batch, outputs, *loaded.task, *table);
     };
   }
-  const engine::EvalReport report =
-      engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision, options.train.tta, visit, output_names(loaded));
+  const engine::EvalReport report = engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision,
+                                                     options.train.tta, visit, output_names(loaded));
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
   std::string figures = format("images {}  loss {:.4f}", report.images, report.loss);
   for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
@@ -176,7 +178,8 @@ Outcome predict(const Invocation& invocation) {
   engine::predict(*loaded.model, *feed, loaded.precision, options.train.tta, add);
   const size_t bad = feed->loader().bad_samples().size();
   if (images == 0) {
-    throw Error(ErrorKind::data, format("none of the {} images of {} could be read", bad, core::printable(command.input)),
+    throw Error(ErrorKind::data,
+                format("none of the {} images of {} could be read", bad, core::printable(command.input)),
                 "the warnings above say why");
   }
   write_result(command.output, table->text());

@@ -13,9 +13,7 @@ namespace {
 
 using core::format;
 
-std::string bytes_text(int64_t bytes) {
-  return core::bytes_text(static_cast<double>(bytes));
-}
+std::string bytes_text(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
 
 data::DecodeLimits limits_of(const config::DataOptions& options) {
   data::DecodeLimits limits;
@@ -32,17 +30,14 @@ void choose_budget(config::Configuration& configuration, const core::MachineFact
   constexpr int64_t kMegabyte = 1'000'000;
   const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - spoken_for_bytes) / 2;
   const std::string text = half < kMegabyte ? "0" : format("{}MB", half / kMegabyte);
-  config::resolve_measured(
-      configuration, "cache-budget", text,
-      format("half of {} free less {} for the rest of the run", bytes_text(machine.ram_available_bytes),
-             bytes_text(spoken_for_bytes)));
+  config::resolve_measured(configuration, "cache-budget", text,
+                           format("half of {} free less {} for the rest of the run",
+                                  bytes_text(machine.ram_available_bytes), bytes_text(spoken_for_bytes)));
 }
 
 /// "ram", "compressed" or "none", as the option is written.
 std::string tier_text(config::CacheTier tier) {
-  return tier == config::CacheTier::ram          ? "ram"
-         : tier == config::CacheTier::compressed ? "compressed"
-                                                 : "none";
+  return tier == config::CacheTier::ram ? "ram" : tier == config::CacheTier::compressed ? "compressed" : "none";
 }
 
 std::string cache_line(const std::string& split, const data::CachePlan& plan) {
@@ -63,8 +58,8 @@ std::string cache_line(const std::string& split, const data::CachePlan& plan) {
 int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels) {
   constexpr int64_t kStackAndTables = 200'000;
   if (source_holds_pixels) return kStackAndTables;
-  // Of a JPEG the file, what libjpeg holds of it and a band of rows come to about as much as an image that is decoded as
-  // a whole, which those of other formats are.
+  // Of a JPEG the file, what libjpeg holds of it and a band of rows come to about as much as an image that is decoded
+  // as a whole, which those of other formats are.
   return kStackAndTables + facts.channels * facts.median_height * facts.median_width;
 }
 
@@ -81,12 +76,11 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
   const config::Options& options = configuration.options;
   const int64_t worker_bytes = worker_scratch_bytes(facts, /*source_holds_pixels=*/false);
   data::WorkerProbeSettings settings;
-  settings.max_workers =
-      std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
+  settings.max_workers = std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
   settings.seed = options.train.seed;
   settings.limits = limits_of(options.data);
-  const data::WorkerProbe probe = data::probe_workers(
-      train, transform_plan(options, train, /*training=*/true), settings);
+  const data::WorkerProbe probe =
+      data::probe_workers(train, transform_plan(options, train, /*training=*/true), settings);
   if (probe.rates.empty()) return;
   config::resolve_measured(configuration, "num-workers", std::to_string(data::best_workers(probe.rates)),
                            format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason));

@@ -23,7 +23,9 @@ int64_t slab_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images)
 }
 
 /// Images of the short batch at the end of an epoch.
-int64_t last_batch(int64_t batch_size, int64_t images) { return images % std::max<int64_t>(1, std::min(batch_size, images)); }
+int64_t last_batch(int64_t batch_size, int64_t images) {
+  return images % std::max<int64_t>(1, std::min(batch_size, images));
+}
 
 int64_t bytes_at(const std::function<int64_t(int64_t)>& of_images, int64_t images) {
   return of_images && images > 0 ? of_images(images) : 0;
@@ -50,7 +52,8 @@ int64_t working_bytes(const PlanInputs& inputs) {
   const int64_t kept = sizes.train + sizes.last_train + sizes.val + sizes.last_val;
   if (inputs.working_bytes) return inputs.working_bytes(sizes) + kept * inputs.input_bytes;
   // Each pass brings its own full input along.
-  return std::max(training + (kept - sizes.train) * inputs.input_bytes, evaluation + (kept - sizes.val) * inputs.input_bytes);
+  return std::max(training + (kept - sizes.train) * inputs.input_bytes,
+                  evaluation + (kept - sizes.val) * inputs.input_bytes);
 }
 
 void add_line(std::vector<PlanLine>& lines, const std::string& name, int64_t bytes, const std::string& detail = "") {
@@ -118,7 +121,8 @@ std::string batch_flags(const PlanInputs& asked, const PlanInputs& smaller) {
   for (int64_t batch = smaller.batch_size; batch > 1; --batch) {
     if (images % batch != 0) continue;
     if (batch == smaller.batch_size) return flags + format(" --accumulation-steps {}", images / batch);
-    return flags + format(", or for the same update --batch-size {}{} --accumulation-steps {}", batch, val, images / batch);
+    return flags +
+           format(", or for the same update --batch-size {}{} --accumulation-steps {}", batch, val, images / batch);
   }
   return flags;
 }
@@ -175,8 +179,9 @@ std::string shortage(const MemoryPlan& plan, const MemoryRoom& room) {
   MemoryPlan host_alone = plan;
   host_alone.device = "cpu";
   if (!fits(host_alone, room, 0)) {
-    return format("the run would take {} of memory, {} more than this process holds; {} are free", size_of(plan.host_bytes),
-                  size_of(plan.host_bytes - room.host_held_bytes), size_of(room.host_free_bytes));
+    return format("the run would take {} of memory, {} more than this process holds; {} are free",
+                  size_of(plan.host_bytes), size_of(plan.host_bytes - room.host_held_bytes),
+                  size_of(room.host_free_bytes));
   }
   return format("the run would take {} of memory on {}, {} more than this process holds there; {} are free",
                 size_of(plan.device_bytes), plan.device, size_of(plan.device_bytes - room.device_held_bytes),
@@ -234,7 +239,8 @@ std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryRoom& ro
                              line.detail.empty() ? "" : "  " + line.detail));
     }
     const std::string room_text =
-        free > 0 ? format("  highest; this process holds {} now, {} are free", size_of(held), size_of(free)) : "  highest";
+        free > 0 ? format("  highest; this process holds {} now, {} are free", size_of(held), size_of(free))
+                 : "  highest";
     table.push_back(format("{:<9} {:<15}{:>10}{}", where, "in all", size_of(bytes), room_text));
   };
   add("host", plan.on_host, plan.host_bytes, room.host_held_bytes, room.host_free_bytes);

@@ -38,14 +38,12 @@ int64_t whole_number(const std::string& flag, const std::string& text, int64_t m
 /// "512MB" (powers of 1000) and "1GiB" (of 1024) are bytes, a plain number is images.
 void read_shard_size(const std::string& text, data::PackSettings& settings) {
   constexpr int64_t kMost = 1'000'000'000;
-  const std::pair<const char*, uint64_t> units[] = {{"KiB", 1ull << 10}, {"MiB", 1ull << 20},
-                                                    {"GiB", 1ull << 30}, {"KB", 1'000},
-                                                    {"MB", 1'000'000},   {"GB", 1'000'000'000}};
+  const std::pair<const char*, uint64_t> units[] = {{"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},
+                                                    {"KB", 1'000},       {"MB", 1'000'000},   {"GB", 1'000'000'000}};
   int64_t number = 0;
   for (const auto& [unit, bytes] : units) {
     const std::string_view name = unit;
-    if (text.size() <= name.size() || text.compare(text.size() - name.size(), name.size(), name) != 0)
-      continue;
+    if (text.size() <= name.size() || text.compare(text.size() - name.size(), name.size(), name) != 0) continue;
     if (!config::read_integer(text.substr(0, text.size() - name.size()), 1, 1'000'000, number).empty()) break;
     settings.shard_bytes = static_cast<uint64_t>(number) * bytes;
     return;
@@ -88,16 +86,13 @@ class PackNews {
 
   void on_progress(const data::PackProgress& progress) {
     const Clock::time_point now = Clock::now();
-    if (now - last_ < (console_.is_live() ? std::chrono::milliseconds(100) : std::chrono::seconds(30)))
-      return;
+    if (now - last_ < (console_.is_live() ? std::chrono::milliseconds(100) : std::chrono::seconds(30))) return;
     last_ = now;
     const double seconds = std::chrono::duration<double>(now - begin_).count();
     const auto done = static_cast<double>(progress.images_done);
-    const double left_seconds =
-        seconds / done * static_cast<double>(progress.images_total - progress.images_done);
+    const double left_seconds = seconds / done * static_cast<double>(progress.images_total - progress.images_done);
     show(format("packing {}/{} images  {} images/s  {}/s  {} left", core::count_text(progress.images_done),
-                core::count_text(progress.images_total),
-                core::count_text(static_cast<int64_t>(done / seconds)),
+                core::count_text(progress.images_total), core::count_text(static_cast<int64_t>(done / seconds)),
                 core::bytes_text(static_cast<double>(progress.bytes_written) / seconds),
                 core::duration_text(left_seconds)));
   }
@@ -123,8 +118,7 @@ class PackNews {
 
 Outcome pack_data_set(const config::Options& options, const config::CommandLine& command) {
   if (command.output.empty()) {
-    throw Error(ErrorKind::usage, "missing OUT: train pack DATASET OUT [options]",
-                "name a folder for the shards");
+    throw Error(ErrorKind::usage, "missing OUT: train pack DATASET OUT [options]", "name a folder for the shards");
   }
   const data::PackSettings settings = settings_of(options, command.pack, command.output);
   refuse_output_inside(command.output, command.input);
@@ -141,8 +135,7 @@ Outcome pack_data_set(const config::Options& options, const config::CommandLine&
   for (const std::string& note : notes) core::log_info("note      {}", note);
   data::PackReport report;
   try {
-    report =
-        data::pack(splits, settings, [&](const data::PackProgress& progress) { news.on_progress(progress); });
+    report = data::pack(splits, settings, [&](const data::PackProgress& progress) { news.on_progress(progress); });
   } catch (const core::StopRequested&) {
     news.end();
     core::log_info("stopped by SIG{}: shards that are finished stay; run the same command to go on",
@@ -150,40 +143,35 @@ Outcome pack_data_set(const config::Options& options, const config::CommandLine&
     throw;
   }
   news.end();
-  const std::string content = format("{} images in {} shards, {}", core::count_text(report.images),
-                                     report.shards, core::bytes_text(static_cast<double>(report.bytes)));
+  const std::string content = format("{} images in {} shards, {}", core::count_text(report.images), report.shards,
+                                     core::bytes_text(static_cast<double>(report.bytes)));
   if (report.was_complete) {
     core::log_info("already packed: {} holds {}", core::printable(command.output), content);
     return {core::kExitOk, "already-packed"};
   }
-  const std::string kept =
-      report.kept_shards > 0 ? format("; {} shards were finished before", report.kept_shards) : "";
+  const std::string kept = report.kept_shards > 0 ? format("; {} shards were finished before", report.kept_shards) : "";
   core::log_info("packed    {}: {}, in {}{}", core::printable(command.output), content,
                  core::duration_text(news.seconds()), kept);
   if (report.bad_images > 0) core::log_warning("bad images left out: {}", report.bad_images);
-  core::log_info("next      train --data-dir {0}    train pack --verify {0}",
-                 core::printable(command.output));
+  core::log_info("next      train --data-dir {0}    train pack --verify {0}", core::printable(command.output));
   return {core::kExitOk, "packed"};
 }
 
 Outcome verify(const config::Options& options, const std::string& directory) {
   PackNews news(options.log.quiet);
-  const data::VerifyReport report =
-      data::verify_pack(directory, [&](const std::string& path) { news.on_shard(path); });
+  const data::VerifyReport report = data::verify_pack(directory, [&](const std::string& path) { news.on_shard(path); });
   news.end();
   for (const std::string& note : report.notes) core::log_info("note      {}", note);
   if (report.problems.empty()) {
     core::log_info("verified  {}: {} images in {} shards, {}, in {}", core::printable(directory),
-                   core::count_text(report.images), report.shards,
-                   core::bytes_text(static_cast<double>(report.bytes)), core::duration_text(news.seconds()));
+                   core::count_text(report.images), report.shards, core::bytes_text(static_cast<double>(report.bytes)),
+                   core::duration_text(news.seconds()));
     return {core::kExitOk, "verified"};
   }
   std::string message = report.problems.front();
   if (report.problems.size() > 1) {
-    message =
-        format("{} problems with the shards of {}:", report.problems.size(), core::printable(directory));
-    for (size_t i = 0; i < std::min<size_t>(20, report.problems.size()); ++i)
-      message += "\n  " + report.problems[i];
+    message = format("{} problems with the shards of {}:", report.problems.size(), core::printable(directory));
+    for (size_t i = 0; i < std::min<size_t>(20, report.problems.size()); ++i) message += "\n  " + report.problems[i];
   }
   throw Error(ErrorKind::data, message,
               "get the files again, or remove damaged shards of a pack and run its train pack command again");
@@ -195,8 +183,8 @@ Outcome write_indexes(const config::Options& options, const std::string& directo
       data::write_missing_indexes(directory, [&](const std::string& path) { news.on_shard(path); });
   news.end();
   for (const std::string& note : report.notes) core::log_info("note      {}", note);
-  core::log_info("indexed   {}: {} indexes written, {} were right already", core::printable(directory),
-                 report.written, report.kept);
+  core::log_info("indexed   {}: {} indexes written, {} were right already", core::printable(directory), report.written,
+                 report.kept);
   return {core::kExitOk, "indexed"};
 }
 

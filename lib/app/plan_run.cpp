@@ -49,7 +49,8 @@ PlanInputs known_sizes(const PlanParts& parts) {
   PlanInputs inputs;
   inputs.device = options.device.device;
   if (!options.loader.batch_size.is_auto()) inputs.batch_size = options.loader.batch_size;
-  inputs.val_batch_size = options.loader.val_batch_size.is_auto() ? inputs.batch_size : options.loader.val_batch_size.value();
+  inputs.val_batch_size =
+      options.loader.val_batch_size.is_auto() ? inputs.batch_size : options.loader.val_batch_size.value();
   inputs.accumulation_steps = options.train.accumulation_steps;
   inputs.num_workers = options.loader.num_workers;
   inputs.prefetch_factor = options.loader.prefetch_factor;
@@ -188,7 +189,7 @@ config::BatchChoice choose_batch(const config::Options& options, PlanInputs inpu
     return inputs;
   }());
   const int64_t bytes = inputs.on_cpu() ? plan.host_bytes : plan.device_bytes;
-  const std::string why = !is_capped          ? format("the most that fits with {:.0f} % to spare", 100 * margin)
+  const std::string why = !is_capped        ? format("the most that fits with {:.0f} % to spare", 100 * margin)
                           : inputs.on_cpu() ? "more is of no use on a CPU, or leaves an epoch few updates"
                                             : "more leaves an epoch few updates";
   return {batch, 0, format("{}: {} in all", why, core::bytes_text(static_cast<double>(bytes)))};
@@ -206,12 +207,14 @@ void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& 
   const std::string short_of = shortage(make_memory_plan(inputs), room);
   if (short_of.empty()) return;
   const std::string flags = largest_that_fits(inputs, room);
-  const std::string hint = flags.empty() ? "nothing smaller fits either: choose a smaller --model or --img-size" : "this fits: " + flags;
+  const std::string hint =
+      flags.empty() ? "nothing smaller fits either: choose a smaller --model or --img-size" : "this fits: " + flags;
   if (!options.run.plan_check) {
     core::log_warning("--no-plan-check goes on although {}; {}", short_of, hint);
     return;
   }
-  throw Error(ErrorKind::out_of_memory, short_of, hint + "; train plan shows each part, --no-plan-check tries it all the same");
+  throw Error(ErrorKind::out_of_memory, short_of,
+              hint + "; train plan shows each part, --no-plan-check tries it all the same");
 }
 
 ObservedMemory observed_memory(torch::Device device) {

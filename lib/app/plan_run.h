@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the parts of a run to its memory plan: what is measured for it, what is refused because of it, and the batch that
-// `auto` takes.
+// From the parts of a run to its memory plan: what is measured for it, what is refused because of it, and the batch
+// that `auto` takes.
 #pragma once
 
 #include <optional>

@@ -34,8 +34,8 @@ void prepare_training(config::Configuration& configuration, bool resumes, Prepar
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
   prepared.trainee = build_trainee(options, device, resumes);
-  const PlanParts parts{options,       prepared.facts,      prepared.datasets, prepared.trainee,
-                        *prepared.task, prepared.data_bytes, resumes};
+  const PlanParts parts{
+      options, prepared.facts, prepared.datasets, prepared.trainee, *prepared.task, prepared.data_bytes, resumes};
   prepared.inputs = measure_plan(parts);
   prepared.room = memory_room(device);
   if (options.loader.batch_size.is_auto()) {

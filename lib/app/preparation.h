@@ -18,12 +18,12 @@ struct Preparation {
   core::MachineFacts machine;
   data::Datasets datasets;
   config::DataFacts facts;
-  int64_t data_bytes = 0;             ///< that opening the data took
+  int64_t data_bytes = 0;  ///< that opening the data took
   std::unique_ptr<engine::Task> task;
   engine::Trainee trainee;
   Caches caches;
   PlanInputs inputs;
-  MemoryRoom room;                    ///< as it was when the plan was made
+  MemoryRoom room;  ///< as it was when the plan was made
 };
 
 /// Opens the data and resolves what depends on data and network. `measure`: find the number of workers by measurement

@@ -70,7 +70,8 @@ std::vector<int64_t> add_first_batch(const config::Options& options, const std::
   const int64_t shown = std::min(has_clips ? kBatchClips : kBatchImages, batch.image_count());
   const bool mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
   sheet.add_heading(core::format("First batch of epoch 1: {} of {} {}, as the network gets them{}, seed {}", shown,
-                                 batch.image_count(), has_clips ? "clips" : "images", mixes ? " but for mixup and CutMix" : "", options.train.seed));
+                                 batch.image_count(), has_clips ? "clips" : "images",
+                                 mixes ? " but for mixup and CutMix" : "", options.train.seed));
   const torch::Tensor images = batch.images.slice(0, 0, shown);
   if (has_clips) {
     add_clips(options, *source, images, batch.samples, sheet);
@@ -96,7 +97,8 @@ void add_epochs(const config::Options& options, const data::Source& source, cons
     for (int64_t epoch = 0; epoch < kColumns; ++epoch) {
       data::SheetTile tile;
       tile.pixels.resize(static_cast<size_t>(plan.shape.bytes()));
-      const std::string trouble = reader.read_into(samples[i], epoch, /*round=*/0, tile.pixels.data(), targets.data(), times);
+      const std::string trouble =
+          reader.read_into(samples[i], epoch, /*round=*/0, tile.pixels.data(), targets.data(), times);
       tile.pixels.resize(static_cast<size_t>(plan.shape.image_bytes()));
       tile.caption = trouble.empty() ? core::format("epoch {}", epoch + 1) : trouble;
       sheet.add_tile(std::move(tile));
@@ -112,7 +114,8 @@ Outcome preview(const Invocation& invocation) {
   config::resolve_machine(configuration, machine_with_accelerators());
   const data::Datasets datasets = data::open_datasets(options.data);
   if (datasets.train->fixed_shape().height > 0) {
-    throw core::Error(core::ErrorKind::config, "train preview shows images, but the samples are numbers of a fixed size",
+    throw core::Error(core::ErrorKind::config,
+                      "train preview shows images, but the samples are numbers of a fixed size",
                       "look at them with the program that wrote them");
   }
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
@@ -127,8 +130,8 @@ Outcome preview(const Invocation& invocation) {
   const std::string& output = configuration.command.output;
   write_result(output.empty() ? "preview.png" : output, sheet.png());
   if (output != "-") {
-    core::log_info("written: {} ({} x {} pixels)", output.empty() ? "preview.png" : core::printable(output), sheet.width(),
-                   sheet.height());
+    core::log_info("written: {} ({} x {} pixels)", output.empty() ? "preview.png" : core::printable(output),
+                   sheet.width(), sheet.height());
   }
   return {core::kExitOk, "previewed"};
 }

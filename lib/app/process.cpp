@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <limits>
 #include <csignal>
+#include <limits>
 
 #include "core/log.h"
 #include "core/stop_signal.h"

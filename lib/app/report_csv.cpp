@@ -137,7 +137,8 @@ std::string table_csv(const engine::ResultTable& table) {
       if (std::isnan(row.values[i])) {
         csv += ",";
       } else {
-        csv += i < table.whole_columns ? core::format(",{:.0f}", row.values[i]) : core::format(",{:.6f}", row.values[i]);
+        csv +=
+            i < table.whole_columns ? core::format(",{:.0f}", row.values[i]) : core::format(",{:.6f}", row.values[i]);
       }
     }
     csv += "\n";

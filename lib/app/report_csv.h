@@ -17,9 +17,9 @@ std::string csv_field(const std::string& text);
 /// What is known of one image.
 struct ImageResult {
   std::string path;
-  int64_t label = -1;              ///< -1: unknown
-  const float* targets = nullptr;  ///< one per target; null: unknown
-  const float* outputs = nullptr;  ///< the network's raw outputs, finite
+  int64_t label = -1;                  ///< -1: unknown
+  const float* targets = nullptr;      ///< one per target; null: unknown
+  const float* outputs = nullptr;      ///< the network's raw outputs, finite
   const float* predictions = nullptr;  ///< see engine::Task::predictions
 };
 

@@ -22,8 +22,7 @@ bool is_device_or_pipe(const std::string& path) {
 /// Checks each step: what is buffered fails only when it is flushed.
 void write_stream(std::FILE* stream, const std::string& content, const std::string& name) {
   errno = 0;
-  if (std::fwrite(content.data(), 1, content.size(), stream) == content.size() && std::fflush(stream) == 0)
-    return;
+  if (std::fwrite(content.data(), 1, content.size(), stream) == content.size() && std::fflush(stream) == 0) return;
   throw core::errno_error(errno, "write", name, core::ErrorKind::io);
 }
 

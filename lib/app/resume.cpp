@@ -59,7 +59,8 @@ std::string choose_checkpoint(const config::RunOptions& options, engine::Checkpo
   const std::vector<int64_t> present = files.list();
   if (options.resume == "none") {
     if (present.empty()) return "";
-    throw Error(ErrorKind::config, format("--resume none, but {} holds checkpoints of an earlier run", files.directory()),
+    throw Error(ErrorKind::config,
+                format("--resume none, but {} holds checkpoints of an earlier run", files.directory()),
                 "choose another --run-dir, or move the old run away");
   }
   if (options.resume == "auto") {
@@ -71,7 +72,8 @@ std::string choose_checkpoint(const config::RunOptions& options, engine::Checkpo
   if (options.resume == "last" || options.resume == "best") {
     const int64_t updates = files.pointed(options.resume);
     if (updates >= 0) return files.path_of(updates);
-    throw Error(ErrorKind::no_input, format("--resume {}: there is no such checkpoint in {}", options.resume, files.directory()),
+    throw Error(ErrorKind::no_input,
+                format("--resume {}: there is no such checkpoint in {}", options.resume, files.directory()),
                 "use --resume auto to start or resume");
   }
   return find_checkpoint(options.resume, "last");

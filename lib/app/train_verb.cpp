@@ -57,7 +57,8 @@ engine::RunIdentity identity_of(const config::Configuration& configuration, cons
 }
 
 /// A new checkpoint is written before an old one is removed, so a run needs room for two, and later for one more.
-void refuse_full_disk(const config::Options& options, int64_t checkpoint_bytes, const std::string& directory, bool resumes) {
+void refuse_full_disk(const config::Options& options, int64_t checkpoint_bytes, const std::string& directory,
+                      bool resumes) {
   const auto available = static_cast<double>(core::free_bytes(directory));
   const double needed = static_cast<double>(checkpoint_bytes) * (resumes ? 1 : 2);
   if (!options.run.space_check || available <= 0 || available >= needed) return;
@@ -172,8 +173,7 @@ Outcome train(const Invocation& invocation) {
   prepare_data(configuration, /*measure=*/!only_shows, prepared);
   if (command.print_config) {
     if (!options.loader.batch_size.is_auto()) {
-      add_caches(configuration, prepared.machine, prepared.datasets,
-                 slab_bytes(options, *prepared.datasets.train));
+      add_caches(configuration, prepared.machine, prepared.datasets, slab_bytes(options, *prepared.datasets.train));
     }
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
@@ -185,8 +185,9 @@ Outcome train(const Invocation& invocation) {
   keep_choices(configuration, checkpoint);
   prepare_training(configuration, /*resumes=*/!checkpoint.empty(), prepared);
   refuse_what_does_not_fit(options, prepared.inputs, prepared.room);
-  engine::Checkpoints checkpoints({files.directory(), options.run.keep_last, options.run.save_best,
-                                   options.run.space_check}, identity_of(configuration, prepared.datasets));
+  engine::Checkpoints checkpoints(
+      {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check},
+      identity_of(configuration, prepared.datasets));
   if (!checkpoint.empty()) refuse_other_run(checkpoints, checkpoint, options.run.override_resume);
 
   const torch::Device device = prepared.trainee.device;
@@ -197,12 +198,13 @@ Outcome train(const Invocation& invocation) {
   refuse_single_image_batch(options, plan);
   const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
   give_back_freed_memory();  // a checkpoint was read into it
-  engine::TrainerSettings settings =
-      trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
-  const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(), plan.updates());
+  engine::TrainerSettings settings = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
+  const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
+                                 plan.updates());
 
   const MemoryPlan memory = make_memory_plan(prepared.inputs);
-  observe::BannerFacts facts = banner_facts(invocation, prepared.datasets, settings, trainee, train_feed->loader().stats());
+  observe::BannerFacts facts =
+      banner_facts(invocation, prepared.datasets, settings, trainee, train_feed->loader().stats());
   facts.caches = prepared.caches.lines;
   facts.memory = plan_summary(memory, prepared.room);
   const auto end = engine::limit_reached(settings.limits, at);

@@ -21,9 +21,7 @@ int64_t watch_turns_for_tests() {
 
 WatchTurns::WatchTurns(engine::Observer& watcher, int64_t updates) : watcher_(watcher), updates_(updates) {}
 
-WatchTurns::~WatchTurns() {
-  core::set_watched(true);
-}
+WatchTurns::~WatchTurns() { core::set_watched(true); }
 
 void WatchTurns::on_start(const engine::StartEvent& event) {
   watcher_.on_start(event);

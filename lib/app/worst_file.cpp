@@ -59,8 +59,8 @@ Captions captions_of(const data::Source& source, const engine::WorstSample& wors
   const std::string truth = name_of(names, source.label(worst.sample));
   if (said.size() == 1) {
     const bool positive = said[0] >= 0.5f;
-    return {truth, core::format("{} {:.0f}%", name_of(names, positive ? 1 : 0),
-                                100 * (positive ? said[0] : 1 - said[0]))};
+    return {truth,
+            core::format("{} {:.0f}%", name_of(names, positive ? 1 : 0), 100 * (positive ? said[0] : 1 - said[0]))};
   }
   const auto best = std::max_element(said.begin(), said.end());
   return {truth, core::format("{} {:.0f}%", name_of(names, best - said.begin()), 100 * *best)};
@@ -95,7 +95,8 @@ void WorstFile::on_finish(const engine::FinishEvent&) {
 std::string WorstFile::json() const {
   data::TransformPlan plan = transform_plan(options_, *validation_, /*training=*/false);
   data::SampleShape& shape = plan.shape;
-  if (shape.element != data::Element::uint8) return file_text(epoch_, core::Json::array());  // spectrograms are no pictures
+  if (shape.element != data::Element::uint8)
+    return file_text(epoch_, core::Json::array());  // spectrograms are no pictures
   shape.height = std::min(shape.height, kThumbnailSide);
   shape.width = std::min(shape.width, kThumbnailSide);
   data::DecodeLimits limits;

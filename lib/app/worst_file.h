@@ -17,8 +17,7 @@ namespace stoker::app {
 /// result.
 class WorstFile : public engine::Observer {
  public:
-  WorstFile(std::string run_dir, const config::Options& options,
-            std::shared_ptr<const data::Source> validation);
+  WorstFile(std::string run_dir, const config::Options& options, std::shared_ptr<const data::Source> validation);
 
   void on_epoch(const engine::EpochEvent& event) override;
   void on_finish(const engine::FinishEvent& event) override;

@@ -23,16 +23,13 @@ class RuleBook {
   std::vector<std::string> broken_;
 };
 
-bool is_whole(double value) {
-  return value == std::floor(value);
-}
+bool is_whole(double value) { return value == std::floor(value); }
 
 void check_operations(const AugmentOptions& o, RuleBook& rules) {
   const std::vector<double>& rand = o.rand_augment;
-  rules.require(
-      rand.empty() || (rand.size() == 2 && is_whole(rand[0]) && is_whole(rand[1]) && rand[0] >= 1),
-      core::format("rand-augment is {}: it takes the number of operations and their strength, as 2,9",
-                   list_value_text(rand)));
+  rules.require(rand.empty() || (rand.size() == 2 && is_whole(rand[0]) && is_whole(rand[1]) && rand[0] >= 1),
+                core::format("rand-augment is {}: it takes the number of operations and their strength, as 2,9",
+                             list_value_text(rand)));
   rules.require(rand.empty() || !o.trivial_augment,
                 "rand-augment and trivial-augment choose from the same operations: set one of them");
   const std::vector<double>& jitter = o.color_jitter;
@@ -49,15 +46,14 @@ void check_operations(const AugmentOptions& o, RuleBook& rules) {
 }
 
 void check_augment(const AugmentOptions& o, RuleBook& rules) {
-  rules.require(o.scale_min <= o.scale_max, core::format("scale-min {} is above scale-max {}",
-                                                         number_text(o.scale_min), number_text(o.scale_max)));
-  rules.require(o.ratio_min <= o.ratio_max, core::format("ratio-min {} is above ratio-max {}",
-                                                         number_text(o.ratio_min), number_text(o.ratio_max)));
+  rules.require(o.scale_min <= o.scale_max,
+                core::format("scale-min {} is above scale-max {}", number_text(o.scale_min), number_text(o.scale_max)));
+  rules.require(o.ratio_min <= o.ratio_max,
+                core::format("ratio-min {} is above ratio-max {}", number_text(o.ratio_min), number_text(o.ratio_max)));
   rules.require(o.mixup_prob == AugmentOptions().mixup_prob || o.mixup_alpha > 0 || o.cutmix_alpha > 0,
                 "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha");
-  rules.require(
-      o.mixup_switch_prob == AugmentOptions().mixup_switch_prob || (o.mixup_alpha > 0 && o.cutmix_alpha > 0),
-      "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0");
+  rules.require(o.mixup_switch_prob == AugmentOptions().mixup_switch_prob || (o.mixup_alpha > 0 && o.cutmix_alpha > 0),
+                "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0");
 }
 
 void check_schedule(const Options& options, RuleBook& rules) {
@@ -69,9 +65,9 @@ void check_schedule(const Options& options, RuleBook& rules) {
   const bool increase = std::adjacent_find(milestones.begin(), milestones.end(),
                                            [](double a, double b) { return a >= b; }) == milestones.end();
   rules.require(increase, "decay-milestones must increase: " + list_value_text(milestones));
-  rules.require(o.warmup_epochs < epochs || o.warmup_epochs == 0,
-                core::format("warmup-epochs {} leaves nothing of {} epochs", number_text(o.warmup_epochs),
-                             options.train.epochs));
+  rules.require(
+      o.warmup_epochs < epochs || o.warmup_epochs == 0,
+      core::format("warmup-epochs {} leaves nothing of {} epochs", number_text(o.warmup_epochs), options.train.epochs));
   if (!options.optim.lr.is_auto()) {  // it waits for an automatic batch-size
     const double lr = options.optim.lr;
     rules.require(o.min_lr <= lr, core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));
@@ -86,11 +82,12 @@ void check_batch(const Options& options, RuleBook& rules) {
   const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
   if (total == 0 || options.loader.batch_size.is_auto()) return;
   const int64_t batch = options.loader.batch_size;
-  rules.require(batch * steps == total,
-                total % batch == 0
-                    ? core::format("total-batch-size {} is not batch-size {} x accumulation-steps {}: leave one of them out",
-                                   total, batch, steps)
-                    : core::format("total-batch-size {} is not a multiple of batch-size {}", total, batch));
+  rules.require(
+      batch * steps == total,
+      total % batch == 0
+          ? core::format("total-batch-size {} is not batch-size {} x accumulation-steps {}: leave one of them out",
+                         total, batch, steps)
+          : core::format("total-batch-size {} is not a multiple of batch-size {}", total, batch));
 }
 
 void check_training(const Options& options, RuleBook& rules) {
@@ -113,22 +110,25 @@ void check_task(const Options& options, RuleBook& rules) {
   std::string known;
   for (const EvalMetric metric : metrics) known += (known.empty() ? "" : ", ") + eval_metric_name(metric);
   const EvalMetric chosen = options.train.eval_metric.value();
-  rules.require(std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
-                core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name,
-                             known));
+  rules.require(
+      std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
+      core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name, known));
   const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
   rules.require(!is_pose_data || task == TaskKind::head_pose,
                 core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));
   const AugmentOptions& augment = options.augment;
   rules.require((augment.mixup_alpha == 0 && augment.cutmix_alpha == 0) || !has_scaled_targets(task),
                 core::format("mixup and cutmix share labels, but task {} learns numbers", name));
-  rules.require(options.train.tta == TestTimeAugmentation::none || !has_scaled_targets(task),
-                core::format("tta hflip averages over mirror images, but the numbers that task {} learns may be others for "
-                             "them: set tta none",
-                             name));
-  const bool turns = augment.rotate90 > 0 || augment.rotation > 0 || !augment.rand_augment.empty() || augment.trivial_augment;
-  rules.require(!turns || task != TaskKind::head_pose,
-                "rotate90, rotation, rand-augment and trivial-augment turn heads without their angles: not for task head-pose");
+  rules.require(
+      options.train.tta == TestTimeAugmentation::none || !has_scaled_targets(task),
+      core::format("tta hflip averages over mirror images, but the numbers that task {} learns may be others for "
+                   "them: set tta none",
+                   name));
+  const bool turns =
+      augment.rotate90 > 0 || augment.rotation > 0 || !augment.rand_augment.empty() || augment.trivial_augment;
+  rules.require(
+      !turns || task != TaskKind::head_pose,
+      "rotate90, rotation, rand-augment and trivial-augment turn heads without their angles: not for task head-pose");
   rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
                 core::format("label-smoothing has no meaning for task {}", name));
   const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
@@ -184,7 +184,8 @@ void check_fixed_size(const Options& options, const DataFacts& data, RuleBook& r
   const AugmentOptions& o = options.augment;
   const auto refuse = [&](bool is_on, const std::string& name) {
     rules.require(!is_on, core::format("{} is for images, but samples of HDF5 files stay as they are: only freq-masks, "
-                                       "time-masks, mixup and cutmix change them", name));
+                                       "time-masks, mixup and cutmix change them",
+                                       name));
   };
   refuse(o.train_crop.value() != TrainCrop::none, "train-crop");
   refuse(o.hflip > 0, "hflip");
@@ -205,8 +206,7 @@ void check_fixed_size(const Options& options, const DataFacts& data, RuleBook& r
                 core::format("in-chans is {}, but the samples have {}", options.data.in_chans.value(), data.channels));
 }
 
-void check_channels(const std::string& name, const std::vector<double>& values, int64_t channels,
-                    RuleBook& rules) {
+void check_channels(const std::string& name, const std::vector<double>& values, int64_t channels, RuleBook& rules) {
   rules.require(static_cast<int64_t>(values.size()) == channels,
                 core::format("{} has {} value{}, but in-chans is {}", name, values.size(),
                              values.size() == 1 ? "" : "s", channels));
@@ -232,10 +232,10 @@ std::vector<std::string> broken_data_rules(const Options& options, const DataFac
   check_channels("std", options.data.std, options.data.in_chans.value(), rules);
   check_task_data(options, data, rules);
   check_fixed_size(options, data, rules);
-  rules.require(options.augment.gaussian_blur == 0 ||
-                    options.augment.gaussian_blur_kernel < 2 * options.data.img_size.value(),
-                core::format("gaussian-blur-kernel {} reaches beyond the mirrored border of {} pixels",
-                             options.augment.gaussian_blur_kernel, options.data.img_size.value()));
+  rules.require(
+      options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size.value(),
+      core::format("gaussian-blur-kernel {} reaches beyond the mirrored border of {} pixels",
+                   options.augment.gaussian_blur_kernel, options.data.img_size.value()));
   return rules.take();
 }
 

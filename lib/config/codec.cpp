@@ -18,8 +18,8 @@ std::string joined(const std::vector<std::string>& words) {
 std::string check_text(const std::string& text, bool may_be_empty) {
   if (text.empty() && !may_be_empty) return "no value given";
   if (!is_utf8(text)) return shown(text) + " is not valid UTF-8, so that no configuration file could hold it";
-  const bool has_control = std::any_of(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  const bool has_control =
+      std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
   return has_control ? shown(text) + " holds a control character" : "";
 }
 
@@ -27,9 +27,7 @@ std::string check_text(const std::string& text, bool may_be_empty) {
 
 Codec<int64_t> integer_codec(int64_t min, int64_t max) {
   Codec<int64_t> codec;
-  codec.parse = [min, max](const std::string& text, int64_t& value) {
-    return read_integer(text, min, max, value);
-  };
+  codec.parse = [min, max](const std::string& text, int64_t& value) { return read_integer(text, min, max, value); };
   codec.render = [](int64_t value) { return std::to_string(value); };
   codec.placeholder = "N";
   codec.range = range_text(min, max);
@@ -127,8 +125,7 @@ Codec<std::string> device_codec() {
     const bool has_index = text.rfind("cuda:", 0) == 0;
     const bool known = text == "auto" || text == "cpu" || text == "cuda" ||
                        (has_index && read_integer(text.substr(5), 0, 63, index).empty());
-    if (!known)
-      return shown(text) + " is not a device; accepted: auto, cpu, cuda or cuda:N with N from 0 to 63";
+    if (!known) return shown(text) + " is not a device; accepted: auto, cpu, cuda or cuda:N with N from 0 to 63";
     value = text;
     return std::string();
   };

@@ -14,9 +14,8 @@ namespace stoker::config {
 
 template <typename T>
 struct Codec {
-  std::function<std::string(const std::string& text, T& value)>
-      parse;                                          ///< "" or what is wrong; sets on success
-  std::function<std::string(const T& value)> render;  ///< text that parse() reads back
+  std::function<std::string(const std::string& text, T& value)> parse;  ///< "" or what is wrong; sets on success
+  std::function<std::string(const T& value)> render;                    ///< text that parse() reads back
   std::string placeholder;
   std::string range;
   std::vector<std::string> choices;

@@ -24,8 +24,7 @@ struct Problems {
   bool any() const { return !flags.empty() || !missing_files.empty() || !files.empty(); }
 };
 
-void apply_flags(const std::vector<FlagValue>& values, Configuration& out,
-                 std::vector<std::string>& problems) {
+void apply_flags(const std::vector<FlagValue>& values, Configuration& out, std::vector<std::string>& problems) {
   for (const FlagValue& value : values) {
     std::vector<Assignment> assignments;
     std::string problem = out.table.expand(value.name, value.text, assignments);
@@ -42,8 +41,7 @@ void apply_file(const std::string& path, Configuration& out, Problems& problems)
   try {
     text = core::read_file(path, kMaxYamlBytes);
   } catch (const core::Error& error) {
-    const bool is_missing =
-        error.kind() == core::ErrorKind::no_input || error.kind() == core::ErrorKind::permission;
+    const bool is_missing = error.kind() == core::ErrorKind::no_input || error.kind() == core::ErrorKind::permission;
     (is_missing ? problems.missing_files : problems.files).push_back(error.what());
     return;
   }
@@ -70,12 +68,11 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   all.insert(all.end(), problems.files.begin(), problems.files.end());
   std::string message = all.front();
   if (all.size() > 1) {
-    message = core::format("{} problems with the {}:", all.size(),
-                           problems.flags.empty() ? "configuration" : "command line");
+    message =
+        core::format("{} problems with the {}:", all.size(), problems.flags.empty() ? "configuration" : "command line");
     for (const std::string& problem : all) message += "\n  " + problem;
   }
-  if (!problems.flags.empty())
-    throw core::Error(core::ErrorKind::usage, message, "train --help lists every flag");
+  if (!problems.flags.empty()) throw core::Error(core::ErrorKind::usage, message, "train --help lists every flag");
   if (!problems.missing_files.empty()) {
     throw core::Error(core::ErrorKind::no_input, message, "check the path given with --config");
   }

@@ -40,10 +40,10 @@ struct CommandLine {
   std::string input;           ///< predict: folder or file; pack: data set
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
-  std::string split;  ///< eval: the split to evaluate; empty: the validation split
+  std::string split;                  ///< eval: the split to evaluate; empty: the validation split
   std::vector<std::string> run_dirs;  ///< report
-  std::string bench;  ///< bench: what to time ("loader", "step", "all")
-  bool json = false;  ///< bench, check, plan: figures as JSON on standard output
+  std::string bench;                  ///< bench: what to time ("loader", "step", "all")
+  bool json = false;                  ///< bench, check, plan: figures as JSON on standard output
   PackWords pack;
 };
 
@@ -80,13 +80,14 @@ struct DataFacts {
   int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
   int64_t median_width = 0;
   int64_t train_images = 0;
-  bool has_videos = false;  ///< samples are clips, or frames of videos
+  bool has_videos = false;                 ///< samples are clips, or frames of videos
   std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
-  bool has_fixed_size = false;  ///< samples stay as they are: neither cropped, nor resized, nor mirrored
+  bool has_fixed_size = false;             ///< samples stay as they are: neither cropped, nor resized, nor mirrored
   /// Per channel, of samples that are floats; empty for bytes.
   std::vector<double> input_mean = {}, input_deviation = {};
   int64_t input_samples = 0;  ///< that these were measured on
-  std::vector<double> target_mean = {}, target_deviation = {};  ///< per target, of the training split; empty for classes
+  std::vector<double> target_mean = {},
+                      target_deviation = {};  ///< per target, of the training split; empty for classes
 };
 
 /// Facts about the network: what it is usually trained with.
@@ -110,8 +111,8 @@ struct BatchChoice {
   int64_t accumulation_steps = 0;  ///< 0: as it is, or as total-batch-size makes it
   std::string reason;
 };
-/// Fills an automatic batch-size and what follows from it: accumulation-steps, lr, val-batch-size; until then these stay
-/// open. After resolve_data(). Throws as above.
+/// Fills an automatic batch-size and what follows from it: accumulation-steps, lr, val-batch-size; until then these
+/// stay open. After resolve_data(). Throws as above.
 void resolve_batch(Configuration& configuration, const BatchChoice& choice);
 /// Gives option `name` what was measured after that, unless somebody has set it. Throws as above.
 void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,

@@ -53,9 +53,7 @@ RowDraft& RowDraft::chosen_when_auto() {
   return *this;
 }
 
-void Declaration::group(const std::string& name, const std::string& title) {
-  table_.groups_.push_back({name, title});
-}
+void Declaration::group(const std::string& name, const std::string& title) { table_.groups_.push_back({name, title}); }
 
 RowDraft Declaration::append(Row row) {
   row.group = table_.groups_.back().name;

@@ -70,9 +70,7 @@ class Declaration {
       if (problem.empty()) field = Auto<T>(std::move(value));
       return problem.empty() ? problem : problem + automatic_advice(text, codec.is_number);
     };
-    row.render = [&field, codec] {
-      return field.is_auto() ? std::string("auto") : codec.render(field.value());
-    };
+    row.render = [&field, codec] { return field.is_auto() ? std::string("auto") : codec.render(field.value()); };
     row.is_auto = [&field] { return field.is_auto(); };
     return append(std::move(row));
   }

@@ -31,8 +31,7 @@ void declare_crops(Declaration& d, AugmentOptions& o) {
           "padded: zero border on each side before the crop; auto is 2 up to 28, 4 up to 32, else img-size / "
           "8.");
   d.add("hflip", o.hflip, number_codec(kProbability)).unit("probability").help("Mirror left to right.");
-  d.add("eval-crop", o.eval_crop,
-        choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
+  d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
       .help("Crop for evaluation: none squeezes the whole image into the square.")
       .used_in_inference();
   d.add("crop-pct", o.crop_pct, number_codec({0, 1, true, false}))
@@ -53,8 +52,8 @@ void declare_moves(Declaration& d, AugmentOptions& o) {
       .help("Operations per image and their strength of 30, as 2,9; torchvision's RandAugment. none: off.");
   d.add_switch("trivial-augment", o.trivial_augment)
       .help("One operation per image of random strength; torchvision's TrivialAugmentWide.");
-  const std::vector<std::pair<std::string, Shorthand::Values>> policies = {
-      {"ra", {{"rand-augment", "2,9"}}}, {"ta-wide", {{"trivial-augment", "true"}}}};
+  const std::vector<std::pair<std::string, Shorthand::Values>> policies = {{"ra", {{"rand-augment", "2,9"}}},
+                                                                           {"ta-wide", {{"trivial-augment", "true"}}}};
   d.add_shorthand("auto-augment", "rand-augment 2,9 or trivial-augment, by torchvision's names.", policies);
   d.add_shorthand("aa", "The same as auto-augment.", policies);
   d.add("augment-interpolation", o.augment_interpolation,

@@ -35,8 +35,7 @@ void declare_source(Declaration& d, DataOptions& o) {
           "before the number.")
       .used_in_pack();
   d.add("val-split", o.val_split, text_codec("NAME", false))
-      .help(
-          "Split to evaluate on; auto takes the first of val, validation, valid, test and t10k that exists.")
+      .help("Split to evaluate on; auto takes the first of val, validation, valid, test and t10k that exists.")
       .used_in_eval();
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
       .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.")
@@ -161,7 +160,8 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
       .help("Most memory that the cache may take, training before validation; auto is half of what is free.")
       .per_process();
   d.add_switch("class-balanced", o.class_balanced)
-      .help("Train on every class equally often: an epoch keeps its length, rare classes repeat, large ones take turns.");
+      .help(
+          "Train on every class equally often: an epoch keeps its length, rare classes repeat, large ones take turns.");
   d.add_switch("drop-last", o.drop_last).help("Leave out the last batch of an epoch when it is not full.");
   d.add("shuffle-buffer", o.shuffle_buffer, integer_codec(0, 1'000'000'000))
       .unit("images")

@@ -41,8 +41,7 @@ void declare_device(Declaration& d, DeviceOptions& o) {
   d.add("device", o.device, device_codec())
       .chosen_when_auto()
       .alias({"d"})
-      .help(
-          "auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
+      .help("auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
       .per_process()
       .used_in_inference();
   d.add_shorthand("gpus", "Number of GPUs: 0 is device cpu, 1 is device cuda.",
@@ -64,8 +63,7 @@ void declare_run(Declaration& d, RunOptions& o) {
       .per_process();
   d.add("resume", o.resume, text_codec("WHAT", false))
       .alias({"resume-from"})
-      .help(
-          "auto (the newest checkpoint that verifies, if any), last, best, none, or a checkpoint directory.")
+      .help("auto (the newest checkpoint that verifies, if any), last, best, none, or a checkpoint directory.")
       .per_process();
   d.add_switch("override-resume", o.override_resume)
       .help("Resume although training options or data differ from those of the checkpoint.")
@@ -109,8 +107,7 @@ void declare_run(Declaration& d, RunOptions& o) {
 void declare_log(Declaration& d, LogOptions& o) {
   d.group("log", "What is said");
   d.add("log-level", o.log_level,
-        choice_codec<std::string>(
-            {{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}))
+        choice_codec<std::string>({{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}))
       .help("Least severe messages on the console; the run's train.log gets all.")
       .per_process()
       .used_in_inference()

@@ -34,9 +34,8 @@ void declare_classes(Declaration& d, Options& o) {
 
 void declare_numbers(Declaration& d, TaskOptions& o) {
   d.add("loss", o.loss,
-        choice_codec<RegressionLoss>({{"l1", RegressionLoss::l1},
-                                      {"l2", RegressionLoss::l2},
-                                      {"smooth-l1", RegressionLoss::smooth_l1}}))
+        choice_codec<RegressionLoss>(
+            {{"l1", RegressionLoss::l1}, {"l2", RegressionLoss::l2}, {"smooth-l1", RegressionLoss::smooth_l1}}))
       .alias({"regression-loss"})
       .help(
           "regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled "
@@ -51,8 +50,7 @@ void declare_numbers(Declaration& d, TaskOptions& o) {
       .chosen_when_auto()
       .unit("of the target")
       .help("See target-mean; auto: standard deviation in the training split, head-pose 45 degrees.");
-  d.add("pose-head", o.pose_head,
-        choice_codec<PoseHead>({{"direct", PoseHead::direct}, {"binned", PoseHead::binned}}))
+  d.add("pose-head", o.pose_head, choice_codec<PoseHead>({{"direct", PoseHead::direct}, {"binned", PoseHead::binned}}))
       .help("head-pose: three angles, or a classification into bins whose expectation is the angle.");
   d.add("pose-bins", o.pose_bins, integer_codec(2, 1024)).unit("bins per angle").help("binned: how many.");
   d.add("pose-range", o.pose_range, number_codec({0, 180, true, false}))

@@ -24,7 +24,9 @@ void declare_model(Declaration& d, ModelOptions& o) {
       .help("Start the last batch norm of each residual block at 0 (ResNets).");
   d.add("width", o.width, integer_codec(1, 1024))
       .unit("channels")
-      .help("small_cnn, tiny_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as many.");
+      .help(
+          "small_cnn, tiny_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as "
+          "many.");
   d.add("backbone", o.backbone, text_codec("NAME", false))
       .help("two_stream_convlstm: the network that sees single frames, once for each stream.");
   d.add("lstm-channels", o.lstm_channels, integer_codec(1, 4096))
@@ -37,12 +39,14 @@ void declare_model(Declaration& d, ModelOptions& o) {
       .alias({"drop-path", "stochastic-depth"})
       .help("Stochastic depth of the last residual branch, rising from 0 at the first; auto is torchvision's.");
   d.add("freeze", o.freeze, text_codec("PATTERN[,..]", true))
-      .help("Parameters that do not learn: globs over names of parameters or modules, as in conv1,layer1.*; "
-            "!PATTERN lets some learn after all, as in *,!fc.");
+      .help(
+          "Parameters that do not learn: globs over names of parameters or modules, as in conv1,layer1.*; "
+          "!PATTERN lets some learn after all, as in *,!fc.");
   d.add_switch("grad-checkpointing", o.grad_checkpointing)
       .alias({"gradient-checkpointing", "activation-checkpointing"})
-      .help("Keep only what goes into each stage and compute the rest again in the backward pass: less memory, "
-            "about a third more work, the same results.")
+      .help(
+          "Keep only what goes into each stage and compute the rest again in the backward pass: less memory, "
+          "about a third more work, the same results.")
       .free_on_resume();
 }
 
@@ -67,23 +71,19 @@ void declare_optimizer(Declaration& d, OptimOptions& o) {
   d.add("weight-decay", o.weight_decay, number_codec(kNotNegative))
       .alias({"wd"})
       .help("Decay of the weights; decoupled for adamw, added to the gradient otherwise.");
-  d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias)
-      .help("Decay biases and normalization parameters as well.");
+  d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias).help("Decay biases and normalization parameters as well.");
   d.add("layer-decay", o.layer_decay, number_codec({0, 1, true, false}))
       .unit("per layer")
-      .help("Each layer learns with this share of the learning rate of the layer after it; the classifier has all of "
-            "it.");
+      .help(
+          "Each layer learns with this share of the learning rate of the layer after it; the classifier has all of "
+          "it.");
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
       .alias({"clip-grad-norm", "max-grad-norm"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping.");
-  d.add("clip-mode", o.clip_mode,
-        choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
+  d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
       .help("Scale all gradients to a total norm, or cut each value.");
-  d.add_switch("model-ema", o.model_ema)
-      .help("Keep an exponential moving average of the weights; evaluation uses it.");
-  d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne))
-      .unit("per update")
-      .help("Decay of the average.");
+  d.add_switch("model-ema", o.model_ema).help("Keep an exponential moving average of the weights; evaluation uses it.");
+  d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne)).unit("per update").help("Decay of the average.");
   d.add_switch("model-ema-warmup", o.model_ema_warmup)
       .help("Start with a faster average: decay = min(model-ema-decay, (1 + t) / (10 + t)) at update t.");
 }
@@ -107,17 +107,13 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
   d.add_list("decay-milestones", o.decay_milestones, kPositive, "none")
       .unit("epochs")
       .help("multistep: multiply by decay-rate after each of these.");
-  d.add("decay-epochs", o.decay_epochs, number_codec(kPositive))
-      .unit("epochs")
-      .help("step: time between two decays.");
-  d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false}))
-      .help("step and multistep: factor of a decay.");
+  d.add("decay-epochs", o.decay_epochs, number_codec(kPositive)).unit("epochs").help("step: time between two decays.");
+  d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false})).help("step and multistep: factor of a decay.");
   d.add("poly-power", o.poly_power, number_codec(kPositive)).help("polynomial: exponent.");
   d.add("one-cycle-pct-start", o.one_cycle_pct_start, number_codec({0, 1, true, true}))
       .unit("share of all updates")
       .help("one-cycle: when the peak is reached.");
-  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12}))
-      .help("one-cycle: start = lr / this.");
+  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12})).help("one-cycle: start = lr / this.");
   d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
       .help("one-cycle: end = start / this.");
 }
@@ -146,7 +142,8 @@ void declare_length(Declaration& d, TrainOptions& o) {
       .alias({"effective-batch-size", "global-batch-size"})
       .unit("images per update")
       .help(
-          "Images in one optimizer update: accumulation-steps becomes this over batch-size, which must divide it; 0 leaves "
+          "Images in one optimizer update: accumulation-steps becomes this over batch-size, which must divide it; 0 "
+          "leaves "
           "accumulation-steps as it is. With batch-size auto the update stays the same on every machine.")
       .free_on_resume();
   d.add_switch("auto-micro-batch", o.auto_micro_batch)
@@ -167,14 +164,15 @@ void declare_evaluation(Declaration& d, TrainOptions& o) {
       .alias({"val-interval"})
       .help("Epochs between evaluations, as in 5e; the end of a run is evaluated in any case.")
       .free_on_resume();
-  d.add("eval-metric", o.eval_metric,
-        choice_codec<EvalMetric>(eval_metric_choices()))
+  d.add("eval-metric", o.eval_metric, choice_codec<EvalMetric>(eval_metric_choices()))
       .alias({"monitor"})
       .help("What decides which checkpoint is best, and what patience watches; auto is the task's first.");
   d.add("tta", o.tta,
-        choice_codec<TestTimeAugmentation>({{"none", TestTimeAugmentation::none}, {"hflip", TestTimeAugmentation::hflip}}))
+        choice_codec<TestTimeAugmentation>(
+            {{"none", TestTimeAugmentation::none}, {"hflip", TestTimeAugmentation::hflip}}))
       .help(
-          "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image and "
+          "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image "
+          "and "
           "for its mirror image, in twice the time. For the tasks multiclass, binary and multilabel.")
       .free_on_resume()
       .used_in_inference();

@@ -39,8 +39,8 @@ std::string value_of_flag(const std::string& placeholder, const std::vector<std:
 
 std::string flag_text(const Row& row) {
   const std::string shorts = short_flags(row.aliases);
-  return shorts + (row.is_switch ? "--[no-]" + row.name
-                                 : "--" + row.name + value_of_flag(row.placeholder, row.choices));
+  return shorts +
+         (row.is_switch ? "--[no-]" + row.name : "--" + row.name + value_of_flag(row.placeholder, row.choices));
 }
 
 std::string flag_text(const Shorthand& shorthand) {
@@ -72,8 +72,6 @@ std::string alias_text(const Row& row) {
   return text.empty() ? "" : " Also " + text + ".";
 }
 
-std::string default_value_text(const Row& row) {
-  return row.default_text.empty() ? "none" : row.default_text;
-}
+std::string default_value_text(const Row& row) { return row.default_text.empty() ? "none" : row.default_text; }
 
 }  // namespace stoker::config

@@ -24,8 +24,7 @@ struct FlagTarget {
 };
 
 bool begins_long_flag(const std::string& word) {
-  return word.size() > 2 && word[0] == '-' && word[1] == '-' &&
-         std::isalpha(static_cast<unsigned char>(word[2]));
+  return word.size() > 2 && word[0] == '-' && word[1] == '-' && std::isalpha(static_cast<unsigned char>(word[2]));
 }
 
 class FlagParser {
@@ -79,8 +78,7 @@ class FlagParser {
     register_names("no-" + name, negated, target);
   }
 
-  void register_names(const std::string& name, const std::vector<std::string>& aliases,
-                      const FlagTarget& target) {
+  void register_names(const std::string& name, const std::vector<std::string>& aliases, const FlagTarget& target) {
     register_one(name, target);
     for (const std::string& alias : aliases) register_one(alias, target);
   }
@@ -127,8 +125,7 @@ class FlagParser {
 
   std::string with_canonical_dashes(const std::string& word) const {
     const size_t equals = std::min(word.find('='), word.size());
-    if (equals == 3 && word[0] == '-' && word[1] != '-' && by_name_.count(word.substr(1, 2)))
-      return "-" + word;
+    if (equals == 3 && word[0] == '-' && word[1] != '-' && by_name_.count(word.substr(1, 2))) return "-" + word;
     if (!begins_long_flag(word)) return word;
     return kebab(word.substr(0, equals)) + word.substr(equals);
   }
@@ -235,8 +232,7 @@ class FlagParser {
       const auto& aliases = flag.aliases;
       if (flag.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
       if (flag.verbs.front().empty()) return "a flag of training, not of " + command_.verb;
-      return "a flag of train " + flag.verbs.front() +
-             (command_.verb.empty() ? "" : ", not of " + command_.verb);
+      return "a flag of train " + flag.verbs.front() + (command_.verb.empty() ? "" : ", not of " + command_.verb);
     }
     return "";
   }
@@ -252,8 +248,8 @@ class FlagParser {
 
 }  // namespace
 
-std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table,
-                                   CommandLine& command, std::vector<std::string>& problems) {
+std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table, CommandLine& command,
+                                   std::vector<std::string>& problems) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (!words.empty() && !words[0].empty() && words[0][0] != '-') {
     if (!find_verb(words[0])) {
@@ -262,9 +258,8 @@ std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Tabl
         if (!verb.name.empty()) names.push_back(verb.name);
       }
       const std::string nearest = suggestion(words[0], names);
-      problems.push_back(
-          "unknown verb " + shown(words[0]) +
-          (nearest.empty() ? "; verbs: " + core::list_text(names) + ", or none to train" : nearest));
+      problems.push_back("unknown verb " + shown(words[0]) +
+                         (nearest.empty() ? "; verbs: " + core::list_text(names) + ", or none to train" : nearest));
       return {};
     }
     command.verb = words[0];

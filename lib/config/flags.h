@@ -20,7 +20,7 @@ struct FlagValue {
 
 /// Fills what is no option into `command` and returns the options in the order written. Appends a problem for
 /// each unknown flag or verb, word too many, missing word and missing value.
-std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table,
-                                   CommandLine& command, std::vector<std::string>& problems);
+std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table, CommandLine& command,
+                                   std::vector<std::string>& problems);
 
 }  // namespace stoker::config

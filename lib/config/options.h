@@ -58,7 +58,20 @@ enum class RegressionLoss { l1, l2, smooth_l1 };
 enum class PoseHead { direct, binned };
 /// What can decide which checkpoint is best; each task has some of them (see config/task_facts.h).
 enum class EvalMetric {
-  loss, top1, top5, accuracy, exact_match, precision, recall, f1, f1_micro, roc_auc, pr_auc, mae, rmse, r2
+  loss,
+  top1,
+  top5,
+  accuracy,
+  exact_match,
+  precision,
+  recall,
+  f1,
+  f1_micro,
+  roc_auc,
+  pr_auc,
+  mae,
+  rmse,
+  r2
 };
 /// Views of an image whose outputs are averaged wherever a network is judged or asked.
 enum class TestTimeAugmentation { none, hflip };
@@ -71,17 +84,17 @@ struct DataOptions {
   Auto<std::string> val_split;        ///< auto: the first of val, validation, test, t10k that exists
   std::string val_subjects;           ///< biwi: folders to validate on, with commas; empty: every third
   double face_margin = 0.2;           ///< 300wlp, biwi: added to each side of the face's box, share of its size
-  int64_t clip_frames = 8;             ///< clips: frames of a video that the network sees
+  int64_t clip_frames = 8;            ///< clips: frames of a video that the network sees
   FrameSampling frame_sampling = FrameSampling::uniform;
-  int64_t frame_stride = 1;           ///< clips, with stride: from each frame to the next
-  std::string hdf5_input;             ///< hdf5: data set with what is learned from; empty: found by its usual names
-  std::string hdf5_label;             ///< hdf5: data set with labels; empty: found by its usual names
-  std::string stage_dir;              ///< hdf5: copies are read from here; empty: none are made
-  double val_fraction = 0;            ///< > 0: held out from train_split by a hash of the path
-  Auto<int64_t> img_size;             ///< pixels; the network sees img_size x img_size
-  Auto<int64_t> in_chans;             ///< 1 or 3
-  Auto<int64_t> num_classes;          ///< auto: from the data
-  std::vector<double> mean;           ///< per channel, of pixels in [0, 1]; empty: chosen by resolve()
+  int64_t frame_stride = 1;   ///< clips, with stride: from each frame to the next
+  std::string hdf5_input;     ///< hdf5: data set with what is learned from; empty: found by its usual names
+  std::string hdf5_label;     ///< hdf5: data set with labels; empty: found by its usual names
+  std::string stage_dir;      ///< hdf5: copies are read from here; empty: none are made
+  double val_fraction = 0;    ///< > 0: held out from train_split by a hash of the path
+  Auto<int64_t> img_size;     ///< pixels; the network sees img_size x img_size
+  Auto<int64_t> in_chans;     ///< 1 or 3
+  Auto<int64_t> num_classes;  ///< auto: from the data
+  std::vector<double> mean;   ///< per channel, of pixels in [0, 1]; empty: chosen by resolve()
   std::vector<double> std;
   OnBadImage on_bad_image = OnBadImage::fail;
   int64_t max_bad = 0;  ///< with skip: more bad images than this stop the run
@@ -95,13 +108,13 @@ struct TaskOptions {
   Auto<std::vector<double>> class_weights = std::vector<double>{};
   /// binary, multilabel: factor of the positive term, 1 value or one per label; empty: none; auto: from the counts
   Auto<std::vector<double>> pos_weight = std::vector<double>{};
-  double threshold = 0.5;          ///< binary, multilabel: probability from which on "positive" is said
+  double threshold = 0.5;  ///< binary, multilabel: probability from which on "positive" is said
   RegressionLoss loss = RegressionLoss::smooth_l1;
   std::vector<double> target_mean;   ///< regression, head pose: the network learns (target - mean) / scale
   std::vector<double> target_scale;  ///< one value or one per target; empty: chosen by resolve()
   PoseHead pose_head = PoseHead::direct;
-  int64_t pose_bins = 66;      ///< per angle
-  double pose_range = 99;      ///< degrees; bins cover [-range, range]
+  int64_t pose_bins = 66;       ///< per angle
+  double pose_range = 99;       ///< degrees; bins cover [-range, range]
   double pose_loss_weight = 1;  ///< of the regression term beside the bins' cross entropy
 };
 
@@ -123,9 +136,9 @@ struct AugmentOptions {
   int64_t gaussian_blur_kernel = 23;     ///< pixels, odd
   double gaussian_blur_sigma_min = 0.1;  ///< pixels
   double gaussian_blur_sigma_max = 2;
-  double gaussian_noise = 0;  ///< deviation as a share of the full range; 0: off
-  double random_erasing = 0;  ///< probability
-  int64_t freq_masks = 0;      ///< spectrograms: bands that are blanked; 0: off
+  double gaussian_noise = 0;    ///< deviation as a share of the full range; 0: off
+  double random_erasing = 0;    ///< probability
+  int64_t freq_masks = 0;       ///< spectrograms: bands that are blanked; 0: off
   int64_t freq_mask_param = 8;  ///< bins; widest band
   int64_t time_masks = 0;       ///< spectrograms: stretches of time that are blanked; 0: off
   int64_t time_mask_param = 8;  ///< frames; longest stretch
@@ -149,7 +162,7 @@ struct LoaderOptions {
   Auto<int64_t> cache_budget;      ///< bytes; auto: half of what is free
   bool drop_last = false;
   bool class_balanced = false;  ///< training sees every class equally often
-  int64_t shuffle_buffer = 0;  ///< images that are shuffled among neighbours on the storage; 0: all
+  int64_t shuffle_buffer = 0;   ///< images that are shuffled among neighbours on the storage; 0: all
 };
 
 struct ModelOptions {
@@ -160,9 +173,9 @@ struct ModelOptions {
   Auto<double> drop_path_rate;      ///< stochastic depth of the last residual branch; auto: as above
   std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: what sees single frames
   int64_t lstm_channels = 64;                ///< two_stream_convlstm
-  std::string freeze;               ///< comma-separated globs over names of parameters and modules; empty: none
+  std::string freeze;  ///< comma-separated globs over names of parameters and modules; empty: none
   bool grad_checkpointing = false;
-  int64_t width = 32;               ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
+  int64_t width = 32;  ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
 };
 
 struct OptimOptions {
@@ -177,7 +190,7 @@ struct OptimOptions {
   double weight_decay = 5e-4;
   bool decay_norm_and_bias = false;
   double layer_decay = 1;  ///< factor of the learning rate from each layer to the one before it
-  double clip_grad = 0;  ///< 0: off
+  double clip_grad = 0;    ///< 0: off
   ClipMode clip_mode = ClipMode::norm;
   bool model_ema = false;
   double model_ema_decay = 0.9998;
@@ -206,8 +219,8 @@ struct TrainOptions {
   int64_t total_batch_size = 0;    ///< images per optimizer update; 0: batch_size x accumulation_steps
   bool auto_micro_batch = false;   ///< out of memory halves the micro-batch and doubles accumulation
   double label_smoothing = 0;
-  int64_t patience = 0;  ///< epochs without improvement before stopping; 0: off
-  double min_delta = 0;  ///< least change of the metric that counts as improvement
+  int64_t patience = 0;          ///< epochs without improvement before stopping; 0: off
+  double min_delta = 0;          ///< least change of the metric that counts as improvement
   Auto<EvalMetric> eval_metric;  ///< auto: the task's first
   TestTimeAugmentation tta = TestTimeAugmentation::none;
   Interval val_every = Interval::epochs(1);

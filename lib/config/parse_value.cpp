@@ -31,20 +31,18 @@ struct SizeUnit {
   int64_t bytes;
 };
 constexpr int64_t kKilo = 1000, kKibi = 1024;
-constexpr SizeUnit kSizeUnits[] = {{"TiB", kKibi * kKibi * kKibi * kKibi},
-                                   {"TB", kKilo * kKilo * kKilo * kKilo},
-                                   {"GiB", kKibi * kKibi * kKibi},
-                                   {"GB", kKilo * kKilo * kKilo},
-                                   {"MiB", kKibi * kKibi},
-                                   {"MB", kKilo * kKilo},
+constexpr SizeUnit kSizeUnits[] = {{"TiB", kKibi* kKibi* kKibi* kKibi},
+                                   {"TB", kKilo* kKilo* kKilo* kKilo},
+                                   {"GiB", kKibi* kKibi* kKibi},
+                                   {"GB", kKilo* kKilo* kKilo},
+                                   {"MiB", kKibi* kKibi},
+                                   {"MB", kKilo* kKilo},
                                    {"KiB", kKibi},
                                    {"kB", kKilo},
                                    {"KB", kKilo},
                                    {"B", 1}};
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// "010" or "-010" or "01.5".
 bool has_leading_zero(std::string_view text) {
@@ -58,8 +56,7 @@ std::string leading_zero_problem(std::string_view text) {
   if (first == std::string_view::npos) first = text.size() - 1;
   std::string plain(text.substr(first));
   if (!is_digit(plain[0])) plain = "0" + plain;
-  return shown(text) + " begins with 0, which some readers take for octal; write " + (negative ? "-" : "") +
-         plain;
+  return shown(text) + " begins with 0, which some readers take for octal; write " + (negative ? "-" : "") + plain;
 }
 
 std::string out_of_range(std::string_view text, const std::string& range) {
@@ -120,8 +117,7 @@ std::string read_number(std::string_view text, const Bounds& bounds, double& val
 
 std::string read_switch(std::string_view text, bool& value) {
   if (text != "true" && text != "false") {
-    return (text.empty() ? "no value given" : shown(text) + " is not a switch value") +
-           "; write true or false";
+    return (text.empty() ? "no value given" : shown(text) + " is not a switch value") + "; write true or false";
   }
   value = text == "true";
   return "";
@@ -165,8 +161,7 @@ std::string read_interval(std::string_view text, Interval& value) {
   const double unit = seconds_of_unit(letter);
   if (unit == 0) return shown(text) + " is not an interval" + accepted;
   double number = 0;
-  if (!read_number(amount, kTimeAmount, number).empty())
-    return shown(text) + " is not an interval" + accepted;
+  if (!read_number(amount, kTimeAmount, number).empty()) return shown(text) + " is not an interval" + accepted;
   value = Interval::seconds(number * unit);
   return "";
 }
@@ -179,8 +174,7 @@ std::string read_duration(std::string_view text, double& seconds) {
   }
   if (text.empty()) return "no value given" + accepted;
   const double unit = seconds_of_unit(text.back());
-  if (unit == 0)
-    return shown(text) + (is_digit(text.back()) ? " has no unit" : " is not a duration") + accepted;
+  if (unit == 0) return shown(text) + (is_digit(text.back()) ? " has no unit" : " is not a duration") + accepted;
   double number = 0;
   const std::string_view amount = text.substr(0, text.size() - 1);
   if (!read_number(amount, kTimeAmount, number).empty()) return shown(text) + " is not a duration" + accepted;
@@ -210,9 +204,7 @@ std::string read_size(std::string_view text, int64_t& bytes) {
   return shown(text) + " is not a size" + accepted;
 }
 
-std::string number_text(double value) {
-  return core::format("{}", value);
-}
+std::string number_text(double value) { return core::format("{}", value); }
 
 std::string list_value_text(const std::vector<double>& value) {
   std::string text;
@@ -224,8 +216,7 @@ std::string seconds_text(double seconds) {
   if (seconds == 0) return "0";
   for (const TimeUnit& unit : kTimeUnits) {
     const double amount = seconds / unit.seconds;
-    if (amount == std::floor(amount) && amount * unit.seconds == seconds)
-      return number_text(amount) + unit.letter;
+    if (amount == std::floor(amount) && amount * unit.seconds == seconds) return number_text(amount) + unit.letter;
   }
   return number_text(seconds) + "s";
 }
@@ -240,14 +231,10 @@ std::string size_text(int64_t bytes) {
 
 std::string interval_text(const Interval& value) {
   switch (value.unit) {
-    case Interval::Unit::never:
-      return "never";
-    case Interval::Unit::epochs:
-      return core::format("{:.0f}e", value.amount);
-    case Interval::Unit::updates:
-      return core::format("{:.0f}u", value.amount);
-    case Interval::Unit::seconds:
-      return seconds_text(value.amount);
+    case Interval::Unit::never: return "never";
+    case Interval::Unit::epochs: return core::format("{:.0f}e", value.amount);
+    case Interval::Unit::updates: return core::format("{:.0f}u", value.amount);
+    case Interval::Unit::seconds: return seconds_text(value.amount);
   }
   return "never";
 }
@@ -264,9 +251,7 @@ std::string range_text(const Bounds& bounds) {
   return (bounds.low_open ? "above " : "") + low + " to " + upper;
 }
 
-std::string range_text(int64_t min, int64_t max) {
-  return std::to_string(min) + " to " + std::to_string(max);
-}
+std::string range_text(int64_t min, int64_t max) { return std::to_string(min) + " to " + std::to_string(max); }
 
 std::string shown(std::string_view text) {
   constexpr size_t kLongest = 60;

@@ -21,15 +21,13 @@ std::vector<std::string> preset_names() {
 const std::string& preset_text(const std::string& name) {
   static const std::map<std::string, std::string> texts = [] {
     std::map<std::string, std::string> map;
-    for (size_t i = 0; i < kEmbeddedPresetCount; ++i)
-      map[kEmbeddedPresets[i].name] = kEmbeddedPresets[i].text;
+    for (size_t i = 0; i < kEmbeddedPresetCount; ++i) map[kEmbeddedPresets[i].name] = kEmbeddedPresets[i].text;
     return map;
   }();
   const auto found = texts.find(name);
   if (found != texts.end()) return found->second;
   const std::vector<std::string> names = preset_names();
-  throw core::Error(core::ErrorKind::config,
-                    "unknown preset " + core::printable(name) + suggestion(name, names),
+  throw core::Error(core::ErrorKind::config, "unknown preset " + core::printable(name) + suggestion(name, names),
                     "presets: " + core::list_text(names, 100) + "; a file of your own is given with -c FILE");
 }
 

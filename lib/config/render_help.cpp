@@ -85,8 +85,8 @@ std::string render_help(const Table& table, const std::string& verb) {
     if (accepts(flag, verb) && !flag.help.empty()) append_entry(text, flag_text(flag), flag.help);
   }
   for (const Group& group : table.groups()) append_group(text, table, group, verb);
-  const bool takes_options = std::any_of(table.rows().begin(), table.rows().end(),
-                                         [&](const Row& row) { return accepts(row, verb); });
+  const bool takes_options =
+      std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) { return accepts(row, verb); });
   if (!takes_options) return text;
   text +=
       "\nEvery option is also a YAML key for --config, flat or below the group in parentheses.\n"

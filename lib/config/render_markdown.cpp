@@ -20,9 +20,7 @@ std::string cell(const std::string& text) {
   return escaped;
 }
 
-std::string code(const std::string& text) {
-  return "`" + cell(text) + "`";
-}
+std::string code(const std::string& text) { return "`" + cell(text) + "`"; }
 
 std::string table_line(const std::vector<std::string>& cells) {
   std::string line = "|";
@@ -37,8 +35,7 @@ void append_command(std::string& out) {
   for (const CommandFlag& flag : command_flags()) {
     if (flag.help.empty()) continue;
     std::string names;
-    for (const std::string& verb : flag.verbs)
-      names += (names.empty() ? "" : ", ") + (verb.empty() ? "train" : verb);
+    for (const std::string& verb : flag.verbs) names += (names.empty() ? "" : ", ") + (verb.empty() ? "train" : verb);
     std::string meaning = flag.help;
     for (const std::string& alias : flag.aliases) {
       if (alias.size() > 1) meaning += " Also `--" + alias + "`.";

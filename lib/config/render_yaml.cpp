@@ -15,8 +15,7 @@ namespace {
 /// Text that YAML readers take as it stands, and for nothing else than text.
 bool is_plain_yaml(const std::string& text) {
   const auto is_plain_char = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) ||
-           std::string_view("_./+-").find(c) != std::string_view::npos;
+    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_./+-").find(c) != std::string_view::npos;
   };
   if (text.empty() || text[0] == '-' || !std::all_of(text.begin(), text.end(), is_plain_char)) return false;
   std::string lower = text;
@@ -43,15 +42,12 @@ std::string yaml_value(const Row& row) {
 
 std::string origin_text(const Origin& origin) {
   switch (origin.kind) {
-    case Origin::Kind::built_in:
-      return "default";
-    case Origin::Kind::resolved:
-      return "auto: " + origin.detail;
+    case Origin::Kind::built_in: return "default";
+    case Origin::Kind::resolved: return "auto: " + origin.detail;
     case Origin::Kind::run:
     case Origin::Kind::preset:
     case Origin::Kind::file:
-    case Origin::Kind::flag:
-      return origin.detail;
+    case Origin::Kind::flag: return origin.detail;
   }
   return "";
 }

@@ -20,8 +20,7 @@ constexpr int64_t kSmallImage = 64;  // pixels: from here on images are treated 
 void give_value(Table& table, Row& row, const std::string& text, const std::string& reason) {
   const std::string problem = table.set(row, text, {Origin::Kind::resolved, reason});
   if (problem.empty()) return;
-  throw core::Error(core::ErrorKind::config,
-                    row.name + ": the automatic choice does not fit: " + problem,
+  throw core::Error(core::ErrorKind::config, row.name + ": the automatic choice does not fit: " + problem,
                     "set " + row.name + " by hand");
 }
 
@@ -42,9 +41,9 @@ void choose_device(Configuration& configuration, const core::MachineFacts& machi
   const size_t count = machine.accelerators.size();
   if (device == "auto") {
     const bool has_cuda = count > 0;
-    choose(table, "device", has_cuda ? "cuda:0" : "cpu",
-           has_cuda ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name
-                    : "no CUDA device found");
+    choose(
+        table, "device", has_cuda ? "cuda:0" : "cpu",
+        has_cuda ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name : "no CUDA device found");
     return;
   }
   if (device == "cpu") return;
@@ -169,7 +168,9 @@ std::vector<double> balanced_positive_weights(TaskKind task, const DataFacts& da
 }
 
 void choose_weights(Configuration& configuration, const DataFacts& data) {
-  const auto text = [](const std::vector<double>& weights) { return weights.empty() ? "none" : list_value_text(weights); };
+  const auto text = [](const std::vector<double>& weights) {
+    return weights.empty() ? "none" : list_value_text(weights);
+  };
   const TaskKind task = configuration.options.data.task;
   std::vector<int64_t> class_images = data.class_images;  // --num-classes may say that there are more
   class_images.resize(static_cast<size_t>(configuration.options.data.num_classes.value()), 0);
@@ -273,8 +274,7 @@ void choose_normalization(Configuration& configuration, const DataFacts& data) {
     message = core::format("{} options do not fit together:", broken.size());
     for (const std::string& rule : broken) message += "\n  " + rule;
   }
-  throw core::Error(core::ErrorKind::config, message,
-                    "train --print-config shows where each value came from");
+  throw core::Error(core::ErrorKind::config, message, "train --print-config shows where each value came from");
 }
 
 }  // namespace

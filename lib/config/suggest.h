@@ -11,7 +11,6 @@ namespace stoker::config {
 /// match names that begin alike, since nearly everything is near them; words beyond 64 bytes match nothing.
 std::string near_name(const std::string& word, const std::vector<std::string>& names);
 /// "; did you mean NAME?" or "", with `prefix` ("--") before the name.
-std::string suggestion(const std::string& word, const std::vector<std::string>& names,
-                       const std::string& prefix = "");
+std::string suggestion(const std::string& word, const std::vector<std::string>& names, const std::string& prefix = "");
 
 }  // namespace stoker::config

@@ -49,8 +49,7 @@ const Group* Table::find_group(const std::string& name) const {
   return nullptr;
 }
 
-std::string Table::expand(const std::string& name, const std::string& text,
-                          std::vector<Assignment>& assignments) {
+std::string Table::expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments) {
   if (Row* row = find(name)) {
     assignments.push_back({row, text});
     return "";
@@ -62,8 +61,7 @@ std::string Table::expand(const std::string& name, const std::string& text,
   size_t index = 0;
   const std::string problem = find_choice(text, words, index);
   if (!problem.empty()) return problem;
-  for (const auto& [option, value] : shorthand->choices[index].second)
-    assignments.push_back({find(option), value});
+  for (const auto& [option, value] : shorthand->choices[index].second) assignments.push_back({find(option), value});
   return "";
 }
 

@@ -25,9 +25,9 @@ struct Row {
   std::string name;                  ///< canonical kebab-case long name, without dashes
   std::string group;                 ///< also the YAML group
   std::vector<std::string> aliases;  ///< long names accepted besides; one-letter aliases are short flags
-  std::string placeholder;  ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
-  std::string unit;         ///< "images per device", "epochs"; empty when it has none
-  std::string range;        ///< for people: "1 to 1048576"; empty when free
+  std::string placeholder;           ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
+  std::string unit;                  ///< "images per device", "epochs"; empty when it has none
+  std::string range;                 ///< for people: "1 to 1048576"; empty when free
   std::vector<std::string> choices;
   std::string help;
   std::string default_text;  ///< rendered built-in value
@@ -36,7 +36,7 @@ struct Row {
   bool is_number = false;          ///< a YAML value in quotes is text and therefore an error
   bool training_relevant = true;   ///< a change of it changes the trained bits: checked on resume
   std::vector<std::string> verbs;  ///< that take it too, besides training: "eval", "predict"
-  bool per_process = false;  ///< of this process or machine: eval and predict do not take it from the run
+  bool per_process = false;        ///< of this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.
   std::function<std::string(const std::string& text)> assign;

@@ -23,61 +23,46 @@ const std::vector<std::pair<std::string, TaskKind>>& task_choices() {
   return choices;
 }
 
-std::string task_name(TaskKind task) {
-  return name_in(task_choices(), task);
-}
+std::string task_name(TaskKind task) { return name_in(task_choices(), task); }
 
-bool learns_numbers(TaskKind task) {
-  return task == TaskKind::multilabel || has_scaled_targets(task);
-}
+bool learns_numbers(TaskKind task) { return task == TaskKind::multilabel || has_scaled_targets(task); }
 
-bool has_scaled_targets(TaskKind task) {
-  return task == TaskKind::regression || task == TaskKind::head_pose;
-}
+bool has_scaled_targets(TaskKind task) { return task == TaskKind::regression || task == TaskKind::head_pose; }
 
 const std::vector<std::pair<std::string, EvalMetric>>& eval_metric_choices() {
-  static const std::vector<std::pair<std::string, EvalMetric>> choices = {
-      {"loss", EvalMetric::loss},
-      {"top1", EvalMetric::top1},
-      {"top5", EvalMetric::top5},
-      {"accuracy", EvalMetric::accuracy},
-      {"exact-match", EvalMetric::exact_match},
-      {"precision", EvalMetric::precision},
-      {"recall", EvalMetric::recall},
-      {"f1", EvalMetric::f1},
-      {"f1-micro", EvalMetric::f1_micro},
-      {"roc-auc", EvalMetric::roc_auc},
-      {"pr-auc", EvalMetric::pr_auc},
-      {"mae", EvalMetric::mae},
-      {"rmse", EvalMetric::rmse},
-      {"r2", EvalMetric::r2}};
+  static const std::vector<std::pair<std::string, EvalMetric>> choices = {{"loss", EvalMetric::loss},
+                                                                          {"top1", EvalMetric::top1},
+                                                                          {"top5", EvalMetric::top5},
+                                                                          {"accuracy", EvalMetric::accuracy},
+                                                                          {"exact-match", EvalMetric::exact_match},
+                                                                          {"precision", EvalMetric::precision},
+                                                                          {"recall", EvalMetric::recall},
+                                                                          {"f1", EvalMetric::f1},
+                                                                          {"f1-micro", EvalMetric::f1_micro},
+                                                                          {"roc-auc", EvalMetric::roc_auc},
+                                                                          {"pr-auc", EvalMetric::pr_auc},
+                                                                          {"mae", EvalMetric::mae},
+                                                                          {"rmse", EvalMetric::rmse},
+                                                                          {"r2", EvalMetric::r2}};
   return choices;
 }
 
-std::string eval_metric_name(EvalMetric metric) {
-  return name_in(eval_metric_choices(), metric);
-}
+std::string eval_metric_name(EvalMetric metric) { return name_in(eval_metric_choices(), metric); }
 
 const std::vector<EvalMetric>& eval_metrics_of(TaskKind task) {
   using M = EvalMetric;
   static const std::vector<M> multiclass = {M::top1, M::top5, M::precision, M::recall, M::f1, M::loss};
-  static const std::vector<M> binary = {M::accuracy, M::roc_auc, M::pr_auc, M::precision,
-                                        M::recall,   M::f1,      M::loss};
+  static const std::vector<M> binary = {M::accuracy, M::roc_auc, M::pr_auc, M::precision, M::recall, M::f1, M::loss};
   static const std::vector<M> multilabel = {M::pr_auc,   M::roc_auc,  M::f1,          M::precision, M::recall,
                                             M::f1_micro, M::accuracy, M::exact_match, M::loss};
   static const std::vector<M> regression = {M::mae, M::rmse, M::r2, M::loss};
   static const std::vector<M> head_pose = {M::mae, M::rmse, M::loss};
   switch (task) {
-    case TaskKind::binary:
-      return binary;
-    case TaskKind::multilabel:
-      return multilabel;
-    case TaskKind::regression:
-      return regression;
-    case TaskKind::head_pose:
-      return head_pose;
-    case TaskKind::multiclass:
-      break;
+    case TaskKind::binary: return binary;
+    case TaskKind::multilabel: return multilabel;
+    case TaskKind::regression: return regression;
+    case TaskKind::head_pose: return head_pose;
+    case TaskKind::multiclass: break;
   }
   return multiclass;
 }

@@ -6,8 +6,10 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"", "eval", "predict", "bench", "pack", "check", "plan", "preview", "report"};
-const std::vector<std::string> kEveryVerbThatComputes = {"", "eval", "predict", "bench", "pack", "check", "plan", "preview"};
+const std::vector<std::string> kEveryVerb = {"",      "eval", "predict", "bench", "pack",
+                                             "check", "plan", "preview", "report"};
+const std::vector<std::string> kEveryVerbThatComputes = {"",     "eval",  "predict", "bench",
+                                                         "pack", "check", "plan",    "preview"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 
 Positional checkpoint_positional() {
@@ -18,7 +20,8 @@ Positional checkpoint_positional() {
 std::vector<Verb> make_verbs() {
   const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
                             [](CommandLine& line, const std::string& text) { line.input = text; }};
-  const Positional what = {"WHAT", "loader: batches from files; step: optimizer updates on one batch; all: both, and training.",
+  const Positional what = {"WHAT",
+                           "loader: batches from files; step: optimizer updates on one batch; all: both, and training.",
                            [](CommandLine& line, const std::string& text) { line.bench = text; }};
   const Positional dataset = {"DATASET", "Data set to pack; with --verify or --index: a folder of shards.",
                               [](CommandLine& line, const std::string& text) { line.input = text; }};
@@ -38,7 +41,10 @@ std::vector<Verb> make_verbs() {
        "train predict RUN_OR_CHECKPOINT INPUT [options]",
        "Classifies images without labels; options that are not given are those of the run.",
        {checkpoint_positional(), input}},
-      {"bench", "train bench WHAT [options]", "Measures how fast a part of training is by itself: images per second.", {what}},
+      {"bench",
+       "train bench WHAT [options]",
+       "Measures how fast a part of training is by itself: images per second.",
+       {what}},
       {"pack",
        "train pack DATASET OUT [options]",
        "Packs a data set into tar shards that are read in any order; the same command goes on after a stop.",
@@ -106,13 +112,7 @@ std::vector<CommandFlag> make_common_flags() {
        kEveryVerb,
        "Print the version and exit.",
        [](CommandLine& line, const std::string&) { line.version = true; }},
-      {"help-markdown",
-       {},
-       "",
-       {},
-       {""},
-       "",
-       [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
+      {"help-markdown", {}, "", {}, {""}, "", [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
   };
 }
 

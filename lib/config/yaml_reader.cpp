@@ -59,8 +59,7 @@ class YamlAssigner {
     if (!is_new) {
       report(key.line, core::format("{}: this group already stands in line {}", group.name, seen->second));
     }
-    for_each_entry(map,
-                   [&](const YamlNode& inner, const YamlNode& value) { read_option(&group, inner, value); });
+    for_each_entry(map, [&](const YamlNode& inner, const YamlNode& value) { read_option(&group, inner, value); });
   }
 
   /// `group` is where the key stands; nullptr is the top level.
@@ -93,8 +92,7 @@ class YamlAssigner {
     for (const Assignment& assignment : assignments) {
       const auto [seen, is_new] = row_lines_.emplace(assignment.row, key.line);
       if (!is_new) {
-        const std::string again =
-            assignment.row->name == kebab(key.text) ? "" : " (as " + assignment.row->name + ")";
+        const std::string again = assignment.row->name == kebab(key.text) ? "" : " (as " + assignment.row->name + ")";
         report(key.line, core::format("{}: already set in line {}{}", key.text, seen->second, again));
         continue;
       }
@@ -108,14 +106,10 @@ class YamlAssigner {
   std::string text_of(const Row* row, const YamlNode& value, std::string& text) {
     const bool is_list = row && row->is_list;
     switch (value.kind) {
-      case YamlNode::Kind::null:
-        return "no value given";
-      case YamlNode::Kind::map:
-        return "takes a single value, not a mapping";
-      case YamlNode::Kind::list:
-        return is_list ? list_text_of(*row, value, text) : "takes a single value, not a list";
-      case YamlNode::Kind::scalar:
-        break;
+      case YamlNode::Kind::null: return "no value given";
+      case YamlNode::Kind::map: return "takes a single value, not a mapping";
+      case YamlNode::Kind::list: return is_list ? list_text_of(*row, value, text) : "takes a single value, not a list";
+      case YamlNode::Kind::scalar: break;
     }
     text = value.text;
     if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
@@ -145,9 +139,8 @@ class YamlAssigner {
       for (const Group& known : table_.groups()) candidates.push_back(known.name);
     }
     const std::string nearest = near_name(kebab(key.text), candidates);
-    report(key.line,
-           "unknown option " + shown(key.text) +
-               (nearest.empty() ? "" : "; did you mean " + nearest + in_group(group, nearest) + "?"));
+    report(key.line, "unknown option " + shown(key.text) +
+                         (nearest.empty() ? "" : "; did you mean " + nearest + in_group(group, nearest) + "?"));
   }
 
   /// " (group optim)" when the nearest name would stand elsewhere.

@@ -17,9 +17,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 8;
 
-int line_of(const YAML::Mark& mark) {
-  return mark.line + 1;
-}
+int line_of(const YAML::Mark& mark) { return mark.line + 1; }
 
 /// Collects the events of one document into a tree.
 class TreeBuilder : public YAML::EventHandler {
@@ -73,8 +71,7 @@ class TreeBuilder : public YAML::EventHandler {
     return made;
   }
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor != 0)
-      problems_.push_back({line_of(mark), "anchors (&name) are not supported; write the value out"});
+    if (anchor != 0) problems_.push_back({line_of(mark), "anchors (&name) are not supported; write the value out"});
   }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
@@ -107,9 +104,8 @@ class TreeBuilder : public YAML::EventHandler {
 /// Refuses what yaml-cpp would guess at: other encodings, NUL and control characters.
 bool check_bytes(const std::string& text, std::vector<YamlProblem>& problems) {
   if (text.size() > kMaxYamlBytes) {
-    problems.push_back(
-        {1, core::format("has {}, more than the limit of {}", core::bytes_text(double(text.size())),
-                         core::bytes_text(double(kMaxYamlBytes)))});
+    problems.push_back({1, core::format("has {}, more than the limit of {}", core::bytes_text(double(text.size())),
+                                        core::bytes_text(double(kMaxYamlBytes)))});
     return false;
   }
   int line = 1;
@@ -118,8 +114,7 @@ bool check_bytes(const std::string& text, std::vector<YamlProblem>& problems) {
     const auto byte = static_cast<unsigned char>(c);
     const bool allowed = byte >= 0x20 ? byte != 0x7F : c == '\n' || c == '\r' || c == '\t';
     if (allowed) continue;
-    problems.push_back(
-        {line, core::format("holds the control character 0x{:02x}; only UTF-8 text is read", byte)});
+    problems.push_back({line, core::format("holds the control character 0x{:02x}; only UTF-8 text is read", byte)});
     return false;
   }
   if (is_utf8(text)) return true;

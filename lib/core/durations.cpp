@@ -11,8 +11,7 @@ size_t DurationCounts::bucket_of(int64_t nanoseconds) {
   if (nanoseconds < int64_t{1} << kFirstOctave) return 0;
   const int octave = 63 - __builtin_clzll(static_cast<uint64_t>(nanoseconds));
   if (octave >= kFirstOctave + kOctaves) return kBuckets - 1;
-  const auto step =
-      static_cast<size_t>((nanoseconds >> (octave - 4)) & (kSteps - 1));  // the 4 bits behind the first
+  const auto step = static_cast<size_t>((nanoseconds >> (octave - 4)) & (kSteps - 1));  // the 4 bits behind the first
   return 1 + static_cast<size_t>(octave - kFirstOctave) * kSteps + step;
 }
 
@@ -47,8 +46,7 @@ Spread DurationCounts::spread() const {
   spread.count = std::accumulate(counts_.begin(), counts_.end(), int64_t{0});
   if (spread.count == 0) return spread;
   const auto highest = static_cast<size_t>(
-      std::find_if(counts_.rbegin(), counts_.rend(), [](uint32_t n) { return n > 0; }).base() -
-      counts_.begin() - 1);
+      std::find_if(counts_.rbegin(), counts_.rend(), [](uint32_t n) { return n > 0; }).base() - counts_.begin() - 1);
   const int64_t wanted = spread.count - spread.count / 20;
   size_t bucket = 0;
   for (int64_t below = counts_[0]; below < wanted; below += counts_[bucket]) ++bucket;

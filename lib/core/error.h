@@ -10,26 +10,26 @@ namespace stoker::core {
 
 /// Why a run cannot go on. Each kind has one exit code; see docs/exit-codes.md.
 enum class ErrorKind {
-  usage,            ///< 64: the command line is wrong
-  data,             ///< 65: content of data or of a checkpoint is wrong
-  no_input,         ///< 66: a named input does not exist or cannot be read
-  unavailable,      ///< 69: a requested device or backend is not there
-  bug,              ///< 70: our own mistake
-  os,               ///< 71: operating system, driver or device failure
-  cannot_create,    ///< 73: an output cannot be created
-  io,               ///< 74: input/output error, disk full
-  peer_lost,        ///< 76: a data-parallel peer was lost or timed out
-  permission,       ///< 77: permission denied
-  config,           ///< 78: configuration wrong, or unlike the run being resumed
-  diverged,         ///< 80: the loss or the weights are no longer finite
-  out_of_memory,    ///< 81: host or device memory ran out
-  run_dir_in_use,   ///< 82: another process holds the run directory
+  usage,           ///< 64: the command line is wrong
+  data,            ///< 65: content of data or of a checkpoint is wrong
+  no_input,        ///< 66: a named input does not exist or cannot be read
+  unavailable,     ///< 69: a requested device or backend is not there
+  bug,             ///< 70: our own mistake
+  os,              ///< 71: operating system, driver or device failure
+  cannot_create,   ///< 73: an output cannot be created
+  io,              ///< 74: input/output error, disk full
+  peer_lost,       ///< 76: a data-parallel peer was lost or timed out
+  permission,      ///< 77: permission denied
+  config,          ///< 78: configuration wrong, or unlike the run being resumed
+  diverged,        ///< 80: the loss or the weights are no longer finite
+  out_of_memory,   ///< 81: host or device memory ran out
+  run_dir_in_use,  ///< 82: another process holds the run directory
 };
 
 /// Exit codes that are not errors of one kind.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitStopped = 75;      ///< stopped on request, checkpoint verified: run again
-inline constexpr int kExitInterrupted = 130; ///< Ctrl-C
+inline constexpr int kExitStopped = 75;       ///< stopped on request, checkpoint verified: run again
+inline constexpr int kExitInterrupted = 130;  ///< Ctrl-C
 
 /// The process exit code of an error kind (sysexits where they fit).
 int exit_code(ErrorKind kind);

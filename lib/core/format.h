@@ -13,9 +13,9 @@ namespace stoker::core {
 
 using fmt::format;
 
-std::string bytes_text(double bytes);       ///< "18.4 MB", "1.2 GB": powers of 1000
-std::string duration_text(double seconds);  ///< "4.2s", "3m12s", "2h05m"
-std::string count_text(int64_t count);      ///< "60,000"
+std::string bytes_text(double bytes);        ///< "18.4 MB", "1.2 GB": powers of 1000
+std::string duration_text(double seconds);   ///< "4.2s", "3m12s", "2h05m"
+std::string count_text(int64_t count);       ///< "60,000"
 std::string utc_text(int64_t unix_seconds);  ///< "2026-11-21T05:41:36Z"
 /// "a, b and 3 more": at most `limit` of `items`.
 std::string list_text(const std::vector<std::string>& items, size_t limit = 10);

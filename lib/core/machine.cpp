@@ -81,8 +81,8 @@ std::optional<int64_t> field_of(const std::string& path, const std::string& name
 
 /// Memory that a cgroup cannot give back, without file pages that it can drop; nothing when the folder does not say.
 std::optional<int64_t> used_in_cgroup(const std::string& folder) {
-  for (const auto& [current, inactive] : {std::pair("/memory.current", "inactive_file "),
-                                          std::pair("/memory.usage_in_bytes", "total_inactive_file ")}) {
+  for (const auto& [current, inactive] :
+       {std::pair("/memory.current", "inactive_file "), std::pair("/memory.usage_in_bytes", "total_inactive_file ")}) {
     const int64_t bytes = std::atoll(first_line(folder + current).c_str());
     if (bytes <= 0) continue;
     return std::max<int64_t>(0, bytes - field_of(folder + "/memory.stat", inactive).value_or(0));
@@ -254,7 +254,8 @@ std::optional<MachineCpuSeconds> read_allowed_cpu_seconds() {
   for (std::string text; std::getline(file, text) && text.rfind("cpu", 0) == 0;) {
     std::istringstream line(text.substr(3));
     int cpu = -1;
-    if (text.rfind("cpu ", 0) == 0 || !(line >> cpu) || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)) continue;
+    if (text.rfind("cpu ", 0) == 0 || !(line >> cpu) || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed))
+      continue;
     found = add_cpu_line(line, seconds) || found;
   }
   if (!found) return std::nullopt;

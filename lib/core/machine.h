@@ -11,20 +11,21 @@
 namespace stoker::core {
 
 struct AcceleratorFacts {
-  std::string name;           ///< "NVIDIA H200"
+  std::string name;  ///< "NVIDIA H200"
   int64_t memory_bytes = 0;
   bool native_bfloat16 = false;  ///< compute capability 8.0 or newer
 };
 
 struct MachineFacts {
-  int cpus = 1;                   ///< usable at once: min(affinity, cgroup quota rounded up)
-  std::string cpus_reason;        ///< "2 by affinity, no cgroup limit"
-  std::string cpu_model;          ///< "AMD EPYC 9R14"; empty where the kernel does not say
-  int64_t ram_bytes = 0;          ///< min(physical, cgroup limit)
-  int64_t ram_available_bytes = 0;  ///< what can be taken now: without swapping, and of each cgroup's limit what is left
+  int cpus = 1;             ///< usable at once: min(affinity, cgroup quota rounded up)
+  std::string cpus_reason;  ///< "2 by affinity, no cgroup limit"
+  std::string cpu_model;    ///< "AMD EPYC 9R14"; empty where the kernel does not say
+  int64_t ram_bytes = 0;    ///< min(physical, cgroup limit)
+  int64_t ram_available_bytes =
+      0;  ///< what can be taken now: without swapping, and of each cgroup's limit what is left
   bool avx2 = false;
   bool avx512 = false;
-  bool native_bfloat16 = false;   ///< AVX512-BF16 or AMX-BF16
+  bool native_bfloat16 = false;  ///< AVX512-BF16 or AMX-BF16
   std::vector<AcceleratorFacts> accelerators;
 };
 
@@ -51,7 +52,8 @@ std::optional<int64_t> read_allocated_bytes();
 
 /// Memory that cannot be given back, and what it may become before the kernel kills.
 struct MemoryUse {
-  int64_t used_bytes = 0;   ///< of the cgroup, less file pages that can be dropped; of the machine without a cgroup limit
+  int64_t used_bytes =
+      0;  ///< of the cgroup, less file pages that can be dropped; of the machine without a cgroup limit
   int64_t limit_bytes = 0;  ///< the tightest cgroup limit, else the machine's memory
 };
 std::optional<MemoryUse> read_memory_use();

@@ -41,12 +41,12 @@ class Rng {
  public:
   Rng(uint64_t seed, RngPurpose purpose, uint64_t epoch, uint64_t sample);
 
-  uint32_t next();                        ///< uniform 32 bits
-  double uniform();                       ///< [0, 1), 53 bits
+  uint32_t next();                          ///< uniform 32 bits
+  double uniform();                         ///< [0, 1), 53 bits
   double uniform(double low, double high);  ///< [low, high)
-  uint64_t below(uint64_t bound);         ///< uniform in [0, bound), unbiased (Lemire); bound > 0
-  bool chance(double probability);        ///< true with that probability
-  double normal();                        ///< mean 0, deviation 1 (Box-Muller)
+  uint64_t below(uint64_t bound);           ///< uniform in [0, bound), unbiased (Lemire); bound > 0
+  bool chance(double probability);          ///< true with that probability
+  double normal();                          ///< mean 0, deviation 1 (Box-Muller)
 
  private:
   std::array<uint32_t, 2> key_;

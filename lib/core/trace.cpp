@@ -91,8 +91,7 @@ void add_span(const char* name, TraceClock::time_point begin, TraceClock::time_p
   add({name, begin, end, number, thread_id()});
 }
 
-void add_device_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end,
-                     int64_t number) {
+void add_device_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end, int64_t number) {
   add({name, begin, end, number, kDeviceTrack});
 }
 

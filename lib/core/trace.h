@@ -28,22 +28,17 @@ std::string take_trace_json();
 namespace trace_internal {
 extern std::atomic<bool> recording;
 }
-inline bool is_tracing() {
-  return trace_internal::recording.load(std::memory_order_relaxed);
-}
+inline bool is_tracing() { return trace_internal::recording.load(std::memory_order_relaxed); }
 
 /// Adds a span of the calling thread, or of kDeviceTrack. `name` must outlive the recording: a literal.
 /// `number`: a sample, an update; -1: none. Any thread.
-void add_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end,
-              int64_t number = -1);
-void add_device_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end,
-                     int64_t number = -1);
+void add_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end, int64_t number = -1);
+void add_device_span(const char* name, TraceClock::time_point begin, TraceClock::time_point end, int64_t number = -1);
 
 /// A scope as a span.
 class TraceScope {
  public:
-  explicit TraceScope(const char* name, int64_t number = -1)
-      : name_(is_tracing() ? name : nullptr), number_(number) {
+  explicit TraceScope(const char* name, int64_t number = -1) : name_(is_tracing() ? name : nullptr), number_(number) {
     if (name_) begin_ = TraceClock::now();
   }
   ~TraceScope() {

@@ -10,11 +10,7 @@ namespace stoker::core {
 namespace watching_internal {
 inline std::atomic<bool> watched{true};
 }
-inline bool is_watched() {
-  return watching_internal::watched.load(std::memory_order_relaxed);
-}
-inline void set_watched(bool watched) {
-  watching_internal::watched.store(watched, std::memory_order_relaxed);
-}
+inline bool is_watched() { return watching_internal::watched.load(std::memory_order_relaxed); }
+inline void set_watched(bool watched) { watching_internal::watched.store(watched, std::memory_order_relaxed); }
 
 }  // namespace stoker::core

@@ -18,8 +18,7 @@ using core::RngPurpose;
 /// One image on its way through the chain.
 class AugmentedImage {
  public:
-  AugmentedImage(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image,
-                 AugmentScratch& scratch)
+  AugmentedImage(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch)
       : plan_(plan), key_(key), image_(image), scratch_(scratch) {}
 
   void turn_quarters_at_random();
@@ -46,9 +45,7 @@ class AugmentedImage {
   AugmentScratch& scratch_;
 };
 
-int below(core::Rng& rng, int bound) {
-  return static_cast<int>(rng.below(static_cast<uint64_t>(bound)));
-}
+int below(core::Rng& rng, int bound) { return static_cast<int>(rng.below(static_cast<uint64_t>(bound))); }
 
 void AugmentedImage::turn_quarters_at_random() {
   core::Rng rng = stream(RngPurpose::rotate90);
@@ -57,8 +54,7 @@ void AugmentedImage::turn_quarters_at_random() {
 }
 
 void AugmentedImage::rotate() {
-  const double degrees =
-      stream(RngPurpose::rotation).uniform(-plan_.rotation_degrees, plan_.rotation_degrees);
+  const double degrees = stream(RngPurpose::rotation).uniform(-plan_.rotation_degrees, plan_.rotation_degrees);
   move_pixels(copy_of_pixels(), rotation_map(degrees, image_.side), plan_.interpolation, image_);
 }
 
@@ -145,9 +141,7 @@ std::array<uint8_t, 3> mean_pixel(const std::vector<double>& mean) {
 }
 
 /// Adds "name value" to a list.
-void name_step(std::string& text, const std::string& step) {
-  text += (text.empty() ? "" : ", ") + step;
-}
+void name_step(std::string& text, const std::string& step) { text += (text.empty() ? "" : ", ") + step; }
 
 bool jitters(const AugmentPlan& plan) {
   return plan.brightness > 0 || plan.contrast > 0 || plan.saturation > 0 || plan.hue > 0;
@@ -156,8 +150,8 @@ bool jitters(const AugmentPlan& plan) {
 }  // namespace
 
 bool AugmentPlan::does_anything() const {
-  return rotate90 > 0 || rotation_degrees > 0 || rand_augment_operations > 0 || trivial_augment ||
-         jitters(*this) || grayscale > 0 || blur > 0 || noise_sigma > 0 || erasing > 0;
+  return rotate90 > 0 || rotation_degrees > 0 || rand_augment_operations > 0 || trivial_augment || jitters(*this) ||
+         grayscale > 0 || blur > 0 || noise_sigma > 0 || erasing > 0;
 }
 
 AugmentPlan make_augment_plan(const config::DataOptions& data, const config::AugmentOptions& options) {
@@ -169,8 +163,7 @@ AugmentPlan make_augment_plan(const config::DataOptions& data, const config::Aug
     plan.rand_augment_level = static_cast<int>(options.rand_augment[1]);
   }
   plan.trivial_augment = options.trivial_augment;
-  const std::vector<double>& jitter =
-      options.color_jitter;  // one number is for the first three, as timm has it
+  const std::vector<double>& jitter = options.color_jitter;  // one number is for the first three, as timm has it
   const auto strength = [&jitter](size_t i) {
     return jitter.size() == 1 ? jitter[0] : i < jitter.size() ? jitter[i] : 0;
   };
@@ -184,13 +177,11 @@ AugmentPlan make_augment_plan(const config::DataOptions& data, const config::Aug
   plan.blur_sigma_min = options.gaussian_blur_sigma_min;
   plan.blur_sigma_max = options.gaussian_blur_sigma_max;
   plan.noise_sigma = options.gaussian_noise;
-  if (plan.noise_sigma > 0)
-    plan.noise = std::make_shared<const NoiseTable>(make_noise_table(plan.noise_sigma));
+  if (plan.noise_sigma > 0) plan.noise = std::make_shared<const NoiseTable>(make_noise_table(plan.noise_sigma));
   plan.erasing = options.random_erasing;
   plan.erased_value = mean_pixel(data.mean);
-  plan.interpolation = options.augment_interpolation == config::AugmentInterpolation::nearest
-                           ? Interpolation::nearest
-                           : Interpolation::bilinear;
+  plan.interpolation = options.augment_interpolation == config::AugmentInterpolation::nearest ? Interpolation::nearest
+                                                                                              : Interpolation::bilinear;
   return plan;
 }
 
@@ -204,8 +195,8 @@ std::string chain_text(const AugmentPlan& plan) {
   }
   if (plan.trivial_augment) name_step(text, "TrivialAugment");
   if (jitters(plan)) {
-    name_step(text, format("colour jitter {:g},{:g},{:g},{:g}", plan.brightness, plan.contrast,
-                           plan.saturation, plan.hue));
+    name_step(text,
+              format("colour jitter {:g},{:g},{:g},{:g}", plan.brightness, plan.contrast, plan.saturation, plan.hue));
   }
   if (plan.grayscale > 0) name_step(text, format("grayscale {:g}", plan.grayscale));
   if (plan.blur > 0) name_step(text, format("blur {:g}", plan.blur));
@@ -214,8 +205,7 @@ std::string chain_text(const AugmentPlan& plan) {
   return text;
 }
 
-void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image,
-             AugmentScratch& scratch) {
+void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch) {
   AugmentedImage augmented(plan, key, image, scratch);
   if (plan.rotate90 > 0) augmented.turn_quarters_at_random();
   if (plan.rotation_degrees > 0) augmented.rotate();

@@ -23,16 +23,16 @@ struct AugmentPlan {
   int rand_augment_operations = 0;  ///< per image; 0: off
   int rand_augment_level = 0;       ///< 0 to 30
   bool trivial_augment = false;
-  double brightness = 0, contrast = 0, saturation = 0;  ///< factors from [max(0, 1 - x), 1 + x]; 0: off
-  double hue = 0;                                 ///< a turn of the colours by up to this share of the circle
-  double grayscale = 0;                           ///< probability
-  double blur = 0;                                ///< probability
-  int blur_kernel = 0;                            ///< pixels, odd
-  double blur_sigma_min = 0, blur_sigma_max = 0;  ///< pixels
-  double noise_sigma = 0;                         ///< share of the full range; 0: off
-  std::shared_ptr<const NoiseTable> noise;        ///< of noise_sigma
-  double erasing = 0;                             ///< probability
-  std::array<uint8_t, 3> erased_value{};          ///< per channel: the mean pixel, 0 after normalisation
+  double brightness = 0, contrast = 0, saturation = 0;    ///< factors from [max(0, 1 - x), 1 + x]; 0: off
+  double hue = 0;                                         ///< a turn of the colours by up to this share of the circle
+  double grayscale = 0;                                   ///< probability
+  double blur = 0;                                        ///< probability
+  int blur_kernel = 0;                                    ///< pixels, odd
+  double blur_sigma_min = 0, blur_sigma_max = 0;          ///< pixels
+  double noise_sigma = 0;                                 ///< share of the full range; 0: off
+  std::shared_ptr<const NoiseTable> noise;                ///< of noise_sigma
+  double erasing = 0;                                     ///< probability
+  std::array<uint8_t, 3> erased_value{};                  ///< per channel: the mean pixel, 0 after normalisation
   Interpolation interpolation = Interpolation::bilinear;  ///< of turns by angles, shears and translations
 
   bool does_anything() const;
@@ -58,7 +58,6 @@ struct AugmentScratch {
 
 /// Changes the image in place. The order of operations, and of draws within each, is part of the format of a
 /// run.
-void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image,
-             AugmentScratch& scratch);
+void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch);
 
 }  // namespace stoker::data

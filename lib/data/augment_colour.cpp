@@ -21,8 +21,8 @@ inline __attribute__((always_inline)) uint8_t blended(float degenerate, float or
   return static_cast<uint8_t>(static_cast<int>(std::min(std::max(mixed, 0.0F), 255.0F)));
 }
 
-inline __attribute__((always_inline)) void blend_bytes_body(const uint8_t* degenerate, uint8_t* original,
-                                                            int64_t bytes, float factor) {
+inline __attribute__((always_inline)) void blend_bytes_body(const uint8_t* degenerate, uint8_t* original, int64_t bytes,
+                                                            float factor) {
   for (int64_t i = 0; i < bytes; ++i) original[i] = blended(degenerate[i], original[i], factor);
 }
 
@@ -35,8 +35,8 @@ inline __attribute__((always_inline)) void saturate_body(uint8_t* pixels, int64_
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void blend_bytes_avx2(const uint8_t* degenerate, uint8_t* original,
-                                                      int64_t bytes, float factor) {
+__attribute__((target("avx2"))) void blend_bytes_avx2(const uint8_t* degenerate, uint8_t* original, int64_t bytes,
+                                                      float factor) {
   blend_bytes_body(degenerate, original, bytes, factor);
 }
 __attribute__((target("avx2"))) void saturate_avx2(uint8_t* pixels, int64_t area, float factor) {
@@ -86,9 +86,7 @@ void blend_bytes(const uint8_t* degenerate, uint8_t* original, int64_t bytes, do
   blend_bytes_body(degenerate, original, bytes, static_cast<float>(factor));
 }
 
-void adjust_brightness(const SquareImage& image, double factor) {
-  look_up(image, blend_table(0, factor));
-}
+void adjust_brightness(const SquareImage& image, double factor) { look_up(image, blend_table(0, factor)); }
 
 void adjust_contrast(const SquareImage& image, double factor) {
   const int64_t mean = (2 * luma_sum(image) + image.area()) / (2 * image.area());  // halves up
@@ -137,8 +135,7 @@ void stretch_contrast(const SquareImage& image) {
     const double scale = 255.0 / (high - low), offset = -low * scale;
     ByteTable table;
     for (int v = 0; v < 256; ++v) {
-      table[static_cast<size_t>(v)] =
-          static_cast<uint8_t>(std::clamp(static_cast<int>(v * scale + offset), 0, 255));
+      table[static_cast<size_t>(v)] = static_cast<uint8_t>(std::clamp(static_cast<int>(v * scale + offset), 0, 255));
     }
     look_up_channel(image, channel, table);
   }

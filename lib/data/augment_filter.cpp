@@ -19,8 +19,8 @@ void smooth_row(const uint8_t* above, const uint8_t* row, const uint8_t* below, 
                 uint8_t* out) {
   for (int64_t i = channels; i < bytes - channels; ++i) {
     const int64_t l = i - channels, r = i + channels;
-    const uint32_t sum = uint32_t{above[l]} + above[i] + above[r] + row[l] + 5 * row[i] + row[r] + below[l] +
-                         below[i] + below[r];
+    const uint32_t sum =
+        uint32_t{above[l]} + above[i] + above[r] + row[l] + 5 * row[i] + row[r] + below[l] + below[i] + below[r];
     out[i] = static_cast<uint8_t>((2 * sum + 13) / 26);  // a tie cannot be: 13 is odd
   }
 }
@@ -42,9 +42,8 @@ void blur_weights(int kernel, double sigma, std::vector<uint32_t>& weights) {
   weights[0] = kBlurOne - others;
 }
 
-inline __attribute__((always_inline)) void narrow_body(const uint8_t* row,
-                                                       const std::vector<uint32_t>& weights, int64_t bytes,
-                                                       int channels, uint16_t* out) {
+inline __attribute__((always_inline)) void narrow_body(const uint8_t* row, const std::vector<uint32_t>& weights,
+                                                       int64_t bytes, int channels, uint16_t* out) {
   const auto reach = static_cast<int64_t>(weights.size()) - 1;
   constexpr int64_t kBlock = 64;
   for (int64_t start = 0; start < bytes; start += kBlock) {
@@ -62,9 +61,8 @@ inline __attribute__((always_inline)) void narrow_body(const uint8_t* row,
 }
 
 /// `rows[k]` and `rows[-k]` are k rows below and above.
-inline __attribute__((always_inline)) void merge_body(const uint16_t* const* rows,
-                                                      const std::vector<uint32_t>& weights, int64_t bytes,
-                                                      uint8_t* out) {
+inline __attribute__((always_inline)) void merge_body(const uint16_t* const* rows, const std::vector<uint32_t>& weights,
+                                                      int64_t bytes, uint8_t* out) {
   const auto reach = static_cast<int64_t>(weights.size()) - 1;
   constexpr int64_t kBlock = 64;
   for (int64_t start = 0; start < bytes; start += kBlock) {
@@ -85,8 +83,7 @@ void narrow_plain(const uint8_t* row, const std::vector<uint32_t>& weights, int6
                   uint16_t* out) {
   narrow_body(row, weights, bytes, channels, out);
 }
-void merge_plain(const uint16_t* const* rows, const std::vector<uint32_t>& weights, int64_t bytes,
-                 uint8_t* out) {
+void merge_plain(const uint16_t* const* rows, const std::vector<uint32_t>& weights, int64_t bytes, uint8_t* out) {
   merge_body(rows, weights, bytes, out);
 }
 #if defined(__x86_64__)
@@ -94,9 +91,8 @@ __attribute__((target("avx2"))) void narrow_avx2(const uint8_t* row, const std::
                                                  int64_t bytes, int channels, uint16_t* out) {
   narrow_body(row, weights, bytes, channels, out);
 }
-__attribute__((target("avx2"))) void merge_avx2(const uint16_t* const* rows,
-                                                const std::vector<uint32_t>& weights, int64_t bytes,
-                                                uint8_t* out) {
+__attribute__((target("avx2"))) void merge_avx2(const uint16_t* const* rows, const std::vector<uint32_t>& weights,
+                                                int64_t bytes, uint8_t* out) {
   merge_body(rows, weights, bytes, out);
 }
 #else
@@ -116,8 +112,7 @@ void pad_row(const uint8_t* row, const SquareImage& image, int reach, uint8_t* o
   std::memcpy(out + int64_t{reach} * channels, row, static_cast<size_t>(image.row_bytes()));
   for (int k = 1; k <= reach; ++k) {
     const int before = mirrored(-k, image.side), after = mirrored(image.side - 1 + k, image.side);
-    std::memcpy(out + int64_t{reach - k} * channels, row + int64_t{before} * channels,
-                static_cast<size_t>(channels));
+    std::memcpy(out + int64_t{reach - k} * channels, row + int64_t{before} * channels, static_cast<size_t>(channels));
     std::memcpy(out + int64_t{reach + image.side - 1 + k} * channels, row + int64_t{after} * channels,
                 static_cast<size_t>(channels));
   }
@@ -152,18 +147,15 @@ void blur(const SquareImage& image, int kernel, double sigma, BlurScratch& scrat
   const bool fast = has_avx2_kernels();
   for (int64_t y = 0; y < image.side; ++y) {
     pad_row(image.pixels + y * row, image, reach, scratch.padded.data());
-    (fast ? narrow_avx2 : narrow_plain)(scratch.padded.data() + int64_t{reach} * image.channels,
-                                        scratch.weights, row, image.channels,
-                                        scratch.narrowed.data() + y * row);
+    (fast ? narrow_avx2 : narrow_plain)(scratch.padded.data() + int64_t{reach} * image.channels, scratch.weights, row,
+                                        image.channels, scratch.narrowed.data() + y * row);
   }
   scratch.rows.resize(static_cast<size_t>(2 * reach + 1));
   for (int y = 0; y < image.side; ++y) {
     for (int k = -reach; k <= reach; ++k) {
-      scratch.rows[static_cast<size_t>(k + reach)] =
-          scratch.narrowed.data() + mirrored(y + k, image.side) * row;
+      scratch.rows[static_cast<size_t>(k + reach)] = scratch.narrowed.data() + mirrored(y + k, image.side) * row;
     }
-    (fast ? merge_avx2 : merge_plain)(scratch.rows.data() + reach, scratch.weights, row,
-                                      image.pixels + y * row);
+    (fast ? merge_avx2 : merge_plain)(scratch.rows.data() + reach, scratch.weights, row, image.pixels + y * row);
   }
 }
 
@@ -173,8 +165,7 @@ NoiseTable make_noise_table(double sigma) {
   table.reserve(65536);
   // Entries below 65536 P(noise < k + 1/2) that are not taken yet stand for k.
   for (int k = -255; k < 255; ++k) {
-    const double share =
-        sigma > 0 ? 0.5 * std::erfc(-(k + 0.5) / (255 * sigma * std::sqrt(2.0))) : (k < 0 ? 0 : 1);
+    const double share = sigma > 0 ? 0.5 * std::erfc(-(k + 0.5) / (255 * sigma * std::sqrt(2.0))) : (k < 0 ? 0 : 1);
     const auto end = static_cast<size_t>(std::nearbyint(share * kEntries));
     while (table.size() < end) table.push_back(static_cast<int16_t>(k));
   }

@@ -57,8 +57,7 @@ void move_bilinear(const uint8_t* source, const AffineMap& map, const SquareImag
   uint8_t* out = image.pixels;
   for (int64_t row = 0; row < image.side; ++row) {
     int64_t x = fixed.first_x + row * fixed.down_x, y = fixed.first_y + row * fixed.down_y;
-    for (int column = 0; column < image.side;
-         ++column, out += kChannels, x += fixed.right_x, y += fixed.right_y) {
+    for (int column = 0; column < image.side; ++column, out += kChannels, x += fixed.right_x, y += fixed.right_y) {
       if (x < 0 || x >= end || y < 0 || y >= end) {
         std::fill_n(out, kChannels, uint8_t{0});
         continue;
@@ -67,8 +66,7 @@ void move_bilinear(const uint8_t* source, const AffineMap& map, const SquareImag
       const int64_t left = centre_x >> kBits, top = centre_y >> kBits;  // from -1 on
       const auto weight_x = static_cast<int32_t>(centre_x >> (kBits - kWeightBits) & (kOne - 1));
       const auto weight_y = static_cast<int32_t>(centre_y >> (kBits - kWeightBits) & (kOne - 1));
-      const int64_t column0 = std::max<int64_t>(left, 0) * kChannels,
-                    column1 = std::min(left + 1, last) * kChannels;
+      const int64_t column0 = std::max<int64_t>(left, 0) * kChannels, column1 = std::min(left + 1, last) * kChannels;
       const uint8_t* const row0 = source + std::max<int64_t>(top, 0) * image.row_bytes();
       const uint8_t* const row1 = source + std::min(top + 1, last) * image.row_bytes();
       for (int c = 0; c < kChannels; ++c) {
@@ -92,16 +90,13 @@ AffineMap rotation_map(double degrees, int side) {
           -sine,  cosine, sine * centre - cosine * centre + centre};
 }
 
-AffineMap shear_map(double x, double y) {
-  return {1, x, 0, y, 1, 0};
-}
+AffineMap shear_map(double x, double y) { return {1, x, 0, y, 1, 0}; }
 
 AffineMap shift_map(int right, int down) {
   return {1, 0, -static_cast<double>(right), 0, 1, -static_cast<double>(down)};
 }
 
-void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation,
-                 const SquareImage& image) {
+void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation, const SquareImage& image) {
   if (interpolation == Interpolation::nearest) {
     image.channels == 3 ? move_nearest<3>(source, map, image) : move_nearest<1>(source, map, image);
   } else {

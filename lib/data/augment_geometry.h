@@ -16,14 +16,13 @@ enum class Interpolation { nearest, bilinear };
 using AffineMap = std::array<double, 6>;
 
 AffineMap rotation_map(double degrees, int side);  ///< counter-clockwise about the centre
-AffineMap shear_map(double x, double y);   ///< about the upper left corner: a row moves by -x times its y
-AffineMap shift_map(int right, int down);  ///< pixels
+AffineMap shear_map(double x, double y);           ///< about the upper left corner: a row moves by -x times its y
+AffineMap shift_map(int right, int down);          ///< pixels
 
 /// Fills `image` from `source`, which has its shape and lies elsewhere. Nearest: the bytes of Pillow's
 /// transform. Bilinear: weights in steps of 1/2048, so that a byte may differ from Pillow's by 1. The map's
 /// numbers below 2^15.
-void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation,
-                 const SquareImage& image);
+void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation, const SquareImage& image);
 
 /// Fills `image` from `source`, turned counter-clockwise by `turns` (1, 2 or 3) quarters.
 void turn_quarters(const uint8_t* source, int turns, const SquareImage& image);

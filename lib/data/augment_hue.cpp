@@ -17,9 +17,7 @@ constexpr double kSectorBase[kSectors] = {1, 1, 3, 3, 5, -1};  // rg, gr, gb, bg
 constexpr double kSectorSign[kSectors] = {-1, 1, -1, 1, -1, 1};
 
 /// Where the entry of a quotient part / whole, 0 <= part <= whole < 256, lies in a triangular table.
-size_t triangle(int part, int whole) {
-  return static_cast<size_t>(whole * (whole + 1) / 2 + part);
-}
+size_t triangle(int part, int whole) { return static_cast<size_t>(whole * (whole + 1) / 2 + part); }
 
 struct HsvTables {
   HsvTables();
@@ -52,8 +50,8 @@ HsvTables::HsvTables() {
     sextant[byte] = static_cast<uint8_t>(static_cast<int>(sixths) % kSectors);
     rest[byte] = static_cast<float>(sixths - std::floor(sixths));
     for (size_t value = 0; value < 256; ++value) {
-      floor[byte][value] = static_cast<uint8_t>(
-          std::lround(static_cast<double>(value) * (1.0 - static_cast<double>(strength[byte]))));
+      floor[byte][value] =
+          static_cast<uint8_t>(std::lround(static_cast<double>(value) * (1.0 - static_cast<double>(strength[byte]))));
     }
   }
 }
@@ -86,8 +84,7 @@ inline SortedPixel sorted_pixel(int red, int green, int blue) {
 void adjust_hue(const SquareImage& image, double turn) {
   if (image.channels == 1) return;
   // Which channel gets the largest value, the middle one and the smallest one in each sextant.
-  constexpr int kLargest[] = {0, 1, 1, 2, 2, 0}, kMiddle[] = {1, 0, 2, 1, 0, 2},
-                kSmallest[] = {2, 2, 0, 0, 1, 1};
+  constexpr int kLargest[] = {0, 1, 1, 2, 2, 0}, kMiddle[] = {1, 0, 2, 1, 0, 2}, kSmallest[] = {2, 2, 0, 0, 1, 1};
   const HsvTables& tables = hsv_tables();
   const int step = static_cast<int>(turn * 255);  // towards 0
   for (int64_t i = 0; i < image.area(); ++i) {
@@ -96,8 +93,8 @@ void adjust_hue(const SquareImage& image, double turn) {
     if (p.largest == p.smallest) continue;  // gray has no hue
     const int range = p.largest - p.smallest;
     const uint8_t saturation = tables.saturation[triangle(range, p.largest)];
-    const uint8_t hue = static_cast<uint8_t>(
-        tables.hue[static_cast<size_t>(p.sector)][triangle(p.largest - p.middle, range)] + step);
+    const uint8_t hue =
+        static_cast<uint8_t>(tables.hue[static_cast<size_t>(p.sector)][triangle(p.largest - p.middle, range)] + step);
     const int sextant = tables.sextant[hue];
     const float strength = tables.strength[saturation], rest = tables.rest[hue];
     const double share = sextant % 2 == 1 ? static_cast<double>(strength * rest)

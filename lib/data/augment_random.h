@@ -41,7 +41,7 @@ double magnitude_of(ImageOperation operation, MagnitudeSpace space, int level, i
 bool has_sign(ImageOperation operation);
 
 /// `copy` is scratch.
-void apply_operation(ImageOperation operation, double magnitude, Interpolation interpolation,
-                     const SquareImage& image, std::vector<uint8_t>& copy);
+void apply_operation(ImageOperation operation, double magnitude, Interpolation interpolation, const SquareImage& image,
+                     std::vector<uint8_t>& copy);
 
 }  // namespace stoker::data

@@ -27,13 +27,11 @@ std::vector<std::vector<uint32_t>> samples_by_class(const Source& source) {
   return present;
 }
 
-BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed,
-                                   uint64_t epoch) {
+BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed, uint64_t epoch) {
   size_t size = 0;
   for (const std::vector<uint32_t>& samples : classes) size += samples.size();
   // Which classes get one more than the others moves on from epoch to epoch.
-  const size_t share = size / classes.size(), extra = size % classes.size(),
-               first_extra = epoch % classes.size();
+  const size_t share = size / classes.size(), extra = size % classes.size(), first_extra = epoch % classes.size();
 
   BalancedOrder grouped;
   for (size_t k = 0; k < classes.size(); ++k) {

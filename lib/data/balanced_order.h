@@ -22,7 +22,6 @@ struct BalancedOrder {
   /// Which round of its class each stands in, from 0: with the sample it is unique within the epoch.
   std::vector<uint32_t> rounds;
 };
-BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed,
-                                   uint64_t epoch);
+BalancedOrder class_balanced_order(const std::vector<std::vector<uint32_t>>& classes, uint64_t seed, uint64_t epoch);
 
 }  // namespace stoker::data

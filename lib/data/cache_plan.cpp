@@ -17,9 +17,7 @@ using core::format;
 constexpr int64_t kBookkeepingBytes = 8 + 4 + 1;
 constexpr uint64_t kSlotAlignment = 64;  // bytes: a cache line has one sample
 
-std::string size_text(int64_t bytes) {
-  return core::bytes_text(static_cast<double>(bytes));
-}
+std::string size_text(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
 
 /// Adds samples to a plan one after the other while they fit.
 class Planner {
@@ -93,8 +91,7 @@ CachePlan held_as_asked(const Source& source, const CacheSettings& settings) {
 
 CachePlan best_that_fits(const Source& source, const CacheSettings& settings) {
   const std::string budget = size_text(settings.budget_bytes);
-  const int64_t decoded =
-      estimated_decoded_bytes(source, {settings.channels, settings.limits, settings.scan_threads});
+  const int64_t decoded = estimated_decoded_bytes(source, {settings.channels, settings.limits, settings.scan_threads});
   constexpr double kEstimateMayBeHighBy = 1.25;
   if (static_cast<double>(decoded) <= kEstimateMayBeHighBy * static_cast<double>(settings.budget_bytes)) {
     CachePlan plan;
@@ -102,13 +99,11 @@ CachePlan best_that_fits(const Source& source, const CacheSettings& settings) {
     Planner planner(plan, settings.budget_bytes);
     add_pixels(source, settings, planner, plan);
     if (plan.held() == source.size()) {
-      plan.reason =
-          format("the pixels are {}, which the budget of {} holds", size_text(plan.planned_bytes()), budget);
+      plan.reason = format("the pixels are {}, which the budget of {} holds", size_text(plan.planned_bytes()), budget);
       return plan;
     }
   }
-  const std::string too_large =
-      format("the pixels, about {}, exceed the budget of {}", size_text(decoded), budget);
+  const std::string too_large = format("the pixels, about {}, exceed the budget of {}", size_text(decoded), budget);
   const int64_t stored = all_stored_bytes(source);
   if (stored < 0) return no_cache(too_large + ", and how much is stored is not known");
   CachePlan plan;
@@ -124,9 +119,7 @@ CachePlan best_that_fits(const Source& source, const CacheSettings& settings) {
 
 }  // namespace
 
-int64_t CachePlan::planned_bytes() const {
-  return memory_bytes() + held() * kBookkeepingBytes;
-}
+int64_t CachePlan::planned_bytes() const { return memory_bytes() + held() * kBookkeepingBytes; }
 
 CachePlan plan_cache(const std::shared_ptr<const Source>& source, const CacheSettings& settings) {
   if (settings.tier == CacheTier::none) return no_cache("asked for");

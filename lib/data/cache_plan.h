@@ -23,15 +23,15 @@ struct CacheSettings {
   int scan_threads = 1;  ///< that look at headers
 };
 
-/// Where there are videos, samples are their frames. Samples [0, pixel_samples) are held as pixels, the next byte_samples as they are stored, and the rest is
-/// read from the source each time.
+/// Where there are videos, samples are their frames. Samples [0, pixel_samples) are held as pixels, the next
+/// byte_samples as they are stored, and the rest is read from the source each time.
 struct CachePlan {
   config::CacheTier tier = config::CacheTier::none;
   std::string reason;  ///< why it is this tier, in words
   int64_t pixel_samples = 0, byte_samples = 0;
   std::vector<uint64_t> offsets;  ///< [held() + 1] bytes from the start of the cache's memory; equal: no room
 
-  int64_t samples = 0;            ///< that there are
+  int64_t samples = 0;  ///< that there are
   int64_t held() const { return pixel_samples + byte_samples; }
   int64_t memory_bytes() const { return offsets.empty() ? 0 : static_cast<int64_t>(offsets.back()); }
   /// What counts against the budget.
@@ -40,8 +40,8 @@ struct CachePlan {
 
 /// Without a tier asked for: pixels when all samples fit decoded, else their stored bytes when all fit, else
 /// none. A tier that was asked for holds the first samples that fit; pixels that do not fit are held as bytes
-/// as far as these fit. Sources of pixels are not cached; of videos every frame is, which may be shown. Reads headers only: all of them where pixels may
-/// fit, else at most 256. Throws what Source::read throws, and core::StopRequested.
+/// as far as these fit. Sources of pixels are not cached; of videos every frame is, which may be shown. Reads headers
+/// only: all of them where pixels may fit, else at most 256. Throws what Source::read throws, and core::StopRequested.
 CachePlan plan_cache(const std::shared_ptr<const Source>& source, const CacheSettings& settings);
 
 }  // namespace stoker::data

@@ -89,8 +89,7 @@ class CachedSource : public Source {
     }
     Claim claim(place);
     if (std::string cause = source_->read(index, buffer, content); !cause.empty()) return cause;
-    const bool filled =
-        index < plan_.pixel_samples ? fill_pixels(index, content) : fill_bytes(index, content);
+    const bool filled = index < plan_.pixel_samples ? fill_pixels(index, content) : fill_bytes(index, content);
     claim.settle(filled ? Place::full : Place::refused);
     if (filled) serve(index, content);
     return "";
@@ -135,22 +134,18 @@ class CachedSource : public Source {
     const std::string reason = decode_image(content.bytes, content.size, channels_, limits_, image);
     const uint64_t bytes = uint64_t(image.height) * uint64_t(image.width) * uint64_t(channels_);
     constexpr int kMaxSide = 0xFFFF;
-    const bool fits =
-        reason.empty() && bytes <= room(index) && image.height <= kMaxSide && image.width <= kMaxSide;
+    const bool fits = reason.empty() && bytes <= room(index) && image.height <= kMaxSide && image.width <= kMaxSide;
     if (fits) {
       std::memcpy(at(index), image.pixels.data(), bytes);
-      sides_[static_cast<size_t>(index)] = {static_cast<uint16_t>(image.height),
-                                            static_cast<uint16_t>(image.width)};
+      sides_[static_cast<size_t>(index)] = {static_cast<uint16_t>(image.height), static_cast<uint16_t>(image.width)};
       cached_bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     }
-    content.decode_nanoseconds =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    content.decode_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     return fits;
   }
 
   bool fill_bytes(int64_t index, const SampleContent& content) const {
-    if (content.is_pixels() || static_cast<int64_t>(content.size) != source_->stored_bytes(index))
-      return false;
+    if (content.is_pixels() || static_cast<int64_t>(content.size) != source_->stored_bytes(index)) return false;
     std::memcpy(at(index), content.bytes, content.size);
     cached_bytes_.fetch_add(static_cast<int64_t>(content.size), std::memory_order_relaxed);
     return true;

@@ -21,8 +21,7 @@ class ClassFolderScan {
   virtual void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) = 0;
   virtual int64_t samples() const = 0;  ///< so far
   /// Ends the scan.
-  virtual std::shared_ptr<const Source> source(const std::vector<std::string>& class_names,
-                                               ScanNotes& notes) = 0;
+  virtual std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) = 0;
 };
 
 class ClassFolders : public Layout {
@@ -47,8 +46,7 @@ class ClassFolders : public Layout {
 
  private:
   std::string folder_of(const std::string& split) const;
-  void on_empty_class(const std::string& folder, bool is_train, int64_t samples_before,
-                      ScanNotes& notes) const;
+  void on_empty_class(const std::string& folder, bool is_train, int64_t samples_before, ScanNotes& notes) const;
 
   const bool root_is_train_;
 };

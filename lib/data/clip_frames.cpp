@@ -15,9 +15,8 @@ void choose_frames(const ClipPlan& plan, int64_t available, int64_t wanted, core
   const bool strides = plan.sampling == config::FrameSampling::stride;
   const int64_t step = strides ? plan.stride : 1;
   const int64_t starts = std::max<int64_t>(1, available - (wanted - 1) * step);
-  const int64_t start = strides && plan.random
-                            ? static_cast<int64_t>(rng.below(static_cast<uint64_t>(starts)))
-                            : (starts - 1) / 2;
+  const int64_t start =
+      strides && plan.random ? static_cast<int64_t>(rng.below(static_cast<uint64_t>(starts))) : (starts - 1) / 2;
   for (int64_t i = 0; i < wanted; ++i) chosen.push_back(std::min(available - 1, start + i * step));
 }
 

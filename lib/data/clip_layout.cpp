@@ -12,8 +12,7 @@
 namespace stoker::data {
 namespace {
 
-constexpr char kFrameName[] =
-    "frame";  // how names of frames begin, where nobody has said that these are clips
+constexpr char kFrameName[] = "frame";  // how names of frames begin, where nobody has said that these are clips
 
 std::string tree_of_clips(const std::string& split) {
   return core::format(
@@ -54,8 +53,7 @@ class VideoScan : public ClassFolderScan {
 
   int64_t samples() const override { return videos_.size(); }
 
-  std::shared_ptr<const Source> source(const std::vector<std::string>& class_names,
-                                       ScanNotes& notes) override {
+  std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {
     for (const std::string& path : all_loose_images_) {
       notes.count("skipped images beside the folders of videos", folder_ + "/" + path);
     }
@@ -64,17 +62,16 @@ class VideoScan : public ClassFolderScan {
 
  private:
   [[noreturn]] void refuse_depth(const std::string& path) const {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{}/{} lies too deep for a frame of a video", core::printable(folder_),
-                                   core::printable(path)),
-                      tree_of_clips(options_.train_split));
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{}/{} lies too deep for a frame of a video", core::printable(folder_), core::printable(path)),
+        tree_of_clips(options_.train_split));
   }
   [[noreturn]] void refuse_loose_images(const std::string& class_name) const {
     throw core::Error(
         core::ErrorKind::data,
         core::format("class folder {}/{} holds {} images, but no folders of frames", core::printable(folder_),
-                     core::printable(class_name),
-                     core::count_text(static_cast<int64_t>(loose_images_.size()))),
+                     core::printable(class_name), core::count_text(static_cast<int64_t>(loose_images_.size()))),
         tree_of_clips(options_.train_split) + "\nor learn from single images with --dataset folder");
   }
 
@@ -102,9 +99,7 @@ std::unique_ptr<Layout> make_clip_layout(const config::DataOptions& options, boo
   return std::make_unique<ClipLayout>(options, root_is_train);
 }
 
-std::string expected_clips(const config::DataOptions& options) {
-  return tree_of_clips(options.train_split);
-}
+std::string expected_clips(const config::DataOptions& options) { return tree_of_clips(options.train_split); }
 
 bool looks_like_clips(const config::DataOptions& options) {
   ScanNotes ignored;
@@ -136,10 +131,9 @@ std::shared_ptr<const Source> open_loose_videos(const std::string& path, const c
     videos[slash == std::string::npos ? "" : relative.substr(0, slash)].push_back({relative, stamp});
   });
   if (videos.empty()) {
-    throw core::Error(
-        core::ErrorKind::no_input, core::printable(path) + " has no frames",
-        "the network takes clips: give a folder of frames (JPEG, PNG, BMP or WebP), or a folder of "
-        "such folders");
+    throw core::Error(core::ErrorKind::no_input, core::printable(path) + " has no frames",
+                      "the network takes clips: give a folder of frames (JPEG, PNG, BMP or WebP), or a folder of "
+                      "such folders");
   }
   VideoList list(path, options);
   for (auto& entry : videos) list.add(std::move(entry.second), kNoLabel);

@@ -27,9 +27,7 @@ class ClipSource : public Source {
   int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
   int64_t label(int64_t index) const override { return frames_->label(first(index)); }
   std::string name(int64_t index) const override { return folder_of(frames_->name(first(index))); }
-  std::string relative_name(int64_t index) const override {
-    return folder_of(frames_->relative_name(first(index)));
-  }
+  std::string relative_name(int64_t index) const override { return folder_of(frames_->relative_name(first(index))); }
   SampleShape fixed_shape() const override {
     SampleShape shape;
     shape.frames = clip_frames_ > 1 ? clip_frames_ : 0;
@@ -81,8 +79,8 @@ class ClipSource : public Source {
 
 }  // namespace
 
-std::shared_ptr<const Source> make_clip_source(std::shared_ptr<const Source> frames,
-                                               std::vector<int64_t> ends, int64_t clip_frames) {
+std::shared_ptr<const Source> make_clip_source(std::shared_ptr<const Source> frames, std::vector<int64_t> ends,
+                                               int64_t clip_frames) {
   return std::make_shared<ClipSource>(std::move(frames), std::move(ends), clip_frames);
 }
 

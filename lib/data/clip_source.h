@@ -13,7 +13,7 @@ namespace stoker::data {
 /// Video i consists of the samples [ends[i - 1], ends[i]) of `frames`, at least one, whose names differ only
 /// behind the last slash; it has their label. `clip_frames` of a video are seen at once; 1: samples are
 /// single images.
-std::shared_ptr<const Source> make_clip_source(std::shared_ptr<const Source> frames,
-                                               std::vector<int64_t> ends, int64_t clip_frames);
+std::shared_ptr<const Source> make_clip_source(std::shared_ptr<const Source> frames, std::vector<int64_t> ends,
+                                               int64_t clip_frames);
 
 }  // namespace stoker::data

@@ -35,20 +35,23 @@ std::string cut_to_width(std::string text, double size, int64_t width) {
 }
 
 void write_text(cv::Mat& canvas, const std::string& text, int64_t x, int64_t y, double size, int64_t width) {
-  cv::putText(canvas, cut_to_width(ascii(text), size, width), {static_cast<int>(x), static_cast<int>(y)}, kFont, size, kInk,
-              1, cv::LINE_AA);
+  cv::putText(canvas, cut_to_width(ascii(text), size, width), {static_cast<int>(x), static_cast<int>(y)}, kFont, size,
+              kInk, 1, cv::LINE_AA);
 }
 
 }  // namespace
 
 ContactSheet::ContactSheet(int64_t side, int64_t channels, int64_t columns)
-    : side_(side), channels_(channels), columns_(columns), factor_(std::max<int64_t>(1, (kLeastTile + side - 1) / side)) {}
+    : side_(side),
+      channels_(channels),
+      columns_(columns),
+      factor_(std::max<int64_t>(1, (kLeastTile + side - 1) / side)) {}
 
 void ContactSheet::add_heading(const std::string& text) { rows_.push_back({text, {}}); }
 
 void ContactSheet::add_tile(SheetTile tile) {
-  const bool fits = !rows_.empty() && rows_.back().heading.empty() &&
-                    static_cast<int64_t>(rows_.back().tiles.size()) < columns_;
+  const bool fits =
+      !rows_.empty() && rows_.back().heading.empty() && static_cast<int64_t>(rows_.back().tiles.size()) < columns_;
   if (!fits) rows_.emplace_back();
   rows_.back().tiles.push_back(std::move(tile));
 }
@@ -69,7 +72,8 @@ std::string ContactSheet::png() const {
   cv::Mat canvas(static_cast<int>(height()), static_cast<int>(width()), CV_8UC3, kPaper);  // BGR
   int64_t y = kGap;
   for (const Row& row : rows_) {
-    if (!row.heading.empty()) write_text(canvas, row.heading, kGap, y + kHeading - 12, kHeadingSize, width() - 2 * kGap);
+    if (!row.heading.empty())
+      write_text(canvas, row.heading, kGap, y + kHeading - 12, kHeadingSize, width() - 2 * kGap);
     int64_t x = kGap;
     for (const SheetTile& tile : row.tiles) {
       const cv::Mat image(static_cast<int>(side_), static_cast<int>(side_), channels_ == 3 ? CV_8UC3 : CV_8UC1,
@@ -85,7 +89,8 @@ std::string ContactSheet::png() const {
     y += row_pixels(row);
   }
   std::vector<uint8_t> bytes;
-  if (!cv::imencode(".png", canvas, bytes)) throw core::Error(core::ErrorKind::bug, "a contact sheet could not be encoded");
+  if (!cv::imencode(".png", canvas, bytes))
+    throw core::Error(core::ErrorKind::bug, "a contact sheet could not be encoded");
   return {bytes.begin(), bytes.end()};
 }
 

@@ -50,7 +50,8 @@ class CopyAheadFeed : public FeedPath {
     ahead_.reset();
     const c10::Stream compute_stream = device_.getStream(settings_.device);
     current.done.block(compute_stream);
-    for (const torch::Tensor& tensor : {current.pixels, current.labels, current.targets}) tensor.record_stream(compute_stream);
+    for (const torch::Tensor& tensor : {current.pixels, current.labels, current.targets})
+      tensor.record_stream(compute_stream);
     batch.images = normalised(current.pixels);
     batch.labels = current.labels;
     batch.targets = current.targets;
@@ -63,7 +64,7 @@ class CopyAheadFeed : public FeedPath {
 
  private:
   struct Copy {
-    HostBatch host;                ///< holds the slab until the copy is done
+    HostBatch host;                         ///< holds the slab until the copy is done
     torch::Tensor pixels, labels, targets;  ///< as in `host`, on the device
     c10::Event done;
   };

@@ -20,8 +20,7 @@ namespace stoker::data {
 namespace {
 
 constexpr int64_t kMaxClasses = 1'000'000;
-constexpr char kCsvHint[] =
-    "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat";
+constexpr char kCsvHint[] = "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat";
 
 /// Digits with at most one minus before them; anything else is a name.
 bool looks_whole(const std::string& text) {
@@ -29,15 +28,12 @@ bool looks_whole(const std::string& text) {
   return text.size() > start && text.find_first_not_of("0123456789", start) == std::string::npos;
 }
 
-bool are_numbers(const std::vector<std::string>& class_names) {
-  return !class_names.empty() && class_names[0] == "0";
-}
+bool are_numbers(const std::vector<std::string>& class_names) { return !class_names.empty() && class_names[0] == "0"; }
 
 /// A row of the manifest with its label.
 class LabelManifest : public CsvManifest {
  public:
-  explicit LabelManifest(const std::string& path)
-      : CsvManifest(path, kCsvHint), label_column_(column("label")) {}
+  explicit LabelManifest(const std::string& path) : CsvManifest(path, kCsvHint), label_column_(column("label")) {}
 
   bool next() {
     if (!CsvManifest::next()) return false;
@@ -56,8 +52,7 @@ class LabelManifest : public CsvManifest {
            "use either numbers or class names for all rows of all splits");
     }
     if (value < 0) fail(core::format("label {} is negative", value), "labels are counted from 0");
-    if (value >= kMaxClasses)
-      fail(core::format("label {} is too large: there may be {} classes", value, kMaxClasses));
+    if (value >= kMaxClasses) fail(core::format("label {} is too large: there may be {} classes", value, kMaxClasses));
     return value;
   }
 
@@ -78,8 +73,7 @@ class LabelRule {
     if (numbers_) {
       const int64_t value = row.whole_label();
       if (value < classes) return value;
-      row.fail(core::format("label {} is out of range: there are {} classes, 0 to {}", value, classes,
-                            classes - 1),
+      row.fail(core::format("label {} is out of range: there are {} classes, 0 to {}", value, classes, classes - 1),
                "labels are counted from 0; the training split and --num-classes say how many there are");
     }
     const auto found = by_name_.find(row.label());
@@ -111,9 +105,9 @@ class CsvLayout : public Layout {
       if (numbers) {
         largest = std::max(largest, manifest.whole_label());
         if (!options_.num_classes.is_auto() && largest >= options_.num_classes.value()) {
-          manifest.fail(core::format("label {} is out of range: --num-classes is {}", largest,
-                                     options_.num_classes.value()),
-                        "labels are counted from 0");
+          manifest.fail(
+              core::format("label {} is out of range: --num-classes is {}", largest, options_.num_classes.value()),
+              "labels are counted from 0");
         }
         continue;
       }
@@ -131,8 +125,8 @@ class CsvLayout : public Layout {
     return numbered;
   }
 
-  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
-                                     bool, std::vector<std::string>& notes) const override {
+  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names, bool,
+                                     std::vector<std::string>& notes) const override {
     LabelManifest manifest(file_of(split));
     const LabelRule rule(class_names);
     FileList files(options_.data_dir);
@@ -143,8 +137,7 @@ class CsvLayout : public Layout {
       const int64_t label = rule.index_of(manifest);
       const auto [first, is_new] = seen.emplace(core::hash64(manifest.path()), files.size());
       if (!is_new && files.relative_path(first->second) == manifest.path()) {
-        if (files.label(first->second) != label)
-          manifest.fail("the same path stood earlier with another label");
+        if (files.label(first->second) != label) manifest.fail("the same path stood earlier with another label");
         scan_notes.count("paths listed more than once", manifest.path());
       }
       const FileStamp stamp = stamp_of(files.absolute(manifest.path()));

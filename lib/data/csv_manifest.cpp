@@ -30,8 +30,6 @@ bool CsvManifest::next() {
   return true;
 }
 
-void CsvManifest::fail(const std::string& cause, const std::string& hint) const {
-  reader_.fail(cause, hint);
-}
+void CsvManifest::fail(const std::string& cause, const std::string& hint) const { reader_.fail(cause, hint); }
 
 }  // namespace stoker::data

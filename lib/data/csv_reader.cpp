@@ -23,15 +23,12 @@ CsvReader::Descriptor::Descriptor(const std::string& path)
   if (fd < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
 }
 
-CsvReader::Descriptor::~Descriptor() {
-  ::close(fd);
-}
+CsvReader::Descriptor::~Descriptor() { ::close(fd); }
 
 CsvReader::CsvReader(const std::string& path) : path_(path), file_(path), block_(1 << 16) {
   struct stat info {};
   if (::fstat(file_.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    throw core::Error(core::ErrorKind::no_input,
-                      "cannot read " + core::printable(path) + ": it is not a regular file");
+    throw core::Error(core::ErrorKind::no_input, "cannot read " + core::printable(path) + ": it is not a regular file");
   }
   if (peek() == 0xEF) {  // a UTF-8 byte order mark is EF BB BF
     take();
@@ -40,8 +37,7 @@ CsvReader::CsvReader(const std::string& path) : path_(path), file_(path), block_
 }
 
 void CsvReader::fail(const std::string& cause, const std::string& hint) const {
-  throw core::Error(core::ErrorKind::data,
-                    core::format("{}:{}: {}", core::printable(path_), row_line_, cause), hint);
+  throw core::Error(core::ErrorKind::data, core::format("{}:{}: {}", core::printable(path_), row_line_, cause), hint);
 }
 
 int CsvReader::peek() {
@@ -61,8 +57,7 @@ int CsvReader::take() {
   if (byte == kEnd) return kEnd;
   ++at_;
   if (byte == '\n') ++line_;
-  if (++row_bytes_ > kMaxRowBytes)
-    fail(core::format("row longer than {} bytes", kMaxRowBytes), "is this a CSV file?");
+  if (++row_bytes_ > kMaxRowBytes) fail(core::format("row longer than {} bytes", kMaxRowBytes), "is this a CSV file?");
   return byte;
 }
 
@@ -102,8 +97,7 @@ void CsvReader::read_quoted(std::string& field) {
 
 void CsvReader::read_plain(std::string& field) {
   for (int byte = peek(); byte != ',' && byte != '\r' && byte != '\n' && byte != kEnd; byte = peek()) {
-    if (byte == '"')
-      fail("quote inside an unquoted field", "put the whole field in quotes and double the quote");
+    if (byte == '"') fail("quote inside an unquoted field", "put the whole field in quotes and double the quote");
     append(field, take());
   }
 }

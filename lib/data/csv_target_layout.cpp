@@ -25,12 +25,10 @@ constexpr double kMaxDegrees = 360;
 
 const char* hint_for(config::TaskKind task) {
   switch (task) {
-    case config::TaskKind::multilabel:
-      return "the file begins like path,cat,dog and goes on like 1.jpg,0,1";
+    case config::TaskKind::multilabel: return "the file begins like path,cat,dog and goes on like 1.jpg,0,1";
     case config::TaskKind::head_pose:
       return "the file begins with the line path,yaw,pitch,roll and goes on like 1.jpg,-12.5,3.25,0";
-    default:
-      return "the file begins like path,age or path,x,y and goes on like 1.jpg,0.25,-3";
+    default: return "the file begins like path,age or path,x,y and goes on like 1.jpg,0.25,-3";
   }
 }
 

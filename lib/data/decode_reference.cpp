@@ -9,8 +9,8 @@
 
 namespace stoker::data {
 
-DecodeReference::DecodeReference(const Source& source, int channels, const DecodeLimits& limits,
-                                 int64_t max_images, int64_t max_bytes)
+DecodeReference::DecodeReference(const Source& source, int channels, const DecodeLimits& limits, int64_t max_images,
+                                 int64_t max_bytes)
     : channels_(channels), limits_(limits) {
   const int64_t wanted = std::min(source.size(), max_images);
   std::vector<uint8_t> buffer;

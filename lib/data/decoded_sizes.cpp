@@ -16,8 +16,7 @@ namespace {
 /// Holds the header of all but a few files; those are then read whole.
 constexpr int64_t kHeadBytes = 32 << 10;
 
-int64_t decoded_size(const Source& source, const HeaderScan& scan, int64_t index,
-                     std::vector<uint8_t>& buffer) {
+int64_t decoded_size(const Source& source, const HeaderScan& scan, int64_t index, std::vector<uint8_t>& buffer) {
   SampleContent content;
   if (!source.read_head(index, kHeadBytes, buffer, content).empty()) return 0;
   if (content.is_pixels()) return int64_t{content.height} * content.width * scan.channels;
@@ -62,8 +61,7 @@ void for_each_position(int64_t count, int threads,
 
 }  // namespace
 
-std::vector<int64_t> decoded_sizes(const Source& source, const HeaderScan& scan, int64_t first,
-                                   int64_t count) {
+std::vector<int64_t> decoded_sizes(const Source& source, const HeaderScan& scan, int64_t first, int64_t count) {
   std::vector<int64_t> sizes(static_cast<size_t>(count));
   for_each_position(count, scan.threads, [&](int64_t position, std::vector<uint8_t>& buffer) {
     sizes[static_cast<size_t>(position)] = decoded_size(source, scan, first + position, buffer);

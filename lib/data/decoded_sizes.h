@@ -20,8 +20,7 @@ struct HeaderScan {
 
 /// Bytes of samples [first, first + count) as uint8 pixels; 0 for one whose header cannot be read. Throws
 /// what Source::read throws, and core::StopRequested.
-std::vector<int64_t> decoded_sizes(const Source& source, const HeaderScan& scan, int64_t first,
-                                   int64_t count);
+std::vector<int64_t> decoded_sizes(const Source& source, const HeaderScan& scan, int64_t first, int64_t count);
 
 /// Bytes of all samples as uint8 pixels, from at most 256 headers spread evenly: within some 10 % where sizes
 /// vary as photographs do. Throws as above.

@@ -16,14 +16,12 @@ class TensorPool {
  public:
   torch::Tensor take(const std::vector<int64_t>& shape, torch::MemoryFormat format) {
     for (const torch::Tensor& tensor : tensors_) {
-      if (tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
-          tensor.sizes() == torch::IntArrayRef(shape)) {
+      if (tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.sizes() == torch::IntArrayRef(shape)) {
         return tensor;
       }
     }
     if (tensors_.size() == kCapacity) tensors_.pop_front();
-    tensors_.push_back(
-        torch::empty(shape, torch::TensorOptions().dtype(torch::kFloat32).memory_format(format)));
+    tensors_.push_back(torch::empty(shape, torch::TensorOptions().dtype(torch::kFloat32).memory_format(format)));
     return tensors_.back();
   }
 
@@ -49,8 +47,8 @@ class CpuFeed : public FeedPath {
     batch = Batch();  // the caller's tensors become free for the pool
     batch.images = normalised(host.images);
     if (settings_.extra_seconds_per_byte > 0) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(settings_.extra_seconds_per_byte *
-                                                                 static_cast<double>(host.images.nbytes())));
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(settings_.extra_seconds_per_byte * static_cast<double>(host.images.nbytes())));
     }
     batch.labels = host.labels.clone();
     batch.targets = host.targets.clone();
@@ -96,8 +94,6 @@ void DeviceFeed::begin_epoch(int64_t epoch, int64_t first_batch) {
   loader_->begin_epoch(epoch, first_batch);
 }
 
-bool DeviceFeed::next(Batch& batch, bool may_stop) {
-  return path_->next(batch, may_stop);
-}
+bool DeviceFeed::next(Batch& batch, bool may_stop) { return path_->next(batch, may_stop); }
 
 }  // namespace stoker::data

@@ -26,7 +26,7 @@ struct Batch {
 struct FeedSettings {
   torch::Device device = torch::kCPU;
   bool channels_last = false;
-  std::vector<double> mean, std;  ///< per channel: of bytes as numbers in [0, 1], of floats as they are
+  std::vector<double> mean, std;      ///< per channel: of bytes as numbers in [0, 1], of floats as they are
   double extra_seconds_per_byte = 0;  ///< tests: what copying a batch costs besides, on the CPU
 
   torch::MemoryFormat memory_format() const {

@@ -10,10 +10,9 @@ namespace {
 /// Zigzag order (T.81, figure A.6); runs that lead beyond the block end in its last place.
 constexpr int kLongestRun = 16;
 constexpr uint8_t kNaturalOrder[DCTSIZE2 + kLongestRun] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33,
-    40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36,
-    29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54,
-    47, 55, 62, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13,
+    6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31,
+    39, 46, 53, 60, 61, 54, 47, 55, 62, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
 
 /// Differences add up; what leaves this range is left to libjpeg.
 constexpr int32_t kLargestDc = 1 << 20;
@@ -116,8 +115,7 @@ bool EntropyDecoder::start(const jpeg_decompress_struct& codec) {
 /// A restart marker must follow at once.
 bool EntropyDecoder::restart() {
   bits_.give_back();
-  if (bits_.end - bits_.next < 2 || bits_.next[0] != 0xFF || bits_.next[1] != JPEG_RST0 + next_restart_)
-    return false;
+  if (bits_.end - bits_.next < 2 || bits_.next[0] != 0xFF || bits_.next[1] != JPEG_RST0 + next_restart_) return false;
   bits_.next += 2;
   bits_.buffer = 0;
   bits_.left = 0;
@@ -203,8 +201,7 @@ bool EntropyDecoder::read_mcu(const jpeg_decompress_struct& codec, JBLOCKROW* bl
   // Columns beside the region are read over, not kept: libjpeg has no use for them.
   const bool inside = column_ >= codec.master->first_iMCU_col && column_ <= codec.master->last_iMCU_col;
   if (++column_ == codec.MCUs_per_row) column_ = 0;
-  if (blocks != nullptr && inside)
-    return has_bmi2_ ? read_blocks_bmi2<true>(blocks) : read_blocks<true>(blocks);
+  if (blocks != nullptr && inside) return has_bmi2_ ? read_blocks_bmi2<true>(blocks) : read_blocks<true>(blocks);
   return has_bmi2_ ? read_blocks_bmi2<false>(blocks) : read_blocks<false>(blocks);
 }
 

@@ -15,8 +15,7 @@ constexpr uint64_t kRunStream = 1, kWindowStream = 2;
 template <typename Iterator>
 void shuffle(Iterator first, Iterator last, core::Rng& rng) {
   for (auto left = static_cast<uint64_t>(last - first); left > 1; --left) {
-    std::swap(first[static_cast<std::ptrdiff_t>(left - 1)],
-              first[static_cast<std::ptrdiff_t>(rng.below(left))]);
+    std::swap(first[static_cast<std::ptrdiff_t>(left - 1)], first[static_cast<std::ptrdiff_t>(rng.below(left))]);
   }
 }
 

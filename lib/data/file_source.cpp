@@ -61,8 +61,8 @@ class FileSource : public Source {
 }  // namespace
 
 void FileList::add(std::string_view path, int64_t label, const FileStamp& stamp) {
-  entries_.push_back({paths_.size(), stamp.size, stamp.modified_ns, static_cast<uint32_t>(path.size()),
-                      static_cast<int32_t>(label)});
+  entries_.push_back(
+      {paths_.size(), stamp.size, stamp.modified_ns, static_cast<uint32_t>(path.size()), static_cast<int32_t>(label)});
   paths_.append(path);
 }
 

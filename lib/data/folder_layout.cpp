@@ -11,9 +11,8 @@ class ImageScan : public ClassFolderScan {
   explicit ImageScan(const std::string& folder) : folder_(folder), files_(folder) {}
 
   void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
-    walker.visit_images(folder_, class_name, [&](const std::string& path, const FileStamp& stamp) {
-      files_.add(path, label, stamp);
-    });
+    walker.visit_images(folder_, class_name,
+                        [&](const std::string& path, const FileStamp& stamp) { files_.add(path, label, stamp); });
   }
   int64_t samples() const override { return files_.size(); }
   std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes&) override {

@@ -15,8 +15,7 @@ std::vector<int64_t> starts_of(const Source& videos) {
 
 class FrameList : public Source {
  public:
-  explicit FrameList(std::shared_ptr<const Source> videos)
-      : videos_(std::move(videos)), starts_(starts_of(*videos_)) {
+  explicit FrameList(std::shared_ptr<const Source> videos) : videos_(std::move(videos)), starts_(starts_of(*videos_)) {
     class_names_ = videos_->class_names();
     fingerprint_ = "frames of " + videos_->fingerprint();
   }
@@ -70,12 +69,8 @@ class VideosOfFrames : public Source {
   std::string relative_name(int64_t index) const override { return videos_->relative_name(index); }
   SampleShape fixed_shape() const override { return videos_->fixed_shape(); }
   int64_t frame_count(int64_t index) const override { return videos_->frame_count(index); }
-  std::string frame_name(int64_t index, int64_t frame) const override {
-    return videos_->frame_name(index, frame);
-  }
-  int64_t frame_bytes(int64_t index, int64_t frame) const override {
-    return videos_->frame_bytes(index, frame);
-  }
+  std::string frame_name(int64_t index, int64_t frame) const override { return videos_->frame_name(index, frame); }
+  int64_t frame_bytes(int64_t index, int64_t frame) const override { return videos_->frame_bytes(index, frame); }
   std::vector<int64_t> run_ends() const override { return videos_->run_ends(); }
   int64_t list_bytes() const override { return videos_->list_bytes(); }
   int64_t stored_bytes(int64_t index) const override { return videos_->stored_bytes(index); }

@@ -19,11 +19,7 @@ class ChunkTree {
   using Found = std::function<void(const std::vector<uint64_t>&, const ChunkPlace&)>;
 
   ChunkTree(const ByteReader& file, size_t rank, uint64_t most_chunks, const Found& found)
-      : file_(file),
-        rank_(rank),
-        most_nodes_(2 * most_chunks + 64),
-        most_chunks_(most_chunks),
-        found_(found) {}
+      : file_(file), rank_(rank), most_nodes_(2 * most_chunks + 64), most_chunks_(most_chunks), found_(found) {}
 
   bool visit(uint64_t object_header) {
     uint64_t root = 0;
@@ -44,8 +40,7 @@ class ChunkTree {
   }
 
   [[noreturn]] void fail(uint64_t at, const std::string& cause) const {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{}: byte {}: {}", core::printable(file_.name()), at, cause),
+    throw core::Error(core::ErrorKind::data, core::format("{}: byte {}: {}", core::printable(file_.name()), at, cause),
                       "get the file again, or write it again");
   }
 
@@ -70,8 +65,7 @@ class ChunkTree {
       for (size_t at = 0; at + kMessageHead <= block.size();) {
         const auto type = static_cast<uint16_t>(number(block, at, 2));
         const size_t bytes = number(block, at + 2, 2), content = at + kMessageHead;
-        if (bytes > block.size() - content)
-          fail(blocks[i].first, "a message reaches beyond its object header");
+        if (bytes > block.size() - content) fail(blocks[i].first, "a message reaches beyond its object header");
         if (type == kContinuation && bytes >= 16) {
           blocks.emplace_back(number(block, content, 8), number(block, content + 8, 8));
         }
@@ -110,8 +104,8 @@ class ChunkTree {
       if (++chunks_ > most_chunks_) fail(at, "the tree has more chunks than the data set");
       std::vector<uint64_t> begin(rank_);
       for (size_t d = 0; d < rank_; ++d) begin[d] = number(body, key + 8 + 8 * d, 8);
-      found_(begin, {address, static_cast<uint32_t>(number(body, key, 4)),
-                     static_cast<uint32_t>(number(body, key + 4, 4))});
+      found_(begin,
+             {address, static_cast<uint32_t>(number(body, key, 4)), static_cast<uint32_t>(number(body, key + 4, 4))});
     }
   }
 
@@ -124,9 +118,8 @@ class ChunkTree {
 
 }  // namespace
 
-bool visit_chunk_tree(
-    const ByteReader& file, uint64_t object_header, size_t rank, uint64_t most_chunks,
-    const std::function<void(const std::vector<uint64_t>& begin, const ChunkPlace& place)>& found) {
+bool visit_chunk_tree(const ByteReader& file, uint64_t object_header, size_t rank, uint64_t most_chunks,
+                      const std::function<void(const std::vector<uint64_t>& begin, const ChunkPlace& place)>& found) {
   return ChunkTree(file, rank, most_chunks, found).visit(object_header);
 }
 

@@ -18,8 +18,7 @@ namespace stoker::data {
 /// no particular order. False, before the first call, where the file has other structures: the library must
 /// be asked then. Throws core::Error{data} when a structure is damaged, {io} when the storage fails.
 /// `most_chunks`: more than that make a damaged tree.
-bool visit_chunk_tree(
-    const ByteReader& file, uint64_t object_header, size_t rank, uint64_t most_chunks,
-    const std::function<void(const std::vector<uint64_t>& begin, const ChunkPlace& place)>& found);
+bool visit_chunk_tree(const ByteReader& file, uint64_t object_header, size_t rank, uint64_t most_chunks,
+                      const std::function<void(const std::vector<uint64_t>& begin, const ChunkPlace& place)>& found);
 
 }  // namespace stoker::data

@@ -17,9 +17,7 @@ namespace {
 constexpr size_t kMostLines = 40;
 constexpr int64_t kMostColumns = 4096;  ///< of labels, as in CSV files
 
-herr_t refuse_external_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
-  return -1;
-}
+herr_t refuse_external_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
 
 /// Where the library got stuck, in its own words.
 std::string library_words() {
@@ -53,12 +51,10 @@ std::vector<ChunkFilter> filters_of(hid_t properties, Element element, const Fai
     char name[kName] = {};
     const H5Z_filter_t filter =
         H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &given, values, kName, name, &config);
-    const bool is_second_deflate =
-        std::find(filters.begin(), filters.end(), ChunkFilter::deflate) != filters.end();
+    const bool is_second_deflate = std::find(filters.begin(), filters.end(), ChunkFilter::deflate) != filters.end();
     if (filter == H5Z_FILTER_DEFLATE && !is_second_deflate) {
       filters.push_back(ChunkFilter::deflate);
-    } else if (filter == H5Z_FILTER_SHUFFLE && given >= 1 &&
-               values[0] == static_cast<unsigned>(bytes_of(element))) {
+    } else if (filter == H5Z_FILTER_SHUFFLE && given >= 1 && values[0] == static_cast<unsigned>(bytes_of(element))) {
       filters.push_back(ChunkFilter::shuffle);
     } else {
       const std::string what = name[0] != 0 ? core::printable(name) : core::format("number {}", filter);
@@ -86,10 +82,9 @@ struct Hdf5File::Impl {
 #endif
     file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     if (file.is_open()) return;
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{} cannot be read as HDF5: {}", core::printable(path), library_words()),
-        "h5dump -H FILE shows whether it is whole; a program that still writes it must close it first");
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{} cannot be read as HDF5: {}", core::printable(path), library_words()),
+                      "h5dump -H FILE shows whether it is whole; a program that still writes it must close it first");
   }
 
   /// A group or a data set; closed where there is none of that name in this file.
@@ -105,10 +100,9 @@ struct Hdf5File::Impl {
 
   /// DATASET in `hint` stands for the name.
   [[noreturn]] void fail(const std::string& name, const std::string& cause, const std::string& hint) const {
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{}: data set {}: {}", core::printable(bytes->name()), core::printable(name), cause),
-        replaced(hint, "DATASET", core::printable(name)));
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{}: data set {}: {}", core::printable(bytes->name()), core::printable(name), cause),
+                      replaced(hint, "DATASET", core::printable(name)));
   }
 
   std::string line_of(const std::string& name) const;
@@ -124,12 +118,8 @@ struct Hdf5File::Impl {
 Hdf5File::Hdf5File(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 Hdf5File::~Hdf5File() = default;
 
-const std::string& Hdf5File::path() const {
-  return impl_->bytes->name();
-}
-std::shared_ptr<const FileBytes> Hdf5File::bytes() const {
-  return impl_->bytes;
-}
+const std::string& Hdf5File::path() const { return impl_->bytes->name(); }
+std::shared_ptr<const FileBytes> Hdf5File::bytes() const { return impl_->bytes; }
 
 bool Hdf5File::has_group(const std::string& name) const {
   const Hdf5Handle object = impl_->object(name);
@@ -144,8 +134,7 @@ bool Hdf5File::has_data_set(const std::string& name) const {
 std::string Hdf5File::Impl::line_of(const std::string& name) const {
   const Hdf5Handle found = object(name);
   const Hdf5Handle type(H5Dget_type(found.id()), H5Tclose);
-  return core::format("{}  {} {}", core::printable(name), hdf5_type_text(type.id()),
-                      sides_text(hdf5_dims(found.id())));
+  return core::format("{}  {} {}", core::printable(name), hdf5_type_text(type.id()), sides_text(hdf5_dims(found.id())));
 }
 
 std::vector<std::string> Hdf5File::data_set_lines() const {
@@ -170,9 +159,7 @@ std::vector<std::string> Hdf5File::data_set_lines() const {
 }
 
 NumberArray Hdf5File::array(const std::string& name) const {
-  const auto fail = [&](const std::string& cause, const std::string& hint = "") {
-    impl_->fail(name, cause, hint);
-  };
+  const auto fail = [&](const std::string& cause, const std::string& hint = "") { impl_->fail(name, cause, hint); };
   const Hdf5Handle data_set = impl_->data_set(name);
   NumberArray array;
   array.name = name;
@@ -196,8 +183,7 @@ NumberArray Hdf5File::array(const std::string& name) const {
   }
   const Hdf5Handle properties(H5Dget_create_plist(data_set.id()), H5Pclose);
   if (H5Pget_external_count(properties.id()) != 0) {
-    fail("its numbers lie in other files (external storage)",
-         "put them into one file: h5repack FILE NEWFILE");
+    fail("its numbers lie in other files (external storage)", "put them into one file: h5repack FILE NEWFILE");
   }
   switch (H5Pget_layout(properties.id())) {
     case H5D_CONTIGUOUS: {
@@ -221,8 +207,7 @@ NumberArray Hdf5File::array(const std::string& name) const {
   return array;
 }
 
-void Hdf5File::Impl::put_chunk(NumberArray& array, const std::vector<uint64_t>& begin,
-                               const ChunkPlace& place) const {
+void Hdf5File::Impl::put_chunk(NumberArray& array, const std::vector<uint64_t>& begin, const ChunkPlace& place) const {
   uint64_t at = 0;
   for (size_t i = 0; i < array.dims.size(); ++i) {
     const auto side = static_cast<uint64_t>(array.chunk[i]);
@@ -269,8 +254,7 @@ void Hdf5File::Impl::ask_for_chunks(hid_t data_set, NumberArray& array) const {
   hsize_t written = 0;
   H5Dget_num_chunks(data_set, space.id(), &written);
   if (written > kMost) {
-    fail(array.name,
-         core::format("it has {} chunks in an index of the latest kind; {} are read", written, kMost),
+    fail(array.name, core::format("it has {} chunks in an index of the latest kind; {} are read", written, kMost),
          "write it again with larger chunks, or without libver='latest': h5repack FILE NEWFILE");
   }
   for (hsize_t i = 0; i < written; ++i) {
@@ -279,18 +263,14 @@ void Hdf5File::Impl::ask_for_chunks(hid_t data_set, NumberArray& array) const {
     haddr_t address = 0;
     if (H5Dget_chunk_info(data_set, space.id(), i, offsets, &skipped, &address, &stored) < 0 ||
         stored > std::numeric_limits<uint32_t>::max()) {
-      fail(array.name, "its chunks cannot be listed: " + library_words(),
-           "get the file again, or write it again");
+      fail(array.name, "its chunks cannot be listed: " + library_words(), "get the file again, or write it again");
     }
-    put_chunk(array, {offsets, offsets + array.dims.size()},
-              {address, static_cast<uint32_t>(stored), skipped});
+    put_chunk(array, {offsets, offsets + array.dims.size()}, {address, static_cast<uint32_t>(stored), skipped});
   }
 }
 
 LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
-  const auto fail = [&](const std::string& cause, const std::string& hint = "") {
-    impl_->fail(name, cause, hint);
-  };
+  const auto fail = [&](const std::string& cause, const std::string& hint = "") { impl_->fail(name, cause, hint); };
   const Hdf5Handle data_set = impl_->data_set(name);
   LabelArray labels;
   labels.name = name;
@@ -299,8 +279,7 @@ LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
   const Hdf5Handle type(H5Dget_type(data_set.id()), H5Tclose);
   labels.type = hdf5_type_text(type.id());
   if (labels.dims.empty() || labels.dims.size() > 2 || labels.dims.back() < 1) {
-    fail(core::format("labels are [samples] or [samples, columns], not {}",
-                      sides_text(hdf5_dims(data_set.id()))));
+    fail(core::format("labels are [samples] or [samples, columns], not {}", sides_text(hdf5_dims(data_set.id()))));
   }
   if (labels.dims[0] != samples) fail(core::format("{} labels for {} samples", labels.dims[0], samples));
   if (labels.columns() > kMostColumns) {
@@ -309,8 +288,7 @@ LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
   const H5T_class_t kind = H5Tget_class(type.id());
   labels.is_whole = kind == H5T_INTEGER || kind == H5T_ENUM;
   if (!labels.is_whole && kind != H5T_FLOAT) {
-    fail(core::format("labels are numbers, not {}", labels.type),
-         "write the number of each class, from 0 on");
+    fail(core::format("labels are numbers, not {}", labels.type), "write the number of each class, from 0 on");
   }
   if (H5Dget_storage_size(data_set.id()) == 0) fail("it was never written");
   labels.values.resize(static_cast<size_t>(samples * labels.columns()));

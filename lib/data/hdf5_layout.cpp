@@ -72,8 +72,7 @@ class Hdf5Layout : public Layout {
     samples.array = std::move(opened.array);
     samples.shape = opened.shape;
     samples.channels_first = opened.channels_first;
-    samples.path =
-        opened.place.group.empty() ? opened.place.path : opened.place.path + ":" + opened.place.group;
+    samples.path = opened.place.group.empty() ? opened.place.path : opened.place.path + ":" + opened.place.group;
     samples.staged = std::move(opened.staged);
     const std::vector<std::string> none;
     const bool has_targets = !samples.targets.empty();
@@ -104,12 +103,10 @@ class Hdf5Layout : public Layout {
   void describe(Opened& opened, const std::vector<std::string>& found) const;
   void check_classes(const Opened& opened, double classes) const;
   void check_targets(const Opened& opened, int64_t columns) const;
-  [[noreturn]] void fail_labels(const Opened& opened, const std::string& cause,
-                                const std::string& hint = "") const;
+  [[noreturn]] void fail_labels(const Opened& opened, const std::string& cause, const std::string& hint = "") const;
 
   const config::DataOptions options_;
-  mutable std::map<std::string, Opened>
-      opened_;  ///< what has been read: names of classes and samples need the same
+  mutable std::map<std::string, Opened> opened_;  ///< what has been read: names of classes and samples need the same
   mutable std::map<std::string, std::shared_ptr<const StagedFile>> staged_;  ///< by the path of the original
 };
 
@@ -154,10 +151,8 @@ const Hdf5Layout::Opened& Hdf5Layout::opened(const std::string& split) const {
   }
   const Hdf5File file(path);
   std::vector<std::string> found(2);
-  const std::string input =
-      found_name(file, opened.place, options_.hdf5_input, kUsualInputs, "hdf5-input", found[0]);
-  const std::string label =
-      found_name(file, opened.place, options_.hdf5_label, kUsualLabels, "hdf5-label", found[1]);
+  const std::string input = found_name(file, opened.place, options_.hdf5_input, kUsualInputs, "hdf5-input", found[0]);
+  const std::string label = found_name(file, opened.place, options_.hdf5_label, kUsualLabels, "hdf5-label", found[1]);
   opened.array = std::make_shared<SampleArray>(file.bytes(), file.array(input));
   opened.labels = file.labels(label, opened.array->samples());
   read_shape(opened);
@@ -167,8 +162,7 @@ const Hdf5Layout::Opened& Hdf5Layout::opened(const std::string& split) const {
 
 /// The data set that was named, else the first of the usual names that is there.
 std::string Hdf5Layout::found_name(const Hdf5File& file, const Place& place, const std::string& given,
-                                   const std::vector<const char*>& usual, const char* option,
-                                   std::string& note) const {
+                                   const std::vector<const char*>& usual, const char* option, std::string& note) const {
   const auto refuse = [&](const std::string& cause) {
     std::string list;
     for (const std::string& line : file.data_set_lines()) list += "\n  " + line;
@@ -188,13 +182,11 @@ std::string Hdf5Layout::found_name(const Hdf5File& file, const Place& place, con
     if (file.has_data_set(place.inside(name))) present.push_back(name);
   }
   if (present.empty()) {
-    refuse(format("no data set{} is called {}",
-                  place.group.empty() ? "" : " in group " + core::printable(place.group),
+    refuse(format("no data set{} is called {}", place.group.empty() ? "" : " in group " + core::printable(place.group),
                   core::list_text({usual.begin(), usual.end()}, usual.size())));
   }
   if (present.size() > 1) {
-    note =
-        format("of {} the first usual name is taken: --{} names another", core::list_text(present), option);
+    note = format("of {} the first usual name is taken: --{} names another", core::list_text(present), option);
   }
   return place.inside(present.front());
 }
@@ -204,10 +196,9 @@ void Hdf5Layout::read_shape(Opened& opened) const {
   const NumberArray& array = opened.array->array();
   const std::vector<int64_t>& dims = array.dims;
   const auto refuse = [&](const std::string& cause) {
-    throw Error(
-        ErrorKind::data,
-        format("{}: data set {}: {}", core::printable(opened.place.path), core::printable(array.name), cause),
-        "samples are [N, H, W], [N, C, H, W] or [N, H, W, C] with 1 or 3 channels");
+    throw Error(ErrorKind::data,
+                format("{}: data set {}: {}", core::printable(opened.place.path), core::printable(array.name), cause),
+                "samples are [N, H, W], [N, C, H, W] or [N, H, W, C] with 1 or 3 channels");
   };
   const auto can_be_channels = [](int64_t side) { return side == 1 || side == 3; };
   std::vector<int64_t> image = {dims.begin() + 1, dims.end()};  // H, W, C
@@ -252,22 +243,21 @@ void Hdf5Layout::describe(Opened& opened, const std::vector<std::string>& found)
 }
 
 void Hdf5Layout::fail_labels(const Opened& opened, const std::string& cause, const std::string& hint) const {
-  throw Error(ErrorKind::data,
-              format("{}: data set {}: {}", core::printable(opened.place.path),
-                     core::printable(opened.labels.name), cause),
-              hint);
+  throw Error(
+      ErrorKind::data,
+      format("{}: data set {}: {}", core::printable(opened.place.path), core::printable(opened.labels.name), cause),
+      hint);
 }
 
 /// Labels are whole numbers below `classes`, one per sample.
 void Hdf5Layout::check_classes(const Opened& opened, double classes) const {
   const LabelArray& labels = opened.labels;
   if (!labels.is_whole || labels.dims.size() != 1) {
-    fail_labels(
-        opened,
-        format("task {} learns classes, but the labels are {}{}", config::task_name(options_.task),
-               labels.type, labels.dims.size() == 1 ? "" : format(" with {} columns", labels.columns())),
-        "write the number of the class of each sample as an integer, or choose --task regression or "
-        "multilabel");
+    fail_labels(opened,
+                format("task {} learns classes, but the labels are {}{}", config::task_name(options_.task), labels.type,
+                       labels.dims.size() == 1 ? "" : format(" with {} columns", labels.columns())),
+                "write the number of the class of each sample as an integer, or choose --task regression or "
+                "multilabel");
   }
   const auto bad = std::find_if(labels.values.begin(), labels.values.end(),
                                 [&](double label) { return label < 0 || label >= classes; });

@@ -7,8 +7,7 @@
 
 namespace stoker::data {
 
-inline const std::vector<const char*> kUsualInputs = {
-    "x", "X", "data", "images", "inputs", "spectrograms", "features"};
+inline const std::vector<const char*> kUsualInputs = {"x", "X", "data", "images", "inputs", "spectrograms", "features"};
 inline const std::vector<const char*> kUsualLabels = {"y", "Y", "labels", "label", "targets", "target"};
 
 /// By extension: h5 or hdf5, in any case of letters.

@@ -43,8 +43,7 @@ class Hdf5Source : public Source {
   SampleShape fixed_shape() const override { return samples_.shape; }
   std::vector<int64_t> run_ends() const override { return samples_.array->run_ends(); }
   int64_t list_bytes() const override {
-    return static_cast<int64_t>(samples_.labels.size() * sizeof(int32_t) +
-                                samples_.targets.size() * sizeof(float) +
+    return static_cast<int64_t>(samples_.labels.size() * sizeof(int32_t) + samples_.targets.size() * sizeof(float) +
                                 samples_.array->array().places.size() * sizeof(ChunkPlace));
   }
 
@@ -71,12 +70,9 @@ class Hdf5Source : public Source {
   void interleave_planes(const uint8_t* planes, uint8_t* out) const {
     const int64_t channels = samples_.shape.channels, area = samples_.shape.height * samples_.shape.width;
     switch (samples_.shape.element) {
-      case Element::uint8:
-        return interleave<uint8_t>(planes, channels, area, out);
-      case Element::float16:
-        return interleave<uint16_t>(planes, channels, area, out);
-      case Element::float32:
-        return interleave<uint32_t>(planes, channels, area, out);
+      case Element::uint8: return interleave<uint8_t>(planes, channels, area, out);
+      case Element::float16: return interleave<uint16_t>(planes, channels, area, out);
+      case Element::float32: return interleave<uint32_t>(planes, channels, area, out);
     }
   }
 
@@ -84,10 +80,9 @@ class Hdf5Source : public Source {
     constexpr int64_t kLookedAt = 64;
     const SampleShape& shape = samples_.shape;
     core::Hasher hasher;
-    hasher.add(core::format("hdf5 {} x {} x {} {} {} samples, {} classes\n", shape.height, shape.width,
-                            shape.channels, element_name(shape.element), size(), class_names_.size()));
-    for (const std::string& learned : learned_names())
-      hasher.add(core::format("{}:{}", learned.size(), learned));
+    hasher.add(core::format("hdf5 {} x {} x {} {} {} samples, {} classes\n", shape.height, shape.width, shape.channels,
+                            element_name(shape.element), size(), class_names_.size()));
+    for (const std::string& learned : learned_names()) hasher.add(core::format("{}:{}", learned.size(), learned));
     hasher.add(samples_.labels.data(), samples_.labels.size() * sizeof(int32_t));
     hasher.add(samples_.targets.data(), samples_.targets.size() * sizeof(float));
     std::vector<uint8_t> buffer;

@@ -37,24 +37,16 @@ std::string hdf5_type_text(hid_t type) {
   const size_t bits = 8 * H5Tget_size(type);
   const char* const order = bits > 8 && H5Tget_order(type) == H5T_ORDER_BE ? "big-endian " : "";
   switch (H5Tget_class(type)) {
-    case H5T_INTEGER:
-      return core::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
+    case H5T_INTEGER: return core::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
     case H5T_FLOAT:
       return core::format("{}{}{}", order,
-                          bits != 16 || is_half(type) || *order != 0 ? "float" : "another kind of float",
-                          bits);
-    case H5T_ENUM:
-      return "enum (bool)";
-    case H5T_STRING:
-      return "string";
-    case H5T_COMPOUND:
-      return "compound";
-    case H5T_VLEN:
-      return "variable-length";
-    case H5T_ARRAY:
-      return "array";
-    default:
-      return "another type";
+                          bits != 16 || is_half(type) || *order != 0 ? "float" : "another kind of float", bits);
+    case H5T_ENUM: return "enum (bool)";
+    case H5T_STRING: return "string";
+    case H5T_COMPOUND: return "compound";
+    case H5T_VLEN: return "variable-length";
+    case H5T_ARRAY: return "array";
+    default: return "another type";
   }
 }
 

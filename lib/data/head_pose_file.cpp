@@ -35,8 +35,7 @@ FaceBox landmark_box(const MatArray& landmarks, double margin) {
   double left = 0, top = 0, right = 0, bottom = 0;
   bool any = false;
   for (int64_t i = 0; i < landmarks.columns; ++i) {
-    const double x = landmarks.values[static_cast<size_t>(2 * i)],
-                 y = landmarks.values[static_cast<size_t>(2 * i + 1)];
+    const double x = landmarks.values[static_cast<size_t>(2 * i)], y = landmarks.values[static_cast<size_t>(2 * i + 1)];
     if (!std::isfinite(x) || !std::isfinite(y) || (x == -1 && y == -1)) continue;
     left = any ? std::min(left, x) : x;
     right = any ? std::max(right, x) : x;

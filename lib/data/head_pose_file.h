@@ -22,9 +22,9 @@ struct HeadPose {
 struct ColourCamera {
   double focal_x = 517.679, focal_y = 517.679;  ///< pixels
   double centre_x = 320, centre_y = 240.5;      ///< pixels
-  std::array<double, 9> rotation{0.999947, 0.00432361, 0.00929419, -0.00446314, 0.999877,
-                                 0.0150443, -0.009228, -0.015085, 0.999844};  ///< row by row, depth to colour
-  std::array<double, 3> translation{-24.0198, 5.8896, -13.2308};              ///< millimetres, after the rotation
+  std::array<double, 9> rotation{0.999947,  0.00432361, 0.00929419, -0.00446314, 0.999877,
+                                 0.0150443, -0.009228,  -0.015085,  0.999844};  ///< row by row, depth to colour
+  std::array<double, 3> translation{-24.0198, 5.8896, -13.2308};                ///< millimetres, after the rotation
 };
 
 /// BIWI's frame_*_pose.txt: a rotation matrix in three rows, then the head's place. Angles are those that Ruiz et

@@ -6,13 +6,11 @@ namespace {
 
 /// The number that `size` bits stand for (T.81, F.2.2.1): those that begin with 0 are negative.
 int extended(uint32_t bits, int size) {
-  return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits)
-                                              : static_cast<int>(bits) - (1 << size) + 1;
+  return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits) : static_cast<int>(bits) - (1 << size) + 1;
 }
 
 uint32_t made_entry(int value, int advance, int length) {
-  return static_cast<uint32_t>(value) << 16 | static_cast<uint32_t>(advance) << 8 |
-         static_cast<uint32_t>(length);
+  return static_cast<uint32_t>(value) << 16 | static_cast<uint32_t>(advance) << 8 | static_cast<uint32_t>(length);
 }
 
 }  // namespace
@@ -56,8 +54,8 @@ __attribute__((noinline)) uint32_t HuffmanTable::find(uint64_t buffer) const {
   for (int length = 1; length <= 16; ++length) {
     const auto code = static_cast<int32_t>(buffer >> (64 - length));
     if (code >= end_of_length_[static_cast<size_t>(length)]) continue;
-    return entry_of(code_.symbols[static_cast<size_t>(code + symbol_offset_[static_cast<size_t>(length)])],
-                    length, buffer);
+    return entry_of(code_.symbols[static_cast<size_t>(code + symbol_offset_[static_cast<size_t>(length)])], length,
+                    buffer);
   }
   return kBad;
 }

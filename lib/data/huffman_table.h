@@ -12,7 +12,7 @@ namespace stoker::data {
 /// How a file defines a code (ITU-T T.81, B.2.4.2): how many codes of each length there are, and what they
 /// mean in order.
 struct HuffmanCode {
-  bool dc = false;  ///< symbols are sizes of a difference; else run and size of a coefficient
+  bool dc = false;                     ///< symbols are sizes of a difference; else run and size of a coefficient
   std::array<uint8_t, 17> counts{};    ///< [length] for lengths 1 to 16
   std::array<uint8_t, 256> symbols{};  ///< unused ones are 0
   bool operator==(const HuffmanCode& other) const {

@@ -16,12 +16,11 @@ class IdxLayout : public Layout {
 
   std::vector<std::string> class_names(const std::string&) const override {
     constexpr int64_t kUsual = 10;  // of MNIST and its kin; the files do not say
-    return idx_class_names(options_.data_dir,
-                           options_.num_classes.is_auto() ? kUsual : options_.num_classes.value());
+    return idx_class_names(options_.data_dir, options_.num_classes.is_auto() ? kUsual : options_.num_classes.value());
   }
 
-  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
-                                     bool, std::vector<std::string>&) const override {
+  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names, bool,
+                                     std::vector<std::string>&) const override {
     return open_idx_split(options_.data_dir, split, class_names);
   }
 

@@ -83,13 +83,11 @@ class IdxFile {
       content.resize(before + step);
       const uint64_t got = read(content.data() + before, step);
       if (got < step) {
-        fail(core::format("cut short: the header promises {} bytes of content, there are {}", count,
-                          before + got));
+        fail(core::format("cut short: the header promises {} bytes of content, there are {}", count, before + got));
       }
     }
     uint8_t extra = 0;
-    if (read(&extra, 1) != 0)
-      fail(core::format("more content than the {} bytes that the header promises", count));
+    if (read(&extra, 1) != 0) fail(core::format("more content than the {} bytes that the header promises", count));
     return content;
   }
 
@@ -108,8 +106,7 @@ class IdxFile {
 
 class IdxSource : public Source {
  public:
-  IdxSource(const std::string& images_path, const std::string& labels_path,
-            std::vector<std::string> class_names)
+  IdxSource(const std::string& images_path, const std::string& labels_path, std::vector<std::string> class_names)
       : path_(images_path) {
     class_names_ = std::move(class_names);
     read_images();
@@ -168,8 +165,8 @@ class IdxSource : public Source {
     if (bad == labels_.end()) return;
     throw core::Error(
         core::ErrorKind::data,
-        core::format("{}: label {} of image {} is out of range: there are {} classes, 0 to {}",
-                     core::printable(path), *bad, bad - labels_.begin(), num_classes(), num_classes() - 1),
+        core::format("{}: label {} of image {} is out of range: there are {} classes, 0 to {}", core::printable(path),
+                     *bad, bad - labels_.begin(), num_classes(), num_classes() - 1),
         "if the data has more classes, say so with --num-classes");
   }
 
@@ -195,8 +192,7 @@ std::vector<std::string> idx_class_names(const std::string& directory, int64_t c
     }
   }
   if (classes == 10 && letters.find("fashionmnist") != std::string::npos) {
-    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-            "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
   }
   std::vector<std::string> names;
   for (int64_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
@@ -211,8 +207,7 @@ std::shared_ptr<const Source> open_idx_split(const std::string& directory, const
     const char* const kind = images.empty() ? "images-idx3" : "labels-idx1";
     throw core::Error(
         core::ErrorKind::no_input,
-        core::format("{}/{}-{}-ubyte[.gz] does not exist", core::printable(directory), core::printable(split),
-                     kind),
+        core::format("{}/{}-{}-ubyte[.gz] does not exist", core::printable(directory), core::printable(split), kind),
         "an IDX split has two files: <split>-images-idx3-ubyte[.gz] and <split>-labels-idx1-ubyte[.gz]");
   }
   return std::make_shared<IdxSource>(images, labels, std::move(class_names));

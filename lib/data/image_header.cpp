@@ -101,8 +101,7 @@ std::string read_png_header(const ByteView& file, ImageHeader& header) {
   header.height = static_cast<int>(height);
   header.channels = color == 0 ? 1 : color == 4 || color == 6 ? 4 : 3;
   for (uint64_t at = 33; file.has(at, 8) && !file.matches(at + 4, "IDAT");) {
-    if (file.matches(at + 4, "eXIf"))
-      header.orientation = exif_orientation(file.part(at + 8, file.big32(at)));
+    if (file.matches(at + 4, "eXIf")) header.orientation = exif_orientation(file.part(at + 8, file.big32(at)));
     at += 12 + uint64_t{file.big32(at)};
   }
   return "";
@@ -159,8 +158,8 @@ std::string size_trouble(const ImageHeader& header, const DecodeLimits& limits) 
     return core::format("its header says {}x{} pixels", header.width, header.height);
   }
   if (header.width > limits.max_side || header.height > limits.max_side) {
-    return core::format("its header says {}x{} pixels; a side may have {} at most", header.width,
-                        header.height, limits.max_side);
+    return core::format("its header says {}x{} pixels; a side may have {} at most", header.width, header.height,
+                        limits.max_side);
   }
   const double megapixels = 1e-6 * header.width * header.height;
   if (megapixels > limits.max_megapixels) {
@@ -172,28 +171,18 @@ std::string size_trouble(const ImageHeader& header, const DecodeLimits& limits) 
 
 }  // namespace
 
-std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits,
-                        ImageHeader& header) {
+std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, ImageHeader& header) {
   header = ImageHeader();
   if (size == 0) return "empty file";
   const ByteView file(bytes, size);
   header.format = sniffed_format(file);
   std::string reason;
   switch (header.format) {
-    case ImageFormat::unknown:
-      return unsupported_reason(file);
-    case ImageFormat::jpeg:
-      reason = read_jpeg_header(file, header);
-      break;
-    case ImageFormat::png:
-      reason = read_png_header(file, header);
-      break;
-    case ImageFormat::bmp:
-      reason = read_bmp_header(file, header);
-      break;
-    case ImageFormat::webp:
-      reason = read_webp_header(file, header);
-      break;
+    case ImageFormat::unknown: return unsupported_reason(file);
+    case ImageFormat::jpeg: reason = read_jpeg_header(file, header); break;
+    case ImageFormat::png: reason = read_png_header(file, header); break;
+    case ImageFormat::bmp: reason = read_bmp_header(file, header); break;
+    case ImageFormat::webp: reason = read_webp_header(file, header); break;
   }
   if (reason.empty()) reason = size_trouble(header, limits);
   if (header.orientation >= 5) std::swap(header.width, header.height);

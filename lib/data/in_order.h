@@ -24,11 +24,7 @@ class InOrder {
   /// Works on first, first + 1, ... end - 1. `make_work` is called once per thread, on this one; without
   /// threads the work is done inside next().
   InOrder(int64_t first, int64_t end, int64_t threads, const std::function<Work()>& make_work)
-      : slots_(static_cast<size_t>(2 * threads + 2)),
-        end_(end),
-        claimed_(first),
-        wanted_(first),
-        freed_(first) {
+      : slots_(static_cast<size_t>(2 * threads + 2)), end_(end), claimed_(first), wanted_(first), freed_(first) {
     if (threads == 0) own_work_ = make_work();
     for (int64_t i = 0; i < threads; ++i) {
       threads_.emplace_back([this, work = make_work()] { work_on(work); });

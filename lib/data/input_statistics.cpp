@@ -68,13 +68,11 @@ InputStatistics measure_inputs(const Source& source) {
       ++statistics.samples;
     }
   }
-  const auto count =
-      static_cast<double>(statistics.samples) * static_cast<double>(shape.height * shape.width);
+  const auto count = static_cast<double>(statistics.samples) * static_cast<double>(shape.height * shape.width);
   for (const ChannelSums& channel : sums) {
     const double mean = count > 0 ? channel.sum / count : 0;
     statistics.mean.push_back(channel.first + mean);
-    statistics.deviation.push_back(count > 0 ? std::sqrt(std::max(0.0, channel.squares / count - mean * mean))
-                                             : 0);
+    statistics.deviation.push_back(count > 0 ? std::sqrt(std::max(0.0, channel.squares / count - mean * mean)) : 0);
   }
   return statistics;
 }

@@ -40,9 +40,7 @@ struct JpegSession {
   bool entropy_taken_over;
 };
 
-JpegSession& session_of(j_common_ptr codec) {
-  return *static_cast<JpegSession*>(codec->client_data);
-}
+JpegSession& session_of(j_common_ptr codec) { return *static_cast<JpegSession*>(codec->client_data); }
 
 [[noreturn]] void leave_session(JpegSession& session, Trouble trouble) {
   session.trouble = trouble;
@@ -54,9 +52,7 @@ JpegSession& session_of(j_common_ptr codec) {
   leave_session(session, Trouble::bad_image);
 }
 
-void on_jpeg_error(j_common_ptr codec) {
-  fail_session(session_of(codec));
-}
+void on_jpeg_error(j_common_ptr codec) { fail_session(session_of(codec)); }
 
 void on_jpeg_message(j_common_ptr codec, int level) {
   if (level < 0) fail_session(session_of(codec));  // a warning: the pixels are made up from here on
@@ -175,8 +171,7 @@ bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t
     uint8_t* const row = rows.next_row();
     uint8_t* target = ink_row != nullptr ? ink_row : row;
     jpeg_read_scanlines(&codec, &target, 1);
-    if (ink_row != nullptr)
-      convert_cmyk_row(ink_row, region.width, codec.saw_Adobe_marker != 0, channels, row);
+    if (ink_row != nullptr) convert_cmyk_row(ink_row, region.width, codec.saw_Adobe_marker != 0, channels, row);
   }
   rows.end();
   // After the last row the end marker is due; what comes before it is a warning.
@@ -222,13 +217,13 @@ class SessionEnd {
 };
 
 /// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone.
-Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t* bytes, uint64_t size,
-                    int channels, const DecodeLimits& limits, const Region& region, PixelRows& rows) {
+Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t* bytes, uint64_t size, int channels,
+                    const DecodeLimits& limits, const Region& region, PixelRows& rows) {
   session = {};
   session.entropy = entropy;
   session.max_scans = limits.max_jpeg_scans;
-  session.give_up_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double>(limits.max_seconds));
+  session.give_up_at =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.max_seconds));
   const SessionEnd end(session);
   const bool good = decode_in_session(session, bytes, size, channels, limits, region, rows);
   if (!good && session.errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();  // no fault of the image
@@ -272,22 +267,21 @@ std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const
   if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
   JpegSession session;
-  Trouble trouble = decode_once(session, stage == EntropyStage::own ? &own_entropy : nullptr, bytes, size,
-                                channels, limits, wanted, rows);
+  Trouble trouble = decode_once(session, stage == EntropyStage::own ? &own_entropy : nullptr, bytes, size, channels,
+                                limits, wanted, rows);
   if (trouble == Trouble::entropy_gave_up) {
     trouble = decode_once(session, nullptr, bytes, size, channels, limits, wanted, rows);
   }
   if (trouble == Trouble::none) return "";
   if (trouble == Trouble::too_slow) {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("JPEG: not decoded after {:g} seconds", limits.max_seconds),
+    throw core::Error(core::ErrorKind::data, core::format("JPEG: not decoded after {:g} seconds", limits.max_seconds),
                       "remove the file, or save it anew as a baseline JPEG of fewer pixels");
   }
   return std::string("JPEG: ") + session.message;
 }
 
-std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        Region& wanted, ImageBuffer& out, EntropyStage stage) {
+std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits, Region& wanted,
+                        ImageBuffer& out, EntropyStage stage) {
   RowsOfImage rows(out, wanted);
   std::string reason = decode_jpeg(bytes, size, channels, limits, wanted, rows, stage);
   wanted = rows.held();

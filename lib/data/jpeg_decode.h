@@ -25,7 +25,7 @@ std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const
                         const Region& wanted, PixelRows& rows, EntropyStage stage = EntropyStage::own);
 
 /// The same into `out`; on return, good or not, `wanted` is what that holds.
-std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        Region& wanted, ImageBuffer& out, EntropyStage stage = EntropyStage::own);
+std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits, Region& wanted,
+                        ImageBuffer& out, EntropyStage stage = EntropyStage::own);
 
 }  // namespace stoker::data

@@ -66,8 +66,7 @@ void close_session(WriteSession& session, bool good, std::vector<uint8_t>& out) 
   if (!good && session.errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
 }
 
-bool write_pixels(WriteSession& session, const uint8_t* pixels, int width, int height, int channels,
-                  int quality) {
+bool write_pixels(WriteSession& session, const uint8_t* pixels, int width, int height, int channels, int quality) {
   if (setjmp(session.on_error) != 0) return false;
   open_writer(session);
   jpeg_compress_struct& writer = session.writer;
@@ -122,8 +121,7 @@ bool transcode(WriteSession& session, const uint8_t* bytes, uint64_t size, bool&
   writer.arith_code = FALSE;
   jpeg_write_coefficients(&writer, coefficients);
   for (const jpeg_marker_struct* marker = reader.marker_list; marker != nullptr; marker = marker->next) {
-    if (!writes_itself(writer, *marker))
-      jpeg_write_marker(&writer, marker->marker, marker->data, marker->data_length);
+    if (!writes_itself(writer, *marker)) jpeg_write_marker(&writer, marker->marker, marker->data, marker->data_length);
   }
   jpeg_finish_compress(&writer);
   jpeg_finish_decompress(&reader);
@@ -132,8 +130,7 @@ bool transcode(WriteSession& session, const uint8_t* bytes, uint64_t size, bool&
 
 }  // namespace
 
-void encode_jpeg(const uint8_t* pixels, int width, int height, int channels, int quality,
-                 std::vector<uint8_t>& out) {
+void encode_jpeg(const uint8_t* pixels, int width, int height, int channels, int quality, std::vector<uint8_t>& out) {
   WriteSession session{};
   const bool good = write_pixels(session, pixels, width, height, channels, quality);
   close_session(session, good, out);

@@ -22,9 +22,8 @@ class Layout {
   /// Opens a split whose labels index `class_names` (or whose targets have these names). What was left out of the
   /// scan goes to `notes`. With `is_train`, a class without images is an error. Throws core::Error,
   /// core::StopRequested.
-  virtual std::shared_ptr<const Source> open(const std::string& split,
-                                             const std::vector<std::string>& class_names, bool is_train,
-                                             std::vector<std::string>& notes) const = 0;
+  virtual std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
+                                             bool is_train, std::vector<std::string>& notes) const = 0;
   /// What is there instead, where a split is missing: lines for the error; empty: nothing to add.
   virtual std::string found_text() const { return ""; }
 };

@@ -16,8 +16,7 @@
 
 namespace stoker::data {
 
-Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given,
-                   LoaderSettings settings_given)
+Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given)
     : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {
   check_settings();
   if (settings.class_balanced) classes = samples_by_class(*source);
@@ -39,19 +38,16 @@ void Loader::Impl::check_settings() const {
       static_cast<int64_t>(plan.target_rule.flip_signs.size()) > source->num_targets()) {
     throw core::Error(ErrorKind::bug, "the loader was given settings out of range");
   }
-  if (samples == 0)
-    throw core::Error(ErrorKind::data, "the data has 0 images", "look at --data-dir and the splits");
+  if (samples == 0) throw core::Error(ErrorKind::data, "the data has 0 images", "look at --data-dir and the splits");
   if (samples > std::numeric_limits<uint32_t>::max()) {
-    throw core::Error(ErrorKind::data,
-                      core::format("{} images; at most 4,294,967,295 can be shuffled", samples));
+    throw core::Error(ErrorKind::data, core::format("{} images; at most 4,294,967,295 can be shuffled", samples));
   }
   if (batches_per_epoch() == 0) {
-    throw core::Error(
-        ErrorKind::data,
-        core::format("{} images are fewer than one batch of {}, and the last short batch is dropped: "
-                     "an epoch would be empty",
-                     samples, settings.batch_size),
-        "use a smaller --batch-size or --no-drop-last");
+    throw core::Error(ErrorKind::data,
+                      core::format("{} images are fewer than one batch of {}, and the last short batch is dropped: "
+                                   "an epoch would be empty",
+                                   samples, settings.batch_size),
+                      "use a smaller --batch-size or --no-drop-last");
   }
 }
 
@@ -90,15 +86,15 @@ Loader::Impl::~Impl() {
 
 void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
   if (first_batch < 0 || first_batch > batches_per_epoch()) {
-    throw core::Error(core::ErrorKind::bug, core::format("an epoch of {} batches has no batch {}",
-                                                         batches_per_epoch(), first_batch));
+    throw core::Error(core::ErrorKind::bug,
+                      core::format("an epoch of {} batches has no batch {}", batches_per_epoch(), first_batch));
   }
   BalancedOrder order;
   if (settings.class_balanced) {
     order = class_balanced_order(classes, settings.seed, static_cast<uint64_t>(number));
   } else if (settings.shuffle) {
-    order.samples = shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed,
-                                   static_cast<uint64_t>(number));
+    order.samples =
+        shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
   }
   {
     std::unique_lock<std::mutex> lock(mutex);
@@ -193,20 +189,18 @@ void Loader::Impl::judge_troubles(int64_t turn) {
 
 void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
   const auto known = bad.find(sample);
-  const BadSample entry =
-      known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
+  const BadSample entry = known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
   const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
   if (settings.on_bad_image == config::OnBadImage::fail) {
-    throw core::Error(
-        core::ErrorKind::data, "bad image " + text,
-        "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+    throw core::Error(core::ErrorKind::data, "bad image " + text,
+                      "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
   }
   if (known != bad.end()) return;
   if (static_cast<int64_t>(bad.size()) >= settings.max_bad) {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{} bad images, more than --max-bad {}; the last is {}", bad.size() + 1,
-                                   settings.max_bad, text),
-                      "repair or remove the files, or raise --max-bad");
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{} bad images, more than --max-bad {}; the last is {}", bad.size() + 1, settings.max_bad, text),
+        "repair or remove the files, or raise --max-bad");
   }
   bad.emplace(sample, entry);
   core::log_warning("skipped a bad image ({} of at most {}): {}", bad.size(), settings.max_bad, text);
@@ -232,28 +226,16 @@ Loader::Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderS
     : impl_(std::make_unique<Impl>(std::move(source), plan, settings)) {}
 Loader::~Loader() = default;
 
-int64_t Loader::batches_per_epoch() const {
-  return impl_->batches_per_epoch();
-}
+int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 int64_t Loader::images_per_epoch() const {
   const int64_t last = impl_->batches_per_epoch() - 1;
   return last * impl_->settings.batch_size + impl_->images_in_batch(last);
 }
-int64_t Loader::images_in_batch(int64_t batch) const {
-  return impl_->images_in_batch(batch);
-}
-void Loader::begin_epoch(int64_t epoch, int64_t first_batch) {
-  impl_->begin_epoch(epoch, first_batch);
-}
-bool Loader::next(HostBatch& batch, bool may_stop) {
-  return impl_->next(batch, may_stop);
-}
-bool Loader::is_ready() const {
-  return impl_->is_ready();
-}
-void Loader::release(const HostBatch& batch) {
-  impl_->release(batch);
-}
+int64_t Loader::images_in_batch(int64_t batch) const { return impl_->images_in_batch(batch); }
+void Loader::begin_epoch(int64_t epoch, int64_t first_batch) { impl_->begin_epoch(epoch, first_batch); }
+bool Loader::next(HostBatch& batch, bool may_stop) { return impl_->next(batch, may_stop); }
+bool Loader::is_ready() const { return impl_->is_ready(); }
+void Loader::release(const HostBatch& batch) { impl_->release(batch); }
 std::vector<BadSample> Loader::bad_samples() const {
   std::vector<BadSample> list;
   for (const auto& entry : impl_->bad) list.push_back(entry.second);

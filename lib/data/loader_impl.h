@@ -89,11 +89,11 @@ struct Loader::Impl {
   std::atomic<bool> cancelled{false};
   std::atomic<int64_t> next_ticket{0};
   std::atomic<int64_t> turns_handed_over{0}, turns_released{0};  ///< written by the consumer
-  int64_t last_asked = -1;         ///< turn that next() has waited for; of the consumer
-  std::optional<SampleReader> own_reader;  ///< of the calling thread when there are no workers
+  int64_t last_asked = -1;                                       ///< turn that next() has waited for; of the consumer
+  std::optional<SampleReader> own_reader;                        ///< of the calling thread when there are no workers
 
-  std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0},
-      resize_ns{0}, augment_ns{0}, write_ns{0}, idle_ns{0}, asked{0}, ready_when_asked{0}, empty_when_asked{0};
+  std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0}, resize_ns{0},
+      augment_ns{0}, write_ns{0}, idle_ns{0}, asked{0}, ready_when_asked{0}, empty_when_asked{0};
 };
 
 }  // namespace stoker::data

@@ -59,8 +59,7 @@ LoaderStats Loader::Impl::stats() const {
 int64_t Loader::Impl::ready_turns() const {
   const auto ring = static_cast<int64_t>(slabs.size());
   int64_t ready = 0;
-  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring);
-       ++turn) {
+  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring); ++turn) {
     if (slabs[static_cast<size_t>(turn % ring)].ready) ++ready;
   }
   return ready;
@@ -72,14 +71,8 @@ SampleTimes Loader::Impl::sample_times() const {
   return sum;
 }
 
-LoaderStats Loader::stats() const {
-  return impl_->stats();
-}
-double Loader::waited_seconds() const {
-  return 1e-9 * static_cast<double>(impl_->consumer_wait_ns.load());
-}
-SampleTimes Loader::sample_times() const {
-  return impl_->sample_times();
-}
+LoaderStats Loader::stats() const { return impl_->stats(); }
+double Loader::waited_seconds() const { return 1e-9 * static_cast<double>(impl_->consumer_wait_ns.load()); }
+SampleTimes Loader::sample_times() const { return impl_->sample_times(); }
 
 }  // namespace stoker::data

@@ -16,8 +16,8 @@ struct LoaderStats {
   double read_seconds = 0;
   double decode_seconds = 0;
   double augment_seconds = 0;
-  double resize_seconds = 0;  ///< written to where the batch lives as part of it
-  double write_seconds = 0;   ///< pixels that keep their size, copied to where the batch lives
+  double resize_seconds = 0;       ///< written to where the batch lives as part of it
+  double write_seconds = 0;        ///< pixels that keep their size, copied to where the batch lives
   double worker_idle_seconds = 0;  ///< workers waited for a free slab
   double worker_cpu_seconds = 0;   ///< of all worker threads, as the kernel counts
   int64_t batches_ready = 0;       ///< now: decoded and waiting

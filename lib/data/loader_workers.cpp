@@ -31,10 +31,10 @@ void Loader::Impl::start_workers() {
     epoch_begun.notify_all();
     for (std::thread& thread : threads) thread.join();
     threads.clear();
-    throw core::Error(core::ErrorKind::os,
-                      core::format("only {} of {} loader threads could be started: {}", started,
-                                   settings.num_workers, error.what()),
-                      "use fewer --num-workers, or raise the limit on processes (ulimit -u)");
+    throw core::Error(
+        core::ErrorKind::os,
+        core::format("only {} of {} loader threads could be started: {}", started, settings.num_workers, error.what()),
+        "use fewer --num-workers, or raise the limit on processes (ulimit -u)");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -95,7 +95,7 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t t
       trouble.reason = "known to be bad";
     } else {
       trouble.reason = reader.read_into(sample, epoch.epoch, round, slab.image_rows + row * slab.row_bytes,
-                                         slab.target_rows + row * slab.num_targets, times);
+                                        slab.target_rows + row * slab.num_targets, times);
     }
   } catch (const core::Error& error) {
     trouble.error = error;
@@ -104,9 +104,8 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t t
                           "out of memory while decoding " + core::printable(source->name(sample)),
                           "use fewer --num-workers or a smaller --max-image-megapixels");
   } catch (const std::exception& error) {
-    trouble.error.emplace(
-        core::ErrorKind::bug,
-        core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
+    trouble.error.emplace(core::ErrorKind::bug,
+                          core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
   }
   if (core::is_watched()) add_times(record, times);
   if (trouble.reason.empty() && !trouble.error) return;

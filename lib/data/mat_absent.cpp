@@ -12,15 +12,12 @@ MatFile::MatFile() = default;
 MatFile::~MatFile() = default;
 
 std::string MatFile::open(const std::string& path) {
-  throw core::Error(
-      core::ErrorKind::unavailable,
-      core::format("cannot read {}: this program was built without matio", core::printable(path)),
-      "install libmatio-dev and build again; cmake says whether it found matio");
+  throw core::Error(core::ErrorKind::unavailable,
+                    core::format("cannot read {}: this program was built without matio", core::printable(path)),
+                    "install libmatio-dev and build again; cmake says whether it found matio");
 }
 
 // Never reached: there is no open file.
-std::string MatFile::read_array(const std::string&, MatArray&) {
-  return "not open";
-}
+std::string MatFile::read_array(const std::string&, MatArray&) { return "not open"; }
 
 }  // namespace stoker::data

@@ -54,8 +54,7 @@ uint32_t mat_word(std::string_view bytes, size_t at) {
 
 /// Finds the elements of a file's bytes, each with its tag. Returns "" or what is wrong.
 std::string find_elements(std::string_view bytes, std::vector<std::string_view>& elements) {
-  if (bytes.size() < kMatHeaderBytes || bytes.compare(126, 2, "IM") != 0 ||
-      (bytes[125] != 1 && bytes[125] != 2)) {
+  if (bytes.size() < kMatHeaderBytes || bytes.compare(126, 2, "IM") != 0 || (bytes[125] != 1 && bytes[125] != 2)) {
     return "not a MAT-file of level 5 in little-endian order";
   }
   if (bytes[125] == 2) return "a MAT-file of level 7.3: save it with -v7, which gives level 5";
@@ -110,8 +109,7 @@ std::string trouble_with(std::string_view element) {
   if (element.size() < name + kMatTagBytes) return "damaged";
   const uint32_t name_type = mat_word(element, name);  // a short name has its length in the upper half
   const bool is_short = name_type >> 16 != 0;
-  if ((name_type & 0xFFFF) != kInt8 || (!is_short && mat_word(element, name + 4) > kMaxMatNameBytes))
-    return "damaged";
+  if ((name_type & 0xFFFF) != kInt8 || (!is_short && mat_word(element, name + 4) > kMaxMatNameBytes)) return "damaged";
   const uint32_t kind = mat_word(element, kFlags + 8) & 0xFF;
   return kind >= MAT_C_CHAR && kind <= MAT_C_UINT64 ? "" : "holds cells or structures, which are not read,";
 }
@@ -123,8 +121,7 @@ bool read_numbers_as(mat_t* file, matvar_t* variable, size_t count, std::vector<
   for (const int fill : {0, 1}) {
     numbers[fill].resize(count);
     std::memset(numbers[fill].data(), fill, count * sizeof(T));
-    const int result =
-        Mat_VarReadDataLinear(file, variable, numbers[fill].data(), 0, 1, static_cast<int>(count));
+    const int result = Mat_VarReadDataLinear(file, variable, numbers[fill].data(), 0, 1, static_cast<int>(count));
     if (result != 0 || mat_complained) return false;
   }
   if (std::memcmp(numbers[0].data(), numbers[1].data(), count * sizeof(T)) != 0) return false;
@@ -136,26 +133,16 @@ bool read_numbers(mat_t* file, matvar_t* variable, size_t count, std::vector<dou
   values.clear();
   if (count == 0) return true;
   switch (variable->class_type) {
-    case MAT_C_DOUBLE:
-      return read_numbers_as<double>(file, variable, count, values);
-    case MAT_C_SINGLE:
-      return read_numbers_as<float>(file, variable, count, values);
-    case MAT_C_INT8:
-      return read_numbers_as<int8_t>(file, variable, count, values);
-    case MAT_C_UINT8:
-      return read_numbers_as<uint8_t>(file, variable, count, values);
-    case MAT_C_INT16:
-      return read_numbers_as<int16_t>(file, variable, count, values);
-    case MAT_C_UINT16:
-      return read_numbers_as<uint16_t>(file, variable, count, values);
-    case MAT_C_INT32:
-      return read_numbers_as<int32_t>(file, variable, count, values);
-    case MAT_C_UINT32:
-      return read_numbers_as<uint32_t>(file, variable, count, values);
-    case MAT_C_INT64:
-      return read_numbers_as<int64_t>(file, variable, count, values);
-    default:
-      return read_numbers_as<uint64_t>(file, variable, count, values);
+    case MAT_C_DOUBLE: return read_numbers_as<double>(file, variable, count, values);
+    case MAT_C_SINGLE: return read_numbers_as<float>(file, variable, count, values);
+    case MAT_C_INT8: return read_numbers_as<int8_t>(file, variable, count, values);
+    case MAT_C_UINT8: return read_numbers_as<uint8_t>(file, variable, count, values);
+    case MAT_C_INT16: return read_numbers_as<int16_t>(file, variable, count, values);
+    case MAT_C_UINT16: return read_numbers_as<uint16_t>(file, variable, count, values);
+    case MAT_C_INT32: return read_numbers_as<int32_t>(file, variable, count, values);
+    case MAT_C_UINT32: return read_numbers_as<uint32_t>(file, variable, count, values);
+    case MAT_C_INT64: return read_numbers_as<int64_t>(file, variable, count, values);
+    default: return read_numbers_as<uint64_t>(file, variable, count, values);
   }
 }
 
@@ -197,8 +184,7 @@ std::string MatFile::read_array(const std::string& name, MatArray& array) {
     if (!variable) return "damaged before an array " + name + " is found";
     if (variable->name == nullptr || variable->name != name) continue;
     if (mat_complained) return "damaged array";
-    if (variable->class_type < MAT_C_DOUBLE || variable->class_type > MAT_C_UINT64 ||
-        variable->isComplex != 0) {
+    if (variable->class_type < MAT_C_DOUBLE || variable->class_type > MAT_C_UINT64 || variable->isComplex != 0) {
       return name + " is not an array of real numbers";
     }
     if (variable->rank != 2 || variable->dims == nullptr) return name + " has not two dimensions";

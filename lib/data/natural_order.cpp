@@ -6,9 +6,7 @@
 namespace stoker::data {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The run of digits at `at`, without leading zeros; moves `at` behind it.
 std::string_view number_at(std::string_view text, size_t& at) {

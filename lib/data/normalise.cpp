@@ -39,8 +39,8 @@ NormalTable make_normal_table(const std::vector<double>& mean, const std::vector
   return table;
 }
 
-void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table,
-               bool channels_last, float* out) {
+void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table, bool channels_last,
+               float* out) {
   const auto channels = static_cast<int64_t>(table.size());
   if (channels == 1) return normalise_interleaved<1>(pixels, images * area, table, out);
   if (channels_last) return normalise_interleaved<3>(pixels, images * area, table, out);

@@ -15,8 +15,8 @@ NormalTable make_normal_table(const std::vector<double>& mean, const std::vector
 
 /// `pixels`: HWC rows of `images` images of `area` pixels. `out` has the same order (channels_last) or CHW
 /// per image.
-void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table,
-               bool channels_last, float* out);
+void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table, bool channels_last,
+               float* out);
 
 /// x * scale + offset, per channel: (x - mean) / std of numbers that are floats already, whatever their range.
 struct NormalLine {

@@ -33,12 +33,14 @@ std::string expected_tree(const config::DataOptions& options) {
       "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
       "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
-      "  HDF5:   {0}.h5 and val.h5, or one .h5 with the groups {0} and val; in each a data set x, data, images, inputs,\n"
+      "  HDF5:   {0}.h5 and val.h5, or one .h5 with the groups {0} and val; in each a data set x, data, images, "
+      "inputs,\n"
       "          spectrograms or features [N, H, W] or [N, C, H, W] and one y, labels or targets [N]{2}",
       train, is_pose ? " or path,yaw,pitch,roll" : "",
-      is_pose ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
-                "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt"
-              : "");
+      is_pose
+          ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
+            "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt"
+          : "");
 }
 
 std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
@@ -74,13 +76,12 @@ void check_data_dir(const config::DataOptions& options) {
 std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
   const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
   if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
-    throw core::Error(
-        core::ErrorKind::no_input,
-        core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                     core::printable(options.train_split)),
-        "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
-        "training split, name it with --train-split\n" +
-            expected_tree(options));
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
+                                   core::printable(options.train_split)),
+                      "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
+                      "training split, name it with --train-split\n" +
+                          expected_tree(options));
   }
   return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
                     : make_folder_layout(options, /*root_is_train=*/!has_train);
@@ -89,23 +90,15 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
 std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
   check_data_dir(options);
   switch (options.dataset) {
-    case config::DatasetType::idx:
-      return make_idx_layout(options);
-    case config::DatasetType::csv:
-      return csv_layout(options);
-    case config::DatasetType::folder:
-      return folder_layout(options, /*has_videos=*/false);
-    case config::DatasetType::clips:
-      return folder_layout(options, /*has_videos=*/true);
-    case config::DatasetType::shards:
-      return make_shard_layout(options);
+    case config::DatasetType::idx: return make_idx_layout(options);
+    case config::DatasetType::csv: return csv_layout(options);
+    case config::DatasetType::folder: return folder_layout(options, /*has_videos=*/false);
+    case config::DatasetType::clips: return folder_layout(options, /*has_videos=*/true);
+    case config::DatasetType::shards: return make_shard_layout(options);
     case config::DatasetType::biwi:
-    case config::DatasetType::w300lp:
-      return make_pose_layout(options);
-    case config::DatasetType::hdf5:
-      return make_hdf5_layout(options);
-    case config::DatasetType::automatic:
-      break;
+    case config::DatasetType::w300lp: return make_pose_layout(options);
+    case config::DatasetType::hdf5: return make_hdf5_layout(options);
+    case config::DatasetType::automatic: break;
   }
   auto idx = make_idx_layout(options);
   if (idx->has_split(options.train_split)) return idx;
@@ -116,10 +109,9 @@ std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
   if (!hdf5_file_of(options.data_dir, options.train_split).empty()) return make_hdf5_layout(options);
   if (has_class_folders(options)) return folder_layout(options, looks_like_clips(options));
   if (!only_hdf5_file(options.data_dir).empty()) return make_hdf5_layout(options);
-  throw core::Error(
-      core::ErrorKind::no_input,
-      core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
-      expected_tree(options));
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
+                    expected_tree(options));
 }
 
 void require_images(const Source& source, const std::string& split) {
@@ -137,23 +129,22 @@ void refuse_videos(const Source& source, const config::DataOptions& options) {
 
 void refuse_numbers(const Source& source, const config::DataOptions& options) {
   if (source.fixed_shape().height == 0) return;
-  throw core::Error(core::ErrorKind::config,
-                    core::format("shards hold images, but {} holds numbers of a fixed size", core::printable(options.data_dir)),
-                    "train on the HDF5 files: every sample is one read there as well");
+  throw core::Error(
+      core::ErrorKind::config,
+      core::format("shards hold images, but {} holds numbers of a fixed size", core::printable(options.data_dir)),
+      "train on the HDF5 files: every sample is one read there as well");
 }
 
 [[noreturn]] void on_missing_split(const Layout& layout, const config::DataOptions& options, const std::string& split) {
-  throw core::Error(
-      core::ErrorKind::no_input,
-      core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
-      expected_tree(options) + layout.found_text());
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
+                    expected_tree(options) + layout.found_text());
 }
 
 std::shared_ptr<const Source> open_train(const Layout& layout, const config::DataOptions& options,
                                          std::vector<std::string>& notes) {
   if (!layout.has_split(options.train_split)) on_missing_split(layout, options, options.train_split);
-  auto train =
-      layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
+  auto train = layout.open(options.train_split, layout.class_names(options.train_split), /*is_train=*/true, notes);
   require_images(*train, options.train_split);
   require_what_task_learns(*train, options);
   return train;
@@ -164,17 +155,14 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
   for (const char* const name : kValSplits) {
     if (name != options.train_split && layout.has_split(name)) return name;
   }
-  throw core::Error(
-      core::ErrorKind::no_input,
-      core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
-                   core::list_text({kValSplits.begin(), kValSplits.end()})),
-      "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1" +
-          layout.found_text());
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} has no validation split: none of {} exists", core::printable(options.data_dir),
+                                 core::list_text({kValSplits.begin(), kValSplits.end()})),
+                    "name one with --val-split, or hold a part of the training images out with --val-fraction 0.1" +
+                        layout.found_text());
 }
 
-bool holds_out(const config::DataOptions& options) {
-  return options.val_split.is_auto() && options.val_fraction > 0;
-}
+bool holds_out(const config::DataOptions& options) { return options.val_split.is_auto() && options.val_fraction > 0; }
 
 void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
   const int64_t whole = datasets.train->size();
@@ -195,9 +183,9 @@ std::string clips_note(const config::DataOptions& options) {
     return options.clip_frames == 1 ? "videos: the frame in the middle of each"
                                     : core::format("videos: clips of {} frames, spread over each", frames);
   }
-  return options.clip_frames == 1
-             ? "videos: a frame of each, drawn at random in training"
-             : core::format("videos: clips of {} frames, {} apart, from anywhere in training", frames, options.frame_stride);
+  return options.clip_frames == 1 ? "videos: a frame of each, drawn at random in training"
+                                  : core::format("videos: clips of {} frames, {} apart, from anywhere in training",
+                                                 frames, options.frame_stride);
 }
 
 Datasets scanned_datasets(const config::DataOptions& options) {
@@ -215,8 +203,7 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
   require_images(*datasets.val, val);
   if (chosen)
-    datasets.notes.push_back(
-        core::format("validation: split '{}', the first of the usual names that exists", val));
+    datasets.notes.push_back(core::format("validation: split '{}', the first of the usual names that exists", val));
   if (!chosen && options.val_fraction > 0)
     datasets.notes.push_back("--val-fraction is not used: --val-split names a split");
   return datasets;
@@ -239,8 +226,7 @@ Datasets open_datasets(const config::DataOptions& options) {
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split) {
   const std::unique_ptr<Layout> layout = detected_layout(options);
   std::vector<std::string> notes;
-  if (holds_out(options) &&
-      (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
+  if (holds_out(options) && (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
     const auto [train, val] = hold_out(open_train(*layout, options, notes), options.val_fraction);
     return split == options.train_split ? train : val;
   }
@@ -252,12 +238,14 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
   return source;
 }
 
-std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(
-    const config::DataOptions& options, std::vector<std::string> names, std::vector<std::string>& notes) {
+std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(const config::DataOptions& options,
+                                                                                     std::vector<std::string> names,
+                                                                                     std::vector<std::string>& notes) {
   if (config::learns_numbers(options.task)) {
-    throw core::Error(core::ErrorKind::config,
-                      core::format("shards hold a class per image, but task {} learns numbers", config::task_name(options.task)),
-                      "train on the loose files");
+    throw core::Error(
+        core::ErrorKind::config,
+        core::format("shards hold a class per image, but task {} learns numbers", config::task_name(options.task)),
+        "train on the loose files");
   }
   const std::unique_ptr<Layout> layout = detected_layout(options);
   if (names.empty()) {
@@ -270,8 +258,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
     if (!layout->has_split(name)) on_missing_split(*layout, options, name);
   }
   const bool has_train = layout->has_split(options.train_split);
-  const std::vector<std::string> class_names =
-      layout->class_names(has_train ? options.train_split : names.front());
+  const std::vector<std::string> class_names = layout->class_names(has_train ? options.train_split : names.front());
   std::vector<std::pair<std::string, std::shared_ptr<const Source>>> splits;
   for (const std::string& name : names) {
     splits.emplace_back(name, layout->open(name, class_names, name == options.train_split, notes));
@@ -298,9 +285,8 @@ std::shared_ptr<const Source> open_loose_images(const std::string& path, bool fo
   FileList files(path);
   TreeWalker walker(follow_symlinks, ignored);
   walker.claim_with_ancestors(path);
-  walker.visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
-    files.add(relative, kNoLabel, stamp);
-  });
+  walker.visit_images(
+      path, "", [&](const std::string& relative, const FileStamp& stamp) { files.add(relative, kNoLabel, stamp); });
   if (files.size() == 0) {
     throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)),
                       "images are JPEG, PNG, BMP or WebP files");

@@ -26,12 +26,8 @@ void quiet_opencv() {
   (void)done;
 }
 
-uint32_t eight_bits(uint8_t value) {
-  return value;
-}
-uint32_t eight_bits(uint16_t value) {
-  return (value + 128u) / 257u;
-}
+uint32_t eight_bits(uint8_t value) { return value; }
+uint32_t eight_bits(uint16_t value) { return (value + 128u) / 257u; }
 
 /// One row of 1 (gray), 3 (BGR) or 4 (BGRA) channels to 1 (gray) or 3 (RGB), alpha over black.
 template <typename Value>
@@ -51,9 +47,7 @@ void convert_row(const Value* in, int width, int in_channels, bool use_alpha, in
 }
 
 /// A BMP's fourth byte is alpha only where the header says so.
-bool bmp_has_alpha(const ByteView& file) {
-  return file.little32(14) >= 56 && file.little32(66) != 0;
-}
+bool bmp_has_alpha(const ByteView& file) { return file.little32(14) >= 56 && file.little32(66) != 0; }
 
 /// "" or why the rows that the header promises are not all there. Compressed rows are the decoder's to check.
 std::string bmp_trouble(const ByteView& file, const ImageHeader& header) {
@@ -78,21 +72,18 @@ std::string webp_trouble(const ByteView& file) {
 std::string frame_trouble(const std::vector<uint8_t>& still, const WebpFrame& frame) {
   const DecodeLimits any_size{std::numeric_limits<double>::infinity(), std::numeric_limits<int>::max()};
   ImageHeader inside;
-  if (std::string reason = read_header(still.data(), still.size(), any_size, inside); !reason.empty())
-    return reason;
+  if (std::string reason = read_header(still.data(), still.size(), any_size, inside); !reason.empty()) return reason;
   if (inside.width == frame.width && inside.height == frame.height) return "";
-  return core::format("WebP frame of {}x{} pixels where {}x{} are promised", inside.width, inside.height,
-                      frame.width, frame.height);
+  return core::format("WebP frame of {}x{} pixels where {}x{} are promised", inside.width, inside.height, frame.width,
+                      frame.height);
 }
 
 /// Checks the file's structure and names the bytes to decode: the file itself or what `scratch` then holds.
 std::string prepare_bytes(const ByteView& file, const ImageHeader& header, WebpFrame& frame,
                           std::vector<uint8_t>& scratch) {
   switch (header.format) {
-    case ImageFormat::png:
-      return keep_pixel_chunks(file.data(), file.size(), scratch);
-    case ImageFormat::bmp:
-      return bmp_trouble(file, header);
+    case ImageFormat::png: return keep_pixel_chunks(file.data(), file.size(), scratch);
+    case ImageFormat::bmp: return bmp_trouble(file, header);
     case ImageFormat::webp: {
       if (std::string reason = webp_trouble(file); !reason.empty()) return reason;
       if (!is_animated_webp(file.data(), file.size())) return "";
@@ -101,8 +92,7 @@ std::string prepare_bytes(const ByteView& file, const ImageHeader& header, WebpF
       }
       return frame_trouble(scratch, frame);
     }
-    default:
-      return "not a format for OpenCV";
+    default: return "not a format for OpenCV";
   }
 }
 
@@ -129,8 +119,7 @@ std::string decode_with_opencv(const uint8_t* bytes, uint64_t size, const ImageH
   WebpFrame frame{0, 0, turned ? header.height : header.width, turned ? header.width : header.height};
   const int width = frame.width, height = frame.height;
   std::vector<uint8_t> scratch;
-  if (std::string reason =
-          prepare_bytes(file, {header.format, width, height, header.channels, 1}, frame, scratch);
+  if (std::string reason = prepare_bytes(file, {header.format, width, height, header.channels, 1}, frame, scratch);
       !reason.empty()) {
     return reason;
   }
@@ -138,21 +127,19 @@ std::string decode_with_opencv(const uint8_t* bytes, uint64_t size, const ImageH
   try {
     const uint8_t* const start = scratch.empty() ? bytes : scratch.data();
     const size_t length = scratch.empty() ? size : scratch.size();
-    stored = cv::imdecode(cv::Mat(1, static_cast<int>(length), CV_8U, const_cast<uint8_t*>(start)),
-                          cv::IMREAD_UNCHANGED);
+    stored =
+        cv::imdecode(cv::Mat(1, static_cast<int>(length), CV_8U, const_cast<uint8_t*>(start)), cv::IMREAD_UNCHANGED);
   } catch (const cv::Exception& error) {
     if (error.code == cv::Error::StsNoMem) throw std::bad_alloc();  // no fault of the image
     return "the decoder failed: " + error.err;
   }
   if (stored.empty()) return "damaged: the decoder gave up";
   const bool known_type = (stored.depth() == CV_8U || stored.depth() == CV_16U) && stored.channels() != 2;
-  if (!known_type || stored.cols != frame.width || stored.rows != frame.height)
-    return "pixels unlike its header";
+  if (!known_type || stored.cols != frame.width || stored.rows != frame.height) return "pixels unlike its header";
   out.width = width;
   out.height = height;
   out.channels = channels;
-  out.pixels.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels),
-                    0);
+  out.pixels.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels), 0);
   write_pixels_of(stored, frame, header.format != ImageFormat::bmp || bmp_has_alpha(file), out);
   return "";
 }

@@ -43,17 +43,16 @@ PackManifest manifest_to_continue(const std::vector<SplitToPack>& splits, const 
     const std::string name = core::printable(split.name);
     const auto known = manifest.find(split.name);
     if (known == manifest.end() && !shards_in(settings.directory, split.name).empty()) {
-      throw core::Error(
-          core::ErrorKind::cannot_create,
-          core::format("{} holds shards of a split '{}' that were not packed here", directory, name),
-          "pack into another folder");
+      throw core::Error(core::ErrorKind::cannot_create,
+                        core::format("{} holds shards of a split '{}' that were not packed here", directory, name),
+                        "pack into another folder");
     }
     if (known == manifest.end() || known->second.identity == pack_identity(split, settings)) continue;
     if (known->second.complete) {
       refuse(core::format("other data or with other settings (split '{}')", name));
     }
-    core::log_warning("the unfinished pack of split '{}' in {} is of other data or settings: it is replaced",
-                      name, directory);
+    core::log_warning("the unfinished pack of split '{}' in {} is of other data or settings: it is replaced", name,
+                      directory);
   }
   if (!any_complete) write_classes_file(settings.directory, splits.front().source->class_names());
   return manifest;
@@ -73,8 +72,7 @@ void remove_surplus(const std::string& directory, const std::string& split, int6
 PackReport pack(const std::vector<SplitToPack>& splits, const PackSettings& settings,
                 const std::function<void(const PackProgress&)>& on_progress) {
   core::make_directories(settings.directory);
-  const core::LockFile lock(settings.directory + "/.lock", "folder",
-                            "wait for it, stop it, or use another folder");
+  const core::LockFile lock(settings.directory + "/.lock", "folder", "wait for it, stop it, or use another folder");
   PackManifest manifest = manifest_to_continue(splits, settings);
   remove_unfinished_shards(settings.directory);
   PackJob job{settings, on_progress, {}, {}};

@@ -68,7 +68,6 @@ struct VerifyReport {
   std::vector<std::string> problems;  ///< path and cause, one per shard or split at most
   std::vector<std::string> notes;
 };
-VerifyReport verify_pack(const std::string& directory,
-                         const std::function<void(const std::string&)>& on_shard);
+VerifyReport verify_pack(const std::string& directory, const std::function<void(const std::string&)>& on_shard);
 
 }  // namespace stoker::data

@@ -52,8 +52,7 @@ ShardIndex read_whole(const std::string& path, const ShardLabels& labels, ScanNo
 }
 
 /// "" or what is wrong with one shard.
-std::string verify_shard(const std::string& path, const ShardLabels& labels, ScanNotes& notes,
-                         VerifyReport& report) {
+std::string verify_shard(const std::string& path, const ShardLabels& labels, ScanNotes& notes, VerifyReport& report) {
   try {
     const ShardIndex found = read_whole(path, labels, notes);
     report.images += static_cast<int64_t>(found.entries.size());
@@ -99,8 +98,7 @@ IndexReport write_missing_indexes(const std::string& directory,
   return report;
 }
 
-VerifyReport verify_pack(const std::string& directory,
-                         const std::function<void(const std::string&)>& on_shard) {
+VerifyReport verify_pack(const std::string& directory, const std::function<void(const std::string&)>& on_shard) {
   VerifyReport report;
   ScanNotes notes;
   const ShardLabels labels = labels_of(directory);
@@ -113,8 +111,7 @@ VerifyReport verify_pack(const std::string& directory,
   for (const auto& [name, packed] : read_pack_manifest(directory).value_or(PackManifest())) {
     const std::vector<std::string> shards = shards_in(directory, name);
     const std::string split = core::printable(name);
-    if (!packed.complete)
-      report.problems.push_back(core::format("split '{}' is not packed to its end", split));
+    if (!packed.complete) report.problems.push_back(core::format("split '{}' is not packed to its end", split));
     if (packed.complete && static_cast<int64_t>(shards.size()) != packed.shards) {
       report.problems.push_back(
           core::format("split '{}' has {} shards, pack.json says {}", split, shards.size(), packed.shards));

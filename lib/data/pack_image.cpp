@@ -19,8 +19,7 @@ std::string ImagePacker::pack(const SampleContent& content, std::vector<uint8_t>
     header.width = content.width;
     header.height = content.height;
     header.format = ImageFormat::png;
-  } else if (std::string reason = read_header(content.bytes, content.size, recipe_.limits, header);
-             !reason.empty()) {
+  } else if (std::string reason = read_header(content.bytes, content.size, recipe_.limits, header); !reason.empty()) {
     return reason;
   }
   const bool too_large = recipe_.max_side > 0 && std::max(header.width, header.height) > recipe_.max_side;

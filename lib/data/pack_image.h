@@ -15,8 +15,7 @@ namespace stoker::data {
 
 struct PackRecipe {
   int64_t max_side = 0;  ///< pixels: larger images are resized so that their longer side is this; 0: none
-  int64_t quality =
-      0;  ///< 1 to 100: every image becomes a JPEG of this quality; 0: only what must be written anew
+  int64_t quality = 0;   ///< 1 to 100: every image becomes a JPEG of this quality; 0: only what must be written anew
   bool progressive_to_baseline = false;  ///< JPEGs: lossless
   DecodeLimits limits;
 };

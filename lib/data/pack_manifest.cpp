@@ -44,9 +44,8 @@ std::optional<PackManifest> read_pack_manifest(const std::string& directory) {
   const core::Json json = core::parse_json(core::read_file(path, kMaxManifestBytes), core::printable(path));
   try {
     if (json.at("format") != kFormatName || json.at("version") != kManifestVersion) {
-      throw core::Error(
-          core::ErrorKind::data,
-          core::format("{} is not a {} of version {}", core::printable(path), kFormatName, kManifestVersion));
+      throw core::Error(core::ErrorKind::data, core::format("{} is not a {} of version {}", core::printable(path),
+                                                            kFormatName, kManifestVersion));
     }
     PackManifest manifest;
     for (const auto& [name, split] : json.at("splits").items()) manifest.emplace(name, split_from(split));
@@ -60,9 +59,8 @@ std::optional<PackManifest> read_pack_manifest(const std::string& directory) {
 void write_pack_manifest(const std::string& directory, const PackManifest& manifest) {
   core::Json splits = core::Json::object();
   for (const auto& [name, split] : manifest) {
-    splits[name] = {{"complete", split.complete},     {"shards", split.shards},
-                    {"images", split.images},         {"bytes", split.bytes},
-                    {"bad_images", split.bad_images}, {"identity", split.identity}};
+    splits[name] = {{"complete", split.complete}, {"shards", split.shards},         {"images", split.images},
+                    {"bytes", split.bytes},       {"bad_images", split.bad_images}, {"identity", split.identity}};
   }
   const core::Json json = {{"format", kFormatName}, {"version", kManifestVersion}, {"splits", splits}};
   core::write_file_atomically(directory + "/" + kManifestName, json.dump(2) + "\n", /*durable=*/true);
@@ -81,12 +79,11 @@ std::optional<std::vector<std::string>> read_classes_file(const std::string& dir
     if (!name.empty() && name.back() == '\r') name.pop_back();
     const bool is_new = seen.insert(name).second;
     if (name.empty() || !is_new) {
-      throw core::Error(
-          core::ErrorKind::data,
-          core::format("{}:{}: {}", core::printable(path), names.size() + 1,
-                       name.empty() ? "the name of a class is missing"
-                                    : "class '" + core::printable(name) + "' stood there before"),
-          "the file has one name per line; the first line is class 0");
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{}:{}: {}", core::printable(path), names.size() + 1,
+                                     name.empty() ? "the name of a class is missing"
+                                                  : "class '" + core::printable(name) + "' stood there before"),
+                        "the file has one name per line; the first line is class 0");
     }
     names.push_back(std::move(name));
     at = end + 1;
@@ -98,10 +95,10 @@ void write_classes_file(const std::string& directory, const std::vector<std::str
   std::string content;
   for (const std::string& name : class_names) {
     if (name.empty() || name.find_first_of("\n\r") != std::string::npos) {
-      throw core::Error(core::ErrorKind::data,
-                        core::format("class '{}' cannot be packed: classes.txt has one name per line",
-                                     core::printable(name)),
-                        "rename the class");
+      throw core::Error(
+          core::ErrorKind::data,
+          core::format("class '{}' cannot be packed: classes.txt has one name per line", core::printable(name)),
+          "rename the class");
     }
     content += name + "\n";
   }

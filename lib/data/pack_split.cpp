@@ -41,8 +41,8 @@ class SplitPacker {
       ++packed_.shards;
     }
     if (packed_.images == 0) {
-      throw core::Error(core::ErrorKind::data, core::format("split '{}' has no image that can be packed",
-                                                            core::printable(split_.name)));
+      throw core::Error(core::ErrorKind::data,
+                        core::format("split '{}' has no image that can be packed", core::printable(split_.name)));
     }
     packed_.complete = true;
     return packed_;
@@ -59,9 +59,8 @@ class SplitPacker {
   bool keep_finished(const std::string& path) {
     const std::optional<ShardIndex> index = index_of_finished(path);
     const auto first = static_cast<uint64_t>(done_), left = static_cast<uint64_t>(source_.size() - done_);
-    if (!index || index->pack_identity != identity_ || index->first_source != first ||
-        index->source_count > left || index->source_count == 0 ||
-        digest_of(FileBytes(path)) != index->shard_digest) {
+    if (!index || index->pack_identity != identity_ || index->first_source != first || index->source_count > left ||
+        index->source_count == 0 || digest_of(FileBytes(path)) != index->shard_digest) {
       return false;
     }
     samples_.reset();
@@ -110,29 +109,27 @@ class SplitPacker {
       std::vector<uint8_t> read, file;
       std::string key, extension;
     };
-    return
-        [this, scratch = std::make_shared<Scratch>(settings_.recipe)](int64_t index, PackedSample& sample) {
-          SampleContent content;
-          ImageFormat format = ImageFormat::unknown;
-          sample.trouble = source_.read(index, scratch->read, content);
-          if (sample.trouble.empty()) sample.trouble = scratch->packer.pack(content, scratch->file, format);
-          if (sample.trouble.empty() && scratch->file.size() > kMaxShardImageBytes) {
-            sample.trouble = "too many bytes for an image";
-          }
-          if (!sample.trouble.empty()) return;
-          keys_.name(index, format, scratch->key, scratch->extension);
-          sample.members.label = static_cast<int32_t>(source_.label(index));
-          sample.members.name = source_.relative_name(index);
-          make_members(scratch->key, scratch->extension, scratch->file, sample.members);
-        };
+    return [this, scratch = std::make_shared<Scratch>(settings_.recipe)](int64_t index, PackedSample& sample) {
+      SampleContent content;
+      ImageFormat format = ImageFormat::unknown;
+      sample.trouble = source_.read(index, scratch->read, content);
+      if (sample.trouble.empty()) sample.trouble = scratch->packer.pack(content, scratch->file, format);
+      if (sample.trouble.empty() && scratch->file.size() > kMaxShardImageBytes) {
+        sample.trouble = "too many bytes for an image";
+      }
+      if (!sample.trouble.empty()) return;
+      keys_.name(index, format, scratch->key, scratch->extension);
+      sample.members.label = static_cast<int32_t>(source_.label(index));
+      sample.members.name = source_.relative_name(index);
+      make_members(scratch->key, scratch->extension, scratch->file, sample.members);
+    };
   }
 
   bool is_full(const ShardWriter& writer, const PackedSample& next) const {
     if (writer.images() == 0) return false;
     const bool by_count = settings_.shard_images > 0 && writer.images() >= settings_.shard_images;
-    const bool by_bytes =
-        settings_.shard_bytes > 0 &&
-        closed_shard_bytes(writer.bytes() + next.members.bytes.size()) > settings_.shard_bytes;
+    const bool by_bytes = settings_.shard_bytes > 0 &&
+                          closed_shard_bytes(writer.bytes() + next.members.bytes.size()) > settings_.shard_bytes;
     return by_count || by_bytes;
   }
 
@@ -144,21 +141,19 @@ class SplitPacker {
   void on_bad(int64_t index, const std::string& reason) {
     const std::string text = core::format("{}: {}", core::printable(source_.name(index)), reason);
     if (settings_.on_bad_image == config::OnBadImage::fail) {
-      throw core::Error(
-          core::ErrorKind::data, "bad image " + text,
-          "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+      throw core::Error(core::ErrorKind::data, "bad image " + text,
+                        "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
     }
     count_bad(text);
-    core::log_warning("left out a bad image ({} of at most {}): {}", report_.bad_images, settings_.max_bad,
-                      text);
+    core::log_warning("left out a bad image ({} of at most {}): {}", report_.bad_images, settings_.max_bad, text);
   }
 
   void count_bad(const std::string& text) {
     ++packed_.bad_images;
     if (++report_.bad_images <= settings_.max_bad) return;
     throw core::Error(core::ErrorKind::data,
-                      core::format("{} bad images, more than --max-bad {}; the last is {}",
-                                   report_.bad_images, settings_.max_bad, text),
+                      core::format("{} bad images, more than --max-bad {}; the last is {}", report_.bad_images,
+                                   settings_.max_bad, text),
                       "repair or remove the files, or raise --max-bad");
   }
 
@@ -180,10 +175,9 @@ class SplitPacker {
 
 std::string pack_identity(const SplitToPack& split, const PackSettings& settings) {
   const PackRecipe& recipe = settings.recipe;
-  return core::hash_hex(core::format("pack 1 split {} of {} shards {} {} side {} quality {} baseline {}",
-                                     split.name, split.source->fingerprint(), settings.shard_images,
-                                     settings.shard_bytes, recipe.max_side, recipe.quality,
-                                     recipe.progressive_to_baseline));
+  return core::hash_hex(core::format("pack 1 split {} of {} shards {} {} side {} quality {} baseline {}", split.name,
+                                     split.source->fingerprint(), settings.shard_images, settings.shard_bytes,
+                                     recipe.max_side, recipe.quality, recipe.progressive_to_baseline));
 }
 
 std::optional<ShardIndex> index_of_finished(const std::string& shard_path) {
@@ -195,8 +189,6 @@ std::optional<ShardIndex> index_of_finished(const std::string& shard_path) {
   return std::nullopt;
 }
 
-PackedSplit pack_split(const SplitToPack& split, PackJob& job) {
-  return SplitPacker(split, job).run();
-}
+PackedSplit pack_split(const SplitToPack& split, PackJob& job) { return SplitPacker(split, job).run(); }
 
 }  // namespace stoker::data

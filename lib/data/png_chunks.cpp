@@ -15,8 +15,7 @@ std::string keep_pixel_chunks(const uint8_t* bytes, uint64_t size, std::vector<u
   bool has_pixels = false;
   for (uint64_t at = kSignature;;) {
     const uint64_t length = file.big32(at);
-    if (!file.has(at, kFrame) || !file.has(at, kFrame + length))
-      return core::format("PNG cut short at byte {}", size);
+    if (!file.has(at, kFrame) || !file.has(at, kFrame + length)) return core::format("PNG cut short at byte {}", size);
     const auto is = [&](const char* name) { return file.matches(at + 4, name); };
     if (is("IHDR") || is("PLTE") || is("tRNS") || is("IDAT") || is("IEND")) {
       const auto checksum = ::crc32(0, bytes + at + 4, static_cast<uInt>(length + 4));

@@ -88,8 +88,7 @@ class PoseLayout : public Layout {
     if (files.size() == 0) {
       throw core::Error(
           core::ErrorKind::data,
-          core::format("{} holds no image *{} with *{} beside it", core::printable(folder), image_end_,
-                       pose_end_),
+          core::format("{} holds no image *{} with *{} beside it", core::printable(folder), image_end_, pose_end_),
           is_biwi_ ? "expected <data-dir>/<subject>/frame_00003_rgb.png and frame_00003_pose.txt"
                    : "expected <data-dir>/<split>/<name>.jpg and <name>.mat, as in 300W_LP/AFW or AFLW2000");
     }
@@ -128,19 +127,17 @@ class PoseLayout : public Layout {
   /// Every third one is held out unless val_subjects names some.
   std::vector<std::string> subjects_of(const std::string& split) const {
     ScanNotes ignored;
-    const std::vector<std::string> all =
-        TreeWalker(options_.follow_symlinks, ignored).folders_in(options_.data_dir);
+    const std::vector<std::string> all = TreeWalker(options_.follow_symlinks, ignored).folders_in(options_.data_dir);
     std::vector<std::string> named = subject_list(), kept, held;
     for (const std::string& name : named) {
       if (std::find(all.begin(), all.end(), name) != all.end()) continue;
       throw core::Error(core::ErrorKind::data,
-                        core::format("{} has no folder of the subject '{}'",
-                                     core::printable(options_.data_dir), core::printable(name)),
+                        core::format("{} has no folder of the subject '{}'", core::printable(options_.data_dir),
+                                     core::printable(name)),
                         "val-subjects are names of folders, such as 01,12,24");
     }
     for (size_t i = 0; i < all.size(); ++i) {
-      const bool is_held =
-          named.empty() ? i % 3 == 2 : std::find(named.begin(), named.end(), all[i]) != named.end();
+      const bool is_held = named.empty() ? i % 3 == 2 : std::find(named.begin(), named.end(), all[i]) != named.end();
       (is_held ? held : kept).push_back(all[i]);
     }
     return split == options_.train_split ? kept : held;

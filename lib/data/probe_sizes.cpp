@@ -18,8 +18,8 @@ int64_t median_of(std::vector<int64_t> values) {
 }
 
 /// "" or why sample `index` has no readable header.
-std::string probe_header(const Source& source, int64_t index, const DecodeLimits& limits,
-                         std::vector<uint8_t>& buffer, ImageHeader& header) {
+std::string probe_header(const Source& source, int64_t index, const DecodeLimits& limits, std::vector<uint8_t>& buffer,
+                         ImageHeader& header) {
   SampleContent content;
   if (std::string cause = source.read(index, buffer, content); !cause.empty()) return cause;
   if (!content.is_pixels()) return read_header(content.bytes, content.size, limits, header);
@@ -54,18 +54,16 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
     gray += header.channels == 1;
   }
   if (heights.empty()) {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("none of {} images that were looked at can be read; the first is {}",
-                                   probes, first_trouble),
-                      "images are JPEG, PNG, BMP or WebP files");
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("none of {} images that were looked at can be read; the first is {}", probes, first_trouble),
+        "images are JPEG, PNG, BMP or WebP files");
   }
   const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());
   return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths)};
 }
 
-bool holds_videos(const Source& source) {
-  return source.size() > 0 && !source.frame_name(0, 0).empty();
-}
+bool holds_videos(const Source& source) { return source.size() > 0 && !source.frame_name(0, 0).empty(); }
 
 bool holds_pixels(const Source& source) {
   std::vector<uint8_t> buffer;

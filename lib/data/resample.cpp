@@ -53,8 +53,7 @@ void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
   for (size_t i = 0; i < outputs; ++i) {
     const int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
     for (int t = 0; t < 2 * paired.pairs; t += 2) {
-      const int32_t even = t < axis.count[i] ? weights[t] : 0,
-                    odd = t + 1 < axis.count[i] ? weights[t + 1] : 0;
+      const int32_t even = t < axis.count[i] ? weights[t] : 0, odd = t + 1 < axis.count[i] ? weights[t + 1] : 0;
       *out++ = even >> PairedWeights::kLowBits | odd >> PairedWeights::kLowBits << 16;
       *out++ = (even & kLowMask) | (odd & kLowMask) << 16;
     }
@@ -94,7 +93,8 @@ void RowResampler::make_room(int rows) {
   if (next_row_ - held_from_ + rows <= capacity_) return;
   const int needed_from = std::min(next_row_, scratch_.rows.first[static_cast<size_t>(next_output_)]);
   uint8_t* const held = scratch_.narrowed.data();
-  std::memmove(held, held + (needed_from - held_from_) * stride_, static_cast<size_t>((next_row_ - needed_from) * stride_));
+  std::memmove(held, held + (needed_from - held_from_) * stride_,
+               static_cast<size_t>((next_row_ - needed_from) * stride_));
   held_from_ = needed_from;
 }
 
@@ -124,7 +124,8 @@ void RowResampler::add(const uint8_t* rows, int64_t stride, int count, int64_t r
     const auto i = static_cast<size_t>(next_output_);
     if (taps.first[i] + taps.count[i] > next_row_) break;
     merge(scratch_.narrowed.data() + (taps.first[i] - held_from_) * stride_, stride_,
-          taps.weights.data() + int64_t{next_output_} * taps.stride, taps.count[i], row_bytes, out_ + next_output_ * row_bytes);
+          taps.weights.data() + int64_t{next_output_} * taps.stride, taps.count[i], row_bytes,
+          out_ + next_output_ * row_bytes);
   }
 }
 

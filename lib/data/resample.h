@@ -52,8 +52,8 @@ struct ResampleScratch {
 };
 
 /// Resizes rows of a source as they come, top to bottom, and holds only those that outputs still need.
-/// Triangle filter of radius max(scale, 1), weights computed in double, normalised, rounded to 22 bits: the same bits as
-/// Pillow's Image.resize(BILINEAR) and, with it, torchvision's antialiased resize of PIL images.
+/// Triangle filter of radius max(scale, 1), weights computed in double, normalised, rounded to 22 bits: the same bits
+/// as Pillow's Image.resize(BILINEAR) and, with it, torchvision's antialiased resize of PIL images.
 class RowResampler {
  public:
   /// Vectors run along so many rows side by side.
@@ -63,14 +63,15 @@ class RowResampler {
   /// without.
   RowResampler(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, bool use_simd = true);
 
-  /// Source rows first_row()..end_row() are what the outputs depend on: the first row to be added, and one past the last.
+  /// Source rows first_row()..end_row() are what the outputs depend on: the first row to be added, and one past the
+  /// last.
   int first_row() const { return first_row_; }
   int end_row() const { return end_row_; }
   /// So many bytes beyond the end of a row may be read where it pays, if add() is told that they are there.
   int64_t reads_beyond() const { return reads_beyond_; }
 
-  /// The next `count` rows, at most kRowsAtOnce, `stride` bytes apart; `readable` bytes lie at `rows`, the last row's own
-  /// at least. Writes what outputs this completes.
+  /// The next `count` rows, at most kRowsAtOnce, `stride` bytes apart; `readable` bytes lie at `rows`, the last row's
+  /// own at least. Writes what outputs this completes.
   void add(const uint8_t* rows, int64_t stride, int count, int64_t readable);
   /// As if nothing had been added.
   void restart();
@@ -84,11 +85,11 @@ class RowResampler {
   bool use_simd_;
   int first_row_ = 0, end_row_ = 0;
   int64_t reads_beyond_ = 0;
-  int64_t stride_ = 0;    ///< bytes; of a row that was narrowed
-  int capacity_ = 0;      ///< such rows
-  int held_from_ = 0;     ///< the source row that lies first among them
-  int next_row_ = 0;      ///< of the source
-  int next_output_ = 0;   ///< row
+  int64_t stride_ = 0;   ///< bytes; of a row that was narrowed
+  int capacity_ = 0;     ///< such rows
+  int held_from_ = 0;    ///< the source row that lies first among them
+  int next_row_ = 0;     ///< of the source
+  int next_output_ = 0;  ///< row
 };
 
 /// The whole of task.source.

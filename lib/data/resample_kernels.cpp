@@ -13,9 +13,7 @@ namespace {
 
 constexpr int32_t kHalfWeight = 1 << (kWeightBits - 1);
 
-uint8_t clipped_byte(int32_t sum) {
-  return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
-}
+uint8_t clipped_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 template <int kChannels>
 void narrow_row_of(const uint8_t* in, const AxisWeights& columns, int outputs, uint8_t* out) {
@@ -41,8 +39,7 @@ void narrow_row(const uint8_t* in, int channels, const AxisWeights& columns, int
   }
 }
 
-void merge_rows(const uint8_t* in, int64_t stride, const int32_t* weights, int count, int64_t bytes,
-                uint8_t* out) {
+void merge_rows(const uint8_t* in, int64_t stride, const int32_t* weights, int count, int64_t bytes, uint8_t* out) {
   constexpr int64_t kBlock = 256;
   int32_t sums[kBlock];
   for (int64_t start = 0; start < bytes; start += kBlock) {
@@ -75,9 +72,8 @@ __attribute__((target("avx2"))) inline __m256i two_rows(const uint8_t* upper, co
 
 /// Four rows through `kPairs` pairs of taps; 0: as many as there are.
 template <int kPairs>
-__attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t stride,
-                                                      const PairedWeights& columns, int outputs, uint8_t* out,
-                                                      int64_t out_stride) {
+__attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t stride, const PairedWeights& columns,
+                                                      int outputs, uint8_t* out, int64_t out_stride) {
   // From 16 bytes of RGB: the reds of two pixels that lie side by side as 16-bit numbers, their greens, their
   // blues.
   const __m256i first_two = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,  //
@@ -99,8 +95,7 @@ __attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t
       }
       const __m256i order = k % 2 == 0 ? first_two : next_two;
       const __m256i high = _mm256_set1_epi32(weights[2 * k]), low = _mm256_set1_epi32(weights[2 * k + 1]);
-      const __m256i above_pair = _mm256_shuffle_epi8(above, order),
-                    below_pair = _mm256_shuffle_epi8(below, order);
+      const __m256i above_pair = _mm256_shuffle_epi8(above, order), below_pair = _mm256_shuffle_epi8(below, order);
       high_above = _mm256_add_epi32(high_above, _mm256_madd_epi16(above_pair, high));
       low_above = _mm256_add_epi32(low_above, _mm256_madd_epi16(above_pair, low));
       high_below = _mm256_add_epi32(high_below, _mm256_madd_epi16(below_pair, high));
@@ -110,8 +105,8 @@ __attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t
     const __m256i sums_above = _mm256_add_epi32(_mm256_slli_epi32(high_above, kLow), low_above);
     const __m256i sums_below = _mm256_add_epi32(_mm256_slli_epi32(high_below, kLow), low_below);
     // Packing saturates; each half holds a row of the upper two and one of the lower two.
-    const __m256i words = _mm256_packs_epi32(_mm256_srai_epi32(sums_above, kWeightBits),
-                                             _mm256_srai_epi32(sums_below, kWeightBits));
+    const __m256i words =
+        _mm256_packs_epi32(_mm256_srai_epi32(sums_above, kWeightBits), _mm256_srai_epi32(sums_below, kWeightBits));
     const __m256i bytes = _mm256_packus_epi16(words, words);
     const int64_t even = _mm256_extract_epi64(bytes, 0), odd = _mm256_extract_epi64(bytes, 2);
     std::memcpy(out, &even, 4);
@@ -124,23 +119,18 @@ __attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t
 
 }  // namespace
 
-void narrow_four_rows_avx2(const uint8_t* in, int64_t stride, const PairedWeights& columns, int outputs,
-                           uint8_t* out, int64_t out_stride) {
+void narrow_four_rows_avx2(const uint8_t* in, int64_t stride, const PairedWeights& columns, int outputs, uint8_t* out,
+                           int64_t out_stride) {
   switch (columns.pairs) {
-    case 1:
-      return narrow_four_rows<1>(in, stride, columns, outputs, out, out_stride);
-    case 2:
-      return narrow_four_rows<2>(in, stride, columns, outputs, out, out_stride);
-    case 3:
-      return narrow_four_rows<3>(in, stride, columns, outputs, out, out_stride);
-    default:
-      return narrow_four_rows<0>(in, stride, columns, outputs, out, out_stride);
+    case 1: return narrow_four_rows<1>(in, stride, columns, outputs, out, out_stride);
+    case 2: return narrow_four_rows<2>(in, stride, columns, outputs, out, out_stride);
+    case 3: return narrow_four_rows<3>(in, stride, columns, outputs, out, out_stride);
+    default: return narrow_four_rows<0>(in, stride, columns, outputs, out, out_stride);
   }
 }
 
-__attribute__((target("avx2"))) void merge_rows_avx2(const uint8_t* in, int64_t stride,
-                                                     const int32_t* weights, int count, int64_t bytes,
-                                                     uint8_t* out) {
+__attribute__((target("avx2"))) void merge_rows_avx2(const uint8_t* in, int64_t stride, const int32_t* weights,
+                                                     int count, int64_t bytes, uint8_t* out) {
   constexpr int64_t kBlock = 32;
   const __m256i half = _mm256_set1_epi32(kHalfWeight);
   // Packing works within halves of a register: this puts the four groups of four back in order.
@@ -166,9 +156,7 @@ __attribute__((target("avx2"))) void merge_rows_avx2(const uint8_t* in, int64_t 
 
 #else
 
-bool has_avx2_kernels() {
-  return false;
-}
+bool has_avx2_kernels() { return false; }
 
 #endif
 

@@ -25,9 +25,7 @@ int64_t bounded_product(const std::vector<int64_t>& numbers, size_t first) {
   return product;
 }
 
-std::string bytes_of_count(int64_t bytes) {
-  return core::bytes_text(static_cast<double>(bytes));
-}
+std::string bytes_of_count(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
 
 }  // namespace
 
@@ -70,23 +68,23 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
   check_chunks();
   if (is_filtered() && array_.chunk[0] > 1) {
     // At least what a few neighbouring runs of samples need.
-    cache_ = std::make_unique<ChunkCache>(
-        std::max(kCacheBytes, std::min(kMostBytes, 4 * grid_.numbers() * chunk_bytes_)));
+    cache_ =
+        std::make_unique<ChunkCache>(std::max(kCacheBytes, std::min(kMostBytes, 4 * grid_.numbers() * chunk_bytes_)));
   }
 }
 
 void SampleArray::fail(const std::string& cause, const std::string& hint) const {
-  throw core::Error(core::ErrorKind::data,
-                    core::format("{}: data set {}: {}", core::printable(file_->name()),
-                                 core::printable(array_.name), cause),
-                    hint.empty() ? kRepackHint : hint);
+  throw core::Error(
+      core::ErrorKind::data,
+      core::format("{}: data set {}: {}", core::printable(file_->name()), core::printable(array_.name), cause),
+      hint.empty() ? kRepackHint : hint);
 }
 
 void SampleArray::check_one_piece() const {
   const uint64_t room = file_->size() < array_.offset ? 0 : file_->size() - array_.offset;
   if (static_cast<uint64_t>(samples()) <= room / static_cast<uint64_t>(sample_bytes_)) return;
-  fail(core::format("{} samples of {} bytes from byte {} on do not lie inside the file of {} bytes",
-                    samples(), sample_bytes_, array_.offset, file_->size()));
+  fail(core::format("{} samples of {} bytes from byte {} on do not lie inside the file of {} bytes", samples(),
+                    sample_bytes_, array_.offset, file_->size()));
 }
 
 void SampleArray::check_chunks() const {
@@ -99,21 +97,19 @@ void SampleArray::check_chunks() const {
     const ChunkPlace& place = array_.places[i];
     const int64_t first = static_cast<int64_t>(i) / in_row * array_.chunk[0];
     if (place.bytes == 0) {
-      fail(core::format("samples {} to {} were never written", first,
-                        std::min(first + array_.chunk[0], samples()) - 1),
+      fail(core::format("samples {} to {} were never written", first, std::min(first + array_.chunk[0], samples()) - 1),
            "write them, or make the data set shorter");
     }
     if (place.offset > file_->size() || place.bytes > file_->size() - place.offset) {
-      fail(core::format(
-          "the chunk of sample {}, {} bytes from byte {} on, does not lie inside the file of {} bytes", first,
-          place.bytes, place.offset, file_->size()));
+      fail(core::format("the chunk of sample {}, {} bytes from byte {} on, does not lie inside the file of {} bytes",
+                        first, place.bytes, place.offset, file_->size()));
     }
     const bool is_possible = is_filtered() ? chunk_bytes_ / kMostInflation <= int64_t{place.bytes} &&
                                                  int64_t{place.bytes} <= 2 * chunk_bytes_ + 1024
                                            : int64_t{place.bytes} == chunk_bytes_;
     if (!is_possible) {
-      fail(core::format("the chunk of sample {} has {} bytes, which cannot be a chunk of {}", first,
-                        place.bytes, chunk_bytes_));
+      fail(core::format("the chunk of sample {} has {} bytes, which cannot be a chunk of {}", first, place.bytes,
+                        chunk_bytes_));
     }
   }
 }
@@ -121,16 +117,14 @@ void SampleArray::check_chunks() const {
 std::string SampleArray::decode(const ChunkPlace& place, std::vector<uint8_t>& stored,
                                 std::vector<uint8_t>& content) const {
   stored.resize(place.bytes);
-  if (std::string cause = file_->try_read(place.offset, stored.data(), stored.size()); !cause.empty())
-    return cause;
+  if (std::string cause = file_->try_read(place.offset, stored.data(), stored.size()); !cause.empty()) return cause;
   content.resize(static_cast<size_t>(chunk_bytes_));
   return decode_chunk(array_.filters, place.skipped_filters, static_cast<int>(element_), stored, content);
 }
 
 /// What a chunk has of the sample that is number `within` of it. `part` lies in `scratch` or in `keep`.
-std::string SampleArray::read_chunk_part(const ChunkPlace& place, uint64_t id, int64_t within,
-                                         ArrayScratch& scratch, const uint8_t*& part,
-                                         ChunkCache::Content& keep) const {
+std::string SampleArray::read_chunk_part(const ChunkPlace& place, uint64_t id, int64_t within, ArrayScratch& scratch,
+                                         const uint8_t*& part, ChunkCache::Content& keep) const {
   const auto at = static_cast<uint64_t>(within * part_bytes_);
   if (!is_filtered()) {
     scratch.content.resize(static_cast<size_t>(part_bytes_));

@@ -51,8 +51,7 @@ class SampleArray {
   [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const;
   std::string read_chunk_part(const ChunkPlace& place, uint64_t id, int64_t within, ArrayScratch& scratch,
                               const uint8_t*& part, ChunkCache::Content& keep) const;
-  std::string decode(const ChunkPlace& place, std::vector<uint8_t>& stored,
-                     std::vector<uint8_t>& content) const;
+  std::string decode(const ChunkPlace& place, std::vector<uint8_t>& stored, std::vector<uint8_t>& content) const;
   void scatter(const uint8_t* part, const Box& at, uint8_t* out) const;
 
   const std::shared_ptr<const FileBytes> file_;

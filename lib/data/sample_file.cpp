@@ -21,8 +21,7 @@ constexpr int64_t kMaxSampleBytes = int64_t{1} << 30;
 
 /// Closes on every way out.
 struct SampleDescriptor {
-  explicit SampleDescriptor(const std::string& path)
-      : fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  explicit SampleDescriptor(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   ~SampleDescriptor() {
     if (fd >= 0) ::close(fd);
   }
@@ -35,8 +34,7 @@ std::string stamp_trouble(const struct stat& info, const FileStamp& stamp) {
   if (S_ISDIR(info.st_mode)) return "it is a directory";
   if (!S_ISREG(info.st_mode)) return "it is not a regular file";
   if (info.st_size > kMaxSampleBytes) {
-    return core::format("it has {}, too much for an image",
-                        core::bytes_text(static_cast<double>(info.st_size)));
+    return core::format("it has {}, too much for an image", core::bytes_text(static_cast<double>(info.st_size)));
   }
   const int64_t modified_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
   if (info.st_size != stamp.size || modified_ns != stamp.modified_ns) return "it has changed since the scan";
@@ -44,8 +42,8 @@ std::string stamp_trouble(const struct stat& info, const FileStamp& stamp) {
 }
 
 /// One attempt. Returns 0 with `cause` set or empty, or an errno.
-int attempt_read(const std::string& path, const FileStamp& stamp, int64_t max_bytes,
-                 std::vector<uint8_t>& buffer, std::string& cause) {
+int attempt_read(const std::string& path, const FileStamp& stamp, int64_t max_bytes, std::vector<uint8_t>& buffer,
+                 std::string& cause) {
   const SampleDescriptor file(path);
   struct stat info {};
   if (file.fd < 0 || ::fstat(file.fd, &info) != 0) return errno;
@@ -85,8 +83,7 @@ int with_storage_retries(const std::function<int()>& attempt) {
 std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer,
                              int64_t max_bytes) {
   std::string cause;
-  const int error_number =
-      with_storage_retries([&] { return attempt_read(path, stamp, max_bytes, buffer, cause); });
+  const int error_number = with_storage_retries([&] { return attempt_read(path, stamp, max_bytes, buffer, cause); });
   if (error_number == 0) return cause;
   if (is_storage_error(error_number)) {
     throw core::Error(

@@ -19,16 +19,14 @@ Region pixels_of(const FaceBox& box, int width, int height) {
   const auto inside = [](double value, int low, int high) {
     return static_cast<int>(std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
   };
-  const int left = inside(std::floor(box.left), 0, width - 1),
-            top = inside(std::floor(box.top), 0, height - 1);
+  const int left = inside(std::floor(box.left), 0, width - 1), top = inside(std::floor(box.top), 0, height - 1);
   const int right = inside(std::ceil(box.left + box.width), left + 1, width);
   const int bottom = inside(std::ceil(box.top + box.height), top + 1, height);
   return {left, top, right - left, bottom - top};
 }
 
 /// Drawn within the part of the image that matters.
-SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int width, int height,
-                           core::Rng& rng) {
+SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int width, int height, core::Rng& rng) {
   const Region part = pixels_of(box, width, height);
   SampleGeometry geometry = draw_geometry(plan, part.width, part.height, rng);
   geometry.left += part.left;
@@ -38,8 +36,8 @@ SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int wi
 
 }  // namespace
 
-std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row,
-                                    float* targets, StageTimes& times) {
+std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets,
+                                    StageTimes& times) {
   const core::TraceScope trace("sample", sample);
   const SampleKey key{seed_, static_cast<uint64_t>(epoch),
                       static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32};
@@ -86,8 +84,7 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
       std::string reason = write_encoded(content, source_.face(sample), rng, geometry, row, times);
       if (!reason.empty()) return reason;
     } catch (const core::Error& error) {
-      throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(),
-                        error.hint());
+      throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(), error.hint());
     }
   } else {
     write_pixels(content, source_.face(sample), rng, geometry, row, times);
@@ -156,8 +153,8 @@ void SampleReader::give_back_scratch(uint64_t encoded_bytes) {
   if (encoded_.capacity() > kUsualFile) give_back(encoded_, encoded_bytes);
 }
 
-void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
-                                   const SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
+void SampleReader::transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
+                                   uint8_t* row, StageTimes& times) {
   const bool keeps = geometry.keeps_size();
   const StageTimer timer(keeps ? "write" : "resize", keeps ? times.write : times.resize);
   transform_into(pixels, height, width, plan_, geometry, scratch_, row);
@@ -168,8 +165,7 @@ void SampleReader::write_pixels(const SampleContent& content, const FaceBox& fac
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels()) {
     const StageTimer timer("decode", times.decode);
-    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels(),
-                     converted_);
+    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels(), converted_);
     pixels = converted_.data();
   }
   geometry = draw_within(plan_, face, content.width, content.height, rng);

@@ -44,15 +44,13 @@ struct SampleShape {
   }
 
   bool operator==(const SampleShape& other) const {
-    return frames == other.frames && height == other.height && width == other.width &&
-           channels == other.channels && element == other.element;
+    return frames == other.frames && height == other.height && width == other.width && channels == other.channels &&
+           element == other.element;
   }
   bool operator!=(const SampleShape& other) const { return !(*this == other); }
 };
 
 /// A square image of bytes.
-constexpr SampleShape square_shape(int64_t side, int64_t channels) {
-  return {0, side, side, channels, Element::uint8};
-}
+constexpr SampleShape square_shape(int64_t side, int64_t channels) { return {0, side, side, channels, Element::uint8}; }
 
 }  // namespace stoker::data

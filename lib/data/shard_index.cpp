@@ -30,8 +30,7 @@ uint64_t little(const uint8_t* bytes, int count) {
 /// Reads one index front to back.
 class IndexParser {
  public:
-  IndexParser(const uint8_t* bytes, uint64_t size, const std::string& path)
-      : bytes_(bytes), size_(size), path_(path) {}
+  IndexParser(const uint8_t* bytes, uint64_t size, const std::string& path) : bytes_(bytes), size_(size), path_(path) {}
 
   ShardIndex parse() {
     read_header();
@@ -72,8 +71,7 @@ class IndexParser {
     index_.shard_digest = digest_at(64);
     index_.pack_identity = digest_at(96);
     const uint64_t body = size_ - kHeaderBytes - kDigestBytes;
-    if (little(bytes_ + 56, 8) != 0 || entries_ > body / kEntryBytes ||
-        name_bytes_ != body - entries_ * kEntryBytes) {
+    if (little(bytes_ + 56, 8) != 0 || entries_ > body / kEntryBytes || name_bytes_ != body - entries_ * kEntryBytes) {
       fail("damaged: its size is not what the header says");
     }
   }
@@ -91,15 +89,13 @@ class IndexParser {
                    name_end = little(at + 16, 8);
     const uint64_t name_begin = number == 0 ? 0 : index_.entries.back().name_end;
     const bool inside = offset <= index_.shard_bytes && size <= index_.shard_bytes - offset;
-    const bool named =
-        name_end > name_begin && name_end <= name_bytes_ && name_end - name_begin <= kMaxTarName;
+    const bool named = name_end > name_begin && name_end <= name_bytes_ && name_end - name_begin <= kMaxTarName;
     const bool labelled = label <= static_cast<uint64_t>(kMaxShardLabel) || label == 0xFFFFFFFF;
-    if (offset < kTarBlock || offset % kTarBlock != 0 || size > kMaxShardImageBytes || !inside || !named ||
-        !labelled) {
+    if (offset < kTarBlock || offset % kTarBlock != 0 || size > kMaxShardImageBytes || !inside || !named || !labelled) {
       fail(core::format("damaged: entry {} is out of range", number));
     }
-    index_.entries.push_back({offset, static_cast<uint32_t>(size),
-                              label == 0xFFFFFFFF ? -1 : static_cast<int32_t>(label), name_end});
+    index_.entries.push_back(
+        {offset, static_cast<uint32_t>(size), label == 0xFFFFFFFF ? -1 : static_cast<int32_t>(label), name_end});
   }
 
   const uint8_t* const bytes_;

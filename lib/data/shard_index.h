@@ -42,9 +42,7 @@ struct ShardIndex {
 };
 
 /// The index of `train-000000.tar` is `train-000000.tar.index`.
-inline std::string index_path_of(const std::string& shard_path) {
-  return shard_path + ".index";
-}
+inline std::string index_path_of(const std::string& shard_path) { return shard_path + ".index"; }
 
 std::string shard_index_text(const ShardIndex& index);
 /// Reads untrusted bytes; every number is checked against the others. Throws core::Error{data} whose message

@@ -20,9 +20,7 @@ class ShardLayout : public Layout {
  public:
   explicit ShardLayout(const config::DataOptions& options) : options_(options) {}
 
-  bool has_split(const std::string& split) const override {
-    return !shards_in(options_.data_dir, split).empty();
-  }
+  bool has_split(const std::string& split) const override { return !shards_in(options_.data_dir, split).empty(); }
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
     if (auto names = read_classes_file(options_.data_dir)) return std::move(*names);
@@ -36,20 +34,18 @@ class ShardLayout : public Layout {
     return numbered;
   }
 
-  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names,
-                                     bool, std::vector<std::string>& notes) const override {
+  std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names, bool,
+                                     std::vector<std::string>& notes) const override {
     loaded(split);
     Loaded split_content = std::move(loaded_.extract(split).mapped());
     for (const std::string& line : split_content.notes.lines()) notes.push_back(split + ": " + line);
     if (split_content.without_index > 0) {
-      notes.push_back(
-          core::format("{}: {} of {} shards have no index and were read through; train pack --index {} "
-                       "writes it once for all",
-                       split, split_content.without_index, split_content.shards.size(),
-                       core::printable(options_.data_dir)));
+      notes.push_back(core::format(
+          "{}: {} of {} shards have no index and were read through; train pack --index {} "
+          "writes it once for all",
+          split, split_content.without_index, split_content.shards.size(), core::printable(options_.data_dir)));
     }
-    for (const Shard& shard : split_content.shards)
-      check_labels(shard, static_cast<int64_t>(class_names.size()));
+    for (const Shard& shard : split_content.shards) check_labels(shard, static_cast<int64_t>(class_names.size()));
     return make_shard_source(std::move(split_content.shards), class_names);
   }
 
@@ -86,20 +82,18 @@ class ShardLayout : public Layout {
     const PackedSplit& packed = manifest->at(split);
     const std::string directory = core::printable(options_.data_dir);
     if (!packed.complete) {
-      throw core::Error(
-          core::ErrorKind::data,
-          core::format("{}: split '{}' is not packed to its end", directory, core::printable(split)),
-          "run the same train pack command again: it goes on where it stopped");
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{}: split '{}' is not packed to its end", directory, core::printable(split)),
+                        "run the same train pack command again: it goes on where it stopped");
     }
     int64_t images = 0;
     for (const Shard& shard : shards) images += static_cast<int64_t>(shard.index.entries.size());
     const auto count = static_cast<int64_t>(shards.size());
     if (count == packed.shards && images == packed.images) return;
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{}: split '{}' has {} images in {} shards; pack.json says {} in {}", directory,
-                     core::printable(split), images, count, packed.images, packed.shards),
-        "get the missing files, or pack the data set again");
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{}: split '{}' has {} images in {} shards; pack.json says {} in {}", directory,
+                                   core::printable(split), images, count, packed.images, packed.shards),
+                      "get the missing files, or pack the data set again");
   }
 
   static void check_labels(const Shard& shard, int64_t classes) {
@@ -112,15 +106,14 @@ class ShardLayout : public Layout {
                           "a sample has a .cls member with its label, or a .json member with \"label\"");
       }
       throw core::Error(core::ErrorKind::data,
-                        core::format("{}: label {} is out of range: there are {} classes, 0 to {}", place,
-                                     label, classes, classes - 1),
+                        core::format("{}: label {} is out of range: there are {} classes, 0 to {}", place, label,
+                                     classes, classes - 1),
                         "classes.txt, --num-classes or the training split say how many classes there are");
     }
   }
 
   const config::DataOptions options_;
-  mutable std::map<std::string, Loaded>
-      loaded_;  ///< what has been read: class names and images need the same
+  mutable std::map<std::string, Loaded> loaded_;  ///< what has been read: class names and images need the same
 };
 
 }  // namespace

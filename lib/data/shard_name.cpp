@@ -29,9 +29,7 @@ std::string_view extension_part(std::string_view relative_name) {
   return base.substr(base.rfind('.') + 1);
 }
 
-bool is_text(std::string_view name) {
-  return core::printable(name) == name;
-}
+bool is_text(std::string_view name) { return core::printable(name) == name; }
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -66,8 +64,7 @@ MemberName split_member(std::string_view member) {
 bool is_plain_name(std::string_view relative_name) {
   const MemberName parts = split_member(relative_name);
   const bool one_dot = parts.kind.find('.') == std::string_view::npos;
-  if (parts.key.empty() || !one_dot || image_kind_rank(parts.kind) < 0 || !is_text(relative_name))
-    return false;
+  if (parts.key.empty() || !one_dot || image_kind_rank(parts.kind) < 0 || !is_text(relative_name)) return false;
   if (relative_name.find('%') != std::string_view::npos || relative_name.substr(0, 2) == "__") return false;
   const std::string framed = "/" + std::string(parts.key) + "/";
   return framed.find("//") == std::string::npos && framed.find("/./") == std::string::npos &&
@@ -79,9 +76,7 @@ bool extension_fits(std::string_view relative_name, ImageFormat format) {
   return extension == extension_of(format) || (extension == "jpeg" && format == ImageFormat::jpeg);
 }
 
-std::string plain_key(std::string_view relative_name) {
-  return std::string(split_member(relative_name).key);
-}
+std::string plain_key(std::string_view relative_name) { return std::string(split_member(relative_name).key); }
 
 std::string whole_key(std::string_view relative_name, uint64_t copy) {
   const bool text = is_text(relative_name);
@@ -105,16 +100,11 @@ std::string whole_key(std::string_view relative_name, uint64_t copy) {
 
 const char* extension_of(ImageFormat format) {
   switch (format) {
-    case ImageFormat::jpeg:
-      return "jpg";
-    case ImageFormat::png:
-      return "png";
-    case ImageFormat::bmp:
-      return "bmp";
-    case ImageFormat::webp:
-      return "webp";
-    case ImageFormat::unknown:
-      break;
+    case ImageFormat::jpeg: return "jpg";
+    case ImageFormat::png: return "png";
+    case ImageFormat::bmp: return "bmp";
+    case ImageFormat::webp: return "webp";
+    case ImageFormat::unknown: break;
   }
   return "bin";
 }

@@ -50,8 +50,7 @@ class ShardScan {
       take(entry, parts.kind);
     }
     close_sample();
-    if (reader_.passed_over() > 0)
-      notes_.count("shards with links or devices, which are not read", shard_.name());
+    if (reader_.passed_over() > 0) notes_.count("shards with links or devices, which are not read", shard_.name());
     index_.shard_bytes = shard_.size();
     index_.source_count = index_.entries.size();
     index_.entries.shrink_to_fit();
@@ -76,12 +75,10 @@ class ShardScan {
       if (sample_.has_cls) fail(entry, "a second label of one sample");
       sample_.has_cls = true;
       const std::string text = reader_.content_of(entry, kMaxLabelBytes);
-      if (const std::string trouble = labels_.read_text(text, sample_.label); !trouble.empty())
-        fail(entry, trouble);
+      if (const std::string trouble = labels_.read_text(text, sample_.label); !trouble.empty()) fail(entry, trouble);
     } else if (kind == "json" && !sample_.has_cls) {
       const std::string text = reader_.content_of(entry, kMaxJsonBytes);
-      if (const std::string trouble = labels_.read_json(text, sample_.label); !trouble.empty())
-        fail(entry, trouble);
+      if (const std::string trouble = labels_.read_json(text, sample_.label); !trouble.empty()) fail(entry, trouble);
     }
   }
 
@@ -126,8 +123,7 @@ std::string ShardLabels::read_text(std::string_view text, int32_t& label) const 
     return "";
   }
   if (digits) return core::format("label {} is too large", core::printable(word.substr(0, 40)));
-  return core::format("label '{}' is neither a number nor the name of a class",
-                      core::printable(word.substr(0, 80)));
+  return core::format("label '{}' is neither a number nor the name of a class", core::printable(word.substr(0, 80)));
 }
 
 std::string ShardLabels::read_json(const std::string& text, int32_t& label) const {

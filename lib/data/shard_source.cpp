@@ -59,9 +59,7 @@ class ShardSource : public Source {
     return static_cast<int64_t>(bytes);
   }
 
-  int64_t stored_bytes(int64_t index) const override {
-    return static_cast<int64_t>(entry_of(place_of(index)).size);
-  }
+  int64_t stored_bytes(int64_t index) const override { return static_cast<int64_t>(entry_of(place_of(index)).size); }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return read_head(index, std::numeric_limits<int64_t>::max(), buffer, content);
@@ -74,8 +72,7 @@ class ShardSource : public Source {
     const uint64_t wanted = std::min<uint64_t>(entry.size, static_cast<uint64_t>(head_bytes));
     const uint64_t bytes = kTarBlock + wanted;
     if (buffer.size() < bytes) buffer.resize(bytes);
-    if (std::string cause = read_member(place.shard, entry.offset - kTarBlock, buffer.data(), bytes);
-        !cause.empty()) {
+    if (std::string cause = read_member(place.shard, entry.offset - kTarBlock, buffer.data(), bytes); !cause.empty()) {
       return cause;
     }
     // The header stands right before the content: one read more than pays for it, and it shows when index and
@@ -96,13 +93,10 @@ class ShardSource : public Source {
   };
 
   Place place_of(int64_t index) const {
-    const auto shard =
-        static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+    const auto shard = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
     return {shard, static_cast<size_t>(index - (shard == 0 ? 0 : ends_[shard - 1]))};
   }
-  const ShardEntry& entry_of(const Place& place) const {
-    return shards_[place.shard].index.entries[place.entry];
-  }
+  const ShardEntry& entry_of(const Place& place) const { return shards_[place.shard].index.entries[place.entry]; }
 
   /// "" or what makes a bad image.
   std::string read_member(size_t shard, uint64_t at, uint8_t* bytes, uint64_t count) const {
@@ -115,11 +109,10 @@ class ShardSource : public Source {
   }
 
   [[noreturn]] static void refuse_other_size(const Shard& shard, uint64_t bytes) {
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{} has {} bytes, its index was made for {}", core::printable(shard.path), bytes,
-                     shard.index.shard_bytes),
-        "get the archive again; if the archive is right, train pack --index FOLDER writes its index");
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{} has {} bytes, its index was made for {}", core::printable(shard.path), bytes,
+                                   shard.index.shard_bytes),
+                      "get the archive again; if the archive is right, train pack --index FOLDER writes its index");
   }
 
   const std::vector<Shard> shards_;
@@ -130,8 +123,7 @@ class ShardSource : public Source {
 
 }  // namespace
 
-std::shared_ptr<const Source> make_shard_source(std::vector<Shard> shards,
-                                                std::vector<std::string> class_names) {
+std::shared_ptr<const Source> make_shard_source(std::vector<Shard> shards, std::vector<std::string> class_names) {
   return std::make_shared<ShardSource>(std::move(shards), std::move(class_names));
 }
 

@@ -39,9 +39,7 @@ void make_members(const std::string& key, const std::string& extension, const st
   append_member(key + ".cls", label.data(), label.size(), members.bytes);
 }
 
-uint64_t closed_shard_bytes(uint64_t bytes) {
-  return bytes + kEndBytes;
-}
+uint64_t closed_shard_bytes(uint64_t bytes) { return bytes + kEndBytes; }
 
 ShardWriter::ShardWriter(std::string path)
     : path_(std::move(path)), temporary_path_(temporary_name(path_)), file_(temporary_path_) {}
@@ -76,8 +74,7 @@ void remove_unfinished_shards(const std::string& directory) {
   std::error_code error;
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    const bool unfinished = name.rfind(kUnfinished, 0) == 0 ||
-                            name.find(".index.tmp-") != std::string::npos ||
+    const bool unfinished = name.rfind(kUnfinished, 0) == 0 || name.find(".index.tmp-") != std::string::npos ||
                             name.rfind("pack.json.tmp-", 0) == 0 || name.rfind("classes.txt.tmp-", 0) == 0;
     std::error_code ignored;
     if (unfinished) fs::remove(at->path(), ignored);

@@ -10,9 +10,7 @@ namespace stoker::data {
 namespace {
 
 torch::ScalarType dtype_of(Element element) {
-  return element == Element::uint8     ? torch::kUInt8
-         : element == Element::float16 ? torch::kFloat16
-                                       : torch::kFloat32;
+  return element == Element::uint8 ? torch::kUInt8 : element == Element::float16 ? torch::kFloat16 : torch::kFloat32;
 }
 
 /// [batch_size, (frames,) height, width, channels]
@@ -50,8 +48,7 @@ int64_t Slab::bytes() const {
 }
 
 void Slab::sort_troubles() {
-  std::sort(troubles.begin(), troubles.end(),
-            [](const RowTrouble& a, const RowTrouble& b) { return a.row < b.row; });
+  std::sort(troubles.begin(), troubles.end(), [](const RowTrouble& a, const RowTrouble& b) { return a.row < b.row; });
 }
 
 int64_t Slab::close_gaps(int64_t rows) {
@@ -64,8 +61,7 @@ int64_t Slab::close_gaps(int64_t rows) {
       continue;
     }
     if (kept != row) {
-      std::memcpy(image_rows + kept * row_bytes, image_rows + row * row_bytes,
-                  static_cast<size_t>(row_bytes));
+      std::memcpy(image_rows + kept * row_bytes, image_rows + row * row_bytes, static_cast<size_t>(row_bytes));
       label_rows[kept] = label_rows[row];
       std::copy_n(target_rows + row * num_targets, num_targets, target_rows + kept * num_targets);
       samples[static_cast<size_t>(kept)] = samples[static_cast<size_t>(row)];

@@ -25,9 +25,9 @@ struct RowTrouble {
 /// Between being freed and being ready its rows belong to the workers that hold their tickets; all else is
 /// guarded by the loader's mutex.
 struct Slab {
-  torch::Tensor images;  ///< [batch_size, H, W, C] or [batch_size, T, H, W, C] of the shape's element; undefined
-                         ///< until first used
-  torch::Tensor labels;  ///< int64 [batch_size]
+  torch::Tensor images;   ///< [batch_size, H, W, C] or [batch_size, T, H, W, C] of the shape's element; undefined
+                          ///< until first used
+  torch::Tensor labels;   ///< int64 [batch_size]
   torch::Tensor targets;  ///< float32 [batch_size, num_targets]
   uint8_t* image_rows = nullptr;  ///< row_bytes each
   int64_t* label_rows = nullptr;

@@ -22,7 +22,7 @@ struct SampleContent {
   // Set when `bytes` are pixels in HWC order; 0 when they are an encoded file.
   int height = 0, width = 0, channels = 0;
   Element element = Element::uint8;  ///< of pixels; others than uint8 only where fixed_shape() says so
-  int64_t decode_nanoseconds = 0;  ///< that the source spent on decoding within this read()
+  int64_t decode_nanoseconds = 0;    ///< that the source spent on decoding within this read()
   bool is_pixels() const { return height > 0; }
 };
 
@@ -31,7 +31,7 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual int64_t size() const = 0;
-  virtual int64_t label(int64_t index) const = 0;     ///< [0, num_classes); -1 where there are no labels
+  virtual int64_t label(int64_t index) const = 0;  ///< [0, num_classes); -1 where there are no labels
   /// The part of image `index` that crops are taken from.
   virtual FaceBox face(int64_t /*index*/) const { return {}; }
   virtual std::string name(int64_t index) const = 0;  ///< path or "file#17": for messages and predictions
@@ -79,9 +79,7 @@ class Source {
   /// Numbers to learn per sample; 0 where the class is all there is.
   int64_t num_targets() const { return static_cast<int64_t>(target_names_.size()); }
   /// What is learned, by name: the targets where there are some, else the classes.
-  const std::vector<std::string>& learned_names() const {
-    return target_names_.empty() ? class_names_ : target_names_;
-  }
+  const std::vector<std::string>& learned_names() const { return target_names_.empty() ? class_names_ : target_names_; }
   /// Digest over names, sizes, labels and targets in order: two sources with equal fingerprints give equal samples.
   const std::string& fingerprint() const { return fingerprint_; }
 
@@ -98,15 +96,17 @@ struct Datasets {
 };
 
 /// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, clips, or CSV manifest
-/// (`path,label`, or `path` and a column per target as the task wants it). Sorted, symlink-loop-safe, labels checked. Throws core::Error (no_input with the expected
-/// tree, data with file:line); throws core::StopRequested when a stop is asked for during the scan.
+/// (`path,label`, or `path` and a column per target as the task wants it). Sorted, symlink-loop-safe, labels checked.
+/// Throws core::Error (no_input with the expected tree, data with file:line); throws core::StopRequested when a stop is
+/// asked for during the scan.
 Datasets open_datasets(const config::DataOptions& options);
 /// One split by name, as `train eval --split` wants it; labels are those of the training split's classes.
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split);
 /// Splits with their names and the classes of the training split, nothing held out, as `train pack` wants them:
 /// those named, or the training split and every usual validation split that exists.
-std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(
-    const config::DataOptions& options, std::vector<std::string> names, std::vector<std::string>& notes);
+std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(const config::DataOptions& options,
+                                                                                     std::vector<std::string> names,
+                                                                                     std::vector<std::string>& notes);
 /// Loose images of a folder (recursively) or one file, without labels, for prediction.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
 

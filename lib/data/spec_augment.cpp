@@ -46,8 +46,8 @@ std::string masks_text(const MaskPlan& plan) {
   std::string text;
   const auto add = [&text](int64_t masks, const char* what, int64_t param) {
     if (masks == 0) return;
-    text += core::format("{}{} {} mask{} below {}", text.empty() ? "" : ", ", masks, what,
-                         masks == 1 ? "" : "s", param);
+    text +=
+        core::format("{}{} {} mask{} below {}", text.empty() ? "" : ", ", masks, what, masks == 1 ? "" : "s", param);
   };
   add(plan.freq_masks, "frequency", plan.freq_param);
   add(plan.time_masks, "time", plan.time_param);

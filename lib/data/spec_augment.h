@@ -20,7 +20,7 @@ namespace stoker::data {
 struct MaskPlan {
   int64_t freq_masks = 0, freq_param = 0;  ///< how many bands; each narrower than so many bins
   int64_t time_masks = 0, time_param = 0;  ///< how many stretches; each shorter than so many steps
-  std::vector<uint8_t> fill;  ///< one pixel of the sample's element: the mean, 0 after normalisation
+  std::vector<uint8_t> fill;               ///< one pixel of the sample's element: the mean, 0 after normalisation
   bool does_anything() const { return freq_masks > 0 || time_masks > 0; }
 };
 

@@ -21,8 +21,7 @@ struct StageTimes {
 /// Adds the time of a scope to a counter, and to the trace while one is recorded.
 class StageTimer {
  public:
-  StageTimer(const char* stage, int64_t& total)
-      : stage_(stage), total_(total), watched_(core::is_watched()) {
+  StageTimer(const char* stage, int64_t& total) : stage_(stage), total_(total), watched_(core::is_watched()) {
     if (watched_) start_ = std::chrono::steady_clock::now();
   }
   ~StageTimer() {

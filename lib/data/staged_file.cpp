@@ -34,9 +34,7 @@ namespace fs = std::filesystem;
 constexpr char kStagePrefix[] = "stoker-stage-";
 constexpr char kPart[] = ".part";
 
-std::string bytes_text(uint64_t bytes) {
-  return core::bytes_text(static_cast<double>(bytes));
-}
+std::string bytes_text(uint64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
 
 std::string absolute_path(const std::string& path) {
   char* const resolved = ::realpath(path.c_str(), nullptr);
@@ -60,8 +58,7 @@ void remove_unused(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return;
   struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0)
-    ::unlink(path.c_str());
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
   ::close(fd);
 }
 
@@ -74,8 +71,7 @@ class Copying {
         part_path_(core::format("{}.{}{}", final_path_, ::getpid(), kPart)) {
     ::unlink(part_path_.c_str());  // of a process long gone with the same number
     fd_ = ::open(part_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd_ < 0)
-      throw core::errno_error(errno, "create", core::printable(part_path_), ErrorKind::cannot_create);
+    if (fd_ < 0) throw core::errno_error(errno, "create", core::printable(part_path_), ErrorKind::cannot_create);
     ::flock(fd_, LOCK_EX | LOCK_NB);
   }
   ~Copying() {
@@ -137,10 +133,9 @@ int open_copy(const std::string& path, const FileStamp& stamp) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
   struct stat info {};
-  const bool is_ours =
-      ::flock(fd, LOCK_SH) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0 &&
-      info.st_uid == ::geteuid() && info.st_size == stamp.size &&
-      int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec == stamp.modified_ns;
+  const bool is_ours = ::flock(fd, LOCK_SH) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0 &&
+                       info.st_uid == ::geteuid() && info.st_size == stamp.size &&
+                       int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec == stamp.modified_ns;
   if (is_ours) return fd;
   ::close(fd);
   return -1;
@@ -177,12 +172,12 @@ std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, con
   const FileBytes original(path);
   const std::string same_path = core::format("{}{:016x}-", kStagePrefix, core::hash64(absolute_path(path)));
   const std::string version = core::format("{} {}", original.stamp().size, original.stamp().modified_ns);
-  const std::string copy = core::format("{}/{}{:016x}-{}", directory, same_path, core::hash64(version),
-                                        fs::path(path).filename().string());
+  const std::string copy =
+      core::format("{}/{}{:016x}-{}", directory, same_path, core::hash64(version), fs::path(path).filename().string());
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (const int fd = open_copy(copy, original.stamp()); fd >= 0) {
-      notes.push_back(core::format("{} is read from its copy in {}, which was there already",
-                                   core::printable(path), core::printable(directory)));
+      notes.push_back(core::format("{} is read from its copy in {}, which was there already", core::printable(path),
+                                   core::printable(directory)));
       return std::shared_ptr<const StagedFile>(new StagedFile(copy, fd));
     }
     for (const fs::path& leftover : copies_in(directory, same_path)) remove_unused(leftover);
@@ -197,14 +192,13 @@ std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, con
     if (::fstat(fd, &info) == 0 && info.st_nlink > 0) {
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       notes.push_back(core::format("{} is read from a copy in {} ({} in {:.1f} s), which goes with the run",
-                                   core::printable(path), core::printable(directory),
-                                   bytes_text(original.size()), seconds));
+                                   core::printable(path), core::printable(directory), bytes_text(original.size()),
+                                   seconds));
       return std::shared_ptr<const StagedFile>(new StagedFile(copy, fd));
     }
     ::close(fd);  // another process took it for unused between two locks
   }
-  throw Error(ErrorKind::io,
-              core::format("the copy {} vanishes as soon as it is made", core::printable(copy)),
+  throw Error(ErrorKind::io, core::format("the copy {} vanishes as soon as it is made", core::printable(copy)),
               "choose a --stage-dir that no other program cleans");
 }
 
@@ -212,8 +206,7 @@ StagedFile::~StagedFile() {
   struct stat info {
   }, now{};
   const bool is_last = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
-  const bool is_there =
-      ::fstat(fd_, &info) == 0 && ::stat(path_.c_str(), &now) == 0 && info.st_ino == now.st_ino;
+  const bool is_there = ::fstat(fd_, &info) == 0 && ::stat(path_.c_str(), &now) == 0 && info.st_ino == now.st_ino;
   if (is_last && is_there) ::unlink(path_.c_str());
   ::close(fd_);
 }

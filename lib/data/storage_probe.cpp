@@ -74,7 +74,8 @@ class SampleFile {
     std::vector<unsigned char> resident(static_cast<size_t>((bytes_ + page - 1) / page));
     const bool known = ::mincore(map, static_cast<size_t>(bytes_), resident.data()) == 0;
     ::munmap(map, static_cast<size_t>(bytes_));
-    const auto pages = known ? std::count_if(resident.begin(), resident.end(), [](unsigned char c) { return c & 1; }) : 0;
+    const auto pages =
+        known ? std::count_if(resident.begin(), resident.end(), [](unsigned char c) { return c & 1; }) : 0;
     return std::min<int64_t>(bytes_, pages * page);
   }
 
@@ -129,7 +130,8 @@ StorageSpeed probe_storage(const std::string& directory, double seconds) {
     ++speed.files_read;
   }
   if (opens.empty()) {
-    throw core::Error(core::ErrorKind::no_input, core::format("no file below {} can be read", core::printable(directory)));
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("no file below {} can be read", core::printable(directory)));
   }
   std::sort(opens.begin(), opens.end());
   const auto total = static_cast<double>(speed.bytes_read);

@@ -9,13 +9,13 @@
 namespace stoker::data {
 
 struct StorageSpeed {
-  int64_t files_seen = 0;        ///< below the folder, at most kMaxFilesSeen
-  int64_t files_read = 0;        ///< of them measured
-  int64_t bytes_read = 0;        ///< at most 8 MiB of each
-  double cached_share = 0;       ///< of those bytes that were in the page cache before, 0 to 1
-  bool dropped = false;          ///< the kernel let go of them, so that the first reading came from storage
-  double open_seconds = 0;       ///< median until the first 4 KiB are there; first reading
-  double slow_open_seconds = 0;  ///< 95th percentile
+  int64_t files_seen = 0;              ///< below the folder, at most kMaxFilesSeen
+  int64_t files_read = 0;              ///< of them measured
+  int64_t bytes_read = 0;              ///< at most 8 MiB of each
+  double cached_share = 0;             ///< of those bytes that were in the page cache before, 0 to 1
+  bool dropped = false;                ///< the kernel let go of them, so that the first reading came from storage
+  double open_seconds = 0;             ///< median until the first 4 KiB are there; first reading
+  double slow_open_seconds = 0;        ///< 95th percentile
   double bytes_per_second = 0;         ///< first reading, one file after the other
   double cached_bytes_per_second = 0;  ///< second reading
 };

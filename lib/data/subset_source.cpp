@@ -45,16 +45,12 @@ class SubsetSource : public Source {
   }
   SampleShape fixed_shape() const override { return whole_->fixed_shape(); }
   int64_t frame_count(int64_t index) const override { return whole_->frame_count(of(index)); }
-  std::string frame_name(int64_t index, int64_t frame) const override {
-    return whole_->frame_name(of(index), frame);
-  }
+  std::string frame_name(int64_t index, int64_t frame) const override { return whole_->frame_name(of(index), frame); }
   std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>& buffer,
                          SampleContent& content) const override {
     return whole_->read_frame(of(index), frame, buffer, content);
   }
-  int64_t frame_bytes(int64_t index, int64_t frame) const override {
-    return whole_->frame_bytes(of(index), frame);
-  }
+  int64_t frame_bytes(int64_t index, int64_t frame) const override { return whole_->frame_bytes(of(index), frame); }
   int64_t stored_bytes(int64_t index) const override { return whole_->stored_bytes(of(index)); }
 
  private:

@@ -68,20 +68,13 @@ TarType type_of(char flag) {
   switch (flag) {
     case '\0':
     case '0':
-    case '7':
-      return TarType::regular;
-    case '5':
-      return TarType::directory;
-    case 'x':
-      return TarType::pax;
-    case 'g':
-      return TarType::pax_global;
-    case 'L':
-      return TarType::gnu_long_name;
-    case 'K':
-      return TarType::gnu_long_link;
-    default:
-      return TarType::other;
+    case '7': return TarType::regular;
+    case '5': return TarType::directory;
+    case 'x': return TarType::pax;
+    case 'g': return TarType::pax_global;
+    case 'L': return TarType::gnu_long_name;
+    case 'K': return TarType::gnu_long_link;
+    default: return TarType::other;
   }
 }
 
@@ -111,9 +104,7 @@ std::string take_record(std::string_view keyword, std::string_view value, PaxRec
   return "";
 }
 
-void put(std::string& block, Field field, std::string_view text) {
-  text.copy(block.data() + field.at, field.length);
-}
+void put(std::string& block, Field field, std::string_view text) { text.copy(block.data() + field.at, field.length); }
 
 void put_octal(std::string& block, Field field, uint64_t value) {
   put(block, field, core::format("{:0{}o}", value, field.length - 1));
@@ -146,8 +137,7 @@ bool split_name(const std::string& name, std::string_view& prefix, std::string_v
   prefix = {};
   if (name.size() <= kName.length) return true;
   const size_t slash = name.find('/', name.size() - kName.length - 1);
-  if (slash == std::string::npos || slash == 0 || slash > kPrefix.length || slash + 1 == name.size())
-    return false;
+  if (slash == std::string::npos || slash == 0 || slash > kPrefix.length || slash + 1 == name.size()) return false;
   prefix = std::string_view(name).substr(0, slash);
   rest = std::string_view(name).substr(slash + 1);
   return true;

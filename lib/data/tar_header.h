@@ -24,9 +24,7 @@ struct TarHeader {
 };
 
 /// Bytes from the end of a content of `size` bytes to the end of its last block.
-inline uint64_t tar_padding(uint64_t size) {
-  return (kTarBlock - size % kTarBlock) % kTarBlock;
-}
+inline uint64_t tar_padding(uint64_t size) { return (kTarBlock - size % kTarBlock) % kTarBlock; }
 
 /// Reads one header block. Returns "" or what is wrong: no ustar magic, a checksum that does not fit, a
 /// number that is none or does not fit 63 bits, content where there can be none.

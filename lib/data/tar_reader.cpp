@@ -114,10 +114,9 @@ bool TarReader::next(TarEntry& entry) {
 
 std::string TarReader::content_of(const TarEntry& entry, uint64_t max_bytes) {
   if (entry.size > max_bytes) {
-    throw core::Error(
-        core::ErrorKind::data,
-        core::format("{}/{} has {} bytes; at most {} are read", core::printable(archive_.name()),
-                     core::printable(entry.name), entry.size, max_bytes));
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{}/{} has {} bytes; at most {} are read", core::printable(archive_.name()),
+                                   core::printable(entry.name), entry.size, max_bytes));
   }
   if (entry.size == 0) return "";
   return {reinterpret_cast<const char*>(view(entry.offset, entry.size)), entry.size};

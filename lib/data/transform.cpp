@@ -11,13 +11,9 @@ namespace stoker::data {
 namespace {
 
 /// To the nearest whole number, halves to even, as Python's round() that torchvision's geometry uses.
-int rounded_even(double value) {
-  return static_cast<int>(std::nearbyint(value));
-}
+int rounded_even(double value) { return static_cast<int>(std::nearbyint(value)); }
 
-int drawn_below(core::Rng& rng, int bound) {
-  return static_cast<int>(rng.below(static_cast<uint64_t>(bound)));
-}
+int drawn_below(core::Rng& rng, int bound) { return static_cast<int>(rng.below(static_cast<uint64_t>(bound))); }
 
 /// The whole source, squashed to the output.
 SampleGeometry whole_source(const TransformPlan& plan, int source_width, int source_height) {
@@ -30,8 +26,7 @@ SampleGeometry whole_source(const TransformPlan& plan, int source_width, int sou
 }
 
 /// torchvision RandomResizedCrop.get_params: ten tries, then the largest centred box of an allowed ratio.
-SampleGeometry random_resized_box(const TransformPlan& plan, int source_width, int source_height,
-                                  core::Rng& rng) {
+SampleGeometry random_resized_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
   SampleGeometry geometry = whole_source(plan, source_width, source_height);
   const double area = static_cast<double>(source_width) * source_height;
   const double log_min = std::log(plan.ratio_min), log_max = std::log(plan.ratio_max);
@@ -94,14 +89,10 @@ SampleGeometry drawn_box(const TransformPlan& plan, int source_width, int source
                                                       : whole_source(plan, source_width, source_height);
   }
   switch (plan.train_crop) {
-    case config::TrainCrop::none:
-      return whole_source(plan, source_width, source_height);
-    case config::TrainCrop::center:
-      return centre_window(plan, source_width, source_height);
-    case config::TrainCrop::random_resized:
-      return random_resized_box(plan, source_width, source_height, rng);
-    case config::TrainCrop::padded:
-      return padded_box(plan, source_width, source_height, rng);
+    case config::TrainCrop::none: return whole_source(plan, source_width, source_height);
+    case config::TrainCrop::center: return centre_window(plan, source_width, source_height);
+    case config::TrainCrop::random_resized: return random_resized_box(plan, source_width, source_height, rng);
+    case config::TrainCrop::padded: return padded_box(plan, source_width, source_height, rng);
   }
   return whole_source(plan, source_width, source_height);
 }
@@ -153,8 +144,8 @@ void TargetRule::mirror(float* targets) const {
   for (const float sign : flip_signs) *targets++ *= sign;
 }
 
-TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,
-                                  bool training, const SampleShape& fixed) {
+TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment, bool training,
+                                  const SampleShape& fixed) {
   TransformPlan plan;
   plan.training = training;
   plan.clip = {data.frame_sampling, data.frame_stride, training};
@@ -191,9 +182,7 @@ std::string transform_text(const TransformPlan& plan) {
                      : plan.train_crop == config::TrainCrop::random_resized ? "random-resized crop"
                      : plan.train_crop == config::TrainCrop::padded         ? "padded crop"
                                                                             : "";
-  const auto add = [&text](const std::string& step) {
-    text += (text.empty() || step.empty() ? "" : ", ") + step;
-  };
+  const auto add = [&text](const std::string& step) { text += (text.empty() || step.empty() ? "" : ", ") + step; };
   if (plan.training && plan.hflip > 0) add(core::format("mirrored {:g}", plan.hflip));
   add(chain_text(plan.augment));
   add(masks_text(plan.masks));
@@ -224,13 +213,11 @@ ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geom
 void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
                     const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row) {
   ResampleTask task = resample_task(plan, geometry);
-  const bool inside = geometry.left >= 0 && geometry.top >= 0 &&
-                      geometry.left + geometry.width <= source_width &&
+  const bool inside = geometry.left >= 0 && geometry.top >= 0 && geometry.left + geometry.width <= source_width &&
                       geometry.top + geometry.height <= source_height;
   if (inside) {
     task.source_stride = static_cast<int64_t>(source_width) * task.channels;
-    task.source =
-        pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * task.channels;
+    task.source = pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * task.channels;
   } else {
     task.source_stride = static_cast<int64_t>(geometry.width) * task.channels;
     task.source = padded_region(pixels, source_height, source_width, task.channels, geometry, scratch.padded);

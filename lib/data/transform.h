@@ -56,8 +56,8 @@ struct SampleGeometry {
 
 /// `fixed`: what the source fixes of its samples' shape; where that is a size, samples stay as they are. Otherwise
 /// they become square images of bytes, img_size x img_size x in_chans.
-TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment,
-                                  bool training, const SampleShape& fixed = {});
+TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment, bool training,
+                                  const SampleShape& fixed = {});
 /// The whole plan in one line, such as "random-resized crop, mirrored 0.5, noise 0.02"; "none" when nothing
 /// varies.
 std::string transform_text(const TransformPlan& plan);
@@ -73,8 +73,8 @@ struct TransformScratch {
 /// The resize of a geometry, without its source.
 ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry);
 
-/// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased bilinear as Pillow and
-/// torchvision (antialias=True) do it, in integer arithmetic: the same bits on every machine.
+/// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased bilinear as
+/// Pillow and torchvision (antialias=True) do it, in integer arithmetic: the same bits on every machine.
 void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
                     const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row);
 

@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp"};
 // Files that lie beside images and are none. Anything else is taken for an image: its content decides.
-constexpr std::array kOtherExtensions = {
-    "txt", "json", "jsonl", "csv", "tsv", "xml", "yaml", "yml", "md",  "html", "htm", "pdf",    "py", "mat",
-    "npy", "npz",  "pkl",   "h5",  "zip", "gz",  "tar",  "db",  "ini", "log",  "lnk", "sha256", "md5"};
+constexpr std::array kOtherExtensions = {"txt",  "json", "jsonl", "csv", "tsv", "xml", "yaml", "yml",    "md",
+                                         "html", "htm",  "pdf",   "py",  "mat", "npy", "npz",  "pkl",    "h5",
+                                         "zip",  "gz",   "tar",   "db",  "ini", "log", "lnk",  "sha256", "md5"};
 
 std::string lower_extension(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
@@ -56,8 +56,7 @@ std::vector<std::string> sorted_names(const std::string& directory) {
     if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
       names.emplace_back(entry->d_name);
   }
-  if (errno != 0)
-    throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  if (errno != 0) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -76,15 +75,13 @@ void ScanNotes::count(const std::string& what, const std::string& path) {
 std::vector<std::string> ScanNotes::lines() const {
   std::vector<std::string> lines;
   for (const auto& [what, tally] : tallies_) {
-    lines.push_back(core::format("{}: {} (the first: {})", what, core::count_text(tally.count),
-                                 core::printable(tally.first)));
+    lines.push_back(
+        core::format("{}: {} (the first: {})", what, core::count_text(tally.count), core::printable(tally.first)));
   }
   return lines;
 }
 
-bool has_image_name(const std::string& name) {
-  return is_one_of(lower_extension(name), kImageExtensions);
-}
+bool has_image_name(const std::string& name) { return is_one_of(lower_extension(name), kImageExtensions); }
 
 std::vector<std::string> image_names_in(const std::string& directory) {
   std::vector<std::string> names;
@@ -135,8 +132,7 @@ void TreeWalker::claim_with_ancestors(const std::string& directory) {
   for (std::string path = real.get(); !path.empty(); path.resize(path.find_last_of('/'))) claim(path);
 }
 
-void TreeWalker::visit_images(const std::string& directory, const std::string& relative,
-                              const FileVisitor& visitor) {
+void TreeWalker::visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
   const std::string folder = joined(directory, relative);
   for (const std::string& name : sorted_names(folder)) {
     core::throw_if_stopped();
@@ -148,8 +144,7 @@ void TreeWalker::visit_images(const std::string& directory, const std::string& r
   }
 }
 
-void TreeWalker::visit_entry(const std::string& directory, const std::string& relative,
-                             const FileVisitor& visitor) {
+void TreeWalker::visit_entry(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
   const std::string path = joined(directory, relative);
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {

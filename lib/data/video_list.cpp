@@ -34,18 +34,15 @@ void VideoList::add(std::vector<VideoFrame> frames, int64_t label) {
   ends_.push_back(files_.size());
 }
 
-std::shared_ptr<const Source> VideoList::source(const std::vector<std::string>& class_names,
-                                                ScanNotes& notes) {
+std::shared_ptr<const Source> VideoList::source(const std::vector<std::string>& class_names, ScanNotes& notes) {
   for (const std::string& video : short_videos_) {
-    notes.count(
-        core::format("videos too short for {} frames{}, whose last frame is repeated", options_.clip_frames,
-                     options_.frame_sampling == config::FrameSampling::stride && options_.frame_stride > 1
-                         ? core::format(" {} apart", options_.frame_stride)
-                         : ""),
-        video);
+    notes.count(core::format("videos too short for {} frames{}, whose last frame is repeated", options_.clip_frames,
+                             options_.frame_sampling == config::FrameSampling::stride && options_.frame_stride > 1
+                                 ? core::format(" {} apart", options_.frame_stride)
+                                 : ""),
+                video);
   }
-  return make_clip_source(make_file_source(std::move(files_), class_names), std::move(ends_),
-                          options_.clip_frames);
+  return make_clip_source(make_file_source(std::move(files_), class_names), std::move(ends_), options_.clip_frames);
 }
 
 }  // namespace stoker::data

@@ -21,8 +21,7 @@ struct VideoFrame {
 class VideoList {
  public:
   /// Paths are below `directory`.
-  VideoList(const std::string& directory, const config::DataOptions& options)
-      : options_(options), files_(directory) {}
+  VideoList(const std::string& directory, const config::DataOptions& options) : options_(options), files_(directory) {}
 
   /// Takes the frames of one folder, at least one, in natural order of their names. Keeps those that a clip
   /// can show.

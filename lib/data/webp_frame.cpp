@@ -24,8 +24,7 @@ bool is_animated_webp(const uint8_t* bytes, uint64_t size) {
   return file.matches(12, "VP8X") && (file.u8(20) & 0x02) != 0;
 }
 
-std::string first_webp_frame(const uint8_t* bytes, uint64_t size, WebpFrame& frame,
-                             std::vector<uint8_t>& still) {
+std::string first_webp_frame(const uint8_t* bytes, uint64_t size, WebpFrame& frame, std::vector<uint8_t>& still) {
   constexpr uint64_t kFirstChunk = 30, kFrameHeader = 16;
   const ByteView file(bytes, size);
   const int canvas_width = static_cast<int>(file.little24(24)) + 1,

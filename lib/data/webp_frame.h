@@ -16,7 +16,6 @@ struct WebpFrame {
 bool is_animated_webp(const uint8_t* bytes, uint64_t size);
 
 /// Builds a still WebP from the first frame. Returns "" or the reason.
-std::string first_webp_frame(const uint8_t* bytes, uint64_t size, WebpFrame& frame,
-                             std::vector<uint8_t>& still);
+std::string first_webp_frame(const uint8_t* bytes, uint64_t size, WebpFrame& frame, std::vector<uint8_t>& still);
 
 }  // namespace stoker::data

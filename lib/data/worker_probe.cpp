@@ -85,8 +85,7 @@ class ProbeCrew {
 
   /// False when the crew is to go home.
   bool wait_until_awake(int64_t number) {
-    if (number < awake_.load(std::memory_order_relaxed) && !quitting_.load(std::memory_order_relaxed))
-      return true;
+    if (number < awake_.load(std::memory_order_relaxed) && !quitting_.load(std::memory_order_relaxed)) return true;
     std::unique_lock<std::mutex> lock(mutex_);
     wake_.wait(lock, [&] { return quitting_ || number < awake_; });
     return !quitting_;
@@ -133,8 +132,7 @@ std::vector<int64_t> counts_up_to(int64_t most) {
 
 }  // namespace
 
-WorkerProbe probe_workers(const Source& source, const TransformPlan& plan,
-                          const WorkerProbeSettings& settings) {
+WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings) {
   constexpr int64_t kFewSamples = 200;
   WorkerProbe probe;
   probe.skipped = settings.max_workers <= 1     ? "there is one CPU"

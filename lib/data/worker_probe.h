@@ -33,8 +33,7 @@ struct WorkerProbe {
 /// Reads and transforms samples spread evenly over the source with 1, 2, 4, ... and max_workers threads, each
 /// count twice, and keeps the better. Not measured: sources of pixels, fewer than 200 samples, max_workers 1,
 /// and data that cannot be read, which training will report. Throws core::StopRequested.
-WorkerProbe probe_workers(const Source& source, const TransformPlan& plan,
-                          const WorkerProbeSettings& settings);
+WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings);
 
 /// The smallest number of workers whose rate is within 1 % of the best; 0 without rates.
 int64_t best_workers(const std::vector<WorkerRate>& rates);

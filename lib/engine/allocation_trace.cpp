@@ -110,8 +110,8 @@ void visit_extended(const TracedWork& small, const TracedWork& large, int64_t im
   }
 }
 
-/// Blocks of a trace in working memory. A trace does not say which of several equal blocks is given back: here it is the
-/// latest, as it is for what a forward pass keeps for the backward pass.
+/// Blocks of a trace in working memory. A trace does not say which of several equal blocks is given back: here it is
+/// the latest, as it is for what a forward pass keeps for the backward pass.
 class TracedBlocks {
  public:
   explicit TracedBlocks(HeapModel& heap) : heap_(heap) {}

@@ -37,8 +37,8 @@ struct TracedPass {
   const TracedWork& large;
   int64_t images = 0;
 };
-/// How far working memory (engine/working_memory) grows when these are done one after the other, beginning with an empty
-/// one: what is held at once and the gaps between it. Passes of 0 images are left out.
+/// How far working memory (engine/working_memory) grows when these are done one after the other, beginning with an
+/// empty one: what is held at once and the gaps between it. Passes of 0 images are left out.
 int64_t working_height(const std::vector<TracedPass>& passes);
 
 /// Images of each batch that a run works on; 0: there is none such.

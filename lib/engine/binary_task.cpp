@@ -13,20 +13,17 @@ namespace {
 using config::EvalMetric;
 
 /// Class 1 as float32 [B, 1].
-torch::Tensor positives(const data::Batch& batch) {
-  return batch.labels.to(at::kFloat).unsqueeze(1);
-}
+torch::Tensor positives(const data::Batch& batch) { return batch.labels.to(at::kFloat).unsqueeze(1); }
 
-ResultTable per_class_table(const ClassCounts& positive, int64_t images,
-                            const std::vector<std::string>& names) {
+ResultTable per_class_table(const ClassCounts& positive, int64_t images, const std::vector<std::string>& names) {
   // What is not positive is negative, so the counts of class 0 follow.
   const int64_t misses = positive.actual + positive.predicted - positive.hits;
   const ClassCounts negative{images - misses, images - positive.actual, images - positive.predicted};
   ResultTable table{"per_class", "class", {"images", "predicted", "precision", "recall", "f1"}, 2, {}};
   const auto add = [&](const std::string& name, const ClassCounts& counts, const ClassScores& scores) {
     table.rows.push_back({name,
-                          {static_cast<double>(counts.actual), static_cast<double>(counts.predicted),
-                           scores.precision, scores.recall, scores.f1}});
+                          {static_cast<double>(counts.actual), static_cast<double>(counts.predicted), scores.precision,
+                           scores.recall, scores.f1}});
   };
   add(names[0], negative, scores_of(negative));
   add(names[1], positive, scores_of(positive));
@@ -34,26 +31,19 @@ ResultTable per_class_table(const ClassCounts& positive, int64_t images,
   return table;
 }
 
-ResultTable confusion_table(const ClassCounts& positive, int64_t images,
-                            const std::vector<std::string>& names) {
+ResultTable confusion_table(const ClassCounts& positive, int64_t images, const std::vector<std::string>& names) {
   const auto hits = static_cast<double>(positive.hits);
   const double missed = static_cast<double>(positive.actual) - hits;
   const double false_alarms = static_cast<double>(positive.predicted) - hits;
   const double rest = static_cast<double>(images) - hits - missed - false_alarms;
-  return {"confusion",
-          "true\\predicted",
-          names,
-          2,
-          {{names[0], {rest, false_alarms}}, {names[1], {missed, hits}}}};
+  return {"confusion", "true\\predicted", names, 2, {{names[0], {rest, false_alarms}}, {names[1], {missed, hits}}}};
 }
 
 class BinaryMetrics : public EvalMetrics {
  public:
   explicit BinaryMetrics(double threshold) : threshold_(threshold) {}
 
-  void add(const torch::Tensor& outputs, const data::Batch& batch) override {
-    rows_.add(outputs, positives(batch));
-  }
+  void add(const torch::Tensor& outputs, const data::Batch& batch) override { rows_.add(outputs, positives(batch)); }
 
   std::vector<Metric> read() const override {
     const LabelResults results = label_results(rows_, 1, threshold_);
@@ -98,9 +88,7 @@ class BinaryTask : public Task {
     return (predicted == (batch.labels == 1)).sum();
   }
   std::vector<Metric> metrics() const override { return BinaryMetrics(threshold_).read(); }
-  std::unique_ptr<EvalMetrics> make_metrics(bool) const override {
-    return std::make_unique<BinaryMetrics>(threshold_);
-  }
+  std::unique_ptr<EvalMetrics> make_metrics(bool) const override { return std::make_unique<BinaryMetrics>(threshold_); }
   /// [B, 1]: the probability of class 1.
   torch::Tensor predictions(const torch::Tensor& outputs) const override { return outputs.sigmoid(); }
 

@@ -13,7 +13,9 @@ BlasFacts blas_of_path(const std::string& path) {
   facts.path = path;
   const auto has = [&](const char* part) { return path.find(part) != std::string::npos; };
   if (has("openblas")) {
-    facts.name = has("openmp") ? "OpenBLAS with OpenMP threads" : has("serial") ? "OpenBLAS without threads" : "OpenBLAS";
+    facts.name = has("openmp")   ? "OpenBLAS with OpenMP threads"
+                 : has("serial") ? "OpenBLAS without threads"
+                                 : "OpenBLAS";
   } else if (has("mkl")) {
     facts.name = "Intel MKL";
   } else if (has("blis")) {

@@ -7,10 +7,10 @@
 namespace stoker::engine {
 
 struct BlasFacts {
-  std::string path;          ///< of the file that holds sgemm_, links resolved; empty: LibTorch has it inside
-  std::string name;          ///< "OpenBLAS with OpenMP threads"
-  bool reference = false;    ///< the slow one, from which every other one is measured
-  bool onednn = false;       ///< convolutions run in oneDNN, whatever the BLAS is
+  std::string path;        ///< of the file that holds sgemm_, links resolved; empty: LibTorch has it inside
+  std::string name;        ///< "OpenBLAS with OpenMP threads"
+  bool reference = false;  ///< the slow one, from which every other one is measured
+  bool onednn = false;     ///< convolutions run in oneDNN, whatever the BLAS is
 };
 BlasFacts blas_facts();
 

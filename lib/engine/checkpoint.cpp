@@ -51,7 +51,8 @@ core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
   core::Json list = core::Json::array();
   for (const data::BadSample& sample : bad) {
     // Paths may hold any bytes; JSON holds UTF-8 only. The index is what counts, the name is for people.
-    list.push_back({{"sample", sample.sample}, {"name", core::printable(sample.name)},
+    list.push_back({{"sample", sample.sample},
+                    {"name", core::printable(sample.name)},
                     {"reason", core::printable(sample.reason)}});
   }
   return list;
@@ -142,7 +143,8 @@ CheckpointEvent Checkpoints::save(const TrainState& state, Trainee& trainee, con
   last_bytes_ = event.bytes;
   files_.point("last", state.updates);
   if (is_best) files_.point("best", state.updates);
-  files_.prune(settings_.keep_last, settings_.keep_best ? std::vector<int64_t>{state.best_updates} : std::vector<int64_t>{});
+  files_.prune(settings_.keep_last,
+               settings_.keep_best ? std::vector<int64_t>{state.best_updates} : std::vector<int64_t>{});
   event.path = files_.path_of(state.updates);
   event.updates = state.updates;
   event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -201,11 +203,11 @@ TrainState Checkpoints::load(const std::string& path, Trainee& trainee, std::vec
     copy_by_name(average_target, average);
     try {
       try {
-      restore_random_state(random, trainee.device);
-    } catch (const c10::Error& error) {
-      throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
-                                          error.what_without_backtrace()));
-    }
+        restore_random_state(random, trainee.device);
+      } catch (const c10::Error& error) {
+        throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
+                                            error.what_without_backtrace()));
+      }
     } catch (const c10::Error& error) {
       throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
                                           error.what_without_backtrace()));

@@ -37,7 +37,7 @@ struct RunIdentity {
   std::vector<std::pair<std::string, std::string>> training_options;
   std::string data_fingerprint;
   std::vector<std::string> class_names;
-  int64_t threads = 1;      ///< not compared; bits depend on it, so a change is said out loud
+  int64_t threads = 1;  ///< not compared; bits depend on it, so a change is said out loud
 };
 
 /// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.

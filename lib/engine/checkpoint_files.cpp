@@ -42,9 +42,10 @@ int64_t updates_of(const std::string& name) {
 
 std::string manifest_text(const Manifest& manifest) {
   core::Json files = core::Json::object();
-  for (const auto& [name, record] : manifest.files) files[name] = {{"bytes", record.bytes}, {"xxh3_128", record.digest}};
-  const core::Json json = {{"format", kFormatVersion}, {"updates", manifest.updates}, {"files", files},
-                           {"extra", manifest.extra}};
+  for (const auto& [name, record] : manifest.files)
+    files[name] = {{"bytes", record.bytes}, {"xxh3_128", record.digest}};
+  const core::Json json = {
+      {"format", kFormatVersion}, {"updates", manifest.updates}, {"files", files}, {"extra", manifest.extra}};
   return json.dump(1) + "\n";
 }
 
@@ -97,7 +98,8 @@ void verify_file(const std::string& checkpoint, const std::string& name, const F
   core::Hasher hasher;
   std::vector<char> block(1 << 20);
   ssize_t got = 0;
-  while (regular && (got = ::read(fd, block.data(), block.size())) > 0) hasher.add(block.data(), static_cast<size_t>(got));
+  while (regular && (got = ::read(fd, block.data(), block.size())) > 0)
+    hasher.add(block.data(), static_cast<size_t>(got));
   ::close(fd);
   if (!regular) broken(checkpoint, shown + " is not a regular file");
   if (got < 0) broken(checkpoint, shown + " cannot be read");

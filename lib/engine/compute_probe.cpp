@@ -133,9 +133,11 @@ double threads_speed(int64_t threads, double seconds) {
 double bfloat16_speed(const std::string& device_name, double seconds) {
   const torch::NoGradGuard no_grad;
   const torch::Device device = open_device(device_name);
-  const double float32 = convolution_gflops(device, torch::kFloat32, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1);
-  const double bfloat16 =
-      or_none([&] { return convolution_gflops(device, torch::kBFloat16, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1); });
+  const double float32 =
+      convolution_gflops(device, torch::kFloat32, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1);
+  const double bfloat16 = or_none([&] {
+    return convolution_gflops(device, torch::kBFloat16, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1);
+  });
   return float32 > 0 ? bfloat16 / float32 : 0;
 }
 

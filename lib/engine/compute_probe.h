@@ -10,10 +10,10 @@
 namespace stoker::engine {
 
 struct ComputeSpeed {
-  std::string operation;           ///< "matmul" or "convolution"
-  std::string dtype;               ///< "float32", "bfloat16", "float16"
-  bool channels_last = false;      ///< convolution only
-  double gflops_per_second = 0;    ///< 1e9 additions and multiplications per second; 0: this build cannot
+  std::string operation;         ///< "matmul" or "convolution"
+  std::string dtype;             ///< "float32", "bfloat16", "float16"
+  bool channels_last = false;    ///< convolution only
+  double gflops_per_second = 0;  ///< 1e9 additions and multiplications per second; 0: this build cannot
 };
 
 /// Forward products of matrices and a 3x3 convolution of 64 channels, each for about `seconds_each`. Polls stops.

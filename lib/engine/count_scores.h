@@ -10,8 +10,8 @@ namespace stoker::engine {
 
 /// Of one class or label, over a split.
 struct ClassCounts {
-  int64_t hits = 0;       ///< predicted and true
-  int64_t actual = 0;     ///< true
+  int64_t hits = 0;    ///< predicted and true
+  int64_t actual = 0;  ///< true
   int64_t predicted = 0;
 };
 

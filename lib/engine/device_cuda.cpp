@@ -22,8 +22,8 @@ std::vector<core::AcceleratorFacts> list_accelerators() {
   }
   for (int index = 0; index < count; ++index) {
     const cudaDeviceProp* const properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
-    accelerators.push_back({properties->name, static_cast<int64_t>(properties->totalGlobalMem),
-                            properties->major >= 8});
+    accelerators.push_back(
+        {properties->name, static_cast<int64_t>(properties->totalGlobalMem), properties->major >= 8});
   }
   return accelerators;
 }

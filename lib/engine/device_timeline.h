@@ -14,8 +14,7 @@ class DeviceTimeline {
  public:
   struct Mark {
     int what = 0;
-    std::chrono::steady_clock::time_point
-        time;  ///< on the host's clock, right to some 10 us at the start of the run
+    std::chrono::steady_clock::time_point time;  ///< on the host's clock, right to some 10 us at the start of the run
   };
 
   virtual ~DeviceTimeline() = default;

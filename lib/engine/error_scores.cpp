@@ -12,8 +12,8 @@ TargetErrors errors_of(const torch::Tensor& differences) {
 
 TargetErrors target_errors(const torch::Tensor& predicted, const torch::Tensor& truth) {
   const torch::NoGradGuard no_gradients;
-  const torch::Tensor wanted = truth.to(at::kDouble);                     // [n, T]
-  const torch::Tensor residuals = wanted - predicted.to(at::kDouble);     // [n, T]
+  const torch::Tensor wanted = truth.to(at::kDouble);                  // [n, T]
+  const torch::Tensor residuals = wanted - predicted.to(at::kDouble);  // [n, T]
   TargetErrors errors = errors_of(residuals);
   const torch::Tensor unexplained = residuals.square().sum(0);
   const torch::Tensor spread = (wanted - wanted.mean(0)).square().sum(0);

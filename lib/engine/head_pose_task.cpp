@@ -71,8 +71,7 @@ class PoseMetrics : public EvalMetrics {
     std::vector<Metric> metrics = {metric(EvalMetric::mae, MetricUnit::degrees, means[0].item<double>()),
                                    metric(EvalMetric::rmse, MetricUnit::degrees, means[1].item<double>())};
     for (int64_t i = 0; i < kAngles; ++i) {
-      metrics.push_back(
-          {std::string("mae_") + kAngleNames[i], MetricUnit::degrees, all[0][i].item<double>()});
+      metrics.push_back({std::string("mae_") + kAngleNames[i], MetricUnit::degrees, all[0][i].item<double>()});
     }
     return metrics;
   }
@@ -81,8 +80,7 @@ class PoseMetrics : public EvalMetrics {
     ResultTable table{"per_target", "angle", {"mae", "rmse"}, 0, {}};
     const torch::Tensor all = errors(), means = all.mean(1);
     for (int64_t i = 0; i < kAngles; ++i) {
-      table.rows.push_back(
-          {names[static_cast<size_t>(i)], {all[0][i].item<double>(), all[1][i].item<double>()}});
+      table.rows.push_back({names[static_cast<size_t>(i)], {all[0][i].item<double>(), all[1][i].item<double>()}});
     }
     table.rows.push_back({"average", {means[0].item<double>(), means[1].item<double>()}});
     return {table};
@@ -91,8 +89,7 @@ class PoseMetrics : public EvalMetrics {
  private:
   /// float64 [2, 3] on the host: mae, rmse in degrees.
   torch::Tensor errors() const {
-    if (rows_.empty())
-      return torch::full({2, kAngles}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
+    if (rows_.empty()) return torch::full({2, kAngles}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     const TargetErrors errors = angle_errors(rows_.predicted(), rows_.truth());
     return torch::stack({errors.mae, errors.rmse}).to(torch::kCPU);
   }
@@ -112,8 +109,7 @@ class HeadPoseTask : public Task {
   int64_t num_outputs() const override { return head_.num_outputs(); }
 
   torch::Tensor training_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const override {
-    const torch::Tensor differences =
-        angle_difference(head_.angles(outputs), batch.targets) / head_.scaling().scale();
+    const torch::Tensor differences = angle_difference(head_.angles(outputs), batch.targets) / head_.scaling().scale();
     const torch::Tensor angle_loss = model::regression_loss_sum(differences, loss_) / kAngles;
     if (!head_.is_binned()) return angle_loss;
     const torch::Tensor bins = head_.bins_of(batch.targets).flatten();     // int64 [3 B]
@@ -128,9 +124,7 @@ class HeadPoseTask : public Task {
     return angle_difference(head_.angles(outputs.detach()), batch.targets).abs().mean(1).sum();
   }
   std::vector<Metric> metrics() const override { return PoseMetrics(head_).read(); }
-  std::unique_ptr<EvalMetrics> make_metrics(bool) const override {
-    return std::make_unique<PoseMetrics>(head_);
-  }
+  std::unique_ptr<EvalMetrics> make_metrics(bool) const override { return std::make_unique<PoseMetrics>(head_); }
   /// [B, 3] degrees: yaw, pitch, roll
   torch::Tensor predictions(const torch::Tensor& outputs) const override { return head_.angles(outputs); }
 

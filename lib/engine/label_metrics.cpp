@@ -48,8 +48,7 @@ LabelResults label_results(const GatheredRows& rows, int64_t labels, double thre
   const torch::Tensor predicted = logits >= std::log(threshold / (1 - threshold));  // bool [n, labels]
   const torch::Tensor right = predicted == truth;
   const torch::Tensor sums =
-      torch::stack({(predicted & truth).sum(0), truth.sum(0), predicted.sum(0), right.sum(0)})
-          .to(torch::kCPU);
+      torch::stack({(predicted & truth).sum(0), truth.sum(0), predicted.sum(0), right.sum(0)}).to(torch::kCPU);
   const auto sum_of = sums.accessor<int64_t, 2>();
   std::vector<torch::Tensor> areas;
   for (int64_t i = 0; i < labels; ++i) {

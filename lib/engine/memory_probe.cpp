@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixels
 constexpr int64_t kFewImages = 2;
-constexpr double kPatienceSeconds = 4;                 // for all passes together, as far as it can be foreseen
+constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be foreseen
 
 /// Runs passes of one trainee and takes their measure.
 class Prober {

@@ -27,10 +27,10 @@ struct ActivationModel {
   int64_t working_bytes(const BatchSizes& batches) const;
 };
 
-/// Forward and backward on a few images twice, fewer of larger ones; forward alone on as many. Large images are scouted with smaller ones
-/// first: where these say that 2 images cannot fit into `memory_bytes`, or would take longer than some seconds, their
-/// figures are extended by the area. Buffers, gradients and random state are as before afterwards. Throws
-/// Error{out_of_memory} when even 2 images do not fit.
+/// Forward and backward on a few images twice, fewer of larger ones; forward alone on as many. Large images are scouted
+/// with smaller ones first: where these say that 2 images cannot fit into `memory_bytes`, or would take longer than
+/// some seconds, their figures are extended by the area. Buffers, gradients and random state are as before afterwards.
+/// Throws Error{out_of_memory} when even 2 images do not fit.
 ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSettings& settings);
 
 /// Bytes of the parameters that are trained, and of all parameters and buffers.

@@ -64,8 +64,7 @@ std::string mix_text(const MixSettings& settings) {
 Mix draw_mix(const MixSettings& settings, int64_t epoch, int64_t batch, int64_t width, int64_t height) {
   const bool has_mixup = settings.mixup_alpha > 0, has_cutmix = settings.cutmix_alpha > 0;
   if (!has_mixup && !has_cutmix) return {};
-  core::Rng rng(settings.seed, core::RngPurpose::mixup, static_cast<uint64_t>(epoch),
-                static_cast<uint64_t>(batch));
+  core::Rng rng(settings.seed, core::RngPurpose::mixup, static_cast<uint64_t>(epoch), static_cast<uint64_t>(batch));
   // The order of draws is part of the format of a run.
   if (!rng.chance(settings.probability)) return {};
   const bool prefers_cutmix = rng.chance(settings.switch_probability);

@@ -42,8 +42,8 @@ torch::Tensor partners(const torch::Tensor& rows);
 /// `batch` with each row's label and targets replaced by its partner's; the images stay.
 data::Batch with_partners_targets(data::Batch batch);
 
-/// images float32 [B, C, H, W], or clips [B, T, C, H, W], on any device -> the same shape, type and memory format. Not mixed: `images`
-/// itself.
+/// images float32 [B, C, H, W], or clips [B, T, C, H, W], on any device -> the same shape, type and memory format. Not
+/// mixed: `images` itself.
 torch::Tensor mixed_images(const torch::Tensor& images, const Mix& mix);
 
 }  // namespace stoker::engine

@@ -36,8 +36,7 @@ class MulticlassMetrics : public EvalMetrics {
     per_class_[0].index_put_({batch.labels}, hit.to(at::kLong), /*accumulate=*/true);
     per_class_[1].index_put_({batch.labels}, ones, /*accumulate=*/true);
     per_class_[2].index_put_({predicted}, ones, /*accumulate=*/true);
-    if (confusion_.defined())
-      confusion_.index_put_({batch.labels * classes_ + predicted}, ones, /*accumulate=*/true);
+    if (confusion_.defined()) confusion_.index_put_({batch.labels * classes_ + predicted}, ones, /*accumulate=*/true);
     images_ += batch.image_count();
   }
 
@@ -70,10 +69,9 @@ class MulticlassMetrics : public EvalMetrics {
     const std::vector<ClassCounts> classes = counts();
     for (size_t k = 0; k < classes.size(); ++k) {
       const ClassScores scores = scores_of(classes[k]);
-      table.rows.push_back(
-          {names[k],
-           {static_cast<double>(classes[k].actual), static_cast<double>(classes[k].predicted),
-            scores.precision, scores.recall, scores.f1}});
+      table.rows.push_back({names[k],
+                            {static_cast<double>(classes[k].actual), static_cast<double>(classes[k].predicted),
+                             scores.precision, scores.recall, scores.f1}});
     }
     const ClassScores macro = macro_average(classes);
     const auto images = static_cast<double>(images_);

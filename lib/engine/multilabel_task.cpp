@@ -15,9 +15,7 @@ class MultilabelMetrics : public EvalMetrics {
  public:
   MultilabelMetrics(int64_t labels, double threshold) : labels_(labels), threshold_(threshold) {}
 
-  void add(const torch::Tensor& outputs, const data::Batch& batch) override {
-    rows_.add(outputs, batch.targets);
-  }
+  void add(const torch::Tensor& outputs, const data::Batch& batch) override { rows_.add(outputs, batch.targets); }
 
   std::vector<Metric> read() const override {
     const LabelResults results = label_results(rows_, labels_, threshold_);
@@ -34,11 +32,8 @@ class MultilabelMetrics : public EvalMetrics {
 
   std::vector<ResultTable> tables(const std::vector<std::string>& names) const override {
     const LabelResults results = label_results(rows_, labels_, threshold_);
-    ResultTable table{"per_label",
-                      "label",
-                      {"images", "predicted", "precision", "recall", "f1", "roc_auc", "pr_auc"},
-                      2,
-                      {}};
+    ResultTable table{
+        "per_label", "label", {"images", "predicted", "precision", "recall", "f1", "roc_auc", "pr_auc"}, 2, {}};
     ClassCounts sum;
     for (size_t i = 0; i < results.counts.size(); ++i) {
       const ClassCounts& counts = results.counts[i];
@@ -46,18 +41,17 @@ class MultilabelMetrics : public EvalMetrics {
       sum = {sum.hits + counts.hits, sum.actual + counts.actual, sum.predicted + counts.predicted};
     }
     const double none = std::nan("");
-    add_row(table, "macro average", sum, macro_average(results.counts), results.mean_roc_auc(),
-            results.mean_pr_auc());
+    add_row(table, "macro average", sum, macro_average(results.counts), results.mean_roc_auc(), results.mean_pr_auc());
     add_row(table, "micro average", sum, scores_of(sum), none, none);
     return {table};
   }
 
  private:
-  static void add_row(ResultTable& table, const std::string& name, const ClassCounts& counts,
-                      const ClassScores& scores, double roc_auc, double pr_auc) {
+  static void add_row(ResultTable& table, const std::string& name, const ClassCounts& counts, const ClassScores& scores,
+                      double roc_auc, double pr_auc) {
     table.rows.push_back({name,
-                          {static_cast<double>(counts.actual), static_cast<double>(counts.predicted),
-                           scores.precision, scores.recall, scores.f1, roc_auc, pr_auc}});
+                          {static_cast<double>(counts.actual), static_cast<double>(counts.predicted), scores.precision,
+                           scores.recall, scores.f1, roc_auc, pr_auc}});
   }
 
   int64_t labels_;
@@ -68,9 +62,7 @@ class MultilabelMetrics : public EvalMetrics {
 class MultilabelTask : public Task {
  public:
   MultilabelTask(const TaskSpec& spec, torch::Device device)
-      : labels_(spec.num_classes),
-        label_smoothing_(spec.label_smoothing),
-        threshold_(spec.options.threshold) {
+      : labels_(spec.num_classes), label_smoothing_(spec.label_smoothing), threshold_(spec.options.threshold) {
     const std::vector<double>& weights = spec.options.pos_weight.value();
     if (!weights.empty()) pos_weight_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }

@@ -26,8 +26,7 @@ Precision current_precision(torch::Device device) {
 /// For its lifetime torch draws from an earlier random state; then it goes on from where it was.
 class RandomReplay {
  public:
-  RandomReplay(const RandomState& earlier, torch::Device device)
-      : now_(random_state(device)), device_(device) {
+  RandomReplay(const RandomState& earlier, torch::Device device) : now_(random_state(device)), device_(device) {
     restore_random_state(earlier, device);
   }
   ~RandomReplay() { restore_random_state(now_, device_); }
@@ -63,8 +62,8 @@ class RecomputedStage : public torch::autograd::Function<RecomputedStage> {
  public:
   /// `anchor` is empty and requires a gradient, so that backward() is called although `input` may require
   /// none.
-  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input,
-                               const torch::Tensor& /*anchor*/, const c10::intrusive_ptr<Replay>& replay) {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input, const torch::Tensor& /*anchor*/,
+                               const c10::intrusive_ptr<Replay>& replay) {
     context->save_for_backward({input});
     context->saved_data["replay"] = c10::IValue::make_capsule(replay);
     replay->precision = current_precision(input.device());

@@ -43,8 +43,7 @@ class RegressionMetrics : public EvalMetrics {
  private:
   /// float64 [3, targets] on the host: mae, rmse, r2.
   torch::Tensor errors() const {
-    if (rows_.empty())
-      return torch::full({3, targets_}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
+    if (rows_.empty()) return torch::full({3, targets_}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     const TargetErrors errors = target_errors(rows_.predicted(), rows_.truth());
     return torch::stack({errors.mae, errors.rmse, errors.r2}).to(torch::kCPU);
   }
@@ -76,9 +75,7 @@ class RegressionTask : public Task {
     return std::make_unique<RegressionMetrics>(targets_, scaling_);
   }
   /// [B, targets] in their own units
-  torch::Tensor predictions(const torch::Tensor& outputs) const override {
-    return scaling_.unscaled(outputs);
-  }
+  torch::Tensor predictions(const torch::Tensor& outputs) const override { return scaling_.unscaled(outputs); }
 
  private:
   int64_t targets_;

@@ -23,10 +23,9 @@ struct TypeName {
   at::ScalarType type;
   const char* name;
 };
-constexpr TypeName kTypeNames[] = {{at::kDouble, "F64"}, {at::kFloat, "F32"},  {at::kHalf, "F16"},
-                                   {at::kBFloat16, "BF16"}, {at::kLong, "I64"}, {at::kInt, "I32"},
-                                   {at::kShort, "I16"},  {at::kChar, "I8"},   {at::kByte, "U8"},
-                                   {at::kBool, "BOOL"}};
+constexpr TypeName kTypeNames[] = {
+    {at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"}, {at::kBFloat16, "BF16"}, {at::kLong, "I64"},
+    {at::kInt, "I32"},    {at::kShort, "I16"}, {at::kChar, "I8"},  {at::kByte, "U8"},       {at::kBool, "BOOL"}};
 
 const char* safetensors_type(at::ScalarType type, const std::string& tensor) {
   for (const TypeName& entry : kTypeNames) {

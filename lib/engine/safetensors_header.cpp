@@ -30,7 +30,8 @@ constexpr std::pair<std::string_view, uint64_t> kElementBytes[] = {{"F64", 8}, {
 }
 
 uint64_t unsigned_number(const core::Json& value, const std::string& what, const std::string& name) {
-  if (!value.is_number_unsigned()) malformed(what, "tensor " + core::printable(name) + " has a number that is not a count");
+  if (!value.is_number_unsigned())
+    malformed(what, "tensor " + core::printable(name) + " has a number that is not a count");
   return value.get<uint64_t>();
 }
 
@@ -66,8 +67,10 @@ TensorRecord parse_record(const std::string& name, const core::Json& value, uint
   const bool empty = std::find(record.shape.begin(), record.shape.end(), 0) != record.shape.end();
   record.begin = unsigned_number(value["data_offsets"][0], what, name);
   record.end = unsigned_number(value["data_offsets"][1], what, name);
-  if (record.begin > record.end || record.end > data_bytes) malformed(what, "tensor " + shown + " lies outside the file");
-  if (record.end - record.begin != (empty ? 0 : volume)) malformed(what, "tensor " + shown + " has a size unlike its shape");
+  if (record.begin > record.end || record.end > data_bytes)
+    malformed(what, "tensor " + shown + " lies outside the file");
+  if (record.end - record.begin != (empty ? 0 : volume))
+    malformed(what, "tensor " + shown + " has a size unlike its shape");
   return record;
 }
 

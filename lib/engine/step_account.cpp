@@ -13,8 +13,7 @@ namespace {
 // Marks that are no part: the others are the number of the part that they end.
 constexpr int kUpdateBegins = -1, kEpochBegins = -2;
 
-int64_t nanoseconds_between(std::chrono::steady_clock::time_point begin,
-                            std::chrono::steady_clock::time_point end) {
+int64_t nanoseconds_between(std::chrono::steady_clock::time_point begin, std::chrono::steady_clock::time_point end) {
   return std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
 }
 
@@ -96,8 +95,7 @@ void StepAccount::end_epoch() {
 
 void StepAccount::add(StepPart part, Clock::time_point begin, Clock::time_point end) {
   now_[static_cast<size_t>(part)] += nanoseconds_between(begin, end);
-  if (core::is_tracing() && end > begin)
-    core::add_span(kStepPartNames[static_cast<size_t>(part)], begin, end);
+  if (core::is_tracing() && end > begin) core::add_span(kStepPartNames[static_cast<size_t>(part)], begin, end);
 }
 
 void StepAccount::end_update() {
@@ -113,8 +111,7 @@ void StepAccount::read_device() {
     if (mark.what >= 0) {
       const auto part = static_cast<size_t>(mark.what);
       device_now_[part] += nanoseconds_between(device_last_.time, mark.time);
-      const bool works =
-          mark.what > static_cast<int>(StepPart::copy) && mark.what < static_cast<int>(StepPart::report);
+      const bool works = mark.what > static_cast<int>(StepPart::copy) && mark.what < static_cast<int>(StepPart::report);
       if (works) core::add_device_span(kStepPartNames[part], device_last_.time, mark.time, device_update_);
       continue;
     }

@@ -23,8 +23,8 @@ enum class StepPart {
   other       ///< the rest: sums, listeners, limits
 };
 inline constexpr size_t kStepParts = 8;
-inline constexpr std::array<const char*, kStepParts> kStepPartNames = {
-    "wait", "copy", "forward", "backward", "optimizer", "report", "save", "other"};
+inline constexpr std::array<const char*, kStepParts> kStepPartNames = {"wait",      "copy",   "forward", "backward",
+                                                                       "optimizer", "report", "save",    "other"};
 
 /// Seconds per update, by part.
 struct StepParts {
@@ -46,8 +46,7 @@ struct TimeSplit {
   core::Spread update;      ///< from the begin of one to the begin of the next
   StepParts parts;          ///< by the clock of the training thread
   bool has_device = false;
-  StepParts
-      device;  ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
+  StepParts device;  ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
   StageSpreads sample;
   data::LoaderStats loader;         ///< seconds and counts of the window; sizes as they are now
   double training_cpu_seconds = 0;  ///< of the training thread

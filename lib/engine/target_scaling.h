@@ -20,7 +20,9 @@ class TargetScaling {
 
  private:
   static torch::Tensor row(const std::vector<double>& values, double otherwise, torch::Device device) {
-    return torch::tensor(values.empty() ? std::vector<double>{otherwise} : values, at::kDouble).to(at::kFloat).to(device);
+    return torch::tensor(values.empty() ? std::vector<double>{otherwise} : values, at::kDouble)
+        .to(at::kFloat)
+        .to(device);
   }
 
   torch::Tensor mean_, scale_;  // float32 [1] or [T]

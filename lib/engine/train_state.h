@@ -19,17 +19,17 @@ struct TrainState {
 
   // Sums over the epoch under way, so that its averages survive a stop in the middle.
   double epoch_loss_sum = 0;
-  double epoch_score_sum = 0;   ///< see Task::score_sum
+  double epoch_score_sum = 0;  ///< see Task::score_sum
   int64_t epoch_images = 0;
 
-  double best_value = 0;        ///< of the evaluation metric; meaningless while best_epoch is -1
-  int64_t best_epoch = -1;      ///< 0-based
-  int64_t best_updates = -1;    ///< names the checkpoint of the best epoch
+  double best_value = 0;      ///< of the evaluation metric; meaningless while best_epoch is -1
+  int64_t best_epoch = -1;    ///< 0-based
+  int64_t best_updates = -1;  ///< names the checkpoint of the best epoch
   int64_t epochs_without_improvement = 0;
 
-  int64_t pieces = 1;           ///< in which each batch is computed since memory ran out; see UpdateStep::set_pieces
+  int64_t pieces = 1;  ///< in which each batch is computed since memory ran out; see UpdateStep::set_pieces
 
-  double train_seconds = 0;     ///< training and validation, over all processes of the run; a clock, not bits
+  double train_seconds = 0;  ///< training and validation, over all processes of the run; a clock, not bits
 
   core::Json to_json() const;
   /// Throws Error{data} naming the field that is missing or of the wrong type; `what` is a path for the message.

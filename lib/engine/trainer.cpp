@@ -41,9 +41,8 @@ class AveragedWeights {
 
 [[noreturn]] void throw_diverged(double loss, const TrainState& at, const CheckpointFiles& files) {
   const char* const value = std::isnan(loss) ? "NaN" : loss > 0 ? "infinite" : "minus infinity";  // no "-nan"
-  throw diverged_error(core::format("the loss is {} at update {} (learning rate {:g})", value, at.updates,
-                                    at.learning_rate),
-                       files);
+  throw diverged_error(
+      core::format("the loss is {} at update {} (learning rate {:g})", value, at.updates, at.learning_rate), files);
 }
 
 }  // namespace
@@ -66,8 +65,9 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       run_begin_(Clock::now()) {}
 
 FinishEvent Trainer::run(TrainState at) {
-  observer_.on_start({settings_.limits.epochs, settings_.plan.updates(), total_updates(settings_.plan, settings_.limits),
-                      settings_.plan.images, at.epoch, at.updates, task_.metrics()});
+  observer_.on_start({settings_.limits.epochs, settings_.plan.updates(),
+                      total_updates(settings_.plan, settings_.limits), settings_.plan.images, at.epoch, at.updates,
+                      task_.metrics()});
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;
   step_.set_pieces(at.pieces);
@@ -139,7 +139,8 @@ int64_t Trainer::gather_gradients(const UpdateWindow& window, const TrainState& 
   for (int64_t i = 0; i < window.batch_count; ++i) {
     data::Batch batch;
     const bool may_stop = i == 0;  // an update that has begun is finished
-    if (!train_feed_.next(batch, may_stop)) throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
+    if (!train_feed_.next(batch, may_stop))
+      throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
     account_.fetched();
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
     const Mix mix =
@@ -188,8 +189,7 @@ EpochEvent Trainer::summarize_epoch(const TrainState& at) {
   event.learning_rate = at.learning_rate;
   event.train_seconds = seconds;
   event.images_per_second = static_cast<double>(at.epoch_images - epoch_begin_.sums.images) / seconds;
-  event.data_wait_share =
-      (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
+  event.data_wait_share = (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
   event.bad_images = static_cast<int64_t>(train_feed_.loader().bad_samples().size());
   event.times = account_.since_epoch_began();
   event.working_bytes = working_memory_held();
@@ -211,7 +211,8 @@ void Trainer::validate(TrainState& at, EpochEvent& event) {
 
 /// Evaluates the averaged weights when the run keeps them, else the weights themselves.
 EvalReport Trainer::evaluate_trainee(WorstSamples& worst) {
-  const auto on_batch = [this, &worst, done = int64_t{0}](const data::Batch& batch, const torch::Tensor& outputs) mutable {
+  const auto on_batch = [this, &worst, done = int64_t{0}](const data::Batch& batch,
+                                                          const torch::Tensor& outputs) mutable {
     worst.add(batch, outputs);
     done += batch.image_count();
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());

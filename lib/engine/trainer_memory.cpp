@@ -48,9 +48,10 @@ void Trainer::halve_pieces(TrainState& at, const std::string& cause) {
   }
   at.pieces *= 2;
   step_.set_pieces(at.pieces);
-  core::log_warning("out of memory at update {} ({}): it is done again, and from here on each batch of {} is computed in {} "
-                    "pieces of {}; an update sees as many images as before",
-                    at.updates + 1, cause, batch, at.pieces, batch / at.pieces);
+  core::log_warning(
+      "out of memory at update {} ({}): it is done again, and from here on each batch of {} is computed in {} "
+      "pieces of {}; an update sees as many images as before",
+      at.updates + 1, cause, batch, at.pieces, batch / at.pieces);
 }
 
 }  // namespace stoker::engine

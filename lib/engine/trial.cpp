@@ -8,9 +8,7 @@
 
 namespace stoker::engine {
 
-int64_t side_of(const ProbeSettings& settings) {
-  return std::max(settings.input.end()[-1], settings.input.end()[-2]);
-}
+int64_t side_of(const ProbeSettings& settings) { return std::max(settings.input.end()[-1], settings.input.end()[-2]); }
 
 data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device) {
   data::Batch batch;

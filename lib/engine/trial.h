@@ -14,13 +14,13 @@ namespace stoker::engine {
 
 struct ProbeSettings {
   UpdateSettings update;
-  std::vector<int64_t> input;          ///< shape of one image or clip as the network sees it: {3, 224, 224}
-  int64_t num_classes = 0;             ///< or targets
+  std::vector<int64_t> input;  ///< shape of one image or clip as the network sees it: {3, 224, 224}
+  int64_t num_classes = 0;     ///< or targets
   bool channels_last = false;
-  bool mixes = false;                  ///< mixup or CutMix is on
-  bool accumulates = false;            ///< an update has several micro-batches
+  bool mixes = false;        ///< mixup or CutMix is on
+  bool accumulates = false;  ///< an update has several micro-batches
   config::TestTimeAugmentation tta = config::TestTimeAugmentation::none;
-  int64_t memory_bytes = 0;            ///< what may be taken; 0: not known
+  int64_t memory_bytes = 0;  ///< what may be taken; 0: not known
 };
 
 /// The longer side of an input, in pixels.

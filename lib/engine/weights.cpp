@@ -45,7 +45,8 @@ void require_same_table(const std::vector<NamedTensor>& wanted, const std::vecto
       continue;
     }
     if (!same_kind(entry.tensor, found->second)) {
-      problems.push_back(format("{} is {} instead of {}", entry.name, shape_text(found->second), shape_text(entry.tensor)));
+      problems.push_back(
+          format("{} is {} instead of {}", entry.name, shape_text(found->second), shape_text(entry.tensor)));
     }
     left.erase(found);
   }

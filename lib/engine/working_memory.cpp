@@ -35,7 +35,8 @@ thread_local int open_scopes = 0;
 
 int64_t rounded_up(int64_t bytes, int64_t step) { return (bytes + step - 1) / step * step; }
 
-/// Addresses are reserved at the start, as many as the machine has memory and swap, and become memory as the heap grows.
+/// Addresses are reserved at the start, as many as the machine has memory and swap, and become memory as the heap
+/// grows.
 class Stretch {
  public:
   bool reserve() {
@@ -46,7 +47,8 @@ class Stretch {
     const auto bytes = static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit) / kPage * kPage;
     void* const begin = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return false;
-    ::madvise(begin, bytes, MADV_HUGEPAGE);  // fewer faults and TLB misses; a kernel without them says no, and that is all
+    ::madvise(begin, bytes,
+              MADV_HUGEPAGE);  // fewer faults and TLB misses; a kernel without them says no, and that is all
     begin_ = static_cast<char*>(begin);
     reserved_ = bytes;
     return true;

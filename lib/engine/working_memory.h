@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that an update or an evaluation works with on the CPU: activations, gradients and what operations hold on the
-// way, cut from one stretch of addresses as HeapModel says. It does not shrink by itself, so that pages fault in once, and a
-// plan that runs the same HeapModel on a trace knows how far it will grow. Torch-free header; knows nothing of networks.
+// way, cut from one stretch of addresses as HeapModel says. It does not shrink by itself, so that pages fault in once,
+// and a plan that runs the same HeapModel on a trace knows how far it will grow. Torch-free header; knows nothing of
+// networks.
 #pragma once
 
 #include <cstdint>
 
 namespace stoker::engine {
 
-/// For its lifetime, tensors of the calling thread that take kWorkingBlockBytes or more are cut from working memory. For
-/// work that gives nearly everything back at its end: what stays breaks the stretch into pieces. Scopes may nest.
+/// For its lifetime, tensors of the calling thread that take kWorkingBlockBytes or more are cut from working memory.
+/// For work that gives nearly everything back at its end: what stays breaks the stretch into pieces. Scopes may nest.
 class WorkingMemoryScope {
  public:
   WorkingMemoryScope();

@@ -29,8 +29,8 @@ ConvShape2d shape_of(const torch::Tensor& x, const torch::Tensor& weight, const 
 /// Convolution without bias, in bfloat16, of weights that stay float.
 class Bfloat16Conv : public torch::autograd::Function<Bfloat16Conv> {
  public:
-  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight, int64_t stride,
-                               int64_t padding) {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
+                               int64_t stride, int64_t padding) {
     const torch::Tensor rounded = weight.to(x.scalar_type());
     context->save_for_backward({x, rounded});
     context->saved_data["stride"] = stride;
@@ -45,9 +45,9 @@ class Bfloat16Conv : public torch::autograd::Function<Bfloat16Conv> {
     const torch::Tensor dy = gradients.at(0).contiguous(c10::MemoryFormat::ChannelsLast);
     torch::Tensor x_gradient;
     if (context->needs_input_grad(0)) {
-      x_gradient =
-          std::get<0>(at::convolution_backward(dy, x, weight, c10::nullopt, {stride, stride}, {padding, padding}, {1, 1},
-                                               /*transposed=*/false, {0, 0}, /*groups=*/1, {true, false, false}));
+      x_gradient = std::get<0>(
+          at::convolution_backward(dy, x, weight, c10::nullopt, {stride, stride}, {padding, padding}, {1, 1},
+                                   /*transposed=*/false, {0, 0}, /*groups=*/1, {true, false, false}));
     }
     const torch::Tensor weight_gradient = at::empty_like(weight, weight.options().dtype(at::kFloat));
     conv_weight_gradient(
@@ -67,7 +67,8 @@ const torch::ExpandingArray<2>* padding_of(const torch::nn::Conv2dImpl& conv) {
 
 bool is_square(const torch::ExpandingArray<2>& sides) { return sides->at(0) == sides->at(1); }
 
-/// Whether the kernels can do it and are faster: each thread takes some of the input's channels, so there must be enough.
+/// Whether the kernels can do it and are faster: each thread takes some of the input's channels, so there must be
+/// enough.
 bool is_for_kernels(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
   const auto& options = conv.options;
   const torch::ExpandingArray<2>* const padding = padding_of(conv);
@@ -75,8 +76,8 @@ bool is_for_kernels(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
   return torch::GradMode::is_enabled() && conv.weight.requires_grad() && has_conv_kernels() && x.device().is_cpu() &&
          x.dim() == 4 && x.scalar_type() == at::kBFloat16 && x.is_contiguous(c10::MemoryFormat::ChannelsLast) &&
          conv.weight.scalar_type() == at::kFloat && !conv.bias.defined() && options.groups() == 1 &&
-         get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr && padding != nullptr && is_square(*padding) &&
-         is_square(options.stride()) && is_square(options.kernel_size()) &&
+         get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr && padding != nullptr &&
+         is_square(*padding) && is_square(options.stride()) && is_square(options.kernel_size()) &&
          options.dilation()->at(0) == 1 && options.dilation()->at(1) == 1 && x.size(1) == conv.weight.size(1) &&
          x.size(1) % kConvLanes == 0 && conv.weight.size(0) % kConvLanes == 0 && x.numel() > 0 &&
          (parts % threads == 0 || parts >= 4 * threads);

@@ -35,7 +35,8 @@ class Band {
   Band(const ConvShape2d& shape, int64_t in_channels, int64_t first_row, int64_t rows, int64_t pairs)
       : shape_(shape), first_row_(first_row), rows_(rows) {
     first_in_row_ = std::max<int64_t>(0, first_row * shape.stride - shape.padding);
-    in_rows_ = std::min(shape.in_height, (first_row + rows - 1) * shape.stride - shape.padding + shape.kernel) - first_in_row_;
+    in_rows_ =
+        std::min(shape.in_height, (first_row + rows - 1) * shape.stride - shape.padding + shape.kernel) - first_in_row_;
     in_values_ = std::max<int64_t>(0, in_rows_) * shape.in_width * in_channels * 2;
     out_values_ = rows * shape.out_width * shape.out_channels * 2;
     ends_.push_back(0);
@@ -57,7 +58,9 @@ class Band {
 
   /// What the weight in this place of the kernel multiplies, in the first `pairs` pairs of images out of `of`.
   const Meeting* begin(int64_t place) const { return meetings_.data() + ends_[place]; }
-  int64_t count(int64_t place, int64_t pairs, int64_t of) const { return (ends_[place + 1] - ends_[place]) / of * pairs; }
+  int64_t count(int64_t place, int64_t pairs, int64_t of) const {
+    return (ends_[place + 1] - ends_[place]) / of * pairs;
+  }
 
  private:
   void add_meetings(int64_t row, int64_t column, int64_t pair, int64_t in_channels) {
@@ -79,7 +82,8 @@ class Band {
   std::vector<int64_t> ends_;
 };
 
-/// `first` and `second` in turn, value by value: what a pair of bfloat16 is multiplied as. `count` a multiple of kConvLanes.
+/// `first` and `second` in turn, value by value: what a pair of bfloat16 is multiplied as. `count` a multiple of
+/// kConvLanes.
 STOKER_BFLOAT16_INLINE void interleave(const uint16_t* first, const uint16_t* second, int64_t count, uint16_t* to) {
   for (int64_t i = 0; i < count; i += kConvLanes) {
     const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first + i)));
@@ -91,13 +95,14 @@ STOKER_BFLOAT16_INLINE void interleave(const uint16_t* first, const uint16_t* se
 /// The same of `positions` positions, `channels` of every `stride` values.
 STOKER_BFLOAT16 void interleave(const uint16_t* first, const uint16_t* second, int64_t positions, int64_t channels,
                                 int64_t stride, uint16_t* to) {
-  for (int64_t p = 0; p < positions; ++p, to += 2 * channels) interleave(first + p * stride, second + p * stride, channels, to);
+  for (int64_t p = 0; p < positions; ++p, to += 2 * channels)
+    interleave(first + p * stride, second + p * stride, channels, to);
 }
 
 /// sums[i, o] += x[i] * dy[o] over the meetings, for `rows` in channels and `vectors` times kConvLanes out channels.
 template <int rows, int vectors>
-STOKER_BFLOAT16_INLINE void add_tile(const uint16_t* x, const uint16_t* dy, const Meeting* meetings, int64_t count, float* sums,
-                                     int64_t out_channels) {
+STOKER_BFLOAT16_INLINE void add_tile(const uint16_t* x, const uint16_t* dy, const Meeting* meetings, int64_t count,
+                                     float* sums, int64_t out_channels) {
   __m512 tile[rows][vectors];
   for (int i = 0; i < rows; ++i) {
     for (int v = 0; v < vectors; ++v) tile[i][v] = _mm512_loadu_ps(sums + i * out_channels + v * kConvLanes);
@@ -140,7 +145,8 @@ STOKER_BFLOAT16 void add_place(const uint16_t* x, const uint16_t* dy, const Meet
 /// The part of the gradient that belongs to some of the input's channels.
 class ChannelsGradient {
  public:
-  ChannelsGradient(const ConvShape2d& shape, const uint16_t* x, const uint16_t* dy, int64_t first_channel, int64_t channels)
+  ChannelsGradient(const ConvShape2d& shape, const uint16_t* x, const uint16_t* dy, int64_t first_channel,
+                   int64_t channels)
       : shape_(shape),
         in_image_(shape.in_height * shape.in_width * shape.in_channels),
         out_image_(shape.out_height * shape.out_width * shape.out_channels),
@@ -153,7 +159,8 @@ class ChannelsGradient {
         sums_(shape.kernel * shape.kernel * channels * shape.out_channels) {
     const int64_t rows_each = std::clamp<int64_t>(kPositions / shape.out_width, 1, shape.out_height);
     for (int64_t row = 0; row < shape.out_height; row += rows_each) {
-      const Band& band = bands_.emplace_back(shape, channels, row, std::min(rows_each, shape.out_height - row), pairs_each_);
+      const Band& band =
+          bands_.emplace_back(shape, channels, row, std::min(rows_each, shape.out_height - row), pairs_each_);
       x_pairs_.resize(std::max(x_pairs_.size(), static_cast<size_t>(pairs_each_ * band.in_values())));
       dy_pairs_.resize(std::max(dy_pairs_.size(), static_cast<size_t>(pairs_each_ * band.out_values())));
     }
@@ -165,8 +172,8 @@ class ChannelsGradient {
       for (const Band& band : bands_) {
         for (int64_t pair = 0; pair < pairs; ++pair) pair_up(band, image + 2 * pair, pair);
         for (int64_t place = 0; place < shape_.kernel * shape_.kernel; ++place) {
-          add_place(x_pairs_.data(), dy_pairs_.data(), band.begin(place), band.count(place, pairs, pairs_each_), channels_,
-                    sums_of(place), shape_.out_channels);
+          add_place(x_pairs_.data(), dy_pairs_.data(), band.begin(place), band.count(place, pairs, pairs_each_),
+                    channels_, sums_of(place), shape_.out_channels);
         }
       }
     }
@@ -194,8 +201,8 @@ class ChannelsGradient {
     const int64_t in = band.first_in_position() * shape_.in_channels + first_channel_;
     const int64_t out = band.first_out_position() * shape_.out_channels;
     const uint16_t *const x = x_ + first * in_image_, *const dy = dy_ + first * out_image_;
-    interleave(x + in, (is_alone ? zeros_.data() : x + in_image_) + in, band.in_positions(), channels_, shape_.in_channels,
-               x_pairs_.data() + pair * band.in_values());
+    interleave(x + in, (is_alone ? zeros_.data() : x + in_image_) + in, band.in_positions(), channels_,
+               shape_.in_channels, x_pairs_.data() + pair * band.in_values());
     interleave(dy + out, (is_alone ? zeros_.data() : dy + out_image_) + out, band.out_positions(), shape_.out_channels,
                shape_.out_channels, dy_pairs_.data() + pair * band.out_values());
   }

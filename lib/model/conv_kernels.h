@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's weights, as loops over memory, for CPUs that multiply pairs of bfloat16
-// (AVX512-BF16). oneDNN turns its inputs round and adds up over threads here, at less than half the speed of its forward
-// pass; these loops pair up images, so that nothing is turned and no pair crosses an edge. Knows nothing of tensors.
+// (AVX512-BF16). oneDNN turns its inputs round and adds up over threads here, at less than half the speed of its
+// forward pass; these loops pair up images, so that nothing is turned and no pair crosses an edge. Knows nothing of
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,9 @@ struct WeightStrides {
   int64_t out_channel = 0, in_channel = 0, row = 0, column = 0;
 };
 
-/// gradient[o, i, r, s] = sum of dy[n, y, x, o] * x[n, y * stride + r - padding, x * stride + s - padding, i], bfloat16 as its
-/// 16 bits, summed in float in an order that does not depend on the number of threads. Parts by in channels, one a thread.
+/// gradient[o, i, r, s] = sum of dy[n, y, x, o] * x[n, y * stride + r - padding, x * stride + s - padding, i], bfloat16
+/// as its 16 bits, summed in float in an order that does not depend on the number of threads. Parts by in channels, one
+/// a thread.
 void conv_weight_gradient(const ConvShape2d& shape, const uint16_t* x, const uint16_t* dy, const WeightStrides& strides,
                           float* gradient);
 

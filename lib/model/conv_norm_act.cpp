@@ -8,14 +8,10 @@ namespace stoker::model {
 
 torch::Tensor activate(torch::Tensor x, Activation activation) {
   switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return x.relu_();
-    case Activation::silu:
-      return at::silu(x);  // not in place: its gradient needs x, which would be copied first
-    case Activation::hardswish:
-      return at::hardswish(x);
+    case Activation::none: return x;
+    case Activation::relu: return x.relu_();
+    case Activation::silu: return at::silu(x);  // not in place: its gradient needs x, which would be copied first
+    case Activation::hardswish: return at::hardswish(x);
   }
   return x;
 }
@@ -28,8 +24,7 @@ ConvNormAct::ConvNormAct(const ConvShape& shape, const NormSettings& norm, Activ
                                                      .groups(shape.groups)
                                                      .bias(false)));
   norm_ = register_module(
-      "1",
-      torch::nn::BatchNorm2d(torch::nn::BatchNorm2dOptions(shape.out).eps(norm.eps).momentum(norm.momentum)));
+      "1", torch::nn::BatchNorm2d(torch::nn::BatchNorm2dOptions(shape.out).eps(norm.eps).momentum(norm.momentum)));
 }
 
 }  // namespace stoker::model

@@ -44,8 +44,7 @@ class LayerNorm2d : public torch::nn::Module {
     bias_ = register_parameter("bias", torch::zeros({channels}));
   }
   torch::Tensor forward(const torch::Tensor& x) {
-    return at::layer_norm(x.permute({0, 2, 3, 1}), {channels_}, weight_, bias_, kLayerNormEps)
-        .permute({0, 3, 1, 2});
+    return at::layer_norm(x.permute({0, 2, 3, 1}), {channels_}, weight_, bias_, kLayerNormEps).permute({0, 3, 1, 2});
   }
 
  private:
@@ -61,8 +60,8 @@ class ConvNextBlock : public torch::nn::Module {
     const auto block = register_module("block", std::make_shared<torch::nn::Module>());
     conv_ = block->register_module(
         "0", torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, channels, 7).padding(3).groups(channels)));
-    norm_ = block->register_module(
-        "2", torch::nn::LayerNorm(torch::nn::LayerNormOptions({channels}).eps(kLayerNormEps)));
+    norm_ =
+        block->register_module("2", torch::nn::LayerNorm(torch::nn::LayerNormOptions({channels}).eps(kLayerNormEps)));
     widen_ = block->register_module("3", torch::nn::Linear(channels, 4 * channels));
     narrow_ = block->register_module("5", torch::nn::Linear(4 * channels, channels));
   }
@@ -131,9 +130,8 @@ class ConvNext : public ImageModel {
       std::string before;  // the downsampling trains as fast as the block that follows it
       if (stage > 0) {
         const int64_t in = shape.channels[stage - 1];
-        before = add_part(
-            torch::nn::Sequential(std::make_shared<LayerNorm2d>(in),
-                                  torch::nn::Conv2d(torch::nn::Conv2dOptions(in, channels, 2).stride(2))));
+        before = add_part(torch::nn::Sequential(
+            std::make_shared<LayerNorm2d>(in), torch::nn::Conv2d(torch::nn::Conv2dOptions(in, channels, 2).stride(2))));
       }
       torch::nn::Sequential blocks;
       for (int64_t i = 0; i < shape.blocks[stage]; ++i, ++index) {

@@ -69,10 +69,10 @@ class MbConv : public torch::nn::Module {
     if (wide != shape.in) {
       block->push_back(std::make_shared<ConvNormAct>(ConvShape{shape.in, wide}, norm, Activation::silu));
     }
-    block->push_back(std::make_shared<ConvNormAct>(ConvShape{wide, wide, shape.kernel, shape.stride, wide},
-                                                   norm, Activation::silu));
-    block->push_back(std::make_shared<SqueezeExcite>(wide, std::max<int64_t>(1, shape.in / 4),
-                                                     Activation::silu, SqueezeExcite::Gate::sigmoid));
+    block->push_back(
+        std::make_shared<ConvNormAct>(ConvShape{wide, wide, shape.kernel, shape.stride, wide}, norm, Activation::silu));
+    block->push_back(std::make_shared<SqueezeExcite>(wide, std::max<int64_t>(1, shape.in / 4), Activation::silu,
+                                                     SqueezeExcite::Gate::sigmoid));
     block->push_back(std::make_shared<ConvNormAct>(ConvShape{wide, shape.out}, norm, Activation::none));
     block_ = register_module("block", block);
   }
@@ -94,8 +94,7 @@ class EfficientNet : public ImageModel {
     features_ = register_module("features", std::make_shared<torch::nn::Module>());
     const MbStage first = scaled(kMbStages[0], scale);
     stem_ = features_->register_module(
-        "0", std::make_shared<ConvNormAct>(ConvShape{spec.in_chans, first.in, 3, 2}, scale.norm,
-                                           Activation::silu));
+        "0", std::make_shared<ConvNormAct>(ConvShape{spec.in_chans, first.in, 3, 2}, scale.norm, Activation::silu));
     add_layer({"features.0."});
     add_stages(scale, spec.drop_path_rate);
     const std::string last_name = std::to_string(stages_.size() + 1);

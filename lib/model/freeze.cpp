@@ -38,8 +38,7 @@ void apply_pattern(torch::nn::Module& model, const std::string& pattern) {
     found = true;
   }
   if (found) return;
-  throw core::Error(core::ErrorKind::config,
-                    core::format("--freeze {}: no parameter has such a name", pattern),
+  throw core::Error(core::ErrorKind::config, core::format("--freeze {}: no parameter has such a name", pattern),
                     "patterns match parameters or modules, such as: " + top_level_names(model));
 }
 
@@ -74,8 +73,7 @@ void freeze(ImageModel& model, const std::string& patterns) {
 
 int64_t frozen_count(const torch::nn::Module& module) {
   int64_t count = 0;
-  for (const torch::Tensor& parameter : module.parameters())
-    count += parameter.requires_grad() ? 0 : parameter.numel();
+  for (const torch::Tensor& parameter : module.parameters()) count += parameter.requires_grad() ? 0 : parameter.numel();
   return count;
 }
 

@@ -14,8 +14,8 @@ torch::Tensor cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor
                                 const torch::Tensor& class_weights) {
   // No label means "ignore": a class number can never be this one.
   constexpr int64_t kIgnoreNothing = -1;
-  return at::cross_entropy_loss(logits.to(torch::kFloat32), labels, class_weights, at::Reduction::Sum,
-                                kIgnoreNothing, label_smoothing);
+  return at::cross_entropy_loss(logits.to(torch::kFloat32), labels, class_weights, at::Reduction::Sum, kIgnoreNothing,
+                                label_smoothing);
 }
 
 torch::Tensor binary_cross_entropy_sum(const torch::Tensor& logits, const torch::Tensor& targets,
@@ -28,12 +28,9 @@ torch::Tensor binary_cross_entropy_sum(const torch::Tensor& logits, const torch:
 
 torch::Tensor regression_loss_sum(const torch::Tensor& differences, config::RegressionLoss loss) {
   switch (loss) {
-    case config::RegressionLoss::l1:
-      return differences.abs().sum();
-    case config::RegressionLoss::l2:
-      return differences.square().sum();
-    case config::RegressionLoss::smooth_l1:
-      break;
+    case config::RegressionLoss::l1: return differences.abs().sum();
+    case config::RegressionLoss::l2: return differences.square().sum();
+    case config::RegressionLoss::smooth_l1: break;
   }
   return at::smooth_l1_loss(differences, at::zeros_like(differences), at::Reduction::Sum, /*beta=*/1.0);
 }

@@ -54,22 +54,18 @@ int64_t squeezed_channels(int64_t wide) {
 /// Inverted bottleneck. x [B, in, H, W] -> [B, out, H / stride, W / stride].
 class MobileBlock : public torch::nn::Module {
  public:
-  explicit MobileBlock(const MobileBlockShape& shape)
-      : residual_(shape.stride == 1 && shape.in == shape.out) {
+  explicit MobileBlock(const MobileBlockShape& shape) : residual_(shape.stride == 1 && shape.in == shape.out) {
     torch::nn::Sequential block;
     if (shape.wide != shape.in) {
-      block->push_back(
-          std::make_shared<ConvNormAct>(ConvShape{shape.in, shape.wide}, kMobileNorm, shape.activation));
+      block->push_back(std::make_shared<ConvNormAct>(ConvShape{shape.in, shape.wide}, kMobileNorm, shape.activation));
     }
     block->push_back(std::make_shared<ConvNormAct>(
-        ConvShape{shape.wide, shape.wide, shape.kernel, shape.stride, shape.wide}, kMobileNorm,
-        shape.activation));
+        ConvShape{shape.wide, shape.wide, shape.kernel, shape.stride, shape.wide}, kMobileNorm, shape.activation));
     if (shape.squeeze) {
-      block->push_back(std::make_shared<SqueezeExcite>(shape.wide, squeezed_channels(shape.wide),
-                                                       Activation::relu, SqueezeExcite::Gate::hardsigmoid));
+      block->push_back(std::make_shared<SqueezeExcite>(shape.wide, squeezed_channels(shape.wide), Activation::relu,
+                                                       SqueezeExcite::Gate::hardsigmoid));
     }
-    block->push_back(
-        std::make_shared<ConvNormAct>(ConvShape{shape.wide, shape.out}, kMobileNorm, Activation::none));
+    block->push_back(std::make_shared<ConvNormAct>(ConvShape{shape.wide, shape.out}, kMobileNorm, Activation::none));
     block_ = register_module("block", block);
   }
 
@@ -144,8 +140,7 @@ class MobileNetV3 : public ImageModel {
 
 std::shared_ptr<ImageModel> make_mobilenet_v3(const ModelSpec& spec) {
   const bool large = spec.name == "mobilenet_v3_large";
-  return std::make_shared<MobileNetV3>(large ? kLargeBlocks : kSmallBlocks,
-                                       large ? kLargeHidden : kSmallHidden, spec);
+  return std::make_shared<MobileNetV3>(large ? kLargeBlocks : kSmallBlocks, large ? kLargeHidden : kSmallHidden, spec);
 }
 
 }  // namespace stoker::model

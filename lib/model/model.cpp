@@ -64,8 +64,7 @@ const RegistryEntry* find_entry(const std::string& name) {
   throw core::Error(
       core::ErrorKind::config,
       core::format("unknown model '{}'; known models: {}", name, core::list_text(known, known.size())),
-      nearest.empty() ? "choose one of the known models with --model"
-                      : core::format("did you mean '{}'?", nearest));
+      nearest.empty() ? "choose one of the known models with --model" : core::format("did you mean '{}'?", nearest));
 }
 
 /// The network that is asked for, which can be what is asked of it.
@@ -82,8 +81,7 @@ const RegistryEntry& known_entry(const ModelSpec& spec) {
 void check_model_spec(const ModelSpec& spec) {
   const auto require_positive = [](const char* what, int64_t value) {
     if (value < 1) {
-      throw core::Error(core::ErrorKind::config,
-                        core::format("{} is {}, but must be at least 1", what, value));
+      throw core::Error(core::ErrorKind::config, core::format("{} is {}, but must be at least 1", what, value));
     }
   };
   require_positive("the number of input channels", spec.in_chans);
@@ -96,8 +94,7 @@ void check_model_spec(const ModelSpec& spec) {
 }  // namespace
 
 torch::Tensor ImageModel::features(torch::Tensor) {
-  throw core::Error(core::ErrorKind::config,
-                    "this network gives no feature map, which a larger one needs of it",
+  throw core::Error(core::ErrorKind::config, "this network gives no feature map, which a larger one needs of it",
                     "choose a convolutional network, such as efficientnet_b0");
 }
 
@@ -160,7 +157,8 @@ void to_channels_last(torch::nn::Module& module) {
   for (torch::Tensor& parameter : module.parameters()) {
     if (parameter.dim() != 4) continue;
     torch::Tensor weight = parameter.detach().contiguous(c10::MemoryFormat::ChannelsLast);
-    // One input channel lies the same way in either order, but only strides that say so make the convolution answer in it.
+    // One input channel lies the same way in either order, but only strides that say so make the convolution answer in
+    // it.
     if (weight.size(1) == 1) {
       const int64_t height = weight.size(2), width = weight.size(3);
       weight = weight.as_strided(weight.sizes(), {height * width, 1, width, 1});

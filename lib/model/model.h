@@ -18,8 +18,8 @@ namespace stoker::model {
 /// Runs a part of a network: `forward` maps `input` [B, ...] through `stage`. What is put here may drop the
 /// stage's inner activations and compute them again later.
 using StageForward = std::function<torch::Tensor(const torch::Tensor& input)>;
-using StageRunner = std::function<torch::Tensor(torch::nn::Module& stage, const StageForward& forward,
-                                                const torch::Tensor& input)>;
+using StageRunner =
+    std::function<torch::Tensor(torch::nn::Module& stage, const StageForward& forward, const torch::Tensor& input)>;
 
 /// A network that maps images to class scores.
 class ImageModel : public torch::nn::Module {
@@ -36,9 +36,7 @@ class ImageModel : public torch::nn::Module {
   /// From now on every stage runs through `runner`; empty: directly.
   virtual void set_stage_runner(StageRunner runner) { stage_runner_ = std::move(runner); }
   /// These parts, frozen batch norms say, stay in evaluation mode while the rest trains.
-  void keep_in_evaluation(std::vector<std::shared_ptr<torch::nn::Module>> parts) {
-    still_ = std::move(parts);
-  }
+  void keep_in_evaluation(std::vector<std::shared_ptr<torch::nn::Module>> parts) { still_ = std::move(parts); }
   void train(bool on = true) override;
 
   /// Layers from input to output, the classifier last, as layer-wise learning rates count them.
@@ -46,9 +44,7 @@ class ImageModel : public torch::nn::Module {
   /// The layer in [0, layer_count()) of a parameter by its full name.
   int64_t layer_of(const std::string& parameter) const;
   /// How the names of a layer's parameters begin.
-  const std::vector<std::string>& layer_prefixes(int64_t layer) const {
-    return layers_.at(static_cast<size_t>(layer));
-  }
+  const std::vector<std::string>& layer_prefixes(int64_t layer) const { return layers_.at(static_cast<size_t>(layer)); }
 
  protected:
   /// The next layer: parameters whose names begin with one of `prefixes`. In order, while constructing.
@@ -71,8 +67,8 @@ struct ModelSpec {
   std::string name;
   int64_t in_chans = 3;
   int64_t num_classes = 1000;
-  int64_t img_size = 224;  ///< pixels; only networks with position embeddings are made for one size
-  int64_t width = 32;      ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
+  int64_t img_size = 224;                    ///< pixels; only networks with position embeddings are made for one size
+  int64_t width = 32;                        ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
   std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: the network that sees single frames
   int64_t lstm_channels = 64;                ///< two_stream_convlstm: channels of each ConvLSTM
   double drop_rate = 0;                      ///< dropout before the classifier, in [0, 1)

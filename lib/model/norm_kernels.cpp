@@ -81,8 +81,8 @@ STOKER_INLINE void scale_piece(const T* x, const T* added, int64_t rows, int64_t
 }
 
 template <typename T>
-STOKER_INLINE void sum_slopes_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels, const float* mean,
-                                       float* slope, float* slope_by_distance) {
+STOKER_INLINE void sum_slopes_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels,
+                                       const float* mean, float* slope, float* slope_by_distance) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     const Floats middle = load(mean + c);
     Floats sum{}, by_distance{};
@@ -98,8 +98,9 @@ STOKER_INLINE void sum_slopes_of_piece(const T* dy, const T* y, const T* x, int6
 }
 
 template <typename T, bool has_added>
-STOKER_INLINE void slopes_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels, const float* mean,
-                                   const float* a, const float* b, const float* d, T* dx, T* added_slope) {
+STOKER_INLINE void slopes_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels,
+                                   const float* mean, const float* a, const float* b, const float* d, T* dx,
+                                   T* added_slope) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < channels; c += kLanes) {
       const int64_t i = r * channels + c;
@@ -135,8 +136,9 @@ STOKER_WIDEST void sum_slopes(const uint16_t* dy, const uint16_t* y, const uint1
                               const float* mean, float* slope, float* slope_by_distance) {
   sum_slopes_of_piece(dy, y, x, rows, channels, mean, slope, slope_by_distance);
 }
-STOKER_WIDEST void slopes(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels, const float* mean,
-                          const float* a, const float* b, const float* d, float* dx, float* added_slope) {
+STOKER_WIDEST void slopes(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels,
+                          const float* mean, const float* a, const float* b, const float* d, float* dx,
+                          float* added_slope) {
   if (added_slope) return slopes_of_piece<float, true>(dy, y, x, rows, channels, mean, a, b, d, dx, added_slope);
   slopes_of_piece<float, false>(dy, y, x, rows, channels, mean, a, b, d, dx, added_slope);
 }
@@ -227,8 +229,8 @@ ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape
 }
 
 template <typename T>
-void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a, const float* b,
-                      const float* d, T* dx, T* added_slope) {
+void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
+                      const float* b, const float* d, T* dx, T* added_slope) {
   const Pieces pieces(shape);
   pieces.for_each([&](int64_t piece) {
     const int64_t i = pieces.begin_of(piece);
@@ -237,10 +239,10 @@ void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, cons
   });
 }
 
-#define STOKER_INSTANTIATE(T)                                                                                         \
-  template ChannelMoments channel_moments(const T*, NormShape);                                                       \
-  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*);                        \
-  template ChannelSums relu_slope_sums(const T*, const T*, const T*, NormShape, const float*);                        \
+#define STOKER_INSTANTIATE(T)                                                                                       \
+  template ChannelMoments channel_moments(const T*, NormShape);                                                     \
+  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*);                      \
+  template ChannelSums relu_slope_sums(const T*, const T*, const T*, NormShape, const float*);                      \
   template void norm_relu_slopes(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, \
                                  const float*, T*, T*);
 STOKER_INSTANTIATE(float)

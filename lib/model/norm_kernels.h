@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norm in training, with the ReLU and the addition that follow it, as loops over memory: [rows, channels], channels
-// next to each other, a multiple of kNormLanes. Values are float, or bfloat16 as its 16 bits. Sums are taken in pieces
-// of a fixed size and put together in order: the bits depend on neither the number of threads nor the CPU.
+// Batch norm in training, with the ReLU and the addition that follow it, as loops over memory: [rows, channels],
+// channels next to each other, a multiple of kNormLanes. Values are float, or bfloat16 as its 16 bits. Sums are taken
+// in pieces of a fixed size and put together in order: the bits depend on neither the number of threads nor the CPU.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,10 @@ struct ChannelSums {
 template <typename T>
 ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean);
 
-/// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], where g = dy where y > 0, else 0; and `added_slope` = g unless it is nullptr.
+/// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], where g = dy where y > 0, else 0; and `added_slope` = g unless it is
+/// nullptr.
 template <typename T>
-void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a, const float* b,
-                      const float* d, T* dx, T* added_slope);
+void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
+                      const float* b, const float* d, T* dx, T* added_slope);
 
 }  // namespace stoker::model

@@ -42,19 +42,22 @@ struct Running {
     const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
     for (size_t c = 0; c < moments.mean.size(); ++c) {
       old_mean[c] = static_cast<float>((1 - momentum) * old_mean[c] + momentum * moments.mean[c]);
-      old_variance[c] = static_cast<float>((1 - momentum) * old_variance[c] + momentum * unbiased * moments.variance[c]);
+      old_variance[c] =
+          static_cast<float>((1 - momentum) * old_variance[c] + momentum * unbiased * moments.variance[c]);
     }
   }
 };
 
-/// y = relu(weight * (x - mean) / sqrt(variance + eps) + bias + added): Ioffe and Szegedy 2015, as torch.nn.BatchNorm2d has it.
+/// y = relu(weight * (x - mean) / sqrt(variance + eps) + bias + added): Ioffe and Szegedy 2015, as torch.nn.BatchNorm2d
+/// has it.
 class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
  public:
   /// `added` without values: nothing is added. Autograd knows no tensors that are not there.
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
                                const torch::Tensor& bias, const torch::Tensor& added, const Running& running) {
     const NormShape shape = shape_of(x);
-    const torch::Tensor y = at::empty_like(x), mean = channel_values(shape.channels), inverse = channel_values(shape.channels);
+    const torch::Tensor y = at::empty_like(x), mean = channel_values(shape.channels),
+                        inverse = channel_values(shape.channels);
     const torch::Tensor scale = channel_values(shape.channels), shift = channel_values(shape.channels);
     by_type(x, [&](auto type) {
       using T = decltype(type);
@@ -83,9 +86,11 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
     const torch::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse = saved[3], &y = saved[4];
     const torch::Tensor dy = gradients.at(0).contiguous(c10::MemoryFormat::ChannelsLast);
     const NormShape shape = shape_of(x);
-    const torch::Tensor dx = at::empty_like(x), weight_slope = at::empty_like(weight), bias_slope = at::empty_like(weight);
+    const torch::Tensor dx = at::empty_like(x), weight_slope = at::empty_like(weight),
+                        bias_slope = at::empty_like(weight);
     const torch::Tensor added_slope = context->saved_data["added"].toBool() ? at::empty_like(x) : torch::Tensor();
-    const torch::Tensor a = channel_values(shape.channels), b = channel_values(shape.channels), d = channel_values(shape.channels);
+    const torch::Tensor a = channel_values(shape.channels), b = channel_values(shape.channels),
+                        d = channel_values(shape.channels);
     by_type(x, [&](auto type) {
       using T = decltype(type);
       const T *const dys = values<const T>(dy), *const ys = values<const T>(y), *const xs = values<const T>(x);
@@ -110,16 +115,17 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
 };
 
 bool has_known_layout(const torch::Tensor& x, at::ScalarType type) {
-  return x.device().is_cpu() && x.dim() == 4 && x.scalar_type() == type && x.is_contiguous(c10::MemoryFormat::ChannelsLast);
+  return x.device().is_cpu() && x.dim() == 4 && x.scalar_type() == type &&
+         x.is_contiguous(c10::MemoryFormat::ChannelsLast);
 }
 
 /// Whether the kernels can do it; LibTorch says what is wrong with the rest, or does it.
 bool is_for_kernels(const torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x, const torch::Tensor& added) {
   const at::ScalarType type = x.scalar_type();
-  return norm.is_training() && norm.running_mean.defined() && norm.weight.defined() && norm.options.momentum().has_value() &&
-         norm.weight.scalar_type() == at::kFloat && norm.weight.device().is_cpu() &&
-         (type == at::kFloat || type == at::kBFloat16) && has_known_layout(x, type) && x.size(1) % kNormLanes == 0 &&
-         x.size(1) == norm.weight.size(0) && x.numel() > x.size(1) &&
+  return norm.is_training() && norm.running_mean.defined() && norm.weight.defined() &&
+         norm.options.momentum().has_value() && norm.weight.scalar_type() == at::kFloat &&
+         norm.weight.device().is_cpu() && (type == at::kFloat || type == at::kBFloat16) && has_known_layout(x, type) &&
+         x.size(1) % kNormLanes == 0 && x.size(1) == norm.weight.size(0) && x.numel() > x.size(1) &&
          (!added.defined() || (has_known_layout(added, type) && added.sizes() == x.sizes()));
 }
 
@@ -129,8 +135,9 @@ torch::Tensor norm_maybe_add_relu(torch::nn::BatchNorm2d& norm, const torch::Ten
     return (added.defined() ? y.add_(added) : y).relu_();
   }
   norm->num_batches_tracked += 1;
-  return NormAddRelu::apply(x, norm->weight, norm->bias, added.defined() ? added : at::empty({0}, x.options()),
-                            Running{norm->running_mean, norm->running_var, *norm->options.momentum(), norm->options.eps()});
+  return NormAddRelu::apply(
+      x, norm->weight, norm->bias, added.defined() ? added : at::empty({0}, x.options()),
+      Running{norm->running_mean, norm->running_var, *norm->options.momentum(), norm->options.eps()});
 }
 
 }  // namespace

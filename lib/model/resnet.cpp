@@ -22,8 +22,7 @@ namespace stoker::model {
 namespace {
 
 torch::nn::Conv2d resnet_conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-  return torch::nn::Conv2d(
-      torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
 /// x [B, in, H, W] -> [B, planes * expansion, H / stride, W / stride].
@@ -37,9 +36,7 @@ class ResidualBlock : public torch::nn::Module {
   void register_downsample(torch::nn::Sequential downsample) {
     if (!downsample.is_empty()) downsample_ = register_module("downsample", std::move(downsample));
   }
-  torch::Tensor shortcut(const torch::Tensor& x) {
-    return downsample_.is_empty() ? x : downsample_->forward(x);
-  }
+  torch::Tensor shortcut(const torch::Tensor& x) { return downsample_.is_empty() ? x : downsample_->forward(x); }
 
  private:
   torch::nn::Sequential downsample_{nullptr};
@@ -121,8 +118,7 @@ class ResNetStage : public torch::nn::Module {
 
 class ResNet : public ImageModel {
  public:
-  ResNet(const ResNetShape& shape, const ModelSpec& spec)
-      : bottleneck_(shape.bottleneck), drop_rate_(spec.drop_rate) {
+  ResNet(const ResNetShape& shape, const ModelSpec& spec) : bottleneck_(shape.bottleneck), drop_rate_(spec.drop_rate) {
     conv1_ = register_module("conv1", resnet_conv(spec.in_chans, 64, 7, 2));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(64));
     add_layer({"conv1.", "bn1."});
@@ -160,8 +156,7 @@ class ResNet : public ImageModel {
     for (int64_t i = 0; i < count; ++i) {
       torch::nn::Sequential downsample{nullptr};
       if (i == 0 && (stride != 1 || in_planes_ != out)) {
-        downsample =
-            torch::nn::Sequential(resnet_conv(in_planes_, out, 1, stride), torch::nn::BatchNorm2d(out));
+        downsample = torch::nn::Sequential(resnet_conv(in_planes_, out, 1, stride), torch::nn::BatchNorm2d(out));
       }
       const int64_t block_stride = i == 0 ? stride : 1;
       if (bottleneck_) {

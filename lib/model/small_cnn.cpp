@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small residual networks for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at full size,
-// where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers. tiny_cnn does
-// without the block at half size, and sees each position once where it halves: for the first minutes of training.
+// where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers. tiny_cnn
+// does without the block at half size, and sees each position once where it halves: for the first minutes of training.
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -22,8 +22,8 @@ class ConvNorm : public torch::nn::Module {
   ConvNorm(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
     const int64_t padding = (kernel - 1) / 2;
     conv_ = register_module(
-        "conv", torch::nn::Conv2d(
-                    torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(padding).bias(false)));
+        "conv",
+        torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(padding).bias(false)));
     norm_ = register_module("norm", torch::nn::BatchNorm2d(out));
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
@@ -48,9 +48,7 @@ class SmallResidual : public torch::nn::Module {
     if (zero_init) second_->zero_scale();
   }
 
-  torch::Tensor forward(const torch::Tensor& x) {
-    return second_->forward_onto(x, first_->forward(x));
-  }
+  torch::Tensor forward(const torch::Tensor& x) { return second_->forward_onto(x, first_->forward(x)); }
 
  private:
   std::shared_ptr<ConvNorm> first_, second_;

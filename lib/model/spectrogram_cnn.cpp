@@ -17,8 +17,7 @@
 namespace stoker::model {
 namespace {
 
-constexpr int64_t kSpectrogramPlan[][2] = {
-    {32, 2}, {64, 2}, {128, 2}, {256, 2}, {256, 1}};  // channels, stride
+constexpr int64_t kSpectrogramPlan[][2] = {{32, 2}, {64, 2}, {128, 2}, {256, 2}, {256, 1}};  // channels, stride
 constexpr int64_t kBands = 4;
 
 class SpectrogramCnn : public ImageModel {
@@ -27,9 +26,8 @@ class SpectrogramCnn : public ImageModel {
     const auto parts = register_module("features", std::make_shared<torch::nn::Module>());
     for (const auto& [out, stride] : kSpectrogramPlan) {
       const std::string name = std::to_string(layers_.size());
-      layers_.push_back(
-          parts->register_module(name, std::make_shared<ConvNormAct>(ConvShape{channels_, out, 3, stride},
-                                                                     NormSettings{}, Activation::relu)));
+      layers_.push_back(parts->register_module(
+          name, std::make_shared<ConvNormAct>(ConvShape{channels_, out, 3, stride}, NormSettings{}, Activation::relu)));
       add_layer({"features." + name + "."});
       channels_ = out;
     }

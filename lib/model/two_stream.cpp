@@ -35,9 +35,9 @@ class ClipStream : public torch::nn::Module {
  public:
   ClipStream(const ModelSpec& backbone, int64_t channels) {
     backbone_ = register_module("backbone", make_backbone(backbone));
-    narrow_ = register_module(
-        "narrow", std::make_shared<ConvNormAct>(ConvShape{backbone_->feature_channels(), channels},
-                                                NormSettings{}, Activation::relu));
+    narrow_ =
+        register_module("narrow", std::make_shared<ConvNormAct>(ConvShape{backbone_->feature_channels(), channels},
+                                                                NormSettings{}, Activation::relu));
     memory_ = register_module("memory", std::make_shared<ConvLstm>(channels, channels, /*kernel=*/3));
   }
 
@@ -79,8 +79,7 @@ class TwoStreamConvLstm : public ImageModel {
     const bool has_both = frames.size(1) == 2 * in_chans_;
     const torch::Tensor high = has_both ? frames.slice(1, 0, in_chans_) : frames;
     const torch::Tensor low = has_both ? frames.slice(1, in_chans_) : low_quality(frames);
-    const torch::Tensor seen =
-        at::cat({streams_[0]->forward(high, steps), streams_[1]->forward(low, steps)}, 1);
+    const torch::Tensor seen = at::cat({streams_[0]->forward(high, steps), streams_[1]->forward(low, steps)}, 1);
     return fc_(drop_out(seen, drop_rate_, is_training()));  // [B, 2 * channels] -> [B, num_classes]
   }
 
@@ -112,8 +111,8 @@ class TwoStreamConvLstm : public ImageModel {
     if (fits) return;
     throw core::Error(
         core::ErrorKind::bug,
-        core::format("two_stream_convlstm takes clips [B, T, {} or {}, H, W], but was given {} dimensions",
-                     in_chans_, 2 * in_chans_, images.dim()));
+        core::format("two_stream_convlstm takes clips [B, T, {} or {}, H, W], but was given {} dimensions", in_chans_,
+                     2 * in_chans_, images.dim()));
   }
 
   int64_t in_chans_;

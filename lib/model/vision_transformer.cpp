@@ -95,12 +95,11 @@ class VisionTransformer : public ImageModel {
       : img_size_(spec.img_size), drop_rate_(spec.drop_rate) {
     class_token_ = register_parameter("class_token", torch::zeros({1, 1, shape.width}));
     patches_ = register_module(
-        "conv_proj",
-        torch::nn::Conv2d(torch::nn::Conv2dOptions(spec.in_chans, shape.width, kPatch).stride(kPatch)));
+        "conv_proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(spec.in_chans, shape.width, kPatch).stride(kPatch)));
     const int64_t side = img_size_ / kPatch;
     const auto encoder = register_module("encoder", std::make_shared<torch::nn::Module>());
-    positions_ = encoder->register_parameter(
-        "pos_embedding", torch::empty({1, side * side + 1, shape.width}).normal_(0, 0.02));
+    positions_ =
+        encoder->register_parameter("pos_embedding", torch::empty({1, side * side + 1, shape.width}).normal_(0, 0.02));
     add_layer({"class_token", "conv_proj.", "encoder.pos_embedding"});
     add_blocks(*encoder, shape, spec.drop_path_rate);
     norm_ = encoder->register_module("ln", vit_norm(shape.width));
@@ -141,8 +140,8 @@ class VisionTransformer : public ImageModel {
 
   void require_size(const torch::Tensor& x) const {
     if (x.size(2) == img_size_ && x.size(3) == img_size_) return;
-    throw core::Error(core::ErrorKind::bug, core::format("a ViT made for {0}x{0} pixels was given {1}x{2}",
-                                                         img_size_, x.size(2), x.size(3)));
+    throw core::Error(core::ErrorKind::bug,
+                      core::format("a ViT made for {0}x{0} pixels was given {1}x{2}", img_size_, x.size(2), x.size(3)));
   }
 
   torch::Tensor class_token_, positions_;  // [1, 1, E], [1, 1 + patches, E]
@@ -158,21 +157,19 @@ class VisionTransformer : public ImageModel {
 
 std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
   if (spec.img_size % kPatch != 0) {
-    throw core::Error(core::ErrorKind::config,
-                      core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name,
-                                   kPatch, spec.img_size),
-                      core::format("say --img-size {}", std::max(kPatch, spec.img_size / kPatch * kPatch)));
+    throw core::Error(
+        core::ErrorKind::config,
+        core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, kPatch, spec.img_size),
+        core::format("say --img-size {}", std::max(kPatch, spec.img_size / kPatch * kPatch)));
   }
   if (spec.num_classes == 0) {
-    throw core::Error(core::ErrorKind::config,
-                      spec.name + " gives no feature map, which a larger network needs of it",
+    throw core::Error(core::ErrorKind::config, spec.name + " gives no feature map, which a larger network needs of it",
                       "choose a convolutional network, such as efficientnet_b0");
   }
   for (const VitShape& shape : kVitShapes) {
     if (spec.name == shape.name) return std::make_shared<VisionTransformer>(shape, spec);
   }
-  throw core::Error(core::ErrorKind::bug,
-                    core::format("make_vision_transformer() was asked for '{}'", spec.name));
+  throw core::Error(core::ErrorKind::bug, core::format("make_vision_transformer() was asked for '{}'", spec.name));
 }
 
 }  // namespace stoker::model

@@ -71,7 +71,9 @@ void Console::write_line(core::LogLevel level, std::string_view line) {
   const std::lock_guard<std::mutex> lock(mutex_);
   erase_live_locked();
   std::FILE* const stream = level >= core::LogLevel::warning ? stderr : stdout;
-  const char* const prefix = level == core::LogLevel::warning ? "warning: " : level == core::LogLevel::error ? "error: " : "";
+  const char* const prefix = level == core::LogLevel::warning ? "warning: "
+                             : level == core::LogLevel::error ? "error: "
+                                                              : "";
   std::fprintf(stream, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
   std::fflush(stream);
   draw_live_locked();

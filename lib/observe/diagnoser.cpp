@@ -15,9 +15,9 @@ using engine::StepPart;
 
 constexpr double kWorthInterrupting = 10;  // percent
 constexpr int64_t kLeastUpdates = 5;       // in an epoch, for a verdict about it
-constexpr double kProbeShare = 0.005;  // of the run's time, that ceilings may cost before another is measured
-constexpr double kShortUpdate = 0.03;  // seconds of computing
-constexpr double kThreadsHold = 30;  // seconds: then others may compete or have gone
+constexpr double kProbeShare = 0.005;      // of the run's time, that ceilings may cost before another is measured
+constexpr double kShortUpdate = 0.03;      // seconds of computing
+constexpr double kThreadsHold = 30;        // seconds: then others may compete or have gone
 
 using Clock = std::chrono::steady_clock;
 
@@ -41,9 +41,8 @@ double Diagnoser::expected_seconds(int64_t updates) const {
 void Diagnoser::on_report(const engine::ReportEvent& event) {
   if (event.recent_times.updates == 0) return;
   if (!std::exchange(warmed_up_, true)) return;  // caches fill, libraries make their plans
-  latest_ =
-      examine(event.recent_times, resources_ ? resources_->last_report() : ResourceReading(), event.at.epoch,
-              event.at.updates);
+  latest_ = examine(event.recent_times, resources_ ? resources_->last_report() : ResourceReading(), event.at.epoch,
+                    event.at.updates);
   has_any_ = true;
   if (latest_.gain_percent < kWorthInterrupting || latest_.verdict == said_) return;
   said_ = latest_.verdict;
@@ -52,14 +51,13 @@ void Diagnoser::on_report(const engine::ReportEvent& event) {
 
 void Diagnoser::on_epoch(const engine::EpochEvent& event) {
   if (event.times.updates < kLeastUpdates) return;
-  latest_ = examine(event.times, resources_ ? resources_->last_epoch() : ResourceReading(), event.epoch,
-                    event.updates);
+  latest_ = examine(event.times, resources_ ? resources_->last_epoch() : ResourceReading(), event.epoch, event.updates);
   has_any_ = true;
   said_ = latest_.verdict;
 }
 
-Diagnosis Diagnoser::examine(const engine::TimeSplit& times, const ResourceReading& resources,
-                             int64_t epoch, int64_t updates) {
+Diagnosis Diagnoser::examine(const engine::TimeSplit& times, const ResourceReading& resources, int64_t epoch,
+                             int64_t updates) {
   DiagnosisFacts facts = known_;
   facts.times = times;
   facts.resources = resources;
@@ -87,8 +85,7 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts) {
   const double computing = facts.times.share(StepPart::forward) + facts.times.share(StepPart::backward) +
                            facts.times.share(StepPart::optimizer);
   if (computing < 0.25) return;
-  const bool suffer =
-      facts.threads > facts.cpus || (facts.threads > 1 && facts.resources.other_cpus.value_or(0) > 0.2);
+  const bool suffer = facts.threads > facts.cpus || (facts.threads > 1 && facts.resources.other_cpus.value_or(0) > 0.2);
   const bool idle = facts.threads < facts.cpus && facts.resources.cpu_percent.value_or(100) < 85;
   if (facts.on_cpu && probes_.threads_speed && (suffer || idle)) {
     if (core::seconds_since(threads_measured_) > kThreadsHold) {
@@ -107,8 +104,7 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts) {
   // Of a long update the fixed part is small, and trying it takes a while.
   if (!fixed_seconds_ && computing * facts.times.update.mean_seconds < kShortUpdate)
     fixed_seconds_ = within_budget(probes_.fixed_seconds);
-  if (!bfloat16_speed_ && !facts.amp && computing > 0.6)
-    bfloat16_speed_ = within_budget(probes_.bfloat16_speed);
+  if (!bfloat16_speed_ && !facts.amp && computing > 0.6) bfloat16_speed_ = within_budget(probes_.bfloat16_speed);
   facts.bfloat16_speed = bfloat16_speed_;
   facts.fixed_seconds = fixed_seconds_;
 }

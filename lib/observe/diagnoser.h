@@ -34,8 +34,7 @@ class Diagnoser : public engine::Observer {
   bool has_any() const { return has_any_; }
 
  private:
-  Diagnosis examine(const engine::TimeSplit& times, const ResourceReading& resources, int64_t epoch,
-                    int64_t updates);
+  Diagnosis examine(const engine::TimeSplit& times, const ResourceReading& resources, int64_t epoch, int64_t updates);
   double expected_seconds(int64_t updates) const;
   void measure_ceilings(DiagnosisFacts& facts);
   std::optional<double> within_budget(const std::function<double()>& probe);

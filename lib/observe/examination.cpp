@@ -26,8 +26,7 @@ Examination::Examination(const DiagnosisFacts& facts)
       times_(facts.times),
       now_(step_model(facts.times, facts.resources, facts.cpus)),
       wait_share_(times_.share(StepPart::wait)),
-      computing_(times_.parts[StepPart::forward].mean_seconds +
-                 times_.parts[StepPart::backward].mean_seconds +
+      computing_(times_.parts[StepPart::forward].mean_seconds + times_.parts[StepPart::backward].mean_seconds +
                  times_.parts[StepPart::optimizer].mean_seconds) {}
 
 Diagnosis Examination::run() {
@@ -43,21 +42,16 @@ Diagnosis Examination::run() {
   return best_;
 }
 
-void Examination::consider(Verdict verdict, const StepModel& changed, const std::string& knob,
-                           const std::string& value, const std::string& advice,
-                           std::vector<std::string> evidence) {
+void Examination::consider(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
+                           const std::string& advice, std::vector<std::string> evidence) {
   const double gain = now_.gain_percent(changed);
   if (gain < kWorthSaying || gain <= best_.gain_percent) return;
   best_ = {verdict, std::move(evidence), knob, value, advice.empty() ? knob + " " + value : advice, gain};
 }
 
-std::string Examination::percent_text(double share) {
-  return format("{:.0f}%", 100 * share);
-}
+std::string Examination::percent_text(double share) { return format("{:.0f}%", 100 * share); }
 
-std::string Examination::waits_text() const {
-  return "waits for data " + percent_text(wait_share_);
-}
+std::string Examination::waits_text() const { return "waits for data " + percent_text(wait_share_); }
 
 void Examination::look_at_threads() {
   if (!facts_.on_cpu || facts_.threads < 2 || !facts_.threads_speed) return;
@@ -69,12 +63,10 @@ void Examination::look_at_threads() {
     changed.slack = 1;
     return changed;
   };
-  const std::string measured =
-      format("{} threads compute at {:.2g} times the speed of one", facts_.threads, speed);
+  const std::string measured = format("{} threads compute at {:.2g} times the speed of one", facts_.threads, speed);
   if (facts_.threads > facts_.cpus && facts_.cpus_speed && *facts_.cpus_speed > speed) {
-    consider(Verdict::oversubscribed_threads,
-             with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)), "--threads",
-             std::to_string(facts_.cpus), "",
+    consider(Verdict::oversubscribed_threads, with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)),
+             "--threads", std::to_string(facts_.cpus), "",
              {format("{} threads on {} CPUs", facts_.threads, facts_.cpus), measured,
               format("{} at {:.2g}", facts_.cpus, *facts_.cpus_speed)});
   } else if (others >= kOthersTake && speed < 0.9) {
@@ -97,18 +89,16 @@ void Examination::look_at_contention() {
 }
 
 void Examination::look_at_report_and_saves() {
-  const engine::StepParts& parts =
-      times_.has_device ? times_.device : times_.parts;  // a device that idles meanwhile
+  const engine::StepParts& parts = times_.has_device ? times_.device : times_.parts;  // a device that idles meanwhile
   for (const auto& [part, verdict, knob, value] :
        {std::tuple(StepPart::report, Verdict::sync, "--report-every", "5s"),
         std::tuple(StepPart::save, Verdict::saving, "--save-every", "30m")}) {
     StepModel changed = now_;
     changed.training = std::max(0.0, now_.training - parts[part].mean_seconds);
     changed.network_cpu = std::max(0.0, now_.network_cpu - parts[part].mean_seconds);
-    consider(
-        verdict, changed, knob, value, "",
-        {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
-                short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
+    consider(verdict, changed, knob, value, "",
+             {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
+                     short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
   }
 }
 
@@ -119,8 +109,7 @@ void Examination::look_at_copies() {
   changed.training = std::max(0.0, now_.training - 0.9 * copy);
   changed.network_cpu = std::max(0.0, now_.network_cpu - 0.9 * copy);
   consider(Verdict::copy, changed, "--pin-memory", "", "--pin-memory",
-           {format("copying takes {} of each update's {}", short_seconds_text(copy),
-                   short_seconds_text(now_.update)),
+           {format("copying takes {} of each update's {}", short_seconds_text(copy), short_seconds_text(now_.update)),
             "memory is not page-locked"});
 }
 
@@ -130,8 +119,7 @@ void Examination::look_at_batch() {
   const double fixed =
       std::min(0.95 * computing_, *facts_.fixed_seconds + times_.parts[StepPart::optimizer].mean_seconds);
   if (fixed < 0.25 * computing_) return;
-  const double most =
-      static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
+  const double most = static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
   double factor = 1;
   while (fixed / factor > 0.1 * (computing_ - fixed) && factor < 64 &&
          2 * factor * static_cast<double>(facts_.batch_size) <= std::max(most, 1.0)) {
@@ -178,10 +166,9 @@ void Examination::look_at_device() {
     const double left = 0.3 + 0.7 * std::min(1.0, speed / *facts_.cpus_speed);
     StepModel changed = now_;
     changed.training -= (1 - left) * computing_;
-    consider(
-        Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
-        {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
-         format("{} threads compute at {:.2g} times the speed of one", facts_.cpus, *facts_.cpus_speed)});
+    consider(Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
+             {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
+              format("{} threads compute at {:.2g} times the speed of one", facts_.cpus, *facts_.cpus_speed)});
   }
 }
 

@@ -25,8 +25,7 @@ double Examination::per_update(double seconds_of_window) const {
 /// Of a worker's time with samples.
 double Examination::stage_share(double seconds) const {
   const data::LoaderStats& l = times_.loader;
-  const double all =
-      l.read_seconds + l.decode_seconds + l.resize_seconds + l.augment_seconds + l.write_seconds;
+  const double all = l.read_seconds + l.decode_seconds + l.resize_seconds + l.augment_seconds + l.write_seconds;
   return all > 0 ? seconds / all : 0;
 }
 
@@ -38,8 +37,7 @@ void Examination::look_at_input() {
 
 /// Workers are idle and the network waits: what is missing is room for batches ahead.
 bool Examination::look_at_prefetch() {
-  const double idle =
-      now_.workers > 0 ? per_update(times_.loader.worker_idle_seconds) / now_.workers / now_.update : 0;
+  const double idle = now_.workers > 0 ? per_update(times_.loader.worker_idle_seconds) / now_.workers / now_.update : 0;
   if (idle < 0.1 || now_.slack < 1.05) return false;
   StepModel changed = now_;
   changed.slack = 1 + 0.25 * (now_.slack - 1);  // a longer queue smooths most of it
@@ -65,8 +63,7 @@ bool Examination::look_at_storage() {
   const double feeding = now_.worker_cpu + now_.worker_blocked;
   if (feeding <= 0 || now_.worker_blocked < 0.5 * feeding) return false;
   std::vector<std::string> evidence = {
-      waits_text(),
-      "workers read " + percent_text(stage_share(times_.loader.read_seconds)) + " of their time",
+      waits_text(), "workers read " + percent_text(stage_share(times_.loader.read_seconds)) + " of their time",
       format("a sample takes {} to read, 95% {}", short_seconds_text(times_.sample.read.mean_seconds),
              short_seconds_text(times_.sample.read.p95_seconds))};
   StepModel in_memory = now_;
@@ -75,15 +72,14 @@ bool Examination::look_at_storage() {
   if (facts_.first_epoch && facts_.epochs_left > 0 && will_stay) {
     evidence.push_back("first epoch; the data fits in memory");
     consider(Verdict::cold_cache, in_memory, "", "",
-             "nothing now: later epochs read from memory; reading the files once before the run warms it",
-             evidence);
+             "nothing now: later epochs read from memory; reading the files once before the run warms it", evidence);
     return true;
   }
   if (facts_.epochs_left > 0 && !facts_.holds_files && fits(facts_.stored_bytes)) {
     const bool pixels = fits(facts_.pixel_bytes);
     if (pixels)
-      in_memory.worker_cpu *= 1 - stage_share(times_.loader.decode_seconds) /
-                                      std::max(1e-9, 1 - stage_share(times_.loader.read_seconds));
+      in_memory.worker_cpu *=
+          1 - stage_share(times_.loader.decode_seconds) / std::max(1e-9, 1 - stage_share(times_.loader.read_seconds));
     consider(Verdict::storage, in_memory, "--cache", pixels ? "ram" : "compressed", "", evidence);
     return true;
   }
@@ -117,8 +113,7 @@ double Examination::look_at_workers() {
 
 void Examination::look_at_stages() {
   const data::LoaderStats& l = times_.loader;
-  const double decode = stage_share(l.decode_seconds),
-               vary = stage_share(l.resize_seconds + l.augment_seconds);
+  const double decode = stage_share(l.decode_seconds), vary = stage_share(l.resize_seconds + l.augment_seconds);
   const double of_cpu = 1 / std::max(1e-9, 1 - stage_share(l.read_seconds));
   if (decode >= vary) {
     std::vector<std::string> evidence = {

@@ -29,9 +29,9 @@ void Profile::on_start(const engine::StartEvent& event) {
 void Profile::on_update(const engine::UpdateEvent& event) {
   if (state_ != State::recording) return;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  const bool over = (length_.unit == Unit::updates &&
-                     static_cast<double>(event.updates - first_update_) >= length_.amount) ||
-                    (length_.unit == Unit::seconds && seconds >= length_.amount);
+  const bool over =
+      (length_.unit == Unit::updates && static_cast<double>(event.updates - first_update_) >= length_.amount) ||
+      (length_.unit == Unit::seconds && seconds >= length_.amount);
   if (!over) return;
   core::end_trace();
   state_ = State::recorded;
@@ -43,8 +43,7 @@ void Profile::on_report(const engine::ReportEvent&) {
 
 void Profile::on_epoch(const engine::EpochEvent& event) {
   const auto epochs = static_cast<double>(event.epoch + 1 - first_epoch_);
-  if (state_ == State::recording && length_.unit == Unit::epochs && epochs >= length_.amount)
-    state_ = State::recorded;
+  if (state_ == State::recording && length_.unit == Unit::epochs && epochs >= length_.amount) state_ = State::recorded;
   if (state_ == State::recorded) write();
 }
 

@@ -49,26 +49,21 @@ enum Rank {
 
 std::string metric_text(const engine::Metric& metric, int percent_digits) {
   switch (metric.unit) {
-    case engine::MetricUnit::percent:
-      return format("{} {:.{}f}%", metric.name, metric.value, percent_digits);
-    case engine::MetricUnit::degrees:
-      return format("{} {:.2f} degrees", metric.name, metric.value);
-    case engine::MetricUnit::ratio:
-      return format("{} {:.4f}", metric.name, metric.value);
-    case engine::MetricUnit::number:
-      break;
+    case engine::MetricUnit::percent: return format("{} {:.{}f}%", metric.name, metric.value, percent_digits);
+    case engine::MetricUnit::degrees: return format("{} {:.2f} degrees", metric.name, metric.value);
+    case engine::MetricUnit::ratio: return format("{} {:.4f}", metric.name, metric.value);
+    case engine::MetricUnit::number: break;
   }
   return format("{} {:.5g}", metric.name, metric.value);
 }
 
 std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
-  std::vector<LinePart> parts = {
-      {format("loss {:.4f}", event.train_loss), kLoss},
-      {metric_text(event.train_score, 1), kMetric},
-      {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
-      {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
-      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
-      {step_text(event.times), kStep}};
+  std::vector<LinePart> parts = {{format("loss {:.4f}", event.train_loss), kLoss},
+                                 {metric_text(event.train_score, 1), kMetric},
+                                 {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
+                                 {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
+                                 {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
+                                 {step_text(event.times), kStep}};
   if (event.gradient_norm >= 0) parts.push_back({format("grad norm {:.3g}", event.gradient_norm), kGradient});
   if (event.loss_scale > 0) {
     parts.push_back({format("loss scale {:g}  skipped {}", event.loss_scale, event.skipped_updates), kLossScale});

@@ -43,7 +43,7 @@ class Progress : public engine::Observer {
   engine::StartEvent start_;
   std::vector<LinePart> last_report_;  ///< the measured part of the last report
   std::chrono::steady_clock::time_point begin_, last_redraw_;
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;             ///< guards what follows
   std::vector<LinePart> front_;  ///< of the live line: all but the resources
   ResourceReading reading_;
 };

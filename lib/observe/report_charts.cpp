@@ -109,7 +109,8 @@ std::string curves_section(const Runs& runs) {
                      /*least_high=*/10);
   charts += chart_of(runs, "Batches ready when one is asked for", "epochs", "batches",
                      {{reports, "times.queue.mean_batches", "mean"},
-                      {reports, "times.queue.capacity_batches", "room", 1, /*dashed=*/true}}, /*from_zero=*/true);
+                      {reports, "times.queue.capacity_batches", "room", 1, /*dashed=*/true}},
+                     /*from_zero=*/true);
   return section("Curves", charts);
 }
 
@@ -121,20 +122,24 @@ std::string resources_section(const Runs& runs) {
   };
   std::string charts;
   charts += chart_of(runs, "GPU", x, "percent", {wanted("gpu_percent", "busy")}, true, true);
-  charts += chart_of(runs, "GPU memory", x, "GB",
-                     {wanted("gpu_memory_used_bytes", "used", 1e-9),
-                      wanted("gpu_memory_total_bytes", "total", 1e-9, /*dashed=*/true)}, true);
+  charts += chart_of(
+      runs, "GPU memory", x, "GB",
+      {wanted("gpu_memory_used_bytes", "used", 1e-9), wanted("gpu_memory_total_bytes", "total", 1e-9, /*dashed=*/true)},
+      true);
   charts += chart_of(runs, "GPU power", x, "watts", {wanted("gpu_power_watts", "power")}, true);
   charts += chart_of(runs, "GPU temperature", x, "degrees Celsius", {wanted("gpu_celsius", "temperature")});
-  charts += chart_of(runs, "CPU", x, "percent",
-                     {wanted("cpu_percent", "this process"),
-                      wanted("machine_cpu_percent", "the whole machine", 1, /*dashed=*/true)}, true, true);
-  charts += chart_of(runs, "Memory", x, "GB",
-                     {wanted("resident_bytes", "this process", 1e-9),
-                      wanted("ram_used_bytes", "in use", 1e-9, /*dashed=*/true)}, true);
+  charts += chart_of(
+      runs, "CPU", x, "percent",
+      {wanted("cpu_percent", "this process"), wanted("machine_cpu_percent", "the whole machine", 1, /*dashed=*/true)},
+      true, true);
+  charts += chart_of(
+      runs, "Memory", x, "GB",
+      {wanted("resident_bytes", "this process", 1e-9), wanted("ram_used_bytes", "in use", 1e-9, /*dashed=*/true)},
+      true);
   charts += chart_of(runs, "Storage", x, "MB/s",
                      {wanted("read_bytes_per_second", "read", 1e-6),
-                      wanted("written_bytes_per_second", "written", 1e-6, /*dashed=*/true)}, true);
+                      wanted("written_bytes_per_second", "written", 1e-6, /*dashed=*/true)},
+                     true);
   return section("Resources", charts);
 }
 

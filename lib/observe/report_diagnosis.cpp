@@ -16,8 +16,7 @@ std::string gain_text(const DiagnosisRow& row) {
 
 std::string verdict(const DiagnosisRow& row) {
   std::string html = format("<p class=\"verdict\"><b>{}</b>", escape_html(row.verdict));
-  if (!row.advice.empty())
-    html += format(": <code>{}</code>, predicted {}", escape_html(row.advice), gain_text(row));
+  if (!row.advice.empty()) html += format(": <code>{}</code>, predicted {}", escape_html(row.advice), gain_text(row));
   return html + format("<br><span class=\"faint\">{}</span></p>\n", escape_html(row.evidence));
 }
 

@@ -60,7 +60,8 @@ std::string last_cell(const RunRecord& run, const std::string& name) {
 }
 
 std::string time_text(const RunRecord& run) {
-  const double seconds = sum_of(curve_of(run.by_epoch, "train_seconds")) + sum_of(curve_of(run.by_epoch, "eval_seconds"));
+  const double seconds =
+      sum_of(curve_of(run.by_epoch, "train_seconds")) + sum_of(curve_of(run.by_epoch, "eval_seconds"));
   return seconds > 0 ? core::duration_text(seconds) : "n/a";
 }
 
@@ -123,14 +124,16 @@ std::string overview_section(const std::vector<RunRecord>& runs) {
   for (const std::string& name : evaluated_columns(runs)) {
     add("its " + name, [&](const RunRecord& run) { return cell_of(run, best_row(run), name); });
   }
-  add("images/s (mean)", [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "images_per_second"), 1, ""); });
+  add("images/s (mean)",
+      [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "images_per_second"), 1, ""); });
   add("waited for data (mean)",
       [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "data_wait_share"), 100, "%"); });
   add("training and validation", time_text);
   add("highest memory of the process",
       [](const RunRecord& run) { return highest_bytes_text(curve_of(run.by_report, "resources.resident_bytes")); });
-  add("highest GPU memory",
-      [](const RunRecord& run) { return highest_bytes_text(curve_of(run.by_report, "resources.gpu_memory_used_bytes")); });
+  add("highest GPU memory", [](const RunRecord& run) {
+    return highest_bytes_text(curve_of(run.by_report, "resources.gpu_memory_used_bytes"));
+  });
   std::string notes;
   for (const RunRecord& run : runs) {
     if (run.damaged_lines == 0) continue;
@@ -151,9 +154,8 @@ std::string options_section(const std::vector<RunRecord>& runs) {
     }
     std::string rows;
     for (const std::string& name : names) {
-      const bool differs = std::any_of(runs.begin(), runs.end(), [&](const RunRecord& run) {
-        return run.option(name) != runs[0].option(name);
-      });
+      const bool differs = std::any_of(runs.begin(), runs.end(),
+                                       [&](const RunRecord& run) { return run.option(name) != runs[0].option(name); });
       if (differs) rows += fact_row(runs, name, [&](const RunRecord& run) { return or_unknown(run.option(name)); });
     }
     html += rows.empty() ? "<p>All options are the same.</p>"

@@ -49,10 +49,10 @@ std::vector<Share> training_time(const RunRecord& run) {
 /// Of the last process of the run, summed over its workers.
 std::vector<Share> worker_time(const RunRecord& run) {
   std::vector<Share> shares;
-  for (const auto& [field, name] : {std::pair("read", "reading files"), std::pair("decode", "decoding"),
-                                    std::pair("resize", "cropping and resizing"),
-                                    std::pair("augment", "augmenting"), std::pair("write", "copying"),
-                                    std::pair("worker_idle", "idle: batches are ready")}) {
+  for (const auto& [field, name] :
+       {std::pair("read", "reading files"), std::pair("decode", "decoding"),
+        std::pair("resize", "cropping and resizing"), std::pair("augment", "augmenting"), std::pair("write", "copying"),
+        std::pair("worker_idle", "idle: batches are ready")}) {
     shares.push_back({name, last_of(run.by_report, format("loader.{}_seconds", field))});
   }
   const bool known = std::any_of(shares.begin(), shares.end(), [](const Share& share) { return share.seconds > 0; });
@@ -68,8 +68,9 @@ std::string bar(const std::string& title, const std::vector<Share>& shares) {
   for (size_t i = 0; i < shares.size(); ++i) {
     const double percent = 100 * shares[i].seconds / total;
     parts += format("<i class=\"c{}\" style=\"width:{:.3f}%\"></i>", i % 6, percent);
-    legend += format("<li><span class=\"swatch c{}\"></span>{} <b>{:.1f}%</b> {}</li>", i % 6, escape_html(shares[i].name),
-                     percent, shares[i].seconds < 1 ? short_seconds_text(shares[i].seconds) : core::duration_text(shares[i].seconds));
+    legend += format(
+        "<li><span class=\"swatch c{}\"></span>{} <b>{:.1f}%</b> {}</li>", i % 6, escape_html(shares[i].name), percent,
+        shares[i].seconds < 1 ? short_seconds_text(shares[i].seconds) : core::duration_text(shares[i].seconds));
   }
   return format("<figure><figcaption>{}</figcaption><div class=\"bar\">{}</div><ul class=\"legend\">{}</ul></figure>\n",
                 title, parts, legend);
@@ -108,7 +109,8 @@ std::string mistakes(const ConfusionTable& table) {
   }
   std::stable_sort(wrong.begin(), wrong.end(), [](const Mistake& a, const Mistake& b) { return a.count > b.count; });
   if (wrong.size() > kMaxMistakes) wrong.resize(kMaxMistakes);
-  std::string html = "<div class=\"scroll\"><table><tr><th>class</th><th>taken for</th><th class=\"n\">images</th></tr>\n";
+  std::string html =
+      "<div class=\"scroll\"><table><tr><th>class</th><th>taken for</th><th class=\"n\">images</th></tr>\n";
   for (const Mistake& mistake : wrong) {
     html += format("<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td></tr>\n",
                    escape_html(table.class_names[mistake.truth]), escape_html(table.class_names[mistake.predicted]),
@@ -126,8 +128,10 @@ std::string times_table(const std::string& title, const std::vector<TimeRow>& ro
                    short_seconds_text(row.max_seconds));
   }
   if (html.empty()) return "";
-  return format("<figure><figcaption>{}</figcaption><table><tr><th></th><th class=\"n\">mean</th><th class=\"n\">95%</th>"
-                "<th class=\"n\">max</th></tr>\n{}</table></figure>\n", title, html);
+  return format(
+      "<figure><figcaption>{}</figcaption><table><tr><th></th><th class=\"n\">mean</th><th class=\"n\">95%</th>"
+      "<th class=\"n\">max</th></tr>\n{}</table></figure>\n",
+      title, html);
 }
 
 }  // namespace
@@ -141,7 +145,8 @@ std::string time_section(const std::vector<RunRecord>& runs) {
     std::vector<Share> parts;  // colours are few: what hardly took time is left out
     for (const TimeRow& row : runs[i].step_times) {
       const bool is_part = row.name != "update" && row.name.rfind("device ", 0) != 0;
-      if (is_part && row.mean_seconds > 0.004 * runs[i].step_times[0].mean_seconds) parts.push_back({row.name, row.mean_seconds});
+      if (is_part && row.mean_seconds > 0.004 * runs[i].step_times[0].mean_seconds)
+        parts.push_back({row.name, row.mean_seconds});
     }
     bars += bar("An update of the last epoch" + of, parts);
     bars += times_table("Seconds per update" + of, runs[i].step_times);

@@ -55,8 +55,8 @@ ResourceReading ProcessMeter::read() {
   }
   const auto allowed = core::read_allowed_cpu_seconds();
   if (allowed && last_allowed_) {
-    reading.other_cpus =
-        std::clamp((allowed->busy - last_allowed_->busy - (cpu_seconds - last_cpu_seconds_)) / seconds, 0.0, 1.0 * cpus_);
+    reading.other_cpus = std::clamp((allowed->busy - last_allowed_->busy - (cpu_seconds - last_cpu_seconds_)) / seconds,
+                                    0.0, 1.0 * cpus_);
   }
   const auto delay = core::read_run_delay();
   if (delay && last_delay_) {  // less than before when a thread has ended

@@ -20,9 +20,9 @@ struct ResourceReading {
   std::optional<double> other_cpus;           ///< of the CPUs that it may use, how many other processes kept busy
   std::optional<double> threads_without_cpu;  ///< of this process: ready to run, but waiting for a CPU
   std::optional<double> involuntary_switches_per_second;  ///< a thread had to give its CPU away
-  std::optional<double> ram_used_bytes;       ///< of the cgroup or the machine, see core::MemoryUse
+  std::optional<double> ram_used_bytes;                   ///< of the cgroup or the machine, see core::MemoryUse
   std::optional<double> ram_limit_bytes;
-  std::optional<double> resident_bytes;       ///< this process
+  std::optional<double> resident_bytes;                                   ///< this process
   std::optional<double> read_bytes_per_second, written_bytes_per_second;  ///< this process, from and to storage
 };
 

@@ -35,7 +35,8 @@ std::string summary_header(const std::vector<engine::Metric>& metrics) {
   for (size_t i = 0; i < metrics.size(); ++i) (i < kFrontMetrics ? front : back) += ",eval_" + metrics[i].name;
   return "epoch,train_loss,eval_loss" + front +
          ",lr,updates,images,best,bad_images,train_seconds,eval_seconds,images_per_second,data_wait_share,"
-         "update_seconds,update_p95_seconds,update_max_seconds" + back;
+         "update_seconds,update_p95_seconds,update_max_seconds" +
+         back;
 }
 
 std::string summary_until(const std::string& text, const std::string& header, int64_t start_epoch) {
@@ -61,7 +62,8 @@ void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
   const std::string path = run_dir_ + "/summary.csv";
   const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes) : "";
-  core::write_file_atomically(path, summary_until(old, summary_header(event.metrics), event.start_epoch), /*durable=*/true);
+  core::write_file_atomically(path, summary_until(old, summary_header(event.metrics), event.start_epoch),
+                              /*durable=*/true);
   append_event({{"event", event.start_updates > 0 || event.start_epoch > 0 ? "resume" : "start"},
                 {"epoch", event.start_epoch},
                 {"updates", event.start_updates},
@@ -110,11 +112,11 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   }
   core::append_file(
       run_dir_ + "/summary.csv",
-      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f}{}\n", event.epoch, event.train_loss,
-             evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
-             event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
-             event.images_per_second, event.data_wait_share, event.times.update.mean_seconds,
-             event.times.update.p95_seconds, event.times.update.max_seconds, back));
+      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f}{}\n", event.epoch,
+             event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
+             event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds, event.images_per_second,
+             event.data_wait_share, event.times.update.mean_seconds, event.times.update.p95_seconds,
+             event.times.update.max_seconds, back));
   const std::optional<int64_t> allocated = core::read_allocated_bytes();
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch},

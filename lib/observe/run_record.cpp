@@ -128,9 +128,11 @@ class EventReader {
     record_.sample_times.clear();
     for (const auto& part : times->at("parts").items()) record_.step_times.push_back(row_of(part.key(), part.value()));
     if (const auto device = times->find("device"); device != times->end()) {
-      for (const auto& part : device->items()) record_.step_times.push_back(row_of("device " + part.key(), part.value()));
+      for (const auto& part : device->items())
+        record_.step_times.push_back(row_of("device " + part.key(), part.value()));
     }
-    for (const auto& stage : times->at("sample").items()) record_.sample_times.push_back(row_of(stage.key(), stage.value()));
+    for (const auto& stage : times->at("sample").items())
+      record_.sample_times.push_back(row_of(stage.key(), stage.value()));
   }
 
   void add_fields(const Json& object, const std::string& prefix, double epochs, double minutes) {
@@ -251,8 +253,8 @@ void read_confusion(RunRecord& record) {
       }
       table.counts.push_back(row);
       if (row.size() == classes) continue;
-      throw core::Error(core::ErrorKind::data, core::format("{}: line {} has {} counts for {} classes", what, i + 1,
-                                                            row.size(), classes));
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{}: line {} has {} counts for {} classes", what, i + 1, row.size(), classes));
     }
     if (table.counts.size() != classes) {
       throw core::Error(core::ErrorKind::data,
@@ -271,8 +273,9 @@ void read_worst(RunRecord& record) {
     const Json file = core::parse_json(core::read_file(path, kMaxWorstBytes), "worst.json");
     for (const Json& sample : file.at("samples")) {
       WorstRow row = {sample.at("name"), sample.at("truth"), sample.at("predicted"), sample.at("jpeg")};
-      const bool is_base64 = row.jpeg.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
-                             std::string::npos;
+      const bool is_base64 =
+          row.jpeg.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+          std::string::npos;
       if (is_base64 && record.worst.size() < kMaxWorst) record.worst.push_back(row);
     }
   } catch (const core::Error&) {

@@ -46,9 +46,9 @@ struct WorstRow {
 
 /// Highest use of one memory, as the plan had it and as it was; of the last process of the run.
 struct MemoryForecast {
-  std::string where;               ///< "host", "cuda:0"
+  std::string where;  ///< "host", "cuda:0"
   double predicted_bytes = 0;
-  double observed_bytes = 0;       ///< 0: not known, the run is under way or was killed
+  double observed_bytes = 0;                          ///< 0: not known, the run is under way or was killed
   std::vector<std::pair<std::string, double>> parts;  ///< name and bytes
 };
 
@@ -60,17 +60,17 @@ struct RunRecord {
   Curves by_report;                                          ///< metrics.jsonl over epochs done
   Curves by_minute;                                          ///< the same over minutes of training
   std::vector<std::pair<std::string, std::string>> options;  ///< name and value of config.yaml, in its order
-  std::string state;                                         ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
-  std::string started;                                       ///< time of the first start, UTC
+  std::string state;    ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
+  std::string started;  ///< time of the first start, UTC
   int64_t resumes = 0;
-  double checkpoint_seconds = 0;                             ///< spent on saving, all processes of the run
-  int64_t damaged_lines = 0;                                 ///< of metrics.jsonl, left out
-  std::vector<MemoryForecast> memory;                        ///< plan.json; empty: the run has none
-  ConfusionTable confusion;                                  ///< of eval/confusion.csv or confusion.csv
-  std::vector<DiagnosisRow> diagnoses;                       ///< one per change of verdict, in order; the last one last
-  std::vector<TimeRow> step_times, sample_times;             ///< whole update first; empty: no epoch is over
-  std::vector<WorstRow> worst;                               ///< of worst.json
-  std::string option(const std::string& name) const;         ///< "" when there is none
+  double checkpoint_seconds = 0;                      ///< spent on saving, all processes of the run
+  int64_t damaged_lines = 0;                          ///< of metrics.jsonl, left out
+  std::vector<MemoryForecast> memory;                 ///< plan.json; empty: the run has none
+  ConfusionTable confusion;                           ///< of eval/confusion.csv or confusion.csv
+  std::vector<DiagnosisRow> diagnoses;                ///< one per change of verdict, in order; the last one last
+  std::vector<TimeRow> step_times, sample_times;      ///< whole update first; empty: no epoch is over
+  std::vector<WorstRow> worst;                        ///< of worst.json
+  std::string option(const std::string& name) const;  ///< "" when there is none
 };
 
 /// Reads a run directory, of a run that is under way as well. Where a resumed run went through updates a second time,

@@ -33,8 +33,8 @@ StepModel step_model(const engine::TimeSplit& times, const ResourceReading& reso
   const data::LoaderStats& loader = times.loader;
   const double read = loader.read_seconds * per_update;
   const double busy =
-      read + (loader.decode_seconds + loader.resize_seconds + loader.augment_seconds + loader.write_seconds) *
-                 per_update;
+      read +
+      (loader.decode_seconds + loader.resize_seconds + loader.augment_seconds + loader.write_seconds) * per_update;
   model.workers = loader.num_workers;
   model.cpus = static_cast<double>(std::max<int64_t>(1, cpus));
   model.taken_cpus = resources.other_cpus.value_or(0);
@@ -46,14 +46,12 @@ StepModel step_model(const engine::TimeSplit& times, const ResourceReading& reso
                                         (model.workers > 0 ? 0 : busy - read));
 
   model.training = std::max(0.0, model.update - times.parts[StepPart::wait].mean_seconds);
-  const double computing = times.parts[StepPart::forward].mean_seconds +
-                           times.parts[StepPart::backward].mean_seconds +
+  const double computing = times.parts[StepPart::forward].mean_seconds + times.parts[StepPart::backward].mean_seconds +
                            times.parts[StepPart::optimizer].mean_seconds;
   // One thread that computes and did not get a CPU: wall time beyond its CPU time. Several threads spin,
   // which looks like work; a device computes without a CPU.
   const bool one_thread = !times.has_device && model.network_cpu < 1.2 * training_cpu;
-  if (one_thread && model.workers > 0 && training_cpu > 0)
-    model.training -= std::max(0.0, computing - training_cpu);
+  if (one_thread && model.workers > 0 && training_cpu > 0) model.training -= std::max(0.0, computing - training_cpu);
   const double explained = model.limit();
   model.slack = explained > 0 ? std::max(1.0, model.update / explained) : 1;
   return model;

@@ -16,21 +16,19 @@ using engine::StepPart;
 constexpr double kShownShare = 0.005;  // a part below half a percent is not worth reading
 
 Json spread_json(const Spread& spread) {
-  return {{"mean_seconds", spread.mean_seconds},
-          {"p95_seconds", spread.p95_seconds},
-          {"max_seconds", spread.max_seconds}};
+  return {
+      {"mean_seconds", spread.mean_seconds}, {"p95_seconds", spread.p95_seconds}, {"max_seconds", spread.max_seconds}};
 }
 
 Json parts_json(const engine::StepParts& parts) {
   Json object = Json::object();
-  for (size_t i = 0; i < engine::kStepParts; ++i)
-    object[engine::kStepPartNames[i]] = spread_json(parts.spreads[i]);
+  for (size_t i = 0; i < engine::kStepParts; ++i) object[engine::kStepPartNames[i]] = spread_json(parts.spreads[i]);
   return object;
 }
 
 std::string spread_text(const Spread& spread) {
-  return format("{} (95% {}, max {})", short_seconds_text(spread.mean_seconds),
-                short_seconds_text(spread.p95_seconds), short_seconds_text(spread.max_seconds));
+  return format("{} (95% {}, max {})", short_seconds_text(spread.mean_seconds), short_seconds_text(spread.p95_seconds),
+                short_seconds_text(spread.max_seconds));
 }
 
 /// "wait 3.1ms 25% (95% 4.0ms, max 9.2ms)  forward ...", of `whole` seconds per update.
@@ -39,8 +37,7 @@ std::string parts_text(const engine::StepParts& parts, double whole) {
   for (size_t i = 0; i < engine::kStepParts; ++i) {
     const Spread& part = parts.spreads[i];
     if (part.mean_seconds < kShownShare * whole) continue;
-    text += format("  {} {:.0f}% {}", engine::kStepPartNames[i], 100 * part.mean_seconds / whole,
-                   spread_text(part));
+    text += format("  {} {:.0f}% {}", engine::kStepPartNames[i], 100 * part.mean_seconds / whole, spread_text(part));
   }
   return text;
 }
@@ -73,9 +70,9 @@ std::vector<std::string> time_lines(const engine::TimeSplit& times) {
   if (samples.empty()) return lines;
   const data::LoaderStats& loader = times.loader;
   if (loader.batches_asked_for > 0) {
-    samples += format(
-        "  queue {:.1f} of {} batches, empty {:.0f}%", times.mean_queue(), loader.batches_capacity,
-        100 * static_cast<double>(loader.empty_when_asked) / static_cast<double>(loader.batches_asked_for));
+    samples +=
+        format("  queue {:.1f} of {} batches, empty {:.0f}%", times.mean_queue(), loader.batches_capacity,
+               100 * static_cast<double>(loader.empty_when_asked) / static_cast<double>(loader.batches_asked_for));
   }
   lines.push_back("sample:" + samples);
   return lines;

@@ -50,8 +50,8 @@ void GradScaler::update() {
   torch::NoGradGuard no_grad;
   skipped_.add_(found_inf_.to(torch::kInt64));
   if (scale_.is_cuda()) {
-    at::_amp_update_scale_(scale_, growth_tracker_, found_inf_, settings_.growth_factor,
-                           settings_.backoff_factor, settings_.growth_interval);
+    at::_amp_update_scale_(scale_, growth_tracker_, found_inf_, settings_.growth_factor, settings_.backoff_factor,
+                           settings_.growth_interval);
     return;
   }
   const torch::Tensor bad = found_inf_ > 0;

@@ -20,8 +20,7 @@ torch::Tensor clip_by_norm(const std::vector<torch::Tensor>& gradients, double l
 
 }  // namespace
 
-torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit,
-                             config::ClipMode mode) {
+torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit, config::ClipMode mode) {
   if (gradients.empty()) return {};
   torch::NoGradGuard no_grad;
   if (mode == config::ClipMode::norm) return clip_by_norm(gradients, limit);

@@ -13,7 +13,6 @@ namespace stoker::optim {
 /// Scales gradients in place so that their global L2 norm is at most `limit` (Pascanu et al. 2013, algorithm
 /// 1), or clamps each value to [-limit, limit]. Returns the norm before clipping, float32 [] on the device
 /// (norm mode; undefined tensor in value mode).
-torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit,
-                             config::ClipMode mode);
+torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit, config::ClipMode mode);
 
 }  // namespace stoker::optim

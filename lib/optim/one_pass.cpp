@@ -23,8 +23,7 @@ struct SgdScalars {
   float lr, momentum, weight_decay;
 };
 
-void plain_sgd(float* __restrict p, const float* __restrict g, const SgdScalars& k, int64_t begin,
-               int64_t end) {
+void plain_sgd(float* __restrict p, const float* __restrict g, const SgdScalars& k, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) p[i] -= k.lr * (g[i] + k.weight_decay * p[i]);
 }
 
@@ -91,8 +90,8 @@ torch::Tensor with_layout_of(const torch::Tensor& like, const torch::Tensor& ten
   return copy;
 }
 
-void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient,
-                  const torch::Tensor& momentum, const SgdRule& rule) {
+void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& momentum,
+                  const SgdRule& rule) {
   const SgdScalars k{static_cast<float>(rule.lr), static_cast<float>(rule.momentum),
                      static_cast<float>(rule.weight_decay)};
   auto* p = parameter.data_ptr<float>();
@@ -107,9 +106,8 @@ void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient,
   });
 }
 
-void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient,
-                   const torch::Tensor& exp_avg, const torch::Tensor& exp_avg_sq, const AdamRule& rule,
-                   int64_t step) {
+void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& exp_avg,
+                   const torch::Tensor& exp_avg_sq, const AdamRule& rule, int64_t step) {
   const AdamScalars k = adam_scalars(rule, step);
   auto* p = parameter.data_ptr<float>();
   const auto* g = gradient.data_ptr<float>();

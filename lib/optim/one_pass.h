@@ -16,11 +16,10 @@ torch::Tensor with_layout_of(const torch::Tensor& like, const torch::Tensor& ten
 
 /// All tensors: float32 on the CPU, dense, of one layout. `momentum` may be undefined when rule.momentum is
 /// 0.
-void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient,
-                  const torch::Tensor& momentum, const SgdRule& rule);
+void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& momentum,
+                  const SgdRule& rule);
 /// `step` is 1 for the first step.
-void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient,
-                   const torch::Tensor& exp_avg, const torch::Tensor& exp_avg_sq, const AdamRule& rule,
-                   int64_t step);
+void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& exp_avg,
+                   const torch::Tensor& exp_avg_sq, const AdamRule& rule, int64_t step);
 
 }  // namespace stoker::optim

@@ -12,23 +12,18 @@ namespace {
 
 void check_parameter(const NamedParameter& parameter, const torch::Device& device) {
   const torch::Tensor& tensor = parameter.tensor;
-  if (tensor.scalar_type() != torch::kFloat32 || tensor.device() != device ||
-      !tensor.is_non_overlapping_and_dense()) {
-    throw core::Error(core::ErrorKind::bug, core::format("parameter '{}' is not a dense float32 tensor on {}",
-                                                         parameter.name, device.str()));
+  if (tensor.scalar_type() != torch::kFloat32 || tensor.device() != device || !tensor.is_non_overlapping_and_dense()) {
+    throw core::Error(core::ErrorKind::bug,
+                      core::format("parameter '{}' is not a dense float32 tensor on {}", parameter.name, device.str()));
   }
 }
 
 }  // namespace
 
 Optimizer::Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options)
-    : options_(options),
-      parameters_(std::move(parameters)),
-      first_(parameters_.size()),
-      second_(parameters_.size()) {
+    : options_(options), parameters_(std::move(parameters)), first_(parameters_.size()), second_(parameters_.size()) {
   if (parameters_.empty()) throw core::Error(core::ErrorKind::bug, "the optimizer was given no parameters");
-  for (const NamedParameter& parameter : parameters_)
-    check_parameter(parameter, parameters_[0].tensor.device());
+  for (const NamedParameter& parameter : parameters_) check_parameter(parameter, parameters_[0].tensor.device());
 }
 
 std::vector<torch::Tensor> Optimizer::gradients() const {
@@ -48,8 +43,7 @@ void Optimizer::step(double lr, const torch::Tensor& found_inf) {
     const double group_lr = lr * group.lr_scale;
     parameters_[0].tensor.is_cpu() ? step_on_cpu(group, group_lr) : step_on_device(group, group_lr, found_inf);
   }
-  if (found_inf.defined() && on_device)
-    skipped_ = skipped_.defined() ? skipped_ + found_inf : found_inf.clone();
+  if (found_inf.defined() && on_device) skipped_ = skipped_.defined() ? skipped_ + found_inf : found_inf.clone();
 }
 
 void Optimizer::zero_grad() {
@@ -117,8 +111,8 @@ void Optimizer::step_on_cpu(const Group& group, double lr) const {
                       options_.eps, group.weight_decay, options_.opt == config::OptimizerKind::adamw};
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     if (options_.opt == config::OptimizerKind::sgd) {
-      one_pass_sgd(group.parameters[i], group.gradients[i],
-                   group.first.empty() ? torch::Tensor() : group.first[i], sgd);
+      one_pass_sgd(group.parameters[i], group.gradients[i], group.first.empty() ? torch::Tensor() : group.first[i],
+                   sgd);
     } else {
       one_pass_adam(group.parameters[i], group.gradients[i], group.first[i], group.second[i], adam, steps_);
     }

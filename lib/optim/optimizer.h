@@ -66,8 +66,7 @@ class Optimizer {
   std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
   std::vector<torch::Tensor> second_;  ///< exp_avg_sq
   int64_t steps_ = 0;                  ///< steps asked for that were not skipped on the host
-  torch::Tensor
-      skipped_;  ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined
+  torch::Tensor skipped_;  ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined
 };
 
 }  // namespace stoker::optim

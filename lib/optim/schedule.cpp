@@ -20,8 +20,7 @@ double cosine_between(double start, double end, double share) {
 }
 
 /// torch.optim.lr_scheduler.OneCycleLR, anneal_strategy="cos", three_phase=False.
-double one_cycle(const config::ScheduleOptions& options, double peak_lr, double update,
-                 double total_updates) {
+double one_cycle(const config::ScheduleOptions& options, double peak_lr, double update, double total_updates) {
   const double start_lr = peak_lr / options.one_cycle_div_factor;
   const double end_lr = start_lr / options.one_cycle_final_div_factor;
   const double peak_update = options.one_cycle_pct_start * total_updates - 1;
@@ -58,14 +57,12 @@ double Schedule::after_warmup(int64_t update) const {
   const double share = static_cast<double>(update - warmup_updates_) /
                        static_cast<double>(std::max<int64_t>(total_updates_ - warmup_updates_, 1));
   switch (options_.sched) {
-    case config::ScheduleKind::constant:
-      return peak_lr_;
+    case config::ScheduleKind::constant: return peak_lr_;
     case config::ScheduleKind::step:
     case config::ScheduleKind::multistep:
       return std::max(options_.min_lr,
                       peak_lr_ * std::pow(options_.decay_rate, static_cast<double>(decays_until(update))));
-    case config::ScheduleKind::cosine:
-      return cosine_between(peak_lr_, options_.min_lr, share);
+    case config::ScheduleKind::cosine: return cosine_between(peak_lr_, options_.min_lr, share);
     case config::ScheduleKind::polynomial:
       return options_.min_lr + (peak_lr_ - options_.min_lr) * std::pow(1 - share, options_.poly_power);
     case config::ScheduleKind::one_cycle:

@@ -12,8 +12,7 @@ class Schedule {
  public:
   /// `total_updates` and `updates_per_epoch` are > 0. Milestones and warm-up are given in epochs, counted
   /// from the start of training; an epoch's updates are rounded to the nearest whole update.
-  Schedule(const config::ScheduleOptions& options, double peak_lr, int64_t total_updates,
-           int64_t updates_per_epoch);
+  Schedule(const config::ScheduleOptions& options, double peak_lr, int64_t total_updates, int64_t updates_per_epoch);
 
   /// Learning rate for update number `update` (0 is the first). Past the end: the value of the last update.
   /// Warm-up rises in a straight line from warmup_lr at update 0 and reaches the peak after warmup_epochs.

@@ -23,15 +23,15 @@ namespace {
 
 using TensorVector = std::vector<torch::Tensor>;
 
-void fused_coupled_adam(const KernelLists& lists, const AdamRule& rule, double weight_decay,
-                        const TensorVector& steps, const torch::Tensor& found_inf) {
+void fused_coupled_adam(const KernelLists& lists, const AdamRule& rule, double weight_decay, const TensorVector& steps,
+                        const torch::Tensor& found_inf) {
   if (found_inf.defined()) {
-    at::_fused_adam_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr,
-                     rule.beta1, rule.beta2, weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false,
+    at::_fused_adam_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                     rule.beta2, weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false,
                      /*grad_scale=*/{}, found_inf);
   } else {
-    at::_fused_adam_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr,
-                     rule.beta1, rule.beta2, weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false);
+    at::_fused_adam_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                     rule.beta2, weight_decay, rule.eps, /*amsgrad=*/false, /*maximize=*/false);
   }
 }
 
@@ -40,13 +40,13 @@ void fused_coupled_adam(const KernelLists& lists, const AdamRule& rule, double w
 void fused_decoupled_adam(const KernelLists& lists, const AdamRule& rule, const TensorVector& steps,
                           const torch::Tensor& found_inf) {
   if (found_inf.defined()) {
-    at::_fused_adamw_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr,
-                      rule.beta1, rule.beta2, rule.weight_decay, rule.eps, /*amsgrad=*/false,
+    at::_fused_adamw_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                      rule.beta2, rule.weight_decay, rule.eps, /*amsgrad=*/false,
                       /*maximize=*/false,
                       /*grad_scale=*/{}, found_inf);
   } else {
-    at::_fused_adamw_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr,
-                      rule.beta1, rule.beta2, rule.weight_decay, rule.eps, /*amsgrad=*/false,
+    at::_fused_adamw_(lists.parameters, lists.gradients, lists.first, lists.second, {}, steps, rule.lr, rule.beta1,
+                      rule.beta2, rule.weight_decay, rule.eps, /*amsgrad=*/false,
                       /*maximize=*/false);
   }
 }
@@ -69,9 +69,7 @@ void fused_decoupled_adam(const KernelLists& lists, const AdamRule& rule, const 
 
 }  // namespace
 
-bool has_fused_sgd() {
-  return STOKER_FUSED_SGD_AND_ADAMW != 0;
-}
+bool has_fused_sgd() { return STOKER_FUSED_SGD_AND_ADAMW != 0; }
 
 void fused_sgd(const KernelLists& lists, const SgdRule& rule, const torch::Tensor& found_inf) {
 #if STOKER_FUSED_SGD_AND_ADAMW

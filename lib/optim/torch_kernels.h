@@ -31,8 +31,7 @@ void foreach_sgd(const KernelLists& lists, const SgdRule& rule);
 /// Multiplies all in place by a one-element tensor of the same device.
 void multiply_all(const std::vector<torch::Tensor>& tensors, const torch::Tensor& factor);
 /// average += share * (value - average) for each pair, in place.
-void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values,
-                  double share);
+void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values, double share);
 /// The same with a one-element float32 tensor on their device.
 void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values,
                   const torch::Tensor& share);

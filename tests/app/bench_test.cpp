@@ -46,11 +46,9 @@ TEST(BenchTest, TextHasTheUnitBehindTheMedian) {
 TEST(BenchTest, LoaderFiguresAreThoseOfTheFiles) {
   const data::TempFolder folder;
   for (int i = 0; i < 7; ++i) {
-    folder.write("image" + std::to_string(i) + ".jpg",
-                 data::jpeg_of(data::pattern_pixels(80, 60, 3), 80, 60));
+    folder.write("image" + std::to_string(i) + ".jpg", data::jpeg_of(data::pattern_pixels(80, 60, 3), 80, 60));
   }
-  const BenchResult result =
-      bench_loader(options_for(32), data::open_loose_images(folder.path(), true), kOneEpoch);
+  const BenchResult result = bench_loader(options_for(32), data::open_loose_images(folder.path(), true), kOneEpoch);
   const core::Json& figures = result.figures;
   EXPECT_EQ(figures["images"], 7);
   EXPECT_EQ(figures["cores"], 1);

@@ -19,10 +19,10 @@ CheckFacts good_machine() {
   facts.machine.avx512 = facts.machine.native_bfloat16 = true;
   facts.nvml_trouble = "libnvidia-ml.so.1 cannot be loaded";
   facts.blas = engine::blas_of_path("/usr/lib/x86_64-linux-gnu/openblas-openmp/libblas.so.3");
-  facts.compute = {{"matmul", "float32", false, 100},       {"matmul", "bfloat16", false, 250},
-                   {"matmul", "float16", false, 0},         {"convolution", "float32", false, 80},
-                   {"convolution", "float32", true, 90},    {"convolution", "bfloat16", false, 100},
-                   {"convolution", "bfloat16", true, 200},  {"convolution", "float16", false, 0},
+  facts.compute = {{"matmul", "float32", false, 100},      {"matmul", "bfloat16", false, 250},
+                   {"matmul", "float16", false, 0},        {"convolution", "float32", false, 80},
+                   {"convolution", "float32", true, 90},   {"convolution", "bfloat16", false, 100},
+                   {"convolution", "bfloat16", true, 200}, {"convolution", "float16", false, 0},
                    {"convolution", "float16", true, 0}};
   facts.threads = {2, 4e-6, 20e-6, 1.9};
   facts.num_workers = 2;
@@ -47,11 +47,13 @@ TEST(CheckReportTest, AGoodMachineHasNoWarning) {
 TEST(CheckReportTest, AdvisesWhatWasMeasuredToBeFaster) {
   CheckFacts facts = good_machine();
   EXPECT_EQ(reason_of(facts, "--amp --amp-dtype bfloat16"), "convolutions run at 2.2 times the speed of float32");
-  EXPECT_EQ(reason_of(facts, "--channels-last"), "bfloat16 convolutions: 200 GFLOP/s channels-last, 100 channels-first");
+  EXPECT_EQ(reason_of(facts, "--channels-last"),
+            "bfloat16 convolutions: 200 GFLOP/s channels-last, 100 channels-first");
   facts.compute[5].gflops_per_second = facts.compute[6].gflops_per_second = 30;
   EXPECT_NE(reason_of(facts, "--no-amp"), "");
   facts.compute[3].gflops_per_second = 95;
-  EXPECT_EQ(reason_of(facts, "--no-channels-last"), "float32 convolutions: 90 GFLOP/s channels-last, 95 channels-first");
+  EXPECT_EQ(reason_of(facts, "--no-channels-last"),
+            "float32 convolutions: 90 GFLOP/s channels-last, 95 channels-first");
 }
 
 TEST(CheckReportTest, EmulatedBfloat16IsNotAdvisedHoweverItWasMeasured) {
@@ -107,7 +109,8 @@ TEST(CheckReportTest, AGpuThatLibTorchCannotUseIsCalledOut) {
 TEST(CheckReportTest, WhatIsNotKnownIsNotZero) {
   const std::string text = check_text(good_machine());
   EXPECT_NE(text.find("float16   GFLOP/s on cpu: matmul n/a, convolution n/a channels-first, n/a channels-last"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("driver    n/a (libnvidia-ml.so.1 cannot be loaded)"), std::string::npos) << text;
   const core::Json json = check_json(good_machine());
   EXPECT_TRUE(json.at("driver").is_null());

@@ -50,8 +50,7 @@ core::MachineFacts machine_with(int64_t free_bytes) {
 
 const config::DataFacts kSmall{2, 3, Bitmaps::kSide, Bitmaps::kSide, 300};
 
-std::unique_ptr<config::Configuration> resolved(std::vector<std::string> words,
-                                                const core::MachineFacts& machine) {
+std::unique_ptr<config::Configuration> resolved(std::vector<std::string> words, const core::MachineFacts& machine) {
   words.insert(words.begin(), {"--data-dir", "x", "--device", "cpu"});
   auto configuration = fixtures::parsed(words);
   config::resolve_machine(*configuration, machine);
@@ -68,8 +67,7 @@ data::Datasets bitmaps(int64_t train, int64_t val) {
 
 TEST(FeedingTest, TheBudgetIsHalfOfWhatTheBatchesLeave) {
   const core::MachineFacts machine = machine_with(1'000'000'000);
-  const auto c =
-      resolved({"--batch-size", "64", "--val-batch-size", "64", "--prefetch-factor", "4"}, machine);
+  const auto c = resolved({"--batch-size", "64", "--val-batch-size", "64", "--prefetch-factor", "4"}, machine);
   data::Datasets datasets = bitmaps(300, 100);
   add_caches(*c, machine, datasets, slab_bytes(c->options, *datasets.train));
   // 5 slabs of 128 images of 16 x 16 x 3 bytes are 0.49 MB.
@@ -92,9 +90,7 @@ TEST(FeedingTest, TrainingIsCachedFirstAndValidationWhereItFitsAsWell) {
   const std::vector<std::string> lines = add_caches(*c, machine, datasets, 0).lines;
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0], "training images: ram, 234.3 kB when full");
-  EXPECT_EQ(
-      lines[1].rfind("validation images: none, the pixels, about 76.8 kB, exceed the budget of 65.7 kB", 0),
-      0u)
+  EXPECT_EQ(lines[1].rfind("validation images: none, the pixels, about 76.8 kB, exceed the budget of 65.7 kB", 0), 0u)
       << lines[1];
   EXPECT_EQ(datasets.val, val) << "no cache, no decorator";
 

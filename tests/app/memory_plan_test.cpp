@@ -79,8 +79,10 @@ TEST(MemoryPlanTest, WorkingMemoryIsKnownByTheSizesOfAllBatches) {
     return 90 * kMegabyte;
   };
   EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "activations") + 10 * kMegabyte,
-            90 * kMegabyte + (64 + 10 + 32) * 4000) << "each feed keeps its inputs";
-  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "checkpoint"), 2 * kMegabyte) << "working memory is not for others";
+            90 * kMegabyte + (64 + 10 + 32) * 4000)
+      << "each feed keeps its inputs";
+  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "checkpoint"), 2 * kMegabyte)
+      << "working memory is not for others";
 }
 
 TEST(MemoryPlanTest, SlabsAreNoLargerThanAnEpoch) {
@@ -151,19 +153,21 @@ TEST(MemoryPlanTest, TheLeastChangeThatFitsIsNamed) {
   const int64_t batch = largest_batch(inputs, room_of(50), 64, 0);
   ASSERT_LT(batch, 32);
   ASSERT_GT(batch, 16);
-  EXPECT_EQ(largest_that_fits(inputs, room_of(50)),
-            core::format("--batch-size {0} --val-batch-size {0}, or for the same update --batch-size 16 --val-batch-size {0} "
-                         "--accumulation-steps 4",
-                         batch));
+  EXPECT_EQ(
+      largest_that_fits(inputs, room_of(50)),
+      core::format("--batch-size {0} --val-batch-size {0}, or for the same update --batch-size 16 --val-batch-size {0} "
+                   "--accumulation-steps 4",
+                   batch));
   EXPECT_EQ(largest_that_fits(inputs, room_of(1)), "");
 }
 
 TEST(MemoryPlanTest, TheSummaryNamesEveryPart) {
   const std::vector<std::string> lines = plan_summary(make_memory_plan(small_run()), room_of(1000));
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0],
-            "memory    host 303.6 MB of 1.2 GB: program 200.0 MB + data 5.0 MB + slabs 480.0 kB + decode scratch 4.0 MB + "
-            "weights 10.0 MB + optimizer 10.0 MB + gradients 10.0 MB + activations 64.1 MB");
+  EXPECT_EQ(
+      lines[0],
+      "memory    host 303.6 MB of 1.2 GB: program 200.0 MB + data 5.0 MB + slabs 480.0 kB + decode scratch 4.0 MB + "
+      "weights 10.0 MB + optimizer 10.0 MB + gradients 10.0 MB + activations 64.1 MB");
   EXPECT_EQ(plan_json(make_memory_plan(small_run()), room_of(1000))["host"]["lines"].size(), 8u);
 }
 

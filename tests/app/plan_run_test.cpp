@@ -68,8 +68,9 @@ TEST(PlanRunTest, ARefusalNamesWhatFits) {
   const auto c = fixtures::parsed({"--batch-size", "64"});
   const auto failure = fixtures::failure_of([&] { refuse_what_does_not_fit(c->options, inputs, free_room(33)); });
   EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
-  EXPECT_NE(failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),
-            std::string::npos)
+  EXPECT_NE(
+      failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),
+      std::string::npos)
       << failure.hint;
   const auto regardless = fixtures::parsed({"--no-plan-check"});
   EXPECT_NO_THROW(refuse_what_does_not_fit(regardless->options, inputs, free_room(33)));

@@ -30,7 +30,8 @@ engine::TaskSpec task(config::TaskKind kind) {
 }
 
 TEST(ImageTableTest, NamesTheLargestScoreAndItsSoftmax) {
-  const auto table = make_image_table(task(config::TaskKind::multiclass), {"a", "b,c"}, 2, /*truth=*/false, /*logits=*/false);
+  const auto table =
+      make_image_table(task(config::TaskKind::multiclass), {"a", "b,c"}, 2, /*truth=*/false, /*logits=*/false);
   const float first[] = {1, 0}, second[] = {-100, 100};
   table->add(image("x/1.png", -1, first));
   table->add(image("x,2.png", -1, second));
@@ -38,7 +39,8 @@ TEST(ImageTableTest, NamesTheLargestScoreAndItsSoftmax) {
 }
 
 TEST(ImageTableTest, AddsTruthAndScoresWhenAsked) {
-  const auto table = make_image_table(task(config::TaskKind::multiclass), {"a", "b"}, 2, /*truth=*/true, /*logits=*/true);
+  const auto table =
+      make_image_table(task(config::TaskKind::multiclass), {"a", "b"}, 2, /*truth=*/true, /*logits=*/true);
   const float scores[] = {0.5F, 0.5F};
   table->add(image("1.png", 1, scores));
   EXPECT_EQ(table->text(), "path,true,class,probability,a,b\n1.png,b,a,0.5,0.5,0.5\n");

@@ -44,9 +44,7 @@ std::function<Words(const Workplace&)> named(const Damage& damage) {
 }
 
 /// The finished run's command with one more flag.
-std::function<Words(const Workplace&)> again(const Words& more) {
-  return words(finished_run_words(more));
-}
+std::function<Words(const Workplace&)> again(const Words& more) { return words(finished_run_words(more)); }
 
 /// Its newest manifest with `from` replaced.
 Damage manifest_with(const std::string& from, const std::string& to) {
@@ -58,9 +56,7 @@ Damage manifest_with(const std::string& from, const std::string& to) {
   };
 }
 
-void cut(const std::string& path) {
-  fs::resize_file(path, fs::file_size(path) / 2);
-}
+void cut(const std::string& path) { fs::resize_file(path, fs::file_size(path) / 2); }
 
 void flip_a_bit(const std::string& path) {
   std::string content = content_of_file(path);
@@ -125,9 +121,7 @@ const std::vector<BadInput>& damaged() {
        kData,
        {"run/checkpoints/step-00000008/manifest.json"}},
       {"ManifestThatIsAnotherObject",
-       named([](const Workplace& work) {
-         work.write(std::string(kNewest) + "/manifest.json", "{\"a\": 1}\n");
-       }),
+       named([](const Workplace& work) { work.write(std::string(kNewest) + "/manifest.json", "{\"a\": 1}\n"); }),
        kData,
        {"checkpoint run/checkpoints/step-00000008: its manifest is not ours"}},
       {"ManifestThatNamesAFileOutside",
@@ -162,14 +156,13 @@ const std::vector<BadInput>& unfit() {
       {"FreshStartOverAnOldRun",
        again({"--resume", "none"}),
        kConfig,
-       {"--resume none, but run/checkpoints holds checkpoints of an earlier run",
-        "choose another --run-dir"}},
+       {"--resume none, but run/checkpoints holds checkpoints of an earlier run", "choose another --run-dir"}},
       {"ChangedOptionsAreAllListed",
        again({"--batch-size", "8", "--lr", "0.5", "--seed", "7"}),
        kConfig,
        {"run/checkpoints/step-00000008 was written by a run that differs from this one:",
-        "--batch-size: the checkpoint has 16, this run 8", "--lr: the checkpoint has ",
-        "--seed: the checkpoint has ", "--override-resume"}},
+        "--batch-size: the checkpoint has 16, this run 8", "--lr: the checkpoint has ", "--seed: the checkpoint has ",
+        "--override-resume"}},
       {"ChangedModel", again({"--width", "16"}), kConfig, {"--width: the checkpoint has 8, this run 16"}},
       {"ChangedModelInSpiteOfAll",
        again({"--width", "16", "--override-resume"}),
@@ -223,10 +216,7 @@ const std::vector<BadInput>& bad_weights() {
        starts_from("these are not the weights you are looking for\n"),
        kData,
        {"w.safetensors: not a valid safetensors file: its header should have"}},
-      {"EmptyFile",
-       starts_from(""),
-       kData,
-       {"w.safetensors: not a valid safetensors file: 0 bytes is too short"}},
+      {"EmptyFile", starts_from(""), kData, {"w.safetensors: not a valid safetensors file: 0 bytes is too short"}},
       {"HugeHeader",
        starts_from(std::string(8, '\xFF') + "{}"),
        kData,
@@ -237,8 +227,7 @@ const std::vector<BadInput>& bad_weights() {
        kData,
        {"w.safetensors: not a valid safetensors file: tensor a lies outside the file"}},
       {"ShapeThatWrapsAround",
-       starts_from(
-           safetensors(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0)),
+       starts_from(safetensors(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0)),
        kData,
        {"tensor a has a shape that is too large"}},
       {"OtherArchitecture",
@@ -266,10 +255,7 @@ const std::vector<BadInput>& bad_weights() {
 
 const std::vector<BadInput>& bad_uses() {
   static const std::vector<BadInput> all = {
-      {"EvalOfNothing",
-       words({"eval", "nowhere"}),
-       kNoInput,
-       {"no checkpoint in nowhere", "name a run directory"}},
+      {"EvalOfNothing", words({"eval", "nowhere"}), kNoInput, {"no checkpoint in nowhere", "name a run directory"}},
       {"EvalOfADamagedRun",
        [](const Workplace& work) {
          for (const std::string step : {kNewest, kOlder}) cut(work / (step + "/model.safetensors"));
@@ -321,13 +307,11 @@ TEST(DamagedNewestCheckpoint, IsPassedOverLoudlyAndTheRunGoesOnFromTheOneBefore)
   const Ended ended = run(finished_run_words(), work.path());
   SCOPED_TRACE(story_of(finished_run_words(), ended));
   EXPECT_EQ(ended.exit_code, 0);
-  EXPECT_NE(
-      ended.err.find("warning: checkpoint run/checkpoints/step-00000008: model.safetensors is truncated"),
-      std::string::npos);
+  EXPECT_NE(ended.err.find("warning: checkpoint run/checkpoints/step-00000008: model.safetensors is truncated"),
+            std::string::npos);
   EXPECT_NE(ended.err.find("going back to the checkpoint before it"), std::string::npos);
   EXPECT_NE(ended.out.find("resumes run/checkpoints/step-00000004"), std::string::npos);
-  EXPECT_EQ(content_of_file(newest_file(work, "model.safetensors")), whole)
-      << "the same weights come out again";
+  EXPECT_EQ(content_of_file(newest_file(work, "model.safetensors")), whole) << "the same weights come out again";
   expect_nothing_half_written(work);
 }
 

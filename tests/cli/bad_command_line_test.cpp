@@ -9,9 +9,7 @@ namespace {
 
 class BadCommandLine : public ::testing::TestWithParam<BadInput> {};
 
-TEST_P(BadCommandLine, IsRefused) {
-  expect_refused_before_the_run(GetParam());
-}
+TEST_P(BadCommandLine, IsRefused) { expect_refused_before_the_run(GetParam()); }
 
 constexpr int kUsage = 64, kConfig = 78;
 
@@ -25,8 +23,8 @@ const std::vector<BadInput>& bad_flags() {
        words({"--epoch", "2", "--learning-rat", "1", "--widht=3", "--qqqq"}),
        kUsage,
        {"4 problems with the command line:", "--epoch: unknown flag; did you mean --epochs?",
-        "--learning-rat: unknown flag; did you mean --learning-rate?",
-        "--widht: unknown flag; did you mean --width?", "--qqqq: unknown flag"}},
+        "--learning-rat: unknown flag; did you mean --learning-rate?", "--widht: unknown flag; did you mean --width?",
+        "--qqqq: unknown flag"}},
       {"FlagWithEscapeSequence", words({"--\x1b[31mred"}), kUsage, {"unknown flag", "[31mred"}},
       {"FlagOfManyLetters", words({"--" + std::string(100'000, 'x')}), kUsage, {"unknown flag"}},
       {"StrayWord", words({"--epochs", "1", "two"}), kUsage, {"unexpected word \"two\""}},
@@ -57,10 +55,7 @@ const std::vector<BadInput>& bad_values() {
        words({"--batch-size", "0"}),
        kUsage,
        {"--batch-size: 0 is out of range; accepted: 1 to 1048576"}},
-      {"MinusOneNeverMeansAuto",
-       words({"--num-workers", "-1"}),
-       kUsage,
-       {"--num-workers: -1 is out of range"}},
+      {"MinusOneNeverMeansAuto", words({"--num-workers", "-1"}), kUsage, {"--num-workers: -1 is out of range"}},
       {"MissingLastValue", words({"--epochs"}), kUsage, {"--epochs: no value given"}},
       {"MissingValueBeforeFlag", words({"--epochs", "--lr", "1"}), kUsage, {"--epochs: no value given"}},
       {"EmptyValue", words({"--epochs="}), kUsage, {"--epochs: no value given"}},
@@ -69,15 +64,9 @@ const std::vector<BadInput>& bad_values() {
       {"ExponentForCount", words({"--epochs", "1e3"}), kUsage, {"--epochs: \"1e3\" is not a whole number"}},
       {"NanLearningRate", words({"--lr", "nan"}), kUsage, {"--lr: \"nan\" is not a finite number"}},
       {"InfiniteLearningRate", words({"--lr", "inf"}), kUsage, {"--lr: \"inf\" is not a finite number"}},
-      {"NumberTooLarge",
-       words({"--seed", "99999999999999999999999"}),
-       kUsage,
-       {"--seed:", "is out of range"}},
+      {"NumberTooLarge", words({"--seed", "99999999999999999999999"}), kUsage, {"--seed:", "is out of range"}},
       {"NumberTooLargeForDouble", words({"--lr", "1e999"}), kUsage, {"--lr: 1e999 is out of range"}},
-      {"OctalLookingNumber",
-       words({"--epochs", "010"}),
-       kUsage,
-       {"--epochs: \"010\" begins with 0", "write 10"}},
+      {"OctalLookingNumber", words({"--epochs", "010"}), kUsage, {"--epochs: \"010\" begins with 0", "write 10"}},
       {"WordForSwitch",
        words({"--amp=maybe"}),
        kUsage,

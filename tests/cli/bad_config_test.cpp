@@ -13,9 +13,7 @@ namespace {
 
 class BadConfig : public ::testing::TestWithParam<BadInput> {};
 
-TEST_P(BadConfig, IsRefused) {
-  expect_refused_before_the_run(GetParam());
-}
+TEST_P(BadConfig, IsRefused) { expect_refused_before_the_run(GetParam()); }
 
 constexpr int kNoInput = 66, kUnavailable = 69, kConfig = 78;
 
@@ -51,24 +49,15 @@ const std::vector<BadInput>& bad_content() {
               "g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: &h [*g,*g,*g,*g,*g,*g,*g,*g,*g]\n"),
        kConfig,
        {"c.yaml:1: anchors (&name) are not supported", "c.yaml:2: aliases (*name) are not supported"}},
-      {"MergeKey",
-       config("optim:\n  <<: {lr: 1}\n"),
-       kConfig,
-       {"c.yaml:2: merge keys (<<) are not supported"}},
+      {"MergeKey", config("optim:\n  <<: {lr: 1}\n"), kConfig, {"c.yaml:2: merge keys (<<) are not supported"}},
       {"Tag", config("lr: !!python/object:os.system 1\n"), kConfig, {"c.yaml:1: tags", "are not supported"}},
       {"Octal", config("epochs: 010\n"), kConfig, {"c.yaml:1: epochs: \"010\" begins with 0", "write 10"}},
       {"Hexadecimal", config("epochs: 0x10\n"), kConfig, {"c.yaml:1: epochs: \"0x10\""}},
       {"Nan", config("lr: .nan\n"), kConfig, {"c.yaml:1: lr: \".nan\""}},
       {"Infinity", config("lr: .inf\n"), kConfig, {"c.yaml:1: lr: \".inf\""}},
       {"OutOfRange", config("momentum: 1.5\n"), kConfig, {"c.yaml:1: momentum: 1.5 is out of range"}},
-      {"ListForScalar",
-       config("lr: [0.1, 0.2]\n"),
-       kConfig,
-       {"c.yaml:1: lr: takes a single value, not a list"}},
-      {"MappingForScalar",
-       config("lr: {base: 1}\n"),
-       kConfig,
-       {"c.yaml:1: lr: takes a single value, not a mapping"}},
+      {"ListForScalar", config("lr: [0.1, 0.2]\n"), kConfig, {"c.yaml:1: lr: takes a single value, not a list"}},
+      {"MappingForScalar", config("lr: {base: 1}\n"), kConfig, {"c.yaml:1: lr: takes a single value, not a mapping"}},
       {"NoValue", config("lr:\n"), kConfig, {"c.yaml:1: lr: no value given"}},
       {"QuotedNumber", config("epochs: \"3\"\n"), kConfig, {"c.yaml:1: epochs: \"3\" is in quotes"}},
       {"YesForTrue",
@@ -76,19 +65,13 @@ const std::vector<BadInput>& bad_content() {
        kConfig,
        {"c.yaml:1: amp: \"yes\" is not a switch value; write true or false"}},
       {"SyntaxError", config("epochs: 1\nmean: [1\n"), kConfig, {"c.yaml:", "not valid YAML:"}},
-      {"DeepNesting",
-       config(std::string(10'000, '[')),
-       kConfig,
-       {"c.yaml:1: not valid YAML: nested too deeply"}},
+      {"DeepNesting", config(std::string(10'000, '[')), kConfig, {"c.yaml:1: not valid YAML: nested too deeply"}},
       {"TwoDocuments", config("lr: 1\n---\nlr: 2\n"), kConfig, {"c.yaml:", "begins a second document"}},
       {"Empty", config(""), kConfig, {"c.yaml:1: is empty"}},
       {"OnlyComments", config("# nothing\n"), kConfig, {"c.yaml:1: is empty"}},
       {"ListAtTheTop", config("- lr\n- 1\n"), kConfig, {"c.yaml:1: the top level must be a mapping"}},
       {"TextAtTheTop", config("just some words\n"), kConfig, {"c.yaml:1: the top level must be a mapping"}},
-      {"NulByte",
-       config(std::string("lr: 1\n\0lr: 2\n", 13)),
-       kConfig,
-       {"c.yaml:2: holds the control character 0x00"}},
+      {"NulByte", config(std::string("lr: 1\n\0lr: 2\n", 13)), kConfig, {"c.yaml:2: holds the control character 0x00"}},
       {"Utf16", config(std::string("\xFF\xFEl\0r\0:\0 \0001\0\n\0", 14)), kConfig, {"c.yaml:1: ", "UTF-8"}},
       {"Latin1", config("run-dir: caf\xE9\n"), kConfig, {"c.yaml:1: is not UTF-8 text"}},
       {"TwoMegabytes",
@@ -119,10 +102,7 @@ const std::vector<BadInput>& bad_files() {
        },
        kNoInput,
        {"cannot read c.yaml: it is not a regular file"}},
-      {"EndlessDevice",
-       words({"-c", "/dev/zero"}),
-       kNoInput,
-       {"cannot read /dev/zero: it is not a regular file"}},
+      {"EndlessDevice", words({"-c", "/dev/zero"}), kNoInput, {"cannot read /dev/zero: it is not a regular file"}},
       {"TwoBadFilesAreBothReported",
        [](const Workplace& work) {
          work.write("a.yaml", "epochs: 0\n");
@@ -145,10 +125,7 @@ const std::vector<BadInput>& bad_combinations() {
        words(train_words({"--sched", "multistep"})),
        kConfig,
        {"sched multistep needs decay-milestones"}},
-      {"WarmUpAsLongAsTheRun",
-       words(train_words({"--warmup-epochs", "1"})),
-       kConfig,
-       {"leaves nothing of 1 epochs"}},
+      {"WarmUpAsLongAsTheRun", words(train_words({"--warmup-epochs", "1"})), kConfig, {"leaves nothing of 1 epochs"}},
       {"PatienceWithoutEvaluation",
        words(train_words({"--patience", "3", "--val-every", "never"})),
        kConfig,

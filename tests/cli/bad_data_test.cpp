@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sets that cannot be trained on: each row makes a small one and damages it in one way.
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -45,8 +45,7 @@ const std::vector<BadInput>& bad_places() {
       {"MissingFolder",
        words(train_words()),
        kNoInput,
-       {"the data folder data does not exist", "expected below --data-dir one of",
-        "train-images-idx3-ubyte"}},
+       {"the data folder data does not exist", "expected below --data-dir one of", "train-images-idx3-ubyte"}},
       {"FileInsteadOfFolder",
        [](const Workplace& work) {
          work.write("data", "x");
@@ -82,8 +81,7 @@ const std::vector<BadInput>& bad_idx() {
       {"WrongMagic",
        idx_file("train-images-idx3-ubyte", idx_images(64, 0x1234)),
        kData,
-       {"data/train-images-idx3-ubyte: magic 0x00001234 instead of 0x00000803 (images)",
-        "hint: get the file again"}},
+       {"data/train-images-idx3-ubyte: magic 0x00001234 instead of 0x00000803 (images)", "hint: get the file again"}},
       {"LabelsForImages",
        idx_file("train-images-idx3-ubyte", idx_labels(64)),
        kData,
@@ -96,10 +94,7 @@ const std::vector<BadInput>& bad_idx() {
        idx_file("train-labels-idx1-ubyte", idx_labels(64).substr(0, 5)),
        kData,
        {"data/train-labels-idx1-ubyte: cut short inside the IDX header"}},
-      {"EmptyFile",
-       idx_file("train-labels-idx1-ubyte", ""),
-       kData,
-       {"data/train-labels-idx1-ubyte: cut short"}},
+      {"EmptyFile", idx_file("train-labels-idx1-ubyte", ""), kData, {"data/train-labels-idx1-ubyte: cut short"}},
       {"MoreThanPromised",
        idx_file("train-labels-idx1-ubyte", idx_labels(64) + "x"),
        kData,
@@ -119,8 +114,7 @@ const std::vector<BadInput>& bad_idx() {
        {"data/t10k-labels-idx1-ubyte: label 255 of image 0 is out of range"}},
       {"NoImages", idx_file("train-images-idx3-ubyte", idx_images(0)), kData, {"holds 0 images"}},
       {"HugeCountInTheHeader",
-       idx_file("train-images-idx3-ubyte",
-                std::string("\0\0\x08\x03\xFF\xFF\xFF\xFF\0\0\xFF\xFF\0\0\xFF\xFF", 16)),
+       idx_file("train-images-idx3-ubyte", std::string("\0\0\x08\x03\xFF\xFF\xFF\xFF\0\0\xFF\xFF\0\0\xFF\xFF", 16)),
        kData,
        {"data/train-images-idx3-ubyte: cut short: the header promises"}},
       {"NoLabels",
@@ -178,23 +172,22 @@ const std::vector<BadInput>& bad_idx() {
       {"BatchBeyondAnyMemoryAllTheSame",
        idx([](const Workplace&) {}, {"--batch-size", "1048576", "--img-size", "8192", "--no-plan-check"}),
        kNoMemory,
-       {"--no-plan-check goes on although ", "cannot allocate 70.4 TB for a batch of images", "use a smaller --batch-size"},
+       {"--no-plan-check goes on although ", "cannot allocate 70.4 TB for a batch of images",
+        "use a smaller --batch-size"},
        /*limit_seconds=*/10},
       {"LearningRateThatDiverges",
        idx([](const Workplace&) {}, {"--lr", "1e30"}),
        kDiverged,
        {"training diverged: the loss is ", "at update ", "lower --lr", "no checkpoint has been written yet"}},
-      {"UnknownModel",
-       idx([](const Workplace&) {}, {"--model", "resnet19"}),
-       kConfig,
-       {"resnet19", "resnet18"}},
+      {"UnknownModel", idx([](const Workplace&) {}, {"--model", "resnet19"}), kConfig, {"resnet19", "resnet18"}},
   };
   return all;
 }
 
 TEST(BadDataTest, AModelBeyondMemoryIsRefusedAndNotKilled) {
   constexpr double kClassifierGigabytes = 65.5;  // 1024 x 4 channels on a 2 x 2 grid, a million classes, float32
-  const double machine = 1e-9 * static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  const double machine =
+      1e-9 * static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
   if (machine > 0.9 * kClassifierGigabytes) GTEST_SKIP() << "this machine could hold it";
   const Workplace work;
   expect_refused({"ModelBeyondMemory",

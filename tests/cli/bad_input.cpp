@@ -28,9 +28,7 @@ void expect_in_time(const Ended& ended, double limit_seconds) {
 
 }  // namespace
 
-void PrintTo(const BadInput& input, std::ostream* out) {
-  *out << input.fact;
-}
+void PrintTo(const BadInput& input, std::ostream* out) { *out << input.fact; }
 
 std::function<Words(const Workplace&)> words(const Words& command_line) {
   return [command_line](const Workplace&) { return command_line; };
@@ -58,8 +56,7 @@ void expect_refused(const BadInput& input, const Workplace& work) {
   SCOPED_TRACE(story_of(command_line, ended));
   EXPECT_EQ(ended.exit_code, input.exit_code);
   EXPECT_EQ(ended.signal, 0);
-  for (const std::string& text : input.said)
-    EXPECT_NE(ended.err.find(text), std::string::npos) << "not said: " << text;
+  for (const std::string& text : input.said) EXPECT_NE(ended.err.find(text), std::string::npos) << "not said: " << text;
   EXPECT_EQ(last_line(ended.err), "train: exit=" + std::to_string(input.exit_code) + " reason=error");
   EXPECT_FALSE(has_control_character(ended.out + ended.err));
   expect_in_time(ended, input.limit_seconds);

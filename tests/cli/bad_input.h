@@ -22,9 +22,7 @@ struct BadInput {
   double limit_seconds = 2;       ///< of CPU, and of wall time on an idle machine
 };
 
-inline std::string name_of(const ::testing::TestParamInfo<BadInput>& info) {
-  return info.param.fact;
-}
+inline std::string name_of(const ::testing::TestParamInfo<BadInput>& info) { return info.param.fact; }
 void PrintTo(const BadInput& input, std::ostream* out);
 
 /// A command line that needs no files.

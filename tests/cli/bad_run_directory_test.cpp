@@ -62,10 +62,7 @@ const std::vector<BadInput>& bad_run_directories() {
        kCannotCreate,
        {"cannot create folder run"}},
       {"KernelFolder", run_dir("/proc/run"), kCannotCreate, {"cannot create folder /proc/run: "}},
-      {"Device",
-       run_dir("/dev/full"),
-       kCannotCreate,
-       {"cannot create folder /dev/full: a file is in the way"}},
+      {"Device", run_dir("/dev/full"), kCannotCreate, {"cannot create folder /dev/full: a file is in the way"}},
       {"NameTooLong",
        run_dir(std::string(300, 'r')),
        kCannotCreate,
@@ -87,15 +84,9 @@ const std::vector<BadInput>& bad_run_directories() {
        },
        kCannotCreate,
        {"cannot create run/.lock: Too many levels of symbolic links"}},
-      {"FolderForTrainLog",
-       folder_at("train.log"),
-       kCannotCreate,
-       {"cannot open the log file run/train.log"}},
+      {"FolderForTrainLog", folder_at("train.log"), kCannotCreate, {"cannot open the log file run/train.log"}},
       {"FolderForConfig", folder_at("config.yaml"), kIo, {"cannot replace run/config.yaml: Is a directory"}},
-      {"FolderForMetrics",
-       folder_at("metrics.jsonl"),
-       kIo,
-       {"cannot open run/metrics.jsonl: Is a directory"}},
+      {"FolderForMetrics", folder_at("metrics.jsonl"), kIo, {"cannot open run/metrics.jsonl: Is a directory"}},
       {"LogFileBelowAFile",
        [](const Workplace& work) {
          work.write("notes", "x");
@@ -116,12 +107,12 @@ TEST(RunDirectoryInUse, IsRefusedWithTheHolder) {
   struct flock whole {};
   whole.l_type = F_WRLCK;
   ASSERT_EQ(::fcntl(fd, F_OFD_SETLK, &whole), 0);
-  expect_refused({"",
-                  words(train_words()),
-                  kInUse,
-                  {"another process uses this run directory (run/.lock): pid 4711 on elsewhere",
-                   "choose another --run-dir"}},
-                 work);
+  expect_refused(
+      {"",
+       words(train_words()),
+       kInUse,
+       {"another process uses this run directory (run/.lock): pid 4711 on elsewhere", "choose another --run-dir"}},
+      work);
   ::close(fd);
   EXPECT_FALSE(fs::exists(work / "run/train.log"));
 }
@@ -139,8 +130,7 @@ TEST(ReadOnlyRunDirectory, IsAMatterOfPermission) {
     launch.directory = work.path();
     launch.unprivileged = true;
     const Ended ended = run(launch);
-    if (ended.exit_code == kCannotStart)
-      GTEST_SKIP() << "the program cannot be started without privileges from here";
+    if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
     SCOPED_TRACE(story_of(launch.words, ended));
     EXPECT_EQ(ended.exit_code, kPermission);
     EXPECT_NE(ended.err.find(place), std::string::npos);
@@ -156,8 +146,7 @@ TEST(FullDisk, EndsTheRunWithTheCauseAndLeavesNoHalfCheckpoint) {
   write_idx(work);
   fs::create_directory(work / "small");
   Launch launch;
-  launch.words =
-      train_words({"--run-dir", "small/run", "--epochs", "3", "--save-every", "1u", "--no-space-check"});
+  launch.words = train_words({"--run-dir", "small/run", "--epochs", "3", "--save-every", "1u", "--no-space-check"});
   launch.directory = work.path();
   launch.small_disk = work / "small";
   const Ended ended = run(launch);
@@ -197,8 +186,7 @@ void expect_unreadable(const Workplace& work, const std::string& path, int exit_
   launch.unprivileged = true;
   const Ended ended = run(launch);
   ::chmod((work / path).c_str(), 0700);
-  if (ended.exit_code == kCannotStart)
-    GTEST_SKIP() << "the program cannot be started without privileges from here";
+  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
   SCOPED_TRACE(story_of(launch.words, ended));
   EXPECT_EQ(ended.exit_code, exit_code);
   EXPECT_NE(ended.err.find(path + ": Permission denied"), std::string::npos);

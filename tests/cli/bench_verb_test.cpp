@@ -18,8 +18,8 @@ class BenchVerbTest : public ::testing::Test {
 
 TEST_F(BenchVerbTest, TheLoaderIsMeasuredOnLooseImages) {
   for (int i = 0; i < 8; ++i) work_.write("images/" + std::to_string(i) + ".jpg", jpeg_of(16, 12, 90));
-  const Words words = {"bench", "loader", "--json", "--data-dir", "images", "--img-size", "8", "--batch-size", "4",
-                       "--threads", "1", "--num-workers", "1"};
+  const Words words = {"bench",        "loader", "--json",    "--data-dir", "images",        "--img-size", "8",
+                       "--batch-size", "4",      "--threads", "1",          "--num-workers", "1"};
   const Ended ended = run(words, work_.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   const Json result = Json::parse(ended.out, nullptr, /*allow_exceptions=*/false);

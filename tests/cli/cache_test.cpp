@@ -44,14 +44,12 @@ TEST(CacheTest, TheWeightsAreTheSameWithAndWithout) {
   write_folders(work);
   std::string weights;
   for (const char* const cache : {"none", "ram", "compressed"}) {
-    const Words words =
-        train_words({"--epochs", "3", "--batch-size", "4", "--cache", cache, "--run-dir", cache});
+    const Words words = train_words({"--epochs", "3", "--batch-size", "4", "--cache", cache, "--run-dir", cache});
     const Ended ended = run(words, work.path());
     ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
     EXPECT_NE(ended.out.find(std::string("cache     training images: ") + cache), std::string::npos)
         << story_of(words, ended);
-    const std::string now =
-        content_of_file(work / (std::string(cache) + "/checkpoints/last/model.safetensors"));
+    const std::string now = content_of_file(work / (std::string(cache) + "/checkpoints/last/model.safetensors"));
     EXPECT_FALSE(now.empty());
     if (weights.empty()) weights = now;
     EXPECT_TRUE(now == weights) << cache;

@@ -91,18 +91,16 @@ TEST_F(ClipsTest, ANetworkOfSingleImagesIsRefusedWithBothWaysOut) {
   const Words plain = {"--data-dir", "data", "--run-dir", "run", "--model",       "small_cnn",
                        "--epochs",   "1",    "--threads", "1",   "--num-workers", "1"};
   const std::string said = fail(plain).err;
-  EXPECT_NE(said.find("small_cnn sees single images, but the data are clips of 8 frames"), std::string::npos)
-      << said;
+  EXPECT_NE(said.find("small_cnn sees single images, but the data are clips of 8 frames"), std::string::npos) << said;
   EXPECT_NE(said.find("--model two_stream_convlstm"), std::string::npos) << said;
   EXPECT_NE(said.find("--clip-frames 1"), std::string::npos) << said;
   succeed(with(plain, {"--clip-frames", "1", "--batch-size", "8", "--frame-sampling", "stride"}));
-  EXPECT_EQ(lines_of(succeed({"predict", "run", "data/val/rising"}).out).size(), 9u)
-      << "a frame of each video";
+  EXPECT_EQ(lines_of(succeed({"predict", "run", "data/val/rising"}).out).size(), 9u) << "a frame of each video";
 }
 
 TEST_F(ClipsTest, MixupCutMixAndCachesTakeClips) {
-  for (const Words& more : {Words{"--mixup-alpha", "0.4", "--cache", "compressed"},
-                            Words{"--cutmix-alpha", "1", "--cache", "ram"}}) {
+  for (const Words& more :
+       {Words{"--mixup-alpha", "0.4", "--cache", "compressed"}, Words{"--cutmix-alpha", "1", "--cache", "ram"}}) {
     fs::remove_all(work_ / "run");
     succeed(training_words(with(more, {"--epochs", "2", "--hflip", "0.5", "--random-erasing", "0.5"})));
   }

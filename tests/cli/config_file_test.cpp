@@ -36,8 +36,7 @@ std::string mat_of_a_level_head() {
 void write_class_folders(const Workplace& work) {
   for (const std::string split : {"train", "val"}) {
     for (int i = 0; i < 8; ++i) {
-      const std::string name =
-          "data/" + split + "/n0" + std::to_string(i % 2) + "/" + std::to_string(i) + ".JPEG";
+      const std::string name = "data/" + split + "/n0" + std::to_string(i % 2) + "/" + std::to_string(i) + ".JPEG";
       work.write(name, jpeg_of(40, 32, static_cast<uint8_t>(30 * i)));
     }
   }
@@ -75,7 +74,7 @@ void write_faces_in_videos(const Workplace& work) {
 
 struct Layout {
   std::function<bool(const Workplace&)> write;  ///< false: the build does not read it
-  const char* expected;  ///< part of the tree that an error shows
+  const char* expected;                         ///< part of the tree that an error shows
 };
 
 /// Whatever `write` returns, every build reads it.
@@ -126,14 +125,12 @@ const std::map<std::string, Case>& cases() {
       {"fashion_mnist_best", {{"fashion_mnist_best"}, idx(), "length    36 epochs"}},
       {"bench/fashion_mnist_peer", {{"bench/fashion_mnist_peer"}, idx(), "model     peer_cnn"}},
       {"cifar10_fast", {{"cifar10_fast"}, folders(), "model     resnet9, 6,5"}},
-      {"s0_image_classification",
-       {{"s0_image_classification"}, folders(), "64 images per device x 2 accumulation"}},
+      {"s0_image_classification", {{"s0_image_classification"}, folders(), "64 images per device x 2 accumulation"}},
       {"s1_deepfake", {{"s1_deepfake"}, videos(), "clips of 8 frames"}},
       {"s2_head_pose_300wlp", {{"s2_head_pose_300wlp"}, faces_300wlp(), "3 targets, task head-pose"}},
       {"s2_head_pose_biwi", {{"s2_head_pose_biwi"}, faces_biwi(), "3 targets, task head-pose"}},
       {"s3_imagenet_resnet50", {{"s3_imagenet_resnet50"}, folders(), "peak learning rate 0.5"}},
-      {"s3_conservative",
-       {{"s3_imagenet_resnet50", "s3_conservative"}, folders(), "peak learning rate 0.375"}},
+      {"s3_conservative", {{"s3_imagenet_resnet50", "s3_conservative"}, folders(), "peak learning rate 0.375"}},
       {"s3_balanced", {{"s3_imagenet_resnet50", "s3_balanced"}, folders(), "peak learning rate 0.5"}},
       {"s3_aggressive", {{"s3_imagenet_resnet50", "s3_aggressive"}, folders(), "peak learning rate 0.625"}},
       {"s4_spectrogram_hdf5", {{"s4_spectrogram_hdf5"}, hdf5(), "model     spectrogram_cnn"}},
@@ -147,9 +144,7 @@ const std::map<std::string, Case>& cases() {
   return all;
 }
 
-fs::path configs() {
-  return fs::path(STOKER_SOURCE_DIR) / "configs";
-}
+fs::path configs() { return fs::path(STOKER_SOURCE_DIR) / "configs"; }
 
 Words dry_run_of(const Case& config) {
   Words words;
@@ -167,8 +162,7 @@ TEST(ConfigFileTest, EveryFileStandsInTheTableAndSaysWhatToExpect) {
   for (const auto& entry : fs::recursive_directory_iterator(configs())) {
     if (entry.path().extension() != ".yaml") continue;
     found.insert(fs::relative(entry.path(), configs()).replace_extension().generic_string());
-    EXPECT_NE(content_of_file(entry.path().string()).find("\n# Expected: "), std::string::npos)
-        << entry.path();
+    EXPECT_NE(content_of_file(entry.path().string()).find("\n# Expected: "), std::string::npos) << entry.path();
   }
   EXPECT_EQ(found, known) << "a new file in configs/ needs a row with its layout here";
 }

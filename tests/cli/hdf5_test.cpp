@@ -93,9 +93,8 @@ TEST_F(Hdf5Test, SpectrogramsAreNotMirroredInEvaluation) {
 }
 
 TEST_F(Hdf5Test, APlanMakesNoCopiesAndThePresetFits) {
-  const Words all = {"--preset", "s4_spectrogram_hdf5", "--data-dir", "data",        "--device",
-                     "cpu",      "--threads",           "1",          "--stage-dir", "fast",
-                     "--dry-run"};
+  const Words all = {"--preset", "s4_spectrogram_hdf5", "--data-dir", "data",     "--device", "cpu", "--threads",
+                     "1",        "--stage-dir",         "fast",       "--dry-run"};
   const Ended ended = succeed(all);
   EXPECT_EQ(ended.out.find("staging"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("task binary"), std::string::npos) << ended.out;

@@ -26,9 +26,7 @@ std::vector<std::string> verbs_in(const std::string& help) {
   return verbs;
 }
 
-Words help_of(const std::string& verb) {
-  return verb.empty() ? Words{"--help"} : Words{verb, "--help"};
-}
+Words help_of(const std::string& verb) { return verb.empty() ? Words{"--help"} : Words{verb, "--help"}; }
 
 TEST(HelpTest, EveryVerbExplainsItselfInPlainText) {
   std::vector<std::string> verbs = verbs_in(run({"--help"}, ".").out);
@@ -95,8 +93,7 @@ TEST(TrainingTest, NeedsNeitherTerminalNorEnvironment) {
   SCOPED_TRACE(story_of(bare.words, ended));
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_TRUE(is_plain_text(ended.out));
-  EXPECT_EQ(ended.err,
-            "train: exit=0 reason=epochs-done update=4 checkpoint=run/checkpoints/step-00000004\n");
+  EXPECT_EQ(ended.err, "train: exit=0 reason=epochs-done update=4 checkpoint=run/checkpoints/step-00000004\n");
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ namespace {
 Launch endless_run(const Workplace& work, int columns) {
   write_idx(work, 4000);
   Launch launch;
-  launch.words = train_words({"--epochs", "4000", "--batch-size", "2", "--report-every", "5u", "--save-every", "never"});
+  launch.words =
+      train_words({"--epochs", "4000", "--batch-size", "2", "--report-every", "5u", "--save-every", "never"});
   launch.directory = work.path();
   launch.standard_output = Stream::terminal;
   launch.variables = {"TERM=xterm"};
@@ -45,7 +46,8 @@ std::string await_live(Program& program, const std::string& part, const std::str
     const std::vector<std::string> lines = live_lines(program.out());
     if (!lines.empty()) last = lines.back();
     return last.find(part) != std::string::npos && last.find(absent) == std::string::npos;
-  })) << "no live line with " << part << ", the last one is: " << last;
+  })) << "no live line with "
+      << part << ", the last one is: " << last;
   return last;
 }
 

@@ -26,8 +26,8 @@ void expect_a_row_per_epoch(const std::string& summary) {
 }  // namespace
 
 Words long_run_words(const Words& more) {
-  Words words = train_words({"--epochs", std::to_string(kLongRunEpochs), "--batch-size", "2", "--save-every",
-                             "never", "--val-every", "never"});
+  Words words = train_words({"--epochs", std::to_string(kLongRunEpochs), "--batch-size", "2", "--save-every", "never",
+                             "--val-every", "never"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -79,8 +79,7 @@ void expect_already_finished(const Workplace& work, const Words& words) {
   const std::string before = listing_of(work / "run/checkpoints") + content_of_file(work / "run/summary.csv");
   const Ended again = run(words, work.path());
   EXPECT_EQ(again.exit_code, 0) << story_of(words, again);
-  EXPECT_NE(again.out.find("already finished (epochs-done): nothing to do in run"), std::string::npos)
-      << again.out;
+  EXPECT_NE(again.out.find("already finished (epochs-done): nothing to do in run"), std::string::npos) << again.out;
   EXPECT_EQ(last_line(again.err).rfind("train: exit=0 reason=already-finished update=", 0), 0u) << again.err;
   EXPECT_EQ(listing_of(work / "run/checkpoints") + content_of_file(work / "run/summary.csv"), before);
 }

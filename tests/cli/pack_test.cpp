@@ -82,10 +82,8 @@ TEST(PackVerbTest, EvalReadsShards) {
 TEST(PackVerbTest, AnInterruptedPackGoesOnWhereItStopped) {
   const Workplace work;
   write_folders(work);
-  for (int i = 0; i < 150; ++i)
-    work.write("data/train/cat/x" + std::to_string(i) + ".png", png_of(64, 64, 9));
-  const Words words = {"pack", "data",          "packed", "--shard-size", "5", "--max-side",
-                       "32",   "--num-workers", "1"};
+  for (int i = 0; i < 150; ++i) work.write("data/train/cat/x" + std::to_string(i) + ".png", png_of(64, 64, 9));
+  const Words words = {"pack", "data", "packed", "--shard-size", "5", "--max-side", "32", "--num-workers", "1"};
   for (const int signal_number : {SIGTERM, SIGKILL}) {
     Program program({words, work.path()});
     ASSERT_TRUE(program.wait_until([&] { return fs::exists(work / "packed/train-000001.tar.index"); }));
@@ -142,9 +140,7 @@ std::function<Words(const Workplace&)> packed(const Words& words, const Damage& 
   };
 }
 
-Words train_packed() {
-  return train_words({"--data-dir", "packed"});
-}
+Words train_packed() { return train_words({"--data-dir", "packed"}); }
 
 const std::vector<BadInput>& bad_packs() {
   static const std::vector<BadInput> all = {
@@ -170,13 +166,9 @@ const std::vector<BadInput>& bad_packs() {
        kUsage,
        {"--quality: \"101\" is not accepted; 1 to 100"}},
       {"MaxSide", pack_words({"pack", "data", "out", "--max-side", "-1"}), kUsage, {"--max-side"}},
-      {"UnknownSplit",
-       pack_words({"pack", "data", "out", "--split", "tset"}),
-       kNoInput,
-       {"data has no split 'tset'"}},
+      {"UnknownSplit", pack_words({"pack", "data", "out", "--split", "tset"}), kNoInput, {"data has no split 'tset'"}},
       {"BadImage",
-       pack_words({"pack", "data", "out"},
-                  [](const Workplace& work) { work.write("data/train/cat/9.jpg", "x"); }),
+       pack_words({"pack", "data", "out"}, [](const Workplace& work) { work.write("data/train/cat/9.jpg", "x"); }),
        kData,
        {"bad image data/train/cat/9.jpg", "--on-bad-image skip --max-bad N"}},
       {"VerifyAndOutput", pack_words({"pack", "data", "out", "--verify"}), kUsage, {"stand alone"}},
@@ -199,8 +191,7 @@ const std::vector<BadInput>& bad_packs() {
        packed(train_packed(),
               [](const Workplace& work) {
                 std::string manifest = content_of_file(work / "packed/pack.json");
-                for (size_t at; (at = manifest.find("true")) != std::string::npos;)
-                  manifest.replace(at, 4, "false");
+                for (size_t at; (at = manifest.find("true")) != std::string::npos;) manifest.replace(at, 4, "false");
                 work.write("packed/pack.json", manifest);
               }),
        kData,
@@ -210,8 +201,7 @@ const std::vector<BadInput>& bad_packs() {
        kNoInput,
        {"packed holds no data set that is known here", "shards: train-000000.tar"}},
       {"TrainOnACutShard",
-       packed(train_packed(),
-              [](const Workplace& work) { fs::resize_file(work / "packed/train-000000.tar", 2048); }),
+       packed(train_packed(), [](const Workplace& work) { fs::resize_file(work / "packed/train-000000.tar", 2048); }),
        kData,
        {"packed/train-000000.tar has 2048 bytes, its index was made for"}},
       {"TrainOnACutShardWithoutIndex",
@@ -223,8 +213,7 @@ const std::vector<BadInput>& bad_packs() {
        kData,
        {"packed/train-000000.tar: byte 2048: cut short: there is no end-of-archive block"}},
       {"TrainOnADamagedIndex",
-       packed(train_packed(),
-              [](const Workplace& work) { append(work / "packed/train-000000.tar.index", "x"); }),
+       packed(train_packed(), [](const Workplace& work) { append(work / "packed/train-000000.tar.index", "x"); }),
        kData,
        {"packed/train-000000.tar.index: damaged", "train pack --index FOLDER"}},
       {"TrainOnADamagedManifest",

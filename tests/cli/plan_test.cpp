@@ -32,8 +32,8 @@ TEST(PlanTest, SaysWhatARunTakesAndBeginsNone) {
   SCOPED_TRACE(story_of(words, ended));
   ASSERT_EQ(ended.exit_code, 0);
   EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=planned");
-  for (const char* const part : {"\"fits\": true", "\"name\": \"slabs\"", "\"name\": \"activations\"", "\"name\": \"weights\"",
-                                 "\"fits_with\": null", "\"device\": null"}) {
+  for (const char* const part : {"\"fits\": true", "\"name\": \"slabs\"", "\"name\": \"activations\"",
+                                 "\"name\": \"weights\"", "\"fits_with\": null", "\"device\": null"}) {
     EXPECT_NE(ended.out.find(part), std::string::npos) << part;
   }
   EXPECT_GT(number_behind(ended.out, "\"epoch_seconds\": "), 0);
@@ -73,7 +73,8 @@ TEST(PlanTest, AnAutomaticBatchIsChosenOnceAndKeptOnResume) {
   Ended ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   const std::string first = content_of_file(work / "run/config.yaml");
-  EXPECT_NE(first.find("batch-size: 8 "), std::string::npos) << "64 images, and 8 updates in an epoch at least\n" << first;
+  EXPECT_NE(first.find("batch-size: 8 "), std::string::npos) << "64 images, and 8 updates in an epoch at least\n"
+                                                             << first;
   EXPECT_NE(first.find("\n  lr: 0.003125 "), std::string::npos) << "scaled from the batch that was chosen\n" << first;
   words = train_words({"--batch-size", "auto"});
   ended = run(words, work.path());
@@ -87,7 +88,8 @@ TEST(PlanTest, AnUpdateKeepsItsSizeWhateverTheBatch) {
   const Words words = train_words({"--batch-size", "auto", "--total-batch-size", "48", "--dry-run"});
   const Ended ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
-  EXPECT_NE(ended.out.find("48 images per device x 1 accumulation x 1 device = 48 images per update"), std::string::npos)
+  EXPECT_NE(ended.out.find("48 images per device x 1 accumulation x 1 device = 48 images per update"),
+            std::string::npos)
       << ended.out;
   const Words given = train_words({"--batch-size", "16", "--total-batch-size", "48", "--dry-run"});
   EXPECT_NE(run(given, work.path()).out.find("16 images per device x 3 accumulation"), std::string::npos);

@@ -174,12 +174,8 @@ bool Program::handles(int signal_number) const {
   return false;
 }
 
-std::string Program::out() const {
-  return content_of(out_fd_);
-}
-std::string Program::err() const {
-  return content_of(err_fd_);
-}
+std::string Program::out() const { return content_of(out_fd_); }
+std::string Program::err() const { return content_of(err_fd_); }
 
 /// A terminal holds only so much: what nobody reads would stop the program.
 void Program::read_terminal() {
@@ -227,9 +223,7 @@ Ended Program::wait(double seconds) {
   return ended_;
 }
 
-Ended run(const Launch& launch, double seconds) {
-  return Program(launch).wait(seconds);
-}
+Ended run(const Launch& launch, double seconds) { return Program(launch).wait(seconds); }
 
 Ended run(const Words& words, const std::string& directory, double seconds) {
   Launch launch;
@@ -247,8 +241,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::string last_line(const std::string& text) {
   const std::vector<std::string> lines = lines_of(text);
-  const auto last =
-      std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });
   return last == lines.rend() ? "" : *last;
 }
 
@@ -256,9 +249,8 @@ std::string story_of(const Words& words, const Ended& ended) {
   std::ostringstream story;
   story << "$ train";
   for (const std::string& word : words) story << " '" << word << "'";
-  story << "\nexit " << ended.exit_code << ", signal " << ended.signal
-        << (ended.timed_out ? " (timed out)" : "") << ", " << ended.wall_seconds << " s, "
-        << ended.cpu_seconds << " s of CPU\n--- stdout\n"
+  story << "\nexit " << ended.exit_code << ", signal " << ended.signal << (ended.timed_out ? " (timed out)" : "")
+        << ", " << ended.wall_seconds << " s, " << ended.cpu_seconds << " s of CPU\n--- stdout\n"
         << ended.out << "--- stderr\n"
         << ended.err << "---";
   return story.str();

@@ -51,8 +51,9 @@ TEST(RecordsTest, ARunSaysWhereItsTimeWentAndShowsItsWorstPictures) {
   const Ended ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   const std::string events = content_of_file(work / "run/metrics.jsonl");
-  for (const char* const part : {R"("times":{"updates":)", R"("backward":{"mean_seconds":)", R"("queue":{"mean_batches":)",
-                                 R"("cpu":{"training_seconds":)", R"("other_cpus":)", R"("diagnosis":)"}) {
+  for (const char* const part :
+       {R"("times":{"updates":)", R"("backward":{"mean_seconds":)", R"("queue":{"mean_batches":)",
+        R"("cpu":{"training_seconds":)", R"("other_cpus":)", R"("diagnosis":)"}) {
     EXPECT_NE(events.find(part), std::string::npos) << part << " in " << events;
   }
   EXPECT_NE(ended.out.find("\n  step "), std::string::npos) << ended.out;
@@ -77,9 +78,9 @@ TEST(RecordsTest, AProfileHasTheLoadersThreadsAndTheTrainingThreadOnOneTimeLine)
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   const std::string profile = content_of_file(work / "run/profile.json");
   for (const char* const part :
-       {"\"training\"", "\"loader-0\"", "\"loader-1\"", "\"name\": \"update\"", "\"name\": \"wait\"", "\"name\": \"copy\"",
-        "\"name\": \"forward\"", "\"name\": \"backward\"", "\"name\": \"optimizer\"", "\"name\": \"sample\"",
-        "\"name\": \"read\"", "\"name\": \"decode\"", "\"spans_left_out\": 0"}) {
+       {"\"training\"", "\"loader-0\"", "\"loader-1\"", "\"name\": \"update\"", "\"name\": \"wait\"",
+        "\"name\": \"copy\"", "\"name\": \"forward\"", "\"name\": \"backward\"", "\"name\": \"optimizer\"",
+        "\"name\": \"sample\"", "\"name\": \"read\"", "\"name\": \"decode\"", "\"spans_left_out\": 0"}) {
     EXPECT_NE(profile.find(part), std::string::npos) << part << " in " << profile.substr(0, 3000);
   }
   struct Span {

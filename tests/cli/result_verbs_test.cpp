@@ -50,8 +50,7 @@ TEST_F(ResultVerbTest, EvalWritesARowPerClassAndTheirAverage) {
 
 TEST_F(ResultVerbTest, EvalTakesOtherSplitsAndCheckpoints) {
   EXPECT_NE(succeed({"eval", "run", "--split", "train"}).err.find("images 64"), std::string::npos);
-  EXPECT_NE(last_line(succeed({"eval", "run", "--which", "last"}).err)
-                .find("checkpoint=run/checkpoints/step-00000008"),
+  EXPECT_NE(last_line(succeed({"eval", "run", "--which", "last"}).err).find("checkpoint=run/checkpoints/step-00000008"),
             std::string::npos);
   EXPECT_NE(last_line(succeed({"eval", "run/checkpoints/step-00000004"}).err)
                 .find("update=4 checkpoint=run/checkpoints/step-00000004"),
@@ -83,8 +82,7 @@ TEST_F(ResultVerbTest, PredictWritesTheSameToAFile) {
 }
 
 TEST_F(ResultVerbTest, PredictTakesOneImageAndAddsRawScores) {
-  const std::vector<std::string> lines =
-      lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
+  const std::vector<std::string> lines = lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','), 12) << lines[0];
   EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), ','), 12) << lines[1];
@@ -99,8 +97,9 @@ TEST_F(ResultVerbTest, PredictLeavesBadImagesOutWhenAsked) {
 
 TEST_F(ResultVerbTest, PredictWithoutOneGoodImageIsAnError) {
   for (int i = 0; i < 5; ++i) work_.write("images/" + std::to_string(i) + ".png", "");
-  const Words words = {"predict", "run", "images", "--output", "p.csv", "--on-bad-image", "skip", "--max-bad", "5",
-                       "--threads", "1", "--num-workers", "1"};
+  const Words words = {"predict", "run",       "images", "--output",  "p.csv", "--on-bad-image",
+                       "skip",    "--max-bad", "5",      "--threads", "1",     "--num-workers",
+                       "1"};
   const Ended ended = run(words, work_.path());
   EXPECT_EQ(ended.exit_code, 65) << story_of(words, ended);
   EXPECT_NE(ended.err.find("none of the 5 images of images could be read"), std::string::npos) << ended.err;
@@ -167,7 +166,8 @@ TEST_F(TestTimeAugmentationTest, EvalJudgesAsValidationDidUnlessAFlagSaysOtherwi
 }
 
 TEST_F(TestTimeAugmentationTest, PredictSaysWhatEvalJudges) {
-  for (const std::string tta : {"none", "hflip"}) EXPECT_EQ(logits_of_prediction(tta), logits_of_evaluation(tta)) << tta;
+  for (const std::string tta : {"none", "hflip"})
+    EXPECT_EQ(logits_of_prediction(tta), logits_of_evaluation(tta)) << tta;
   EXPECT_NE(logits_of_prediction("none"), logits_of_prediction("hflip"));
 }
 

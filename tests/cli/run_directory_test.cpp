@@ -26,8 +26,8 @@ TEST(RunDirectoryTest, SecondProcessIsRefusedAndTheFirstGoesOn) {
   const Ended second = run(launch);
   SCOPED_TRACE(story_of(launch.words, second));
   EXPECT_EQ(second.exit_code, kInUse);
-  EXPECT_NE(second.err.find("another process uses this run directory (run/.lock): pid " +
-                            std::to_string(first.pid()) + " on "),
+  EXPECT_NE(second.err.find("another process uses this run directory (run/.lock): pid " + std::to_string(first.pid()) +
+                            " on "),
             std::string::npos);
   EXPECT_EQ(last_line(second.err), "train: exit=82 reason=error");
   // Start-up takes what --version takes; beyond it the lock is not waited for.
@@ -128,8 +128,7 @@ TEST(DryRunTest, ChecksEverythingAndLeavesNothing) {
   const std::string before = listing_of(work.path());
   const Ended ended = run(train_words({"--dry-run"}), work.path());
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_NE(ended.out.find("64 training and 20 validation images, 10 classes"), std::string::npos)
-      << ended.out;
+  EXPECT_NE(ended.out.find("64 training and 20 validation images, 10 classes"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("= 16 images per update"), std::string::npos) << ended.out;
   EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=dry-run");
   EXPECT_EQ(listing_of(work.path()), before);
@@ -140,9 +139,7 @@ struct Consoles {
   Stream out, err;
 };
 
-void PrintTo(const Consoles& consoles, std::ostream* out) {
-  *out << consoles.fact;
-}
+void PrintTo(const Consoles& consoles, std::ostream* out) { *out << consoles.fact; }
 
 class LostConsole : public ::testing::TestWithParam<Consoles> {};
 
@@ -150,8 +147,7 @@ class LostConsole : public ::testing::TestWithParam<Consoles> {};
 void expect_banner_only_in_the_log(const std::string& run_dir) {
   for (const auto& entry : fs::recursive_directory_iterator(run_dir)) {
     if (!entry.is_regular_file()) continue;
-    const bool says_banner =
-        content_of_file(entry.path().string()).find("stoker train ") != std::string::npos;
+    const bool says_banner = content_of_file(entry.path().string()).find("stoker train ") != std::string::npos;
     const bool expected = entry.path().filename() == "train.log";
     EXPECT_EQ(says_banner, expected) << entry.path();
   }
@@ -201,8 +197,7 @@ TEST(ConsoleTest, QuietLeavesTheLastLineOnly) {
   write_idx(work);
   const Ended ended = run(train_words({"--quiet"}), work.path());
   EXPECT_EQ(ended.out, "");
-  EXPECT_EQ(ended.err,
-            "train: exit=0 reason=epochs-done update=4 checkpoint=run/checkpoints/step-00000004\n");
+  EXPECT_EQ(ended.err, "train: exit=0 reason=epochs-done update=4 checkpoint=run/checkpoints/step-00000004\n");
 }
 
 Launch on_terminal(const Workplace& work, const std::string& kind) {

@@ -3,8 +3,6 @@
 
 namespace stoker::cli {
 
-bool write_spectrograms(const Workplace&) {
-  return false;
-}
+bool write_spectrograms(const Workplace&) { return false; }
 
 }  // namespace stoker::cli

@@ -33,8 +33,7 @@ TEST(StopTest, TermSavesAndTheSameCommandEndsWithTheBitsOfAnUnbrokenRun) {
   EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
   for (const std::string file : {"model.safetensors", "optimizer.safetensors"}) {
     const std::string path = "/checkpoints/last/" + file;
-    EXPECT_TRUE(content_of_file(work / ("run" + path)) == content_of_file(work / ("unbroken" + path)))
-        << file;
+    EXPECT_TRUE(content_of_file(work / ("run" + path)) == content_of_file(work / ("unbroken" + path))) << file;
   }
 }
 

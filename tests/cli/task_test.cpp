@@ -49,9 +49,7 @@ class TaskTest : public ::testing::Test {
   const Workplace work_;
 };
 
-std::string number(double value) {
-  return std::to_string(value);
-}
+std::string number(double value) { return std::to_string(value); }
 
 TEST_F(TaskTest, RegressionLearnsNumbersAndReportsTheirErrors) {
   write_table("age,size", [](int i) { return number(100 + i) + "," + number(-0.25 * i); });
@@ -80,13 +78,11 @@ TEST_F(TaskTest, RegressionLearnsNumbersAndReportsTheirErrors) {
 
 TEST_F(TaskTest, BinaryHasOneLogitAndRanks) {
   write_table("label", [](int i) { return std::string(i < 12 ? "real" : "unreal"); });
-  const Ended ended =
-      train({"--task", "binary", "--epochs", "10", "--pos-weight", "3", "--eval-metric", "roc-auc"});
+  const Ended ended = train({"--task", "binary", "--epochs", "10", "--pos-weight", "3", "--eval-metric", "roc-auc"});
   EXPECT_NE(ended.out.find("best      roc_auc 1.0000 in epoch"), std::string::npos) << ended.out;
   EXPECT_EQ(summary()[0].rfind("epoch,train_loss,eval_loss,eval_accuracy,eval_roc_auc,lr,", 0), 0u);
   succeed({"eval", "run", "--output", "results", "--logits", "--threshold", "0.9"});
-  EXPECT_EQ(lines_of(content_of_file(work_ / "results/images.csv"))[0],
-            "path,true,class,probability_unreal,logit");
+  EXPECT_EQ(lines_of(content_of_file(work_ / "results/images.csv"))[0], "path,true,class,probability_unreal,logit");
   EXPECT_EQ(lines_of(content_of_file(work_ / "results/confusion.csv")).size(), 3u);
 }
 
@@ -117,8 +113,7 @@ TEST_F(TaskTest, HeadPoseIsDirectOrBinned) {
 }
 
 TEST_F(TaskTest, AStopAndAResumeGiveTheSameBits) {
-  write_table("yaw,pitch,roll",
-              [](int i) { return number(10 * i - 80) + "," + number(-i) + "," + number(i % 3); });
+  write_table("yaw,pitch,roll", [](int i) { return number(10 * i - 80) + "," + number(-i) + "," + number(i % 3); });
   const Words task = {"--task", "head-pose", "--epochs", "3", "--hflip", "0.5"};
   train(task);
   Words stopped = task;
@@ -148,18 +143,15 @@ TEST_F(TaskTest, RareClassesAreBalancedByWeightsOrBySampling) {
       << weighed.out;
   train({"--class-balanced", "--run-dir", "balanced", "--epochs", "2"});
   const Ended binary = train({"--task", "binary", "--pos-weight", "auto", "--run-dir", "binary"});
-  EXPECT_NE(binary.out.find("chosen    --pos-weight 0.3333333333333333: negatives / positives"),
-            std::string::npos)
+  EXPECT_NE(binary.out.find("chosen    --pos-weight 0.3333333333333333: negatives / positives"), std::string::npos)
       << binary.out;
 }
 
 TEST_F(TaskTest, WhatDoesNotFitTheTaskIsRefused) {
   write_table("x", [](int i) { return number(i); });
   const std::pair<Words, const char*> cases[] = {
-      {{"--task", "regression", "--eval-metric", "top1"},
-       "eval-metric top1 is not computed for task regression"},
-      {{"--task", "regression", "--label-smoothing", "0.1"},
-       "label-smoothing has no meaning for task regression"},
+      {{"--task", "regression", "--eval-metric", "top1"}, "eval-metric top1 is not computed for task regression"},
+      {{"--task", "regression", "--label-smoothing", "0.1"}, "label-smoothing has no meaning for task regression"},
       {{"--task", "regression", "--target-scale", "1,2"}, "target-scale has 2 values, but there is 1 target"},
       {{"--task", "regression", "--class-balanced"}, "class-balanced needs a class per image"},
       {{"--task", "regression", "--class-weights", "auto"}, "class-weights is for the task multiclass"},
@@ -176,14 +168,15 @@ TEST_F(TaskTest, WhatDoesNotFitTheTaskIsRefused) {
 TEST_F(TaskTest, NumbersAreNotAveragedOverMirrorImages) {
   write_table("x", [](int i) { return number(i); });
   train({"--task", "regression"});
-  for (const Words& words : {train_words({"--task", "regression", "--tta", "hflip", "--run-dir", "other"}),
-                             Words{"eval", "run", "--tta", "hflip"},
-                             Words{"predict", "run", "data/images", "--tta", "hflip"}}) {
+  for (const Words& words :
+       {train_words({"--task", "regression", "--tta", "hflip", "--run-dir", "other"}),
+        Words{"eval", "run", "--tta", "hflip"}, Words{"predict", "run", "data/images", "--tta", "hflip"}}) {
     const Ended ended = run(words, work_.path());
     EXPECT_EQ(ended.exit_code, 78) << story_of(words, ended);
-    EXPECT_NE(ended.err.find("tta hflip averages over mirror images, but the numbers that task regression learns may be "
-                             "others for them: set tta none"),
-              std::string::npos)
+    EXPECT_NE(
+        ended.err.find("tta hflip averages over mirror images, but the numbers that task regression learns may be "
+                       "others for them: set tta none"),
+        std::string::npos)
         << ended.err;
   }
 }
@@ -191,8 +184,7 @@ TEST_F(TaskTest, NumbersAreNotAveragedOverMirrorImages) {
 TEST_F(TaskTest, BinaryNeedsTwoClasses) {
   write_table("label", [](int i) { return std::to_string(i % 3); });
   const Ended ended = run(train_words({"--task", "binary"}), work_.path());
-  EXPECT_NE(ended.err.find("task binary needs two classes, but the data has 3"), std::string::npos)
-      << ended.err;
+  EXPECT_NE(ended.err.find("task binary needs two classes, but the data has 3"), std::string::npos) << ended.err;
 }
 
 }  // namespace

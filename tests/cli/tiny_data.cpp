@@ -100,8 +100,7 @@ std::string jpeg_of(int width, int height, uint8_t gray) {
   ::jpeg_start_compress(&encoder, TRUE);
   for (int y = 0; y < height; ++y) {
     std::vector<unsigned char> row(static_cast<size_t>(width));
-    for (size_t x = 0; x < row.size(); ++x)
-      row[x] = static_cast<unsigned char>(gray + 31 * x * static_cast<size_t>(y));
+    for (size_t x = 0; x < row.size(); ++x) row[x] = static_cast<unsigned char>(gray + 31 * x * static_cast<size_t>(y));
     JSAMPROW pointer = row.data();
     ::jpeg_write_scanlines(&encoder, &pointer, 1);
   }
@@ -133,9 +132,7 @@ void write_csv(const Workplace& work) {
   work.write("data/val.csv", table);
 }
 
-std::string gzipped(const std::string& content) {
-  return deflated(content, 15 + 16);
-}
+std::string gzipped(const std::string& content) { return deflated(content, 15 + 16); }
 
 void append(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::app) << content;

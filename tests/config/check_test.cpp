@@ -26,9 +26,7 @@ Failure data_failure(std::vector<std::string> words) {
   });
 }
 
-TEST(CheckTest, DefaultsFitTogether) {
-  EXPECT_EQ(machine_failure({}).message, "");
-}
+TEST(CheckTest, DefaultsFitTogether) { EXPECT_EQ(machine_failure({}).message, ""); }
 
 TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
   const std::pair<std::vector<std::string>, const char*> kCases[] = {
@@ -108,8 +106,7 @@ TEST(CheckTest, TheBlurMustNotReachBeyondTheMirroredBorder) {
   fits.push_back("31");
   too_far.push_back("33");
   EXPECT_EQ(data_failure(fits).message, "");
-  EXPECT_EQ(data_failure(too_far).message,
-            "gaussian-blur-kernel 33 reaches beyond the mirrored border of 16 pixels");
+  EXPECT_EQ(data_failure(too_far).message, "gaussian-blur-kernel 33 reaches beyond the mirrored border of 16 pixels");
   EXPECT_EQ(data_failure({"--img-size", "16", "--gaussian-blur", "0.5"}).message, "");
 }
 

@@ -74,8 +74,8 @@ TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
                                  "in-chans is 3, but the samples have 1"}) {
     EXPECT_NE(failure.message.find(said), std::string::npos) << said << "\n" << failure.message;
   }
-  EXPECT_NO_THROW(resolved_for({"--freq-masks", "2", "--time-masks", "2", "--mixup", "0.2", "--hflip", "0"},
-                               spectrograms()));
+  EXPECT_NO_THROW(
+      resolved_for({"--freq-masks", "2", "--time-masks", "2", "--mixup", "0.2", "--hflip", "0"}, spectrograms()));
 }
 
 }  // namespace

@@ -11,9 +11,8 @@ using fixtures::parse_failure;
 using fixtures::parsed;
 
 TEST(FlagsTest, ReadsEveryWayOfWritingAFlag) {
-  const auto c =
-      parsed({"--batch_size", "32", "-vb", "64", "-j2", "--no-pin_mem", "--lr=1e-2", "-d", "cpu", "-wd=0",
-              "--mean", ".5,.25,.1", "--max-steps=10", "--amp=false", "--opt", "adamw", "--run-dir", "-"});
+  const auto c = parsed({"--batch_size", "32", "-vb", "64", "-j2", "--no-pin_mem", "--lr=1e-2", "-d", "cpu", "-wd=0",
+                         "--mean", ".5,.25,.1", "--max-steps=10", "--amp=false", "--opt", "adamw", "--run-dir", "-"});
   EXPECT_EQ(c->options.loader.batch_size, 32);
   EXPECT_EQ(c->options.loader.val_batch_size.value(), 64);
   EXPECT_EQ(c->options.loader.num_workers.value(), 2);
@@ -43,8 +42,7 @@ TEST(FlagsTest, OfARepeatedFlagTheLastCountsWhateverItsName) {
   EXPECT_TRUE(parsed({"--no-amp", "--amp"})->options.precision.amp);
   EXPECT_FALSE(parsed({"--amp", "--no-amp"})->options.precision.amp);
   EXPECT_EQ(parsed({"--bf16", "--fp16"})->options.precision.amp_dtype.value(), AmpDtype::float16);
-  EXPECT_EQ(parsed({"--fp16", "--precision", "bf16-mixed"})->options.precision.amp_dtype.value(),
-            AmpDtype::bfloat16);
+  EXPECT_EQ(parsed({"--fp16", "--precision", "bf16-mixed"})->options.precision.amp_dtype.value(), AmpDtype::bfloat16);
 }
 
 TEST(FlagsTest, EverySwitchCanBeUndone) {
@@ -75,8 +73,7 @@ TEST(FlagsTest, EveryNameOfEveryOptionIsAFlag) {
 }
 
 TEST(FlagsTest, ListsEveryProblemOfTheCommandLineAtOnce) {
-  const Failure failure =
-      parse_failure({"--foo", "3", "--bacth-size", "4", "--epochs", "-1", "--lr", "nan", "stray"});
+  const Failure failure = parse_failure({"--foo", "3", "--bacth-size", "4", "--epochs", "-1", "--lr", "nan", "stray"});
   EXPECT_EQ(failure.kind, core::ErrorKind::usage);
   EXPECT_EQ(failure.message,
             "5 problems with the command line:\n"
@@ -97,8 +94,7 @@ TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {
 }
 
 TEST(FlagsTest, ValuesOfSwitchesAreTrueOrFalse) {
-  EXPECT_TRUE(
-      parse_failure({"--amp=maybe"}).says("--amp: \"maybe\" is not a switch value; write true or false"));
+  EXPECT_TRUE(parse_failure({"--amp=maybe"}).says("--amp: \"maybe\" is not a switch value; write true or false"));
   EXPECT_EQ(parse_failure({"--dry-run=3"}).message, "--dry-run: takes no value");
   EXPECT_TRUE(parsed({"--no-amp=false"})->options.precision.amp);
 }
@@ -127,17 +123,16 @@ TEST(FlagsTest, WordsOfChoicesAreSuggested) {
 
 TEST(FlagsTest, UnknownVerbsAreErrorsThatNameTheNearest) {
   EXPECT_EQ(parse_failure({"evl", "runs/x"}).message, "unknown verb \"evl\"; did you mean eval?");
-  EXPECT_EQ(parse_failure({"zzzzz"}).message,
-            "unknown verb \"zzzzz\"; verbs: eval, predict, bench, pack, check, plan, preview and report, or none to train");
+  EXPECT_EQ(
+      parse_failure({"zzzzz"}).message,
+      "unknown verb \"zzzzz\"; verbs: eval, predict, bench, pack, check, plan, preview and report, or none to train");
   EXPECT_EQ(parse_failure({"evl"}).kind, core::ErrorKind::usage);
-  EXPECT_EQ(parse_failure({"--epochs", "3", "eval"}).message,
-            "the verb eval must be the first word: train eval ...");
+  EXPECT_EQ(parse_failure({"--epochs", "3", "eval"}).message, "the verb eval must be the first word: train eval ...");
   EXPECT_EQ(parse_failure({""}).message, "unexpected word \"\"");
 }
 
 TEST(FlagsTest, EvalAndPredictTakeTheirWords) {
-  const auto evaluation =
-      parsed({"eval", "--which", "last", "runs/x", "--split", "test", "--logits", "-vb", "9"});
+  const auto evaluation = parsed({"eval", "--which", "last", "runs/x", "--split", "test", "--logits", "-vb", "9"});
   EXPECT_EQ(evaluation->command.verb, "eval");
   EXPECT_EQ(evaluation->command.checkpoint, "runs/x");
   EXPECT_EQ(evaluation->command.which, "last");
@@ -153,8 +148,7 @@ TEST(FlagsTest, EvalAndPredictTakeTheirWords) {
 }
 
 TEST(FlagsTest, MissingAndSuperfluousWordsAreReported) {
-  EXPECT_EQ(parse_failure({"eval"}).message,
-            "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [options]");
+  EXPECT_EQ(parse_failure({"eval"}).message, "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [options]");
   EXPECT_EQ(parse_failure({"predict", "runs/x"}).message,
             "missing INPUT: train predict RUN_OR_CHECKPOINT INPUT [options]");
   EXPECT_EQ(parse_failure({"eval", "runs/x", "more"}).message, "unexpected word \"more\"");
@@ -163,8 +157,7 @@ TEST(FlagsTest, MissingAndSuperfluousWordsAreReported) {
 }
 
 TEST(FlagsTest, FlagsOfAnotherVerbAreToldApartFromUnknownOnes) {
-  EXPECT_EQ(parse_failure({"eval", "runs/x", "--epochs", "3"}).message,
-            "--epochs: an option of training, not of eval");
+  EXPECT_EQ(parse_failure({"eval", "runs/x", "--epochs", "3"}).message, "--epochs: an option of training, not of eval");
   EXPECT_EQ(parse_failure({"eval", "runs/x", "-b", "3"}).message, "-b: an option of training, not of eval");
   EXPECT_EQ(parse_failure({"predict", "r", "i", "--data-dir", "x"}).message,
             "--data-dir: an option of training, not of predict");
@@ -182,24 +175,23 @@ TEST(FlagsTest, HelpAndVersionAreAnsweredWhateverElseIsWrong) {
 }
 
 TEST(FlagsTest, ASuspiciousCommandLineStillEndsAsAnErrorOfOurs) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"-"},
-                                             {"--"},
-                                             {"---"},
-                                             {"-="},
-                                             {"--=3"},
-                                             {"--", "--epochs"},
-                                             {"-\xff"},
-                                             {"--\xff=1"},
-                                             {"-b"},
-                                             {"-bb"},
-                                             {"--epochs", "3", "--epochs"},
-                                             {"++"},
-                                             {"--no-epochs"},
-                                             {"--no-fp16"},
-                                             {"-hx"},
-                                             {"[1,2]"},
-                                             {"--mean", "[1,2]"}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"-"},
+                                                                                     {"--"},
+                                                                                     {"---"},
+                                                                                     {"-="},
+                                                                                     {"--=3"},
+                                                                                     {"--", "--epochs"},
+                                                                                     {"-\xff"},
+                                                                                     {"--\xff=1"},
+                                                                                     {"-b"},
+                                                                                     {"-bb"},
+                                                                                     {"--epochs", "3", "--epochs"},
+                                                                                     {"++"},
+                                                                                     {"--no-epochs"},
+                                                                                     {"--no-fp16"},
+                                                                                     {"-hx"},
+                                                                                     {"[1,2]"},
+                                                                                     {"--mean", "[1,2]"}}) {
     try {
       parsed(words);
     } catch (const core::Error& error) {

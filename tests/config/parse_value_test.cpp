@@ -45,9 +45,15 @@ TEST(ParseValueTest, RefusesNumbersThatLookOctalAndSaysHowToWriteThem) {
 
 TEST(ParseValueTest, ReadsSizesWithAUnitAndWritesThemBack) {
   int64_t bytes = -1;
-  for (const auto& [text, expected] : std::initializer_list<std::pair<const char*, int64_t>>{
-           {"0", 0}, {"17B", 17}, {"500MB", 500'000'000}, {"16GB", 16'000'000'000}, {"16GiB", int64_t{16} << 30},
-           {"3KiB", 3072}, {"7kB", 7000}, {"2TB", 2'000'000'000'000}}) {
+  for (const auto& [text, expected] :
+       std::initializer_list<std::pair<const char*, int64_t>>{{"0", 0},
+                                                              {"17B", 17},
+                                                              {"500MB", 500'000'000},
+                                                              {"16GB", 16'000'000'000},
+                                                              {"16GiB", int64_t{16} << 30},
+                                                              {"3KiB", 3072},
+                                                              {"7kB", 7000},
+                                                              {"2TB", 2'000'000'000'000}}) {
     EXPECT_EQ(read_size(text, bytes), "") << text;
     EXPECT_EQ(bytes, expected);
     EXPECT_EQ(size_text(bytes), text);
@@ -57,8 +63,7 @@ TEST(ParseValueTest, ReadsSizesWithAUnitAndWritesThemBack) {
   EXPECT_EQ(read_size("1.5GB", bytes), "");
   EXPECT_EQ(bytes, 1'500'000'000);
   EXPECT_EQ(size_text(bytes), "1500MB");
-  EXPECT_EQ(read_size("16000000000", bytes),
-            "\"16000000000\" has no unit; accepted: 500MB, 16GB, 16GiB, 1.5TB, or 0");
+  EXPECT_EQ(read_size("16000000000", bytes), "\"16000000000\" has no unit; accepted: 500MB, 16GB, 16GiB, 1.5TB, or 0");
   for (const char* text : {"", "GB", "16 GB", "16gb", "16G", "-1GB", "0x1GB", "nanGB", "1GB ", "9e9TB"}) {
     EXPECT_NE(read_size(text, bytes), "") << text;
   }
@@ -68,8 +73,7 @@ TEST(ParseValueTest, ReadsSizesWithAUnitAndWritesThemBack) {
 TEST(ParseValueTest, NamesTheRangeOfNumbersOutsideIt) {
   EXPECT_EQ(integer_problem("0"), "0 is out of range; accepted: 1 to 100");
   EXPECT_EQ(integer_problem("101"), "101 is out of range; accepted: 1 to 100");
-  EXPECT_EQ(integer_problem("99999999999999999999"),
-            "99999999999999999999 is out of range; accepted: 1 to 100");
+  EXPECT_EQ(integer_problem("99999999999999999999"), "99999999999999999999 is out of range; accepted: 1 to 100");
   uint64_t seed = 0;
   EXPECT_EQ(read_unsigned("-1", seed), "-1 is out of range; accepted: 0 to 18446744073709551615");
   EXPECT_EQ(read_unsigned("18446744073709551615", seed), "");
@@ -191,8 +195,8 @@ TEST(ParseValueTest, ShownTextIsPrintableAndShort) {
 TEST(ParseValueTest, TellsUtf8FromOtherBytes) {
   for (const char* text : {"", "abc", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"})
     EXPECT_TRUE(is_utf8(text)) << text;
-  for (const char* text : {"\xff", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
-                           "\x80", "a\xe2\x82"}) {
+  for (const char* text :
+       {"\xff", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "a\xe2\x82"}) {
     EXPECT_FALSE(is_utf8(text)) << shown(text);
   }
 }

@@ -23,9 +23,7 @@ std::unique_ptr<Configuration> resolved_words(const std::vector<std::string>& wo
   return c;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
   const fixtures::TemporaryDirectory directory;

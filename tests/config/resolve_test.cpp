@@ -20,8 +20,7 @@ core::MachineFacts cpu_machine(int cpus) {
 
 core::MachineFacts cuda_machine(int cpus, bool native_bfloat16 = true) {
   core::MachineFacts machine = cpu_machine(cpus);
-  machine.accelerators = {{"Card A", 80'000'000'000, native_bfloat16},
-                          {"Card B", 80'000'000'000, native_bfloat16}};
+  machine.accelerators = {{"Card A", 80'000'000'000, native_bfloat16}, {"Card B", 80'000'000'000, native_bfloat16}};
   return machine;
 }
 
@@ -80,9 +79,10 @@ TEST(ResolveTest, ATotalBatchBecomesAccumulation) {
   EXPECT_TRUE(failure_of([] {
                 resolved({"--batch-size", "48", "--total-batch-size", "512"}, cpu_machine(2));
               }).says("total-batch-size 512 is not a multiple of batch-size 48"));
-  EXPECT_TRUE(failure_of([] {
-                resolved({"--batch-size", "64", "--total-batch-size", "512", "--accumulation-steps", "4"}, cpu_machine(2));
-              }).says("total-batch-size 512 is not batch-size 64 x accumulation-steps 4: leave one of them out"));
+  EXPECT_TRUE(
+      failure_of([] {
+        resolved({"--batch-size", "64", "--total-batch-size", "512", "--accumulation-steps", "4"}, cpu_machine(2));
+      }).says("total-batch-size 512 is not batch-size 64 x accumulation-steps 4: leave one of them out"));
 }
 
 TEST(ResolveTest, ABatchFromACheckpointBringsItsAccumulationUnlessThatWasGiven) {
@@ -125,8 +125,7 @@ TEST(ResolveTest, PrecisionFollowsTheDevice) {
   EXPECT_TRUE(cuda->options.precision.channels_last.value());
   EXPECT_FALSE(resolved({}, cuda_machine(2))->options.precision.channels_last.value());
   EXPECT_EQ(resolved({}, cuda_machine(2, false))->options.precision.amp_dtype.value(), AmpDtype::float16);
-  EXPECT_FALSE(
-      resolved({"--amp", "--no-channels-last"}, cuda_machine(2))->options.precision.channels_last.value());
+  EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2))->options.precision.channels_last.value());
 }
 
 TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
@@ -187,16 +186,14 @@ TEST(ResolveTest, PhotographsAreSeenAt224Pixels) {
 TEST(ResolveTest, PaddingGrowsWithTheImage) {
   EXPECT_EQ(resolved_for({"--img-size", "32"}, kPhotos)->options.augment.crop_padding.value(), 4);
   EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.crop_padding.value(), 8);
-  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.train_crop.value(),
-            TrainCrop::random_resized);
-  EXPECT_EQ(resolved_for({"--img-size", "32", "-b", "512"}, kPhotos)->options.loader.val_batch_size.value(),
-            512);
+  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.train_crop.value(), TrainCrop::random_resized);
+  EXPECT_EQ(resolved_for({"--img-size", "32", "-b", "512"}, kPhotos)->options.loader.val_batch_size.value(), 512);
 }
 
 TEST(ResolveTest, GivenValuesAreLeftAlone) {
-  const auto c = resolved_for({"--mean", "0.1,0.2,0.3", "--std", "1,1,1", "--in-chans", "3", "--num-classes",
-                               "100", "--train-crop", "none"},
-                              kGray28);
+  const auto c = resolved_for(
+      {"--mean", "0.1,0.2,0.3", "--std", "1,1,1", "--in-chans", "3", "--num-classes", "100", "--train-crop", "none"},
+      kGray28);
   EXPECT_EQ(c->options.data.mean, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_EQ(c->options.data.num_classes.value(), 100);
   EXPECT_EQ(c->options.augment.train_crop.value(), TrainCrop::none);
@@ -223,8 +220,8 @@ TEST(ResolveTest, DropRatesAreTheNetworksUnlessGiven) {
 
 TEST(ResolveTest, NothingStaysAutomaticButTheValidationSplitWhatIsMeasuredLaterAndWhatTheTaskLacks) {
   const auto c = resolved_for({}, kGray28);
-  const std::set<std::string> later = {"val-split", "cache", "cache-budget",
-                                       "target-mean", "target-scale"};  // of tasks that learn numbers
+  const std::set<std::string> later = {"val-split", "cache", "cache-budget", "target-mean",
+                                       "target-scale"};  // of tasks that learn numbers
   for (const Row& row : c->table.rows()) EXPECT_EQ(row.is_auto(), later.count(row.name) > 0) << row.name;
 }
 

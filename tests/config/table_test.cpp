@@ -53,45 +53,44 @@ TEST_F(TableTest, UnderscoresAreDashesInEveryName) {
 }
 
 TEST_F(TableTest, AcceptsTheNamesOfOtherTrainers) {
-  const std::pair<const char*, const char*> kAliases[] = {
-      {"b", "batch-size"},
-      {"batch", "batch-size"},
-      {"vb", "val-batch-size"},
-      {"j", "num-workers"},
-      {"workers", "num-workers"},
-      {"prefetch", "prefetch-factor"},
-      {"pin-mem", "pin-memory"},
-      {"use-amp", "amp"},
-      {"grad-accum-steps", "accumulation-steps"},
-      {"gradient-accumulation-steps", "accumulation-steps"},
-      {"accumulate-grad-batches", "accumulation-steps"},
-      {"optimizer", "opt"},
-      {"learning-rate", "lr"},
-      {"wd", "weight-decay"},
-      {"lr-scheduler", "sched"},
-      {"clip-grad-norm", "clip-grad"},
-      {"max-grad-norm", "clip-grad"},
-      {"smoothing", "label-smoothing"},
-      {"output", "run-dir"},
-      {"resume-from", "resume"},
-      {"save-interval", "save-every"},
-      {"val-interval", "val-every"},
-      {"log-interval", "report-every"},
-      {"checkpoint-hist", "keep-last"},
-      {"monitor", "eval-metric"},
-      {"early-stopping", "patience"},
-      {"d", "device"},
-      {"m", "model"},
-      {"arch", "model"},
-      {"weights", "init-from"},
-      {"pretrained", "init-from"},
-      {"imgsz", "img-size"},
-      {"image-size", "img-size"},
-      {"data", "data-dir"},
-      {"data-path", "data-dir"},
-      {"max-epochs", "epochs"},
-      {"max-steps", "max-updates"},
-      {"log", "log-file"}};
+  const std::pair<const char*, const char*> kAliases[] = {{"b", "batch-size"},
+                                                          {"batch", "batch-size"},
+                                                          {"vb", "val-batch-size"},
+                                                          {"j", "num-workers"},
+                                                          {"workers", "num-workers"},
+                                                          {"prefetch", "prefetch-factor"},
+                                                          {"pin-mem", "pin-memory"},
+                                                          {"use-amp", "amp"},
+                                                          {"grad-accum-steps", "accumulation-steps"},
+                                                          {"gradient-accumulation-steps", "accumulation-steps"},
+                                                          {"accumulate-grad-batches", "accumulation-steps"},
+                                                          {"optimizer", "opt"},
+                                                          {"learning-rate", "lr"},
+                                                          {"wd", "weight-decay"},
+                                                          {"lr-scheduler", "sched"},
+                                                          {"clip-grad-norm", "clip-grad"},
+                                                          {"max-grad-norm", "clip-grad"},
+                                                          {"smoothing", "label-smoothing"},
+                                                          {"output", "run-dir"},
+                                                          {"resume-from", "resume"},
+                                                          {"save-interval", "save-every"},
+                                                          {"val-interval", "val-every"},
+                                                          {"log-interval", "report-every"},
+                                                          {"checkpoint-hist", "keep-last"},
+                                                          {"monitor", "eval-metric"},
+                                                          {"early-stopping", "patience"},
+                                                          {"d", "device"},
+                                                          {"m", "model"},
+                                                          {"arch", "model"},
+                                                          {"weights", "init-from"},
+                                                          {"pretrained", "init-from"},
+                                                          {"imgsz", "img-size"},
+                                                          {"image-size", "img-size"},
+                                                          {"data", "data-dir"},
+                                                          {"data-path", "data-dir"},
+                                                          {"max-epochs", "epochs"},
+                                                          {"max-steps", "max-updates"},
+                                                          {"log", "log-file"}};
   for (const auto& [alias, name] : kAliases) {
     ASSERT_NE(table_.find(alias), nullptr) << alias;
     EXPECT_EQ(table_.find(alias)->name, name) << alias;
@@ -138,8 +137,7 @@ TEST_F(TableTest, ALaterKindOfOriginIsNeverReplacedByAnEarlierOne) {
 TEST_F(TableTest, AHiddenValueIsStillChecked) {
   Row& row = *table_.find("epochs");
   EXPECT_EQ(table_.set(row, "7", {Origin::Kind::flag, "--epochs"}), "");
-  EXPECT_EQ(table_.set(row, "0", {Origin::Kind::file, "a.yaml:1"}),
-            "0 is out of range; accepted: 1 to 1000000");
+  EXPECT_EQ(table_.set(row, "0", {Origin::Kind::file, "a.yaml:1"}), "0 is out of range; accepted: 1 to 1000000");
   EXPECT_EQ(options_.train.epochs, 7);
 }
 
@@ -151,23 +149,19 @@ TEST_F(TableTest, AutomaticValuesCanBeAskedForAgain) {
   EXPECT_EQ(options_.loader.num_workers.value(), 3);
   EXPECT_EQ(row.assign("auto"), "");
   EXPECT_TRUE(row.is_auto());
-  EXPECT_EQ(row.assign("-1"),
-            "-1 is out of range; accepted: 0 to 1024; -1 does not mean automatic, write auto");
+  EXPECT_EQ(row.assign("-1"), "-1 is out of range; accepted: 0 to 1024; -1 does not mean automatic, write auto");
 }
 
-TEST_F(TableTest, ReadingAnUnchosenAutomaticValueIsABug) {
-  EXPECT_THROW(options_.optim.lr.value(), std::logic_error);
-}
+TEST_F(TableTest, ReadingAnUnchosenAutomaticValueIsABug) { EXPECT_THROW(options_.optim.lr.value(), std::logic_error); }
 
 TEST_F(TableTest, WhatMayChangeOnResumeIsMarkedSo) {
   for (const char* name :
-       {"run-dir", "num-workers", "prefetch-factor", "pin-memory", "save-every", "keep-last", "device",
-        "threads", "log-level", "max-updates", "max-time", "patience", "tta", "report-every", "data-dir"}) {
+       {"run-dir", "num-workers", "prefetch-factor", "pin-memory", "save-every", "keep-last", "device", "threads",
+        "log-level", "max-updates", "max-time", "patience", "tta", "report-every", "data-dir"}) {
     EXPECT_FALSE(table_.find(name)->training_relevant) << name;
   }
-  for (const char* name :
-       {"batch-size", "epochs", "lr", "seed", "model", "amp", "accumulation-steps", "hflip", "sched",
-        "channels-last", "drop-last", "weight-decay", "img-size", "label-smoothing"}) {
+  for (const char* name : {"batch-size", "epochs", "lr", "seed", "model", "amp", "accumulation-steps", "hflip", "sched",
+                           "channels-last", "drop-last", "weight-decay", "img-size", "label-smoothing"}) {
     EXPECT_TRUE(table_.find(name)->training_relevant) << name;
   }
 }

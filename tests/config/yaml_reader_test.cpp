@@ -32,8 +32,7 @@ class YamlReaderTest : public ::testing::Test {
 };
 
 TEST_F(YamlReaderTest, ReadsFlatAndGroupedKeysWithEitherSpelling) {
-  read(
-      "batch_size: 16\nloader: {num-workers: 3}\noptim:\n  learning_rate: 1e-2\nmodel: resnet18\nhflip: 0\n");
+  read("batch_size: 16\nloader: {num-workers: 3}\noptim:\n  learning_rate: 1e-2\nmodel: resnet18\nhflip: 0\n");
   EXPECT_EQ(options_.loader.batch_size, 16);
   EXPECT_EQ(options_.loader.num_workers.value(), 3);
   EXPECT_EQ(options_.optim.lr.value(), 0.01);
@@ -76,30 +75,25 @@ TEST_F(YamlReaderTest, ListsEveryProblemWithItsLine) {
       (Lines{"a.yaml:1: batch_size: 0 is out of range; accepted: 1 to 1048576; auto is accepted too",
              "a.yaml:2: batch-size: already set in line 1",
              "a.yaml:3: epochs: \"1e3\" is not a whole number in decimal digits; accepted: 1 to 1000000",
-             "a.yaml:4: unknown option \"foo\"",
-             "a.yaml:5: unknown option \"bacth-size\"; did you mean batch-size?"}));
+             "a.yaml:4: unknown option \"foo\"", "a.yaml:5: unknown option \"bacth-size\"; did you mean batch-size?"}));
 }
 
 TEST_F(YamlReaderTest, AKeyInTheWrongGroupIsToldItsGroup) {
   EXPECT_EQ(problems_of("optim: {batch-size: 4}\n"),
             Lines{"a.yaml:1: batch-size: belongs in group loader, not in optim"});
-  EXPECT_EQ(problems_of("optim: {bf16: true}\n"),
-            Lines{"a.yaml:1: bf16: belongs in group precision, not in optim"});
+  EXPECT_EQ(problems_of("optim: {bf16: true}\n"), Lines{"a.yaml:1: bf16: belongs in group precision, not in optim"});
   EXPECT_EQ(problems_of("model:\n  epchs: 3\n"),
             Lines{"a.yaml:2: unknown option \"epchs\"; did you mean epochs (group train)?"});
 }
 
 TEST_F(YamlReaderTest, GroupsAndOptionsAreNotMixedUp) {
-  EXPECT_EQ(problems_of("loader: 3\n"),
-            Lines{"a.yaml:1: loader is a group: its options go below it, indented"});
+  EXPECT_EQ(problems_of("loader: 3\n"), Lines{"a.yaml:1: loader is a group: its options go below it, indented"});
   EXPECT_EQ(problems_of("lr: {x: 1}\n"), Lines{"a.yaml:1: lr: takes a single value, not a mapping"});
-  EXPECT_EQ(problems_of("loadr: {batch-size: 3}\n"),
-            Lines{"a.yaml:1: unknown option \"loadr\"; did you mean loader?"});
+  EXPECT_EQ(problems_of("loadr: {batch-size: 3}\n"), Lines{"a.yaml:1: unknown option \"loadr\"; did you mean loader?"});
 }
 
 TEST_F(YamlReaderTest, OneOptionUnderTwoNamesIsADuplicate) {
-  EXPECT_EQ(problems_of("lr: 1\nlearning_rate: 2\n"),
-            Lines{"a.yaml:2: learning_rate: already set in line 1 (as lr)"});
+  EXPECT_EQ(problems_of("lr: 1\nlearning_rate: 2\n"), Lines{"a.yaml:2: learning_rate: already set in line 1 (as lr)"});
   EXPECT_EQ(problems_of("bf16: true\namp: false\n"), Lines{"a.yaml:2: amp: already set in line 1"});
   EXPECT_EQ(problems_of("loader: {batch: 1}\nloader: {workers: 2}\n"),
             Lines{"a.yaml:2: loader: this group already stands in line 1"});
@@ -133,8 +127,7 @@ TEST_F(YamlReaderTest, RefusesAnchorsAliasesMergeKeysAndTags) {
                    "a.yaml:2: aliases (*name) are not supported; write the value out"}));
   EXPECT_EQ(problems_of("<<: {epochs: 3}\n"),
             Lines{"a.yaml:1: merge keys (<<) are not supported; give several files with -c instead"});
-  EXPECT_EQ(problems_of("epochs: !!int 3\n"),
-            Lines{"a.yaml:1: tags (\"tag:yaml.org,2002:int\") are not supported"});
+  EXPECT_EQ(problems_of("epochs: !!int 3\n"), Lines{"a.yaml:1: tags (\"tag:yaml.org,2002:int\") are not supported"});
 }
 
 TEST_F(YamlReaderTest, SelfReferenceAndExponentialAliasesNeverExpand) {
@@ -148,12 +141,10 @@ TEST_F(YamlReaderTest, SelfReferenceAndExponentialAliasesNeverExpand) {
 }
 
 TEST_F(YamlReaderTest, RefusesEverythingButOneMappingPerFile) {
-  EXPECT_EQ(problems_of(""),
-            Lines{"a.yaml:1: is empty; it should hold at least one option, such as `epochs: 10`"});
+  EXPECT_EQ(problems_of(""), Lines{"a.yaml:1: is empty; it should hold at least one option, such as `epochs: 10`"});
   EXPECT_EQ(problems_of("# only a comment\n").size(), 1u);
   EXPECT_EQ(problems_of("---\n").size(), 1u);
-  EXPECT_EQ(problems_of("[1, 2]\n"),
-            Lines{"a.yaml:1: the top level must be a mapping of option names to values"});
+  EXPECT_EQ(problems_of("[1, 2]\n"), Lines{"a.yaml:1: the top level must be a mapping of option names to values"});
   EXPECT_EQ(problems_of("epochs\n").size(), 1u);
   EXPECT_EQ(problems_of("epochs: 3\n---\nepochs: 4\n"),
             Lines{"a.yaml:3: begins a second document; one file holds one"});
@@ -165,8 +156,7 @@ TEST_F(YamlReaderTest, RefusesBytesThatAreNotUtf8Text) {
             Lines{"a.yaml:2: holds the control character 0x00; only UTF-8 text is read"});
   EXPECT_EQ(problems_of("lr: \xff\n"), Lines{"a.yaml:1: is not UTF-8 text"});
   EXPECT_EQ(problems_of(std::string("\xff\xfel\0r\0", 6)).size(), 1u);
-  EXPECT_EQ(problems_of(std::string(1000001, '#')),
-            Lines{"a.yaml:1: has 1.0 MB, more than the limit of 1.0 MB"});
+  EXPECT_EQ(problems_of(std::string(1000001, '#')), Lines{"a.yaml:1: has 1.0 MB, more than the limit of 1.0 MB"});
 }
 
 TEST_F(YamlReaderTest, ASyntaxErrorIsReportedBesideWhatCameBefore) {
@@ -186,9 +176,7 @@ TEST_F(YamlReaderTest, HostileTextsEndSoonAndWithOneScreenOfProblems) {
 }
 
 TEST_F(YamlReaderTest, NestingIsCutAtDepthEight) {
-  const auto nested = [](size_t depth) {
-    return "lr: " + std::string(depth, '[') + std::string(depth, ']') + "\n";
-  };
+  const auto nested = [](size_t depth) { return "lr: " + std::string(depth, '[') + std::string(depth, ']') + "\n"; };
   EXPECT_EQ(problems_of(nested(7)), Lines{"a.yaml:1: lr: takes a single value, not a list"});
   const Lines deep = problems_of(nested(8));
   EXPECT_EQ(std::count(deep.begin(), deep.end(), "a.yaml:1: not valid YAML: nested too deeply"), 1);

@@ -23,7 +23,8 @@ TEST(StopSignalTest, ARequestIsSeenNamedAndCleared) {
 
 TEST(StopSignalTest, TermUsr1AndIntAskToStopAndUsr2AsksToSave) {
   install_stop_signals();
-  for (const auto& [number, name] : {std::pair(SIGTERM, "TERM"), std::pair(SIGUSR1, "USR1"), std::pair(SIGINT, "INT")}) {
+  for (const auto& [number, name] :
+       {std::pair(SIGTERM, "TERM"), std::pair(SIGUSR1, "USR1"), std::pair(SIGINT, "INT")}) {
     ::raise(number);
     EXPECT_EQ(stop_signal_name(), name);
     request_stop(0);

@@ -20,9 +20,7 @@ std::vector<Json> spans_of(const Json& trace) {
   return spans;
 }
 
-Json taken() {
-  return parse_json(take_trace_json(), "trace");
-}
+Json taken() { return parse_json(take_trace_json(), "trace"); }
 
 TEST(TraceTest, NothingIsRecordedUntilSomebodyRecords) {
   { const TraceScope scope("lost"); }

@@ -27,8 +27,7 @@ Bytes dimmed_pattern(int side, int channels) {
   return pixels;
 }
 
-Bytes applied(const char* operation, const std::vector<double>& numbers, Bytes pixels, int side,
-              int channels) {
+Bytes applied(const char* operation, const std::vector<double>& numbers, Bytes pixels, int side, int channels) {
   EXPECT_TRUE(apply_named(operation, numbers, {pixels.data(), side, channels})) << operation;
   return pixels;
 }
@@ -37,8 +36,7 @@ TEST(AugmentGoldenTest, TheseOperationsGiveTorchvisionsBytes) {
   for (const GoldenDigest& golden : kGoldenDigests) {
     const Bytes gray = applied(golden.operation, golden.numbers, dimmed_pattern(24, 1), 24, 1);
     const Bytes rgb = applied(golden.operation, golden.numbers, dimmed_pattern(24, 3), 24, 3);
-    EXPECT_EQ(byte_digest(gray.data(), gray.size()), golden.gray)
-        << case_name(golden.operation, golden.numbers);
+    EXPECT_EQ(byte_digest(gray.data(), gray.size()), golden.gray) << case_name(golden.operation, golden.numbers);
     EXPECT_EQ(byte_digest(rgb.data(), rgb.size()), golden.rgb) << case_name(golden.operation, golden.numbers);
   }
 }
@@ -49,8 +47,7 @@ TEST(AugmentGoldenTest, BilinearMovesAndBlurAreWithinOneOfTorchvisionsBytes) {
     ASSERT_EQ(pixels.size(), golden.gray.size());
     int differing = 0;
     for (size_t i = 0; i < pixels.size(); ++i) {
-      EXPECT_LE(std::abs(pixels[i] - golden.gray[i]), 1)
-          << case_name(golden.operation, golden.numbers) << " at " << i;
+      EXPECT_LE(std::abs(pixels[i] - golden.gray[i]), 1) << case_name(golden.operation, golden.numbers) << " at " << i;
       differing += pixels[i] != golden.gray[i] ? 1 : 0;
     }
     EXPECT_LE(differing, 14) << case_name(golden.operation, golden.numbers) << ": of 144";

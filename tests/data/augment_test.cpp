@@ -74,9 +74,7 @@ Bytes augmented(const AugmentPlan& plan, const SampleKey& key, Bytes pixels, int
   return pixels;
 }
 
-Bytes original(int channels) {
-  return pattern_pixels(kSide, kSide, channels);
-}
+Bytes original(int channels) { return pattern_pixels(kSide, kSide, channels); }
 
 TEST(AugmentTest, AnEmptyPlanDoesNothing) {
   EXPECT_FALSE(AugmentPlan().does_anything());
@@ -194,8 +192,8 @@ ErasedBox erased_box(uint64_t sample) {
   for (int y = 0; y < kSide; ++y) {
     for (int x = 0; x < kSide; ++x) {
       if (pixels[static_cast<size_t>(y * kSide + x)] != 99) continue;
-      box = {std::min(box.left, x), std::min(box.top, y), std::max(box.right, x + 1),
-             std::max(box.bottom, y + 1), box.area + 1};
+      box = {std::min(box.left, x), std::min(box.top, y), std::max(box.right, x + 1), std::max(box.bottom, y + 1),
+             box.area + 1};
     }
   }
   return box;
@@ -277,10 +275,8 @@ TEST(AugmentTest, JitterAppliesItsStepsInEveryOrder) {
   for (uint64_t sample = 0; sample < 200; ++sample) {
     const SampleKey key{9, 0, sample};
     const Bytes together = augmented(both, key, original(1), 1);
-    brightness_first +=
-        together == augmented(contrast, key, augmented(brightness, key, original(1), 1), 1) ? 1 : 0;
-    contrast_first +=
-        together == augmented(brightness, key, augmented(contrast, key, original(1), 1), 1) ? 1 : 0;
+    brightness_first += together == augmented(contrast, key, augmented(brightness, key, original(1), 1), 1) ? 1 : 0;
+    contrast_first += together == augmented(brightness, key, augmented(contrast, key, original(1), 1), 1) ? 1 : 0;
   }
   EXPECT_GT(brightness_first, 60);
   EXPECT_GT(contrast_first, 60);

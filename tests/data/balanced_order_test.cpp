@@ -17,9 +17,7 @@ std::vector<std::vector<uint32_t>> skewed() {
   return classes;
 }
 
-int class_of(uint32_t sample) {
-  return sample < 90 ? 0 : sample < 99 ? 1 : 2;
-}
+int class_of(uint32_t sample) { return sample < 90 ? 0 : sample < 99 ? 1 : 2; }
 
 TEST(ClassBalancedOrderTest, EveryClassIsSeenEquallyOften) {
   for (uint64_t epoch = 0; epoch < 6; ++epoch) {
@@ -56,8 +54,7 @@ TEST(ClassBalancedOrderTest, IsAFunctionOfSeedAndEpoch) {
   EXPECT_NE(samples(1, 2), samples(1, 3));
   EXPECT_NE(samples(1, 2), samples(2, 2));
   const std::vector<uint32_t> order = samples(1, 2);
-  EXPECT_GT(std::abs(class_of(order[0]) - class_of(order[1])) +
-                std::abs(class_of(order[2]) - class_of(order[3])) +
+  EXPECT_GT(std::abs(class_of(order[0]) - class_of(order[1])) + std::abs(class_of(order[2]) - class_of(order[3])) +
                 std::abs(class_of(order[4]) - class_of(order[5])),
             0)
       << "classes are mixed, not one after the other";

@@ -89,8 +89,7 @@ CacheSettings cache_of(CacheTier tier, int64_t budget_bytes) {
   return settings;
 }
 
-std::shared_ptr<const Source> cached(const std::shared_ptr<const Source>& source,
-                                     const CacheSettings& settings) {
+std::shared_ptr<const Source> cached(const std::shared_ptr<const Source>& source, const CacheSettings& settings) {
   return make_cached_source(source, plan_cache(source, settings), settings);
 }
 
@@ -98,9 +97,8 @@ constexpr int64_t kPlenty = 1 << 30;
 
 /// Every tier, and budgets that part of the samples fit in.
 std::vector<CacheSettings> every_tier() {
-  return {cache_of(CacheTier::none, kPlenty), cache_of(CacheTier::ram, kPlenty),
-          cache_of(CacheTier::ram, 60'000), cache_of(CacheTier::compressed, kPlenty),
-          cache_of(CacheTier::compressed, 20'000)};
+  return {cache_of(CacheTier::none, kPlenty), cache_of(CacheTier::ram, kPlenty), cache_of(CacheTier::ram, 60'000),
+          cache_of(CacheTier::compressed, kPlenty), cache_of(CacheTier::compressed, 20'000)};
 }
 
 TransformPlan random_crops() {
@@ -276,8 +274,7 @@ TEST(CachedSourceTest, ThreadsThatMeetAtOneSampleAllGetIt) {
 }
 
 TEST(CachePlanTest, NeverPlansForMoreThanTheBudget) {
-  const auto source =
-      ManyKindsOfFiles().source();  // the files are gone: sizes of bytes are known, headers are not
+  const auto source = ManyKindsOfFiles().source();  // the files are gone: sizes of bytes are known, headers are not
   const ManyKindsOfFiles files;
   for (int64_t budget = 0; budget < 300'000; budget += 7'919) {
     for (const CacheTier tier : {CacheTier::ram, CacheTier::compressed}) {

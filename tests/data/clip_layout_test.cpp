@@ -23,8 +23,7 @@ config::DataOptions clip_options(const TempFolder& folder, int64_t clip_frames =
 }
 
 /// Frames 1 to `frames` of a video, each a flat picture of its own brightness.
-void write_video(const TempFolder& folder, const std::string& video, int frames,
-                 const std::string& prefix = "frame_") {
+void write_video(const TempFolder& folder, const std::string& video, int frames, const std::string& prefix = "frame_") {
   for (int i = 1; i <= frames; ++i) {
     folder.write(video + "/" + prefix + std::to_string(i) + ".png",
                  png_of(flat_pixels(4, 4, {static_cast<uint8_t>(10 * i)}), 4, 4, 1));
@@ -42,8 +41,7 @@ void write_clips(const TempFolder& folder) {
 
 std::vector<std::string> frames_of(const Source& source, int64_t index) {
   std::vector<std::string> names;
-  for (int64_t frame = 0; frame < source.frame_count(index); ++frame)
-    names.push_back(source.frame_name(index, frame));
+  for (int64_t frame = 0; frame < source.frame_count(index); ++frame) names.push_back(source.frame_name(index, frame));
   return names;
 }
 
@@ -155,8 +153,7 @@ TEST(ClipLayoutTest, WholeVideosAreHeldOut) {
   EXPECT_GT(datasets.val->size(), 4);
   EXPECT_EQ(datasets.val->fixed_shape().frames, 3);
   for (int64_t i = 0; i < datasets.val->size(); ++i) {
-    EXPECT_EQ(frames_of(*datasets.val, i),
-              std::vector<std::string>({"frame_1.png", "frame_2.png", "frame_3.png"}));
+    EXPECT_EQ(frames_of(*datasets.val, i), std::vector<std::string>({"frame_1.png", "frame_2.png", "frame_3.png"}));
     EXPECT_EQ(brightness(*datasets.val, i, 2), 30);
     EXPECT_GT(datasets.val->frame_bytes(i, 2), 0);
   }
@@ -167,8 +164,7 @@ TEST(ClipLayoutTest, AWrongTreeIsAnErrorThatShowsTheRightOne) {
     config::DataOptions options = clip_options(folder);
     options.dataset = config::DatasetType::clips;
     const core::Error error = error_of([&] { open_datasets(options); });
-    EXPECT_NE(error.hint().find("<data-dir>/train/real/video_0001/frame_0002.jpg"), std::string::npos)
-        << error.hint();
+    EXPECT_NE(error.hint().find("<data-dir>/train/real/video_0001/frame_0002.jpg"), std::string::npos) << error.hint();
     return std::string(error.what());
   };
   const TempFolder flat, deep, empty;

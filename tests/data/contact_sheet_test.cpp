@@ -10,7 +10,8 @@ namespace {
 
 cv::Mat decoded(const ContactSheet& sheet) {
   const std::string png = sheet.png();
-  return cv::imdecode(cv::Mat(1, static_cast<int>(png.size()), CV_8UC1, const_cast<char*>(png.data())), cv::IMREAD_COLOR);
+  return cv::imdecode(cv::Mat(1, static_cast<int>(png.size()), CV_8UC1, const_cast<char*>(png.data())),
+                      cv::IMREAD_COLOR);
 }
 
 int count_of_colour(const cv::Mat& image, const cv::Vec3b& bgr) {

@@ -56,15 +56,15 @@ TEST(CsvReaderTest, ARefusedFileIsClosed) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
   };
   const auto before = open_files();
-  EXPECT_STREQ(error_of([&] { CsvReader reader(path); }).what(), (path + ":1: begins with half a byte order mark").c_str());
+  EXPECT_STREQ(error_of([&] { CsvReader reader(path); }).what(),
+               (path + ":1: begins with half a byte order mark").c_str());
   EXPECT_EQ(open_files(), before);
 }
 
 class CsvLayoutTest : public testing::Test {
  protected:
   CsvLayoutTest() {
-    for (const char* const name : {"a.png", "sub/b.png", "c,d.png"})
-      folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
+    for (const char* const name : {"a.png", "sub/b.png", "c,d.png"}) folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
     options_.data_dir = folder_.path();
   }
 
@@ -88,8 +88,7 @@ class CsvLayoutTest : public testing::Test {
 };
 
 TEST_F(CsvLayoutTest, WholeNumbersAreClassIndices) {
-  const Datasets datasets =
-      open("path,label\na.png,2\nsub/b.png,0\n\"c,d.png\",1\n", "label,path\n1,a.png\n");
+  const Datasets datasets = open("path,label\na.png,2\nsub/b.png,0\n\"c,d.png\",1\n", "label,path\n1,a.png\n");
   EXPECT_EQ(datasets.train->class_names(), std::vector<std::string>({"0", "1", "2"}));
   EXPECT_EQ(datasets.train->label(0), 2);
   EXPECT_EQ(datasets.train->name(2), folder_ / "c,d.png");
@@ -110,15 +109,13 @@ TEST_F(CsvLayoutTest, NamesAreSortedAndComeFromTheTrainingFile) {
 }
 
 TEST_F(CsvLayoutTest, AbsolutePathsAreTakenAsTheyAre) {
-  const Datasets datasets =
-      open("path,label\n" + folder_ / "a.png,0\nsub/b.png,1\n", "path,label\na.png,0\n");
+  const Datasets datasets = open("path,label\n" + folder_ / "a.png,0\nsub/b.png,1\n", "path,label\na.png,0\n");
   EXPECT_EQ(datasets.train->name(0), folder_ / "a.png");
 }
 
 TEST_F(CsvLayoutTest, TheHeaderIsRequired) {
   EXPECT_EQ(trouble("a.png,0\n"), "train.csv:1: the header has no column 'path'; it reads 'a.png' and '0'");
-  EXPECT_EQ(hint_,
-            "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat");
+  EXPECT_EQ(hint_, "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat");
   EXPECT_EQ(trouble("path,class\na.png,0\n"),
             "train.csv:1: the header has no column 'label'; it reads 'path' and 'class'");
   EXPECT_EQ(trouble(""), "train.csv:1: the file is empty");
@@ -141,11 +138,9 @@ TEST_F(CsvLayoutTest, EveryLabelIsCheckedBeforeTraining) {
   EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,4000000\n"),
             "train.csv:3: label 4000000 is too large: there may be 1000000 classes");
   EXPECT_EQ(trouble("path,label\na.png,0\n,1\n"), "train.csv:3: the path is missing");
-  EXPECT_EQ(trouble(good, "path,label\na.png,2\n"),
-            "val.csv:2: label 2 is out of range: there are 2 classes, 0 to 1");
+  EXPECT_EQ(trouble(good, "path,label\na.png,2\n"), "val.csv:2: label 2 is out of range: there are 2 classes, 0 to 1");
   options_.num_classes = 2;
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,2\n"),
-            "train.csv:3: label 2 is out of range: --num-classes is 2");
+  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,2\n"), "train.csv:3: label 2 is out of range: --num-classes is 2");
 }
 
 TEST_F(CsvLayoutTest, OnePathWithTwoLabelsIsAnError) {

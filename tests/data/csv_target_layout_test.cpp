@@ -12,8 +12,7 @@ namespace {
 class CsvTargetTest : public testing::Test {
  protected:
   CsvTargetTest() {
-    for (const char* const name : {"a.png", "b.png", "c.png"})
-      folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
+    for (const char* const name : {"a.png", "b.png", "c.png"}) folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
     options_.data_dir = folder_.path();
     options_.task = config::TaskKind::regression;
   }
@@ -67,18 +66,14 @@ TEST_F(CsvTargetTest, TroubleHasFileAndLine) {
   EXPECT_EQ(trouble("path,x\na.png,1,2\n"), "train.csv:2: 3 fields where the header has 2");
   EXPECT_EQ(trouble("path\na.png\n"), "train.csv:1: there is no column besides path");
   EXPECT_EQ(trouble("path,x,x\na.png,1,2\n"), "train.csv:1: two columns are called 'x'");
-  EXPECT_EQ(trouble("file,x\na.png,1\n"),
-            "train.csv:1: the header has no column 'path'; it reads 'file' and 'x'");
-  EXPECT_EQ(trouble("path,x\na.png,1\na.png,2\n"),
-            "train.csv:3: the same path stood earlier with other targets");
+  EXPECT_EQ(trouble("file,x\na.png,1\n"), "train.csv:1: the header has no column 'path'; it reads 'file' and 'x'");
+  EXPECT_EQ(trouble("path,x\na.png,1\na.png,2\n"), "train.csv:3: the same path stood earlier with other targets");
   EXPECT_EQ(trouble("path,x\n"), "train.csv:2: there are no rows after the header");
-  EXPECT_EQ(trouble("path,x,y\na.png,1,2\n"),
-            "val.csv:1: the header has no column 'y'; it reads 'path' and 'x'");
+  EXPECT_EQ(trouble("path,x,y\na.png,1,2\n"), "val.csv:1: the header has no column 'y'; it reads 'path' and 'x'");
   options_.task = config::TaskKind::multilabel;
   EXPECT_EQ(trouble("path,x\na.png,0.5\n"), "train.csv:2: x '0.5' is not 0 or 1");
   options_.task = config::TaskKind::head_pose;
-  EXPECT_EQ(trouble("path,yaw,pitch,roll\na.png,0,361,0\n"),
-            "train.csv:2: pitch '361' is not an angle in degrees");
+  EXPECT_EQ(trouble("path,yaw,pitch,roll\na.png,0,361,0\n"), "train.csv:2: pitch '361' is not an angle in degrees");
 }
 
 TEST_F(CsvTargetTest, FoldersOfClassesCannotServeATaskThatLearnsNumbers) {
@@ -86,8 +81,7 @@ TEST_F(CsvTargetTest, FoldersOfClassesCannotServeATaskThatLearnsNumbers) {
   folder_.write("train/dog/a.png", png_of({1, 2, 3}, 1, 1, 3));
   const core::Error error = error_of([&] { open_datasets(options_); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
-  EXPECT_NE(std::string(error.what()).find("task regression learns numbers, but"), std::string::npos)
-      << error.what();
+  EXPECT_NE(std::string(error.what()).find("task regression learns numbers, but"), std::string::npos) << error.what();
 }
 
 TEST_F(CsvTargetTest, TheFingerprintSeesEveryTarget) {
@@ -107,8 +101,7 @@ TEST_F(CsvTargetTest, AHeldOutPartKeepsItsTargets) {
   for (const auto& part : {data.train, data.val}) {
     ASSERT_EQ(part->num_targets(), 1);
     for (int64_t i = 0; i < part->size(); ++i) {
-      EXPECT_EQ(part->relative_name(i),
-                "img" + std::to_string(static_cast<int>(targets(*part, i)[0])) + ".png");
+      EXPECT_EQ(part->relative_name(i), "img" + std::to_string(static_cast<int>(targets(*part, i)[0])) + ".png");
     }
   }
 }

@@ -25,8 +25,7 @@ Decoded decoded(const Bytes& file, int channels, const DecodeLimits& limits = {}
   result.width = image.width;
   result.height = image.height;
   if (result.reason.empty()) {
-    result.pixels.assign(image.pixels.begin(),
-                         image.pixels.begin() + int64_t{image.width} * image.height * channels);
+    result.pixels.assign(image.pixels.begin(), image.pixels.begin() + int64_t{image.width} * image.height * channels);
   }
   return result;
 }
@@ -69,15 +68,13 @@ TEST(DecodeTest, AlphaIsCompositedOverBlack) {
 
 TEST(DecodeTest, SixteenBitsAreDividedBy257AndRounded) {
   // 257 is 1.0, 128 is 0.498, 129 is 0.502; 65535 is 255.
-  EXPECT_EQ(decoded(png16_of({0, 257, 128, 129, 65535, 32896}, 6, 1, 1), 1).pixels,
-            Bytes({0, 1, 0, 1, 255, 128}));
+  EXPECT_EQ(decoded(png16_of({0, 257, 128, 129, 65535, 32896}, 6, 1, 1), 1).pixels, Bytes({0, 1, 0, 1, 255, 128}));
   EXPECT_EQ(decoded(png16_of({257, 514, 65535}, 1, 1, 3), 3).pixels, Bytes({1, 2, 255}));
 }
 
 TEST(DecodeTest, PalettesAreLookedUp) {
   const Bytes palette = {10, 20, 30, 200, 150, 100};
-  const Bytes file =
-      palette_png(2, 1, palette, {0, 0x40});  // one row: no filter, then pixels 0 and 1 as bits
+  const Bytes file = palette_png(2, 1, palette, {0, 0x40});  // one row: no filter, then pixels 0 and 1 as bits
   EXPECT_EQ(decoded(file, 3).pixels, palette);
 }
 
@@ -92,8 +89,7 @@ TEST(DecodeTest, JpegPixelsAreThoseOfTheReferenceDecoder) {
     }
   }
   EXPECT_EQ(decoded(file, 3).pixels, expected);
-  EXPECT_EQ(decoded(jpeg_of(pattern_pixels(67, 45, 3), 67, 45, {3, /*progressive=*/true}), 3).pixels,
-            expected);
+  EXPECT_EQ(decoded(jpeg_of(pattern_pixels(67, 45, 3), 67, 45, {3, /*progressive=*/true}), 3).pixels, expected);
 }
 
 /// Compares every region of a grid with the same part of the whole decode.
@@ -106,8 +102,7 @@ void expect_regions_of_whole(const Bytes& file, int channels) {
   for (int top = 0; top < header.height; top += 13) {
     for (int left = 0; left < header.width; left += 8) {
       for (const int size : {1, 40}) {
-        const Region wanted{left, top, std::min(size, header.width - left),
-                            std::min(size + 3, header.height - top)};
+        const Region wanted{left, top, std::min(size, header.width - left), std::min(size + 3, header.height - top)};
         Region got = wanted;
         ASSERT_EQ(decode_region(file.data(), file.size(), channels, {}, header, got, image), "");
         ASSERT_LE(got.left, wanted.left);
@@ -118,8 +113,7 @@ void expect_regions_of_whole(const Bytes& file, int channels) {
           const auto found =
               image.pixels.begin() + (int64_t{row - got.top} * got.width + wanted.left - got.left) * channels;
           ASSERT_TRUE(std::equal(expected, expected + wanted.width * channels, found))
-              << "row " << row << " of " << wanted.width << "x" << wanted.height << " at " << left << ","
-              << top;
+              << "row " << row << " of " << wanted.width << "x" << wanted.height << " at " << left << "," << top;
         }
       }
     }
@@ -127,8 +121,7 @@ void expect_regions_of_whole(const Bytes& file, int channels) {
 }
 
 TEST(DecodeTest, ARegionIsBitForBitAPartOfTheWhole) {
-  const Bytes rgb = pattern_pixels(131, 77, 3), gray = pattern_pixels(131, 77, 1),
-              cmyk = pattern_pixels(131, 77, 4);
+  const Bytes rgb = pattern_pixels(131, 77, 3), gray = pattern_pixels(131, 77, 1), cmyk = pattern_pixels(131, 77, 4);
   std::vector<JpegRecipe> recipes = {{3, /*progressive=*/true}, {1}, {4}};
   for (const auto& [columns, rows] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}}) {
     recipes.push_back({3, false, false, 90, columns, rows});
@@ -140,10 +133,7 @@ TEST(DecodeTest, ARegionIsBitForBitAPartOfTheWhole) {
   for (const JpegRecipe& recipe : recipes) {
     SCOPED_TRACE(testing::Message() << recipe.channels << " channels, " << recipe.luma_columns << "x"
                                     << recipe.luma_rows << ", progressive " << recipe.progressive);
-    const Bytes file = jpeg_of(recipe.channels == 1   ? gray
-                               : recipe.channels == 3 ? rgb
-                                                      : cmyk,
-                               131, 77, recipe);
+    const Bytes file = jpeg_of(recipe.channels == 1 ? gray : recipe.channels == 3 ? rgb : cmyk, 131, 77, recipe);
     expect_regions_of_whole(file, 3);
     expect_regions_of_whole(file, 1);
   }
@@ -182,8 +172,8 @@ TEST(DecodeTest, CmykBecomesRgbAndAdobesInksAreInverted) {
   // Half of the cyan ink, no black: red is halved.
   expect_flat(decoded(jpeg_of(flat_pixels(16, 16, {128, 0, 0, 0}), 16, 16, {4}), 3), {127, 255, 255}, 2);
   expect_flat(decoded(jpeg_of(flat_pixels(16, 16, {0, 0, 0, 128}), 16, 16, {4}), 3), {127, 127, 127}, 2);
-  expect_flat(decoded(jpeg_of(flat_pixels(16, 16, {127, 255, 255, 255}), 16, 16, {4, false, true}), 3),
-              {127, 255, 255}, 2);
+  expect_flat(decoded(jpeg_of(flat_pixels(16, 16, {127, 255, 255, 255}), 16, 16, {4, false, true}), 3), {127, 255, 255},
+              2);
   expect_flat(decoded(jpeg_of(flat_pixels(16, 16, {0, 0, 0, 128}), 16, 16, {4}), 1), {127}, 2);
 }
 
@@ -226,18 +216,16 @@ TEST(DecodeTest, HeadersTellFormatSizeAndChannels) {
     EXPECT_EQ(read_header(file.data(), file.size(), {}, header), "");
     return header;
   };
-  const Bytes rgb = pattern_pixels(13, 7, 3), gray = pattern_pixels(13, 7, 1),
-              rgba = pattern_pixels(13, 7, 4);
-  const std::pair<Bytes, ImageHeader> cases[] = {
-      {jpeg_of(rgb, 13, 7), {ImageFormat::jpeg, 13, 7, 3, 1}},
-      {jpeg_of(gray, 13, 7, {1}), {ImageFormat::jpeg, 13, 7, 1, 1}},
-      {jpeg_of(rgb, 13, 7, {3, true}), {ImageFormat::jpeg, 13, 7, 3, 1}},
-      {png_of(rgb, 13, 7, 3), {ImageFormat::png, 13, 7, 3, 1}},
-      {png_of(gray, 13, 7, 1), {ImageFormat::png, 13, 7, 1, 1}},
-      {png_of(rgba, 13, 7, 4), {ImageFormat::png, 13, 7, 4, 1}},
-      {bmp_of(rgb, 13, 7, 3), {ImageFormat::bmp, 13, 7, 3, 1}},
-      {webp_of(rgb, 13, 7, 3), {ImageFormat::webp, 13, 7, 3, 1}},
-      {webp_of(rgba, 13, 7, 4), {ImageFormat::webp, 13, 7, 4, 1}}};
+  const Bytes rgb = pattern_pixels(13, 7, 3), gray = pattern_pixels(13, 7, 1), rgba = pattern_pixels(13, 7, 4);
+  const std::pair<Bytes, ImageHeader> cases[] = {{jpeg_of(rgb, 13, 7), {ImageFormat::jpeg, 13, 7, 3, 1}},
+                                                 {jpeg_of(gray, 13, 7, {1}), {ImageFormat::jpeg, 13, 7, 1, 1}},
+                                                 {jpeg_of(rgb, 13, 7, {3, true}), {ImageFormat::jpeg, 13, 7, 3, 1}},
+                                                 {png_of(rgb, 13, 7, 3), {ImageFormat::png, 13, 7, 3, 1}},
+                                                 {png_of(gray, 13, 7, 1), {ImageFormat::png, 13, 7, 1, 1}},
+                                                 {png_of(rgba, 13, 7, 4), {ImageFormat::png, 13, 7, 4, 1}},
+                                                 {bmp_of(rgb, 13, 7, 3), {ImageFormat::bmp, 13, 7, 3, 1}},
+                                                 {webp_of(rgb, 13, 7, 3), {ImageFormat::webp, 13, 7, 3, 1}},
+                                                 {webp_of(rgba, 13, 7, 4), {ImageFormat::webp, 13, 7, 4, 1}}};
   for (const auto& [file, expected] : cases) {
     const ImageHeader header = header_of(file);
     EXPECT_EQ(header.format, expected.format);
@@ -253,8 +241,7 @@ TEST(DecodeTest, HeadersTellFormatSizeAndChannels) {
 
 TEST(DecodeTest, AnimatedWebpGivesItsFirstFrame) {
   const Bytes red = flat_pixels(4, 4, {255, 0, 0}), blue = flat_pixels(8, 8, {0, 0, 255});
-  const Bytes file =
-      animated_webp(8, 8, {{2, 2, 4, 4, webp_of(red, 4, 4, 3)}, {0, 0, 8, 8, webp_of(blue, 8, 8, 3)}});
+  const Bytes file = animated_webp(8, 8, {{2, 2, 4, 4, webp_of(red, 4, 4, 3)}, {0, 0, 8, 8, webp_of(blue, 8, 8, 3)}});
   const Decoded image = decoded(file, 3);
   ASSERT_EQ(image.reason, "");
   EXPECT_EQ(image.width, 8);
@@ -281,9 +268,7 @@ TEST(DecodeTest, ABmpsFourthByteIsAlphaOnlyWhereItsHeaderSaysSo) {
   EXPECT_EQ(decoded(bmp32_of(1, 1, pixels, /*alpha_mask=*/true), 3).pixels, Bytes({100, 50, 25}));
 }
 
-TEST(DecodeTest, AnEmptyFileSaysSo) {
-  EXPECT_EQ(decoded({}, 3).reason, "empty file");
-}
+TEST(DecodeTest, AnEmptyFileSaysSo) { EXPECT_EQ(decoded({}, 3).reason, "empty file"); }
 
 TEST(DecodeTest, OtherContentIsNamed) {
   EXPECT_EQ(decoded({'G', 'I', 'F', '8', '9', 'a', 0, 0}, 3).reason,
@@ -306,8 +291,7 @@ TEST(DecodeTest, EveryCutThroughALosslessFileIsFound) {
   for (const Bytes& whole : {png_of(rgb, 9, 8, 3), bmp_of(rgb, 9, 8, 3), webp_of(rgb, 9, 8, 3)}) {
     for (size_t size = 0; size < whole.size(); ++size) {
       const Bytes cut(whole.begin(), whole.begin() + static_cast<int64_t>(size));
-      EXPECT_NE(decoded(cut, 3).reason, "")
-          << size << " of " << whole.size() << ", first byte " << int{whole[0]};
+      EXPECT_NE(decoded(cut, 3).reason, "") << size << " of " << whole.size() << ", first byte " << int{whole[0]};
     }
   }
 }
@@ -322,8 +306,8 @@ TEST(DecodeTest, AChangedByteInAPngIsFoundByItsChecksum) {
 TEST(DecodeTest, DamagedBytesNeverCrash) {
   // Every file with one byte changed either decodes to its size or has a reason.
   const Bytes rgb = pattern_pixels(17, 11, 3);
-  for (const Bytes& whole : {jpeg_of(rgb, 17, 11), jpeg_of(rgb, 17, 11, {3, true}), bmp_of(rgb, 17, 11, 3),
-                             webp_of(rgb, 17, 11, 3)}) {
+  for (const Bytes& whole :
+       {jpeg_of(rgb, 17, 11), jpeg_of(rgb, 17, 11, {3, true}), bmp_of(rgb, 17, 11, 3), webp_of(rgb, 17, 11, 3)}) {
     DecodeLimits limits;
     limits.max_megapixels = 1;
     for (size_t at = 0; at < whole.size(); at += 1 + whole.size() / 400) {
@@ -331,8 +315,7 @@ TEST(DecodeTest, DamagedBytesNeverCrash) {
       damaged[at] ^= 0x55;
       const Decoded image = decoded(damaged, 3, limits);
       if (image.reason.empty()) {
-        EXPECT_EQ(image.pixels.size(),
-                  static_cast<size_t>(image.width) * static_cast<size_t>(image.height) * 3);
+        EXPECT_EQ(image.pixels.size(), static_cast<size_t>(image.width) * static_cast<size_t>(image.height) * 3);
       }
     }
   }
@@ -364,8 +347,7 @@ TEST(DecodeTest, ADecoderWarningMakesABadImage) {
   Bytes file = jpeg_of(pattern_pixels(33, 29, 3), 33, 29);
   // Bytes between the last coded block and the end marker.
   file.insert(file.end() - 2, {0x12, 0x34, 0x56, 0x78});
-  EXPECT_NE(decoded(file, 3).reason.find("JPEG: Corrupt JPEG data"), std::string::npos)
-      << decoded(file, 3).reason;
+  EXPECT_NE(decoded(file, 3).reason.find("JPEG: Corrupt JPEG data"), std::string::npos) << decoded(file, 3).reason;
 }
 
 }  // namespace

@@ -61,18 +61,10 @@ void expect_normalised(int channels, bool channels_last) {
   EXPECT_EQ(images, 10);
 }
 
-TEST(DeviceFeedTest, NormalisesRgbContiguous) {
-  expect_normalised(3, false);
-}
-TEST(DeviceFeedTest, NormalisesRgbChannelsLast) {
-  expect_normalised(3, true);
-}
-TEST(DeviceFeedTest, NormalisesGray) {
-  expect_normalised(1, false);
-}
-TEST(DeviceFeedTest, NormalisesGrayChannelsLast) {
-  expect_normalised(1, true);
-}
+TEST(DeviceFeedTest, NormalisesRgbContiguous) { expect_normalised(3, false); }
+TEST(DeviceFeedTest, NormalisesRgbChannelsLast) { expect_normalised(3, true); }
+TEST(DeviceFeedTest, NormalisesGray) { expect_normalised(1, false); }
+TEST(DeviceFeedTest, NormalisesGrayChannelsLast) { expect_normalised(1, true); }
 
 TEST(DeviceFeedTest, ATensorThatSomebodyHoldsIsNotWrittenAgain) {
   const TempFolder folder;

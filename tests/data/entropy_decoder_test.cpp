@@ -26,8 +26,7 @@ Bytes noise_pixels(int channels) {
 
 Bytes made_jpeg(const JpegRecipe& recipe, bool noise) {
   const int channels = recipe.channels;
-  return jpeg_of(noise ? noise_pixels(channels) : pattern_pixels(kWidth, kHeight, channels), kWidth, kHeight,
-                 recipe);
+  return jpeg_of(noise ? noise_pixels(channels) : pattern_pixels(kWidth, kHeight, channels), kWidth, kHeight, recipe);
 }
 
 /// Sequential JPEGs of every layout of blocks, sharp and coarse, with codes of the standard and of their own.
@@ -113,8 +112,7 @@ void expect_blocks_of_libjpeg(const Bytes& file, EntropyDecoder& decoder) {
         const BlockPlace place(ours.codec, i, x, y);
         if (!place.inside) continue;
         const auto codec = reinterpret_cast<j_common_ptr>(&theirs.codec);
-        JBLOCKARRAY row =
-            theirs.codec.mem->access_virt_barray(codec, expected[place.component], place.row, 1, FALSE);
+        JBLOCKARRAY row = theirs.codec.mem->access_virt_barray(codec, expected[place.component], place.row, 1, FALSE);
         ASSERT_EQ(std::memcmp(row[0][place.column], blocks[i], sizeof(JBLOCK)), 0)
             << "block " << i << " of MCU " << x << "," << y;
       }
@@ -128,9 +126,8 @@ TEST(EntropyDecoderTest, ReadsTheCoefficientsThatLibjpegReads) {
   EntropyDecoder decoder;  // one for all: tables are kept and pushed out
   for (const bool noise : {false, true}) {
     for (const JpegRecipe& recipe : sequential_recipes()) {
-      SCOPED_TRACE(testing::Message()
-                   << recipe.channels << " channels, " << recipe.luma_columns << "x" << recipe.luma_rows
-                   << ", quality " << recipe.quality << ", noise " << noise);
+      SCOPED_TRACE(testing::Message() << recipe.channels << " channels, " << recipe.luma_columns << "x"
+                                      << recipe.luma_rows << ", quality " << recipe.quality << ", noise " << noise);
       expect_blocks_of_libjpeg(made_jpeg(recipe, noise), decoder);
     }
   }
@@ -173,8 +170,7 @@ Verdict verdict_of(const Bytes& file, EntropyStage stage) {
   ImageBuffer image;
   verdict.reason = decode_jpeg(file.data(), file.size(), 3, limits, whole, image, stage);
   if (verdict.reason.empty()) {
-    verdict.pixels.assign(image.pixels.begin(),
-                          image.pixels.begin() + int64_t{3} * whole.width * whole.height);
+    verdict.pixels.assign(image.pixels.begin(), image.pixels.begin() + int64_t{3} * whole.width * whole.height);
   }
   return verdict;
 }
@@ -191,8 +187,7 @@ TEST(EntropyDecoderTest, DamagedFilesMeetTheSameVerdict) {
       const size_t at = 2 + (state >> 8) % (whole.size() - 4);
       state = state * 1664525 + 1013904223;
       damaged[at] ^= static_cast<uint8_t>(1 << (state >> 29));
-      const Verdict ours = verdict_of(damaged, EntropyStage::own),
-                    theirs = verdict_of(damaged, EntropyStage::libjpeg);
+      const Verdict ours = verdict_of(damaged, EntropyStage::own), theirs = verdict_of(damaged, EntropyStage::libjpeg);
       ASSERT_EQ(ours.reason, theirs.reason) << "byte " << at;
       ASSERT_EQ(ours.pixels, theirs.pixels) << "byte " << at;
       ++(ours.reason.empty() ? good : bad);
@@ -234,8 +229,7 @@ TEST(HuffmanTableTest, FindsCodesAndValuesOfEveryLength) {
       if ((entry & HuffmanTable::kSpecial) != 0) entry = table.find(buffer);
       EXPECT_EQ(HuffmanTable::length_of(entry), length + 10);
       EXPECT_EQ(HuffmanTable::advance_of(entry), length);
-      EXPECT_EQ(HuffmanTable::value_of(entry),
-                bits >= 512 ? static_cast<int>(bits) : static_cast<int>(bits) - 1023);
+      EXPECT_EQ(HuffmanTable::value_of(entry), bits >= 512 ? static_cast<int>(bits) : static_cast<int>(bits) - 1023);
     }
   }
   EXPECT_EQ(table.find(~uint64_t{0}), HuffmanTable::kBad);

@@ -21,9 +21,7 @@ config::DataOptions options_for(const TempFolder& folder) {
   return options;
 }
 
-Bytes tiny_image() {
-  return png_of({1, 2, 3}, 1, 1, 3);
-}
+Bytes tiny_image() { return png_of({1, 2, 3}, 1, 1, 3); }
 
 void write_images(const TempFolder& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) folder.write(name, tiny_image());
@@ -79,17 +77,16 @@ TEST(FolderLayoutTest, TheFingerprintIsOfNamesSizesAndLabelsAndNotOfThePlace) {
 
 TEST(FolderLayoutTest, WhatIsNoImageIsSkippedWithACountedNote) {
   const TempFolder folder;
-  write_images(folder,
-               {"train/a/1.png", "train/b/no_extension", "train/b/1.PNG", "val/a/1.png", "val/b/1.png"});
-  for (const char* const name : {"train/a/readme.txt", "train/a/labels.json", "train/b/Thumbs.db",
-                                 "train/b/.DS_Store", "train/stray.png", "train/.hidden/x.png"}) {
+  write_images(folder, {"train/a/1.png", "train/b/no_extension", "train/b/1.PNG", "val/a/1.png", "val/b/1.png"});
+  for (const char* const name : {"train/a/readme.txt", "train/a/labels.json", "train/b/Thumbs.db", "train/b/.DS_Store",
+                                 "train/stray.png", "train/.hidden/x.png"}) {
     folder.write(name, std::string("x"));
   }
   folder.make_folder("train/a/folder.jpg");
   const Datasets datasets = open_datasets(options_for(folder));
   EXPECT_EQ(names_of(*datasets.train), std::vector<std::string>({"a/1.png", "b/1.PNG", "b/no_extension"}));
-  EXPECT_TRUE(has_note(
-      datasets, "train: skipped files that are not images: 2 (the first: " + folder / "train/a/labels.json"));
+  EXPECT_TRUE(
+      has_note(datasets, "train: skipped files that are not images: 2 (the first: " + folder / "train/a/labels.json"));
   EXPECT_TRUE(has_note(datasets, "train: skipped hidden files: 2"));
   EXPECT_TRUE(has_note(datasets, "train: skipped files beside the class folders: 1"));
 }
@@ -120,8 +117,7 @@ TEST(FolderLayoutTest, LinksInCirclesEndTheScanAndEveryFolderIsEnteredOnce) {
   std::filesystem::create_symlink("loop.png", folder / "train/b/loop.png");
   const Datasets datasets = open_datasets(options_for(folder));
   EXPECT_TRUE(has_note(datasets, "skipped folders that links lead to a second time"));
-  EXPECT_TRUE(
-      has_note(datasets, "symbolic links that lead nowhere: 1 (the first: " + folder / "train/b/loop.png"));
+  EXPECT_TRUE(has_note(datasets, "symbolic links that lead nowhere: 1 (the first: " + folder / "train/b/loop.png"));
   const std::vector<std::string> names = names_of(*datasets.train);
   // The link that leads to itself has an image's name: it is there, as an image that cannot be read.
   EXPECT_EQ(names, std::vector<std::string>({"a/1.png", "b/1.png", "b/loop.png", "b/more/2.png"}));
@@ -133,10 +129,9 @@ TEST(FolderLayoutTest, TwoClassesCannotBeOneFolder) {
   std::filesystem::create_directory_symlink("a", folder / "train/b");
   const core::Error error = error_of([&] { open_datasets(options_for(folder)); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
-  EXPECT_EQ(error.what(),
-            "class folder " + folder /
-                                  "train/b is, by a link, the same folder as another class or one "
-                                  "above it");
+  EXPECT_EQ(error.what(), "class folder " + folder /
+                                                "train/b is, by a link, the same folder as another class or one "
+                                                "above it");
 }
 
 TEST(FolderLayoutTest, LinksAreSkippedWhenTheyAreNotToBeFollowed) {
@@ -153,8 +148,8 @@ TEST(FolderLayoutTest, LinksAreSkippedWhenTheyAreNotToBeFollowed) {
 
 TEST(FolderLayoutTest, AFileThatCannotBeReadIsABadImageWithItsCause) {
   const TempFolder folder;
-  write_images(folder, {"train/a/1.png", "train/a/2.png", "train/a/3.png", "train/b/1.png", "val/a/1.png",
-                        "val/b/1.png"});
+  write_images(folder,
+               {"train/a/1.png", "train/a/2.png", "train/a/3.png", "train/b/1.png", "val/a/1.png", "val/b/1.png"});
   std::filesystem::create_symlink("nowhere.png", folder / "train/a/0.png");
   const Datasets datasets = open_datasets(options_for(folder));
   folder.write("train/a/2.png", Bytes(10));
@@ -179,8 +174,7 @@ TEST(FolderLayoutTest, AnEmptyClassIsAnErrorInTrainingAndANoteElsewhere) {
   std::filesystem::remove(folder / "train/b/1.png");
   const core::Error error = error_of([&] { open_datasets(options_for(folder)); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
-  EXPECT_EQ(error.what(),
-            "class folder " + folder / "train/b has 0 images (1 found in the classes before it)");
+  EXPECT_EQ(error.what(), "class folder " + folder / "train/b has 0 images (1 found in the classes before it)");
   EXPECT_EQ(error.hint(), "add images (JPEG, PNG, BMP or WebP) or remove the folder");
 }
 
@@ -189,10 +183,9 @@ TEST(FolderLayoutTest, SplitsMustHaveTheSameClasses) {
   write_images(folder, {"train/a/1.png", "train/b/1.png", "val/a/1.png", "val/c/1.png"});
   const core::Error error = error_of([&] { open_datasets(options_for(folder)); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
-  EXPECT_EQ(error.what(),
-            "the class folders of " + folder /
-                                          "val differ from those of the training split: only here: c; "
-                                          "missing here: b.");
+  EXPECT_EQ(error.what(), "the class folders of " + folder /
+                                                        "val differ from those of the training split: only here: c; "
+                                                        "missing here: b.");
 }
 
 TEST(FolderLayoutTest, OneClassIsNotEnough) {
@@ -231,11 +224,9 @@ TEST(OpenDatasetsTest, AMissingFolderIsNamedWithTheExpectedTree) {
   EXPECT_EQ(error.what(), "the data folder " + folder / "missing does not exist");
   EXPECT_NE(error.hint().find("folder: train/<class>/*.jpg and val/<class>/*.jpg"), std::string::npos);
   options.data_dir = folder.write("file", std::string("x"));
-  EXPECT_EQ(error_of([&] { open_datasets(options); }).what(),
-            "the data folder " + folder / "file is not a folder");
+  EXPECT_EQ(error_of([&] { open_datasets(options); }).what(), "the data folder " + folder / "file is not a folder");
   options.data_dir = folder.path();
-  EXPECT_EQ(error_of([&] { open_datasets(options); }).what(),
-            folder.path() + " holds no data set that is known here");
+  EXPECT_EQ(error_of([&] { open_datasets(options); }).what(), folder.path() + " holds no data set that is known here");
 }
 
 TEST(OpenDatasetsTest, TheFirstUsualNameIsTheValidationSplit) {
@@ -294,8 +285,7 @@ TEST(OpenDatasetsTest, AHeldOutPartDependsOnNamesAlone) {
 TEST(OpenDatasetsTest, ClassFoldersAloneServeWithAHeldOutPart) {
   const TempFolder folder;
   std::vector<std::string> names;
-  for (int i = 0; i < 40; ++i)
-    names.push_back(std::string(i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".png");
+  for (int i = 0; i < 40; ++i) names.push_back(std::string(i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".png");
   write_images(folder, names);
   config::DataOptions options = options_for(folder);
   const core::Error error = error_of([&] { open_datasets(options); });
@@ -313,8 +303,7 @@ TEST(OpenDatasetsTest, OneSplitTakesItsLabelsFromTheTrainingSplit) {
   const auto extra = open_split(options_for(folder), "extra");
   EXPECT_EQ(extra->size(), 2);
   EXPECT_EQ(extra->label(1), 1);
-  EXPECT_EQ(error_of([&] { open_split(options_for(folder), "none"); }).what(),
-            folder.path() + " has no split 'none'");
+  EXPECT_EQ(error_of([&] { open_split(options_for(folder), "none"); }).what(), folder.path() + " has no split 'none'");
 }
 
 TEST(OpenLooseImagesTest, AFolderOrAFileHasNoLabels) {
@@ -329,8 +318,7 @@ TEST(OpenLooseImagesTest, AFolderOrAFileHasNoLabels) {
   const auto one = open_loose_images(folder / "b.png", true);
   EXPECT_EQ(one->size(), 1);
   EXPECT_EQ(one->name(0), folder / "b.png");
-  EXPECT_EQ(error_of([&] { open_loose_images(folder / "d.png", true); }).what(),
-            folder / "d.png does not exist");
+  EXPECT_EQ(error_of([&] { open_loose_images(folder / "d.png", true); }).what(), folder / "d.png does not exist");
   EXPECT_EQ(error_of([&] { open_loose_images(folder.make_folder("empty"), true); }).what(),
             folder / "empty has no images");
 }
@@ -347,11 +335,10 @@ TEST(ProbeSizesTest, GivesTheUsualChannelsAndMedianSize) {
   EXPECT_EQ(probe.median_height, 40);
   const core::Error error = error_of([&] { probe_sizes(*open_loose_images(folder / "4.png", true), 64); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
-  EXPECT_EQ(std::string(error.what())
-                .rfind("none of 1 images that were looked at can be read; the first is " +
-                           folder / "4.png: not an image",
-                       0),
-            0u);
+  EXPECT_EQ(
+      std::string(error.what())
+          .rfind("none of 1 images that were looked at can be read; the first is " + folder / "4.png: not an image", 0),
+      0u);
 }
 
 }  // namespace

@@ -20,9 +20,7 @@ namespace {
 
 constexpr int64_t kSamples = 12, kHeight = 5, kWidth = 7;
 
-Bytes made_samples(int bytes_each) {
-  return made_numbers(kSamples * kHeight * kWidth, bytes_each);
-}
+Bytes made_samples(int bytes_each) { return made_numbers(kSamples * kHeight * kWidth, bytes_each); }
 
 std::vector<int64_t> alternating_labels(int64_t count = kSamples, int64_t classes = 2) {
   std::vector<int64_t> labels;
@@ -45,8 +43,7 @@ class Hdf5SourceTest : public ::testing::Test {
   }
 
   /// One split in a file of its own, with usual names.
-  void write_split(const std::string& split, const Hdf5Recipe& recipe = {},
-                   const std::string& element = "float32",
+  void write_split(const std::string& split, const Hdf5Recipe& recipe = {}, const std::string& element = "float32",
                    const std::vector<int64_t>& labels = alternating_labels()) {
     MadeHdf5 file(folder_ / (split + ".h5"));
     file.add("x", element, {kSamples, kHeight, kWidth},
@@ -89,8 +86,7 @@ TEST_F(Hdf5SourceTest, AFilePerSplitIsRecognisedAndReadsBackExactly) {
   EXPECT_EQ(read, all);
   EXPECT_EQ(train.name(3), folder_ / "train.h5#3");
   EXPECT_EQ(train.relative_name(3), "#3");
-  EXPECT_EQ(datasets.notes[0],
-            "train: " + folder_ / "train.h5: x float32 of 5 x 7, in one piece; labels y int64");
+  EXPECT_EQ(datasets.notes[0], "train: " + folder_ / "train.h5: x float32 of 5 x 7, in one piece; labels y int64");
 }
 
 TEST_F(Hdf5SourceTest, AGroupPerSplitInOneFileIsRecognised) {
@@ -150,8 +146,7 @@ TEST_F(Hdf5SourceTest, DataSetsAreFoundByTheNamesThatAreGiven) {
 
 TEST_F(Hdf5SourceTest, PlanesBecomePixelsAndBothOrdersAreToldApart) {
   for (const bool planes : {true, false}) {
-    for (const auto& [element, width] :
-         {std::pair<const char*, size_t>{"uint8", 1}, {"float16", 2}, {"float32", 4}}) {
+    for (const auto& [element, width] : {std::pair<const char*, size_t>{"uint8", 1}, {"float16", 2}, {"float32", 4}}) {
       const Bytes numbers = made_numbers(kSamples * 3 * kHeight * kWidth, static_cast<int>(width));
       for (const std::string split : {"train", "val"}) {
         MadeHdf5 file(folder_ / (split + ".h5"));
@@ -162,8 +157,7 @@ TEST_F(Hdf5SourceTest, PlanesBecomePixelsAndBothOrdersAreToldApart) {
       }
       const Datasets datasets = open_datasets(options_);
       EXPECT_EQ(datasets.train->fixed_shape().channels, 3);
-      EXPECT_EQ(datasets.notes[0],
-                planes ? "train: x is taken as [N, C, H, W]" : "train: x is taken as [N, H, W, C]");
+      EXPECT_EQ(datasets.notes[0], planes ? "train: x is taken as [N, C, H, W]" : "train: x is taken as [N, H, W, C]");
       const Bytes sample = sample_of(*datasets.train, 2);
       const auto at = [&](size_t y, size_t x, size_t c) {
         const size_t number =
@@ -175,9 +169,8 @@ TEST_F(Hdf5SourceTest, PlanesBecomePixelsAndBothOrdersAreToldApart) {
         for (size_t x = 0; x < kWidth; ++x) {
           for (size_t c = 0; c < 3; ++c) {
             const auto from = static_cast<std::ptrdiff_t>(((y * kWidth + x) * 3 + c) * width);
-            ASSERT_EQ(
-                Bytes(sample.begin() + from, sample.begin() + from + static_cast<std::ptrdiff_t>(width)),
-                at(y, x, c));
+            ASSERT_EQ(Bytes(sample.begin() + from, sample.begin() + from + static_cast<std::ptrdiff_t>(width)),
+                      at(y, x, c));
           }
         }
       }
@@ -224,8 +217,7 @@ TEST_F(Hdf5SourceTest, TheLoaderGivesTheSameBitsForAnyNumberOfWorkersAndAnyStora
   const Bytes numbers = made_numbers(kMany * 16 * 20, 2);
   std::set<std::string> digests;
   for (const bool deflate : {false, true}) {
-    for (const std::vector<int64_t>& chunk :
-         {std::vector<int64_t>{}, {1, 16, 20}, {16, 16, 20}, {50, 7, 9}}) {
+    for (const std::vector<int64_t>& chunk : {std::vector<int64_t>{}, {1, 16, 20}, {16, 16, 20}, {50, 7, 9}}) {
       if (chunk.empty() && deflate) continue;
       for (const std::string split : {"train", "val"}) {
         MadeHdf5 file(folder_ / (split + ".h5"));
@@ -340,13 +332,12 @@ TEST_F(Hdf5SourceTest, StoragesThatAreNotReadSayWhatCanBeDone) {
     file.add("x", "float32", {kSamples, kHeight, kWidth}, made_samples(4));
     file.add_labels("y", alternating_labels());
   }
-  EXPECT_EQ(open_error().what(),
-            folder_ / "train.h5: data set x: the file begins with 512 bytes of another program");
+  EXPECT_EQ(open_error().what(), folder_ / "train.h5: data set x: the file begins with 512 bytes of another program");
 }
 
 TEST_F(Hdf5SourceTest, ShapesThatAreNoImagesAreNamed) {
-  for (const auto& [dims, text] : {std::pair<std::vector<int64_t>, const char*>{{12, 35}, "[12, 35]"},
-                                   {{12, 5, 7, 2}, "[12, 5, 7, 2]"}}) {
+  for (const auto& [dims, text] :
+       {std::pair<std::vector<int64_t>, const char*>{{12, 35}, "[12, 35]"}, {{12, 5, 7, 2}, "[12, 5, 7, 2]"}}) {
     int64_t count = 1;
     for (const int64_t side : dims) count *= side;
     {
@@ -403,10 +394,8 @@ TEST_F(Hdf5SourceTest, LabelsMayBeBoolsColumnsOfOneOrNumbersToLearn) {
   std::vector<double> numbers;
   for (int i = 0; i < 24; ++i) numbers.push_back(0.5 * i - 3);
   write("float64", {kSamples, 2}, doubles_of(numbers));
-  EXPECT_EQ(
-      open_error().what(),
-      folder_ /
-          "train.h5: data set y: task binary learns classes, but the labels are float64 with 2 columns");
+  EXPECT_EQ(open_error().what(),
+            folder_ / "train.h5: data set y: task binary learns classes, but the labels are float64 with 2 columns");
   options_.task = config::TaskKind::regression;
   const auto source = open_datasets(options_).train;
   EXPECT_EQ(source->target_names(), std::vector<std::string>({"y0", "y1"}));

@@ -56,8 +56,7 @@ TEST(IdxSourceTest, GzippedFilesAreTheSameData) {
 }
 
 TEST(IdxSourceTest, DebiansFashionMnistIsTheDefault) {
-  if (!std::filesystem::exists(kDebianFolder))
-    GTEST_SKIP() << "package dataset-fashion-mnist is not installed";
+  if (!std::filesystem::exists(kDebianFolder)) GTEST_SKIP() << "package dataset-fashion-mnist is not installed";
   const Datasets datasets = open_datasets(config::DataOptions());
   EXPECT_EQ(datasets.train->size(), 60000);
   EXPECT_EQ(datasets.val->size(), 10000);
@@ -85,10 +84,9 @@ TEST(IdxSourceTest, CutAndOverlongFilesAreFound) {
   Bytes images = idx_images(2, 2, 3, kPixels);
   images.pop_back();
   write_split(folder, images, idx_labels(2, {7, 0}));
-  EXPECT_EQ(open_error(folder).what(),
-            folder /
-                "train-images-idx3-ubyte: cut short: the header promises 12 bytes of "
-                "content, there are 11");
+  EXPECT_EQ(open_error(folder).what(), folder /
+                                           "train-images-idx3-ubyte: cut short: the header promises 12 bytes of "
+                                           "content, there are 11");
   images.insert(images.end(), {1, 2, 3});
   write_split(folder, images, idx_labels(2, {7, 0}));
   EXPECT_EQ(open_error(folder).what(),
@@ -100,8 +98,7 @@ TEST(IdxSourceTest, CutAndOverlongFilesAreFound) {
 TEST(IdxSourceTest, AHeaderThatLiesAllocatesNothing) {
   const TempFolder folder;
   write_split(folder, idx_images(0xFFFFFFFF, 60000, 60000, kPixels), idx_labels(2, {7, 0}));
-  EXPECT_NE(std::string(open_error(folder).what())
-                .find("cut short: the header promises 15461882262000000000 bytes"),
+  EXPECT_NE(std::string(open_error(folder).what()).find("cut short: the header promises 15461882262000000000 bytes"),
             std::string::npos)
       << open_error(folder).what();
 }
@@ -111,8 +108,7 @@ TEST(IdxSourceTest, ADamagedGzipStreamIsFound) {
   const Bytes whole = gzipped(idx_images(2, 20, 30, pattern_pixels(20, 60, 1)));
   folder.write("train-labels-idx1-ubyte", idx_labels(2, {7, 0}));
   folder.write("train-images-idx3-ubyte.gz", Bytes(whole.begin(), whole.end() - 40));
-  EXPECT_NE(std::string(open_error(folder).what()).find("cut short"), std::string::npos)
-      << open_error(folder).what();
+  EXPECT_NE(std::string(open_error(folder).what()).find("cut short"), std::string::npos) << open_error(folder).what();
   Bytes damaged = whole;
   damaged[damaged.size() - 6] ^= 1;  // of the checksum
   folder.write("train-images-idx3-ubyte.gz", damaged);
@@ -123,8 +119,8 @@ TEST(IdxSourceTest, ADamagedGzipStreamIsFound) {
 TEST(IdxSourceTest, CountsMustAgreeAndImagesMustBeThere) {
   const TempFolder folder;
   write_split(folder, idx_images(2, 2, 3, kPixels), idx_labels(3, {7, 0, 1}));
-  EXPECT_EQ(open_error(folder).what(), folder / "train-labels-idx1-ubyte: 3 labels for the 2 images of " +
-                                           folder / "train-images-idx3-ubyte");
+  EXPECT_EQ(open_error(folder).what(),
+            folder / "train-labels-idx1-ubyte: 3 labels for the 2 images of " + folder / "train-images-idx3-ubyte");
   write_split(folder, idx_images(0, 2, 3, {}), idx_labels(0, {}));
   EXPECT_EQ(open_error(folder).what(), folder / "train-images-idx3-ubyte: holds 0 images");
   write_split(folder, idx_images(2, 0, 3, {}), idx_labels(2, {7, 0}));
@@ -149,8 +145,7 @@ TEST(IdxSourceTest, MissingFilesAndPipesAreNoInput) {
   EXPECT_EQ(open_error(folder).kind(), core::ErrorKind::no_input);
   EXPECT_EQ(open_error(folder).what(), folder / "train-labels-idx1-ubyte[.gz] does not exist");
   ASSERT_EQ(::mkfifo((folder / "train-labels-idx1-ubyte").c_str(), 0600), 0);
-  EXPECT_EQ(open_error(folder).what(),
-            "cannot read " + folder / "train-labels-idx1-ubyte: it is not a regular file");
+  EXPECT_EQ(open_error(folder).what(), "cannot read " + folder / "train-labels-idx1-ubyte: it is not a regular file");
 }
 
 }  // namespace

@@ -60,9 +60,7 @@ TEST(InputStatisticsTest, MeanAndDeviationAreThoseOfEachChannel) {
   for (const Element element : {Element::float16, Element::float32}) {
     // Channel 0: 1000 + {-1, 1}; channel 1: -2 everywhere; channel 2: 0, 1, 2, 3, 4, 5.
     const MadeFloats source(40, 3, element, [](int64_t sample, int64_t channel, int64_t place) {
-      return channel == 0   ? 1000 + (sample % 2 == 0 ? -1.0 : 1.0)
-             : channel == 1 ? -2.0
-                            : static_cast<double>(place);
+      return channel == 0 ? 1000 + (sample % 2 == 0 ? -1.0 : 1.0) : channel == 1 ? -2.0 : static_cast<double>(place);
     });
     const InputStatistics statistics = measure_inputs(source);
     EXPECT_EQ(statistics.samples, 40);
@@ -78,7 +76,7 @@ TEST(InputStatisticsTest, MeanAndDeviationAreThoseOfEachChannel) {
 
 TEST(InputStatisticsTest, OfManySamplesTwoThousandAreLookedAtFromAllOver) {
   const MadeFloats source(100'000, 1, Element::float32,
-                           [](int64_t sample, int64_t, int64_t) { return double(sample); });
+                          [](int64_t sample, int64_t, int64_t) { return double(sample); });
   const InputStatistics statistics = measure_inputs(source);
   EXPECT_EQ(statistics.samples, 2000);
   EXPECT_EQ(source.seen().size(), 2000u);

@@ -52,8 +52,7 @@ class FloatSource : public Source {
 /// pattern.
 class VideoSource : public Source {
  public:
-  explicit VideoSource(int64_t clip_frames, bool plain, int64_t size = 11)
-      : clip_frames_(clip_frames), size_(size) {
+  explicit VideoSource(int64_t clip_frames, bool plain, int64_t size = 11) : clip_frames_(clip_frames), size_(size) {
     for (int64_t i = 0; i < size; ++i) {
       for (int64_t f = 0; f < frame_count(i); ++f) {
         const auto value = static_cast<uint8_t>(20 * i + f);
@@ -81,8 +80,7 @@ class VideoSource : public Source {
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return read_frame(index, 0, buffer, content);
   }
-  std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>&,
-                         SampleContent& content) const override {
+  std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>&, SampleContent& content) const override {
     const int64_t begin = index == 0 ? 0 : ends_[static_cast<size_t>(index) - 1];
     const Bytes& file = frames_[static_cast<size_t>(begin + frame)];
     content.bytes = file.data();
@@ -187,8 +185,7 @@ TEST(LoaderShapeTest, FloatsArriveAsTheyAreForAnyNumberOfWorkers) {
       const torch::Tensor rows = batch.images.to(torch::kFloat32).contiguous();
       for (int64_t i = 0; i < rows.numel(); ++i) {
         const auto exact = static_cast<float>(100 * (sample + i / 48) + i % 48);
-        const float expected =
-            element == Element::float16 ? static_cast<float>(static_cast<c10::Half>(exact)) : exact;
+        const float expected = element == Element::float16 ? static_cast<float>(static_cast<c10::Half>(exact)) : exact;
         ASSERT_EQ(rows.data_ptr<float>()[i], expected);
       }
       sample += rows.size(0);
@@ -204,8 +201,7 @@ TEST(LoaderShapeTest, ASampleOfAnotherSizeThanPromisedIsBad) {
   loader.begin_epoch(0);
   HostBatch batch;
   const std::string said = error_of([&] { loader.next(batch); }).what();
-  EXPECT_NE(said.find("made/2: is 3 x 6 x 2 of float32, but 4 x 6 x 2 of float32 is expected"),
-            std::string::npos)
+  EXPECT_NE(said.find("made/2: is 3 x 6 x 2 of float32, but 4 x 6 x 2 of float32 is expected"), std::string::npos)
       << said;
 }
 
@@ -236,8 +232,7 @@ TEST(LoaderShapeTest, FramesLieInTheirOrder) {
   EXPECT_EQ(numbers_of(seen[0]), std::vector<int64_t>({0, 0, 0}));  // the last frame again
   EXPECT_EQ(numbers_of(seen[1]), std::vector<int64_t>({20, 21, 21}));
   EXPECT_EQ(numbers_of(seen[2]), std::vector<int64_t>({40, 41, 42}));
-  EXPECT_EQ(numbers_of(seen[8]),
-            std::vector<int64_t>({161, 164, 167}));  // the middles of three thirds of nine
+  EXPECT_EQ(numbers_of(seen[8]), std::vector<int64_t>({161, 164, 167}));  // the middles of three thirds of nine
   Loader strides(source, plain_plan(*source, config::FrameSampling::stride, 3), settings);
   const torch::Tensor apart = first_pixels(strides);
   EXPECT_EQ(numbers_of(apart[8]), std::vector<int64_t>({161, 164, 167}));  // in the middle
@@ -354,8 +349,8 @@ TEST(DeviceFeedShapeTest, FloatsAreNormalisedWithoutTheDivisionOfBytes) {
 TEST(DeviceFeedShapeTest, ClipsAreBatchesOfClipsWhoseFramesLieAsImagesDo) {
   for (const bool channels_last : {false, true}) {
     const auto source = std::make_shared<VideoSource>(3, /*plain=*/true);
-    auto loader = std::make_shared<Loader>(source, plain_plan(*source, config::FrameSampling::uniform, 1),
-                                           settings_with(1));
+    auto loader =
+        std::make_shared<Loader>(source, plain_plan(*source, config::FrameSampling::uniform, 1), settings_with(1));
     FeedSettings settings;
     settings.channels_last = channels_last;
     settings.mean = {0.5};

@@ -175,7 +175,8 @@ TEST(LoaderTest, TheAugmentedStreamIsTheSameForAnyNumberOfWorkers) {
 
 TEST(LoaderTest, TimeOfAugmentationIsAStageOfItsOwn) {
   const auto source = std::make_shared<MadeSource>(43, /*encoded=*/true);
-  Loader plain(source, small_plan(), small_settings(1, 2)), augmenting(source, augmenting_plan(3), small_settings(1, 2));
+  Loader plain(source, small_plan(), small_settings(1, 2)),
+      augmenting(source, augmenting_plan(3), small_settings(1, 2));
   epoch_digest(plain, 0);
   epoch_digest(augmenting, 0);
   EXPECT_EQ(plain.stats().augment_seconds, 0);
@@ -224,9 +225,8 @@ TEST(LoaderTest, TargetsStandBesideTheirImagesForAnyNumberOfWorkers) {
 
 TEST(LoaderTest, TargetsMoveUpWithTheirImagesOverSkippedOnes) {
   const QuietLog quiet;
-  const auto source = std::make_shared<TargetedSource>(20, /*encoded=*/false, [](int64_t index) {
-    return index % 3 == 0 ? std::string("torn") : std::string();
-  });
+  const auto source = std::make_shared<TargetedSource>(
+      20, /*encoded=*/false, [](int64_t index) { return index % 3 == 0 ? std::string("torn") : std::string(); });
   LoaderSettings settings = small_settings(2, 2);
   settings.on_bad_image = config::OnBadImage::skip;
   settings.max_bad = 20;
@@ -390,8 +390,7 @@ TEST(LoaderTest, AnEpochWithoutBatchesIsAnErrorAndNotASuccess) {
   EXPECT_STREQ(none.what(), "the data has 0 images");
 }
 
-std::shared_ptr<MadeSource> damaged_source(const std::vector<int64_t>& damaged,
-                                           MadeSource::Hook hook = nullptr) {
+std::shared_ptr<MadeSource> damaged_source(const std::vector<int64_t>& damaged, MadeSource::Hook hook = nullptr) {
   auto source = std::make_shared<MadeSource>(43, /*encoded=*/true, std::move(hook));
   for (const int64_t index : damaged) source->damage(index);
   return source;
@@ -466,8 +465,7 @@ TEST(LoaderTest, FailsWithTheFirstBadImageOfTheStream) {
     Loader loader(source, small_plan(), small_settings(workers, 8));
     const core::Error error = error_of([&] { epoch_digest(loader, 0); });
     EXPECT_EQ(error.kind(), core::ErrorKind::data);
-    EXPECT_EQ(error.hint(),
-              "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+    EXPECT_EQ(error.hint(), "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
     messages.insert(error.what());
     EXPECT_STREQ(error_of([&] {
                    HostBatch batch;
@@ -523,8 +521,7 @@ TEST(LoaderTest, KnownBadImagesAreNotReadAgainButStillJudged) {
 TEST(LoaderTest, TroubleOfTheStorageIsNeverABadImage) {
   for (const int workers : {0, 2}) {
     const auto source = std::make_shared<MadeSource>(43, false, [](int64_t index) -> std::string {
-      if (index == 20)
-        throw core::Error(core::ErrorKind::io, "cannot read made/20: Input/output error (3 attempts)");
+      if (index == 20) throw core::Error(core::ErrorKind::io, "cannot read made/20: Input/output error (3 attempts)");
       return "";
     });
     LoaderSettings settings = small_settings(workers, 2);

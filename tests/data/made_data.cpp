@@ -25,13 +25,9 @@ void append_little(Bytes& bytes, uint32_t value, int count) {
   for (int i = 0; i < count; ++i) bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
 }
 
-void append_text(Bytes& bytes, const std::string& text) {
-  bytes.insert(bytes.end(), text.begin(), text.end());
-}
+void append_text(Bytes& bytes, const std::string& text) { bytes.insert(bytes.end(), text.begin(), text.end()); }
 
-void append_bytes(Bytes& bytes, const Bytes& more) {
-  bytes.insert(bytes.end(), more.begin(), more.end());
-}
+void append_bytes(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
 
 Bytes png_chunk(const std::string& name, const Bytes& content) {
   Bytes named(name.begin(), name.end());
@@ -47,20 +43,18 @@ Bytes png_chunk(const std::string& name, const Bytes& content) {
 template <typename Value>
 std::vector<Value> swapped(std::vector<Value> pixels, int channels) {
   if (channels >= 3) {
-    for (size_t i = 0; i < pixels.size(); i += static_cast<size_t>(channels))
-      std::swap(pixels[i], pixels[i + 2]);
+    for (size_t i = 0; i < pixels.size(); i += static_cast<size_t>(channels)) std::swap(pixels[i], pixels[i + 2]);
   }
   return pixels;
 }
 
 template <typename Value>
-Bytes encoded(const std::string& extension, const std::vector<Value>& pixels, int width, int height,
-              int channels, const std::vector<int>& settings = {}) {
+Bytes encoded(const std::string& extension, const std::vector<Value>& pixels, int width, int height, int channels,
+              const std::vector<int>& settings = {}) {
   std::vector<Value> stored = swapped(pixels, channels);
   const int depth = sizeof(Value) == 2 ? CV_16U : CV_8U;
   Bytes file;
-  cv::imencode(extension, cv::Mat(height, width, CV_MAKETYPE(depth, channels), stored.data()), file,
-               settings);
+  cv::imencode(extension, cv::Mat(height, width, CV_MAKETYPE(depth, channels), stored.data()), file, settings);
   return file;
 }
 
@@ -121,8 +115,7 @@ Bytes bmp_of(const Bytes& pixels, int width, int height, int channels) {
   return encoded(".bmp", pixels, width, height, channels);
 }
 Bytes webp_of(const Bytes& pixels, int width, int height, int channels) {
-  return encoded(".webp", pixels, width, height, channels,
-                 {cv::IMWRITE_WEBP_QUALITY, 101});  // over 100: lossless
+  return encoded(".webp", pixels, width, height, channels, {cv::IMWRITE_WEBP_QUALITY, 101});  // over 100: lossless
 }
 
 Bytes jpeg_of(const Bytes& pixels, int width, int height, const JpegRecipe& recipe) {
@@ -203,8 +196,7 @@ Bytes palette_png(uint32_t width, uint32_t height, const Bytes& palette, const B
 Bytes bmp32_of(uint32_t width, uint32_t height, const Bytes& pixels, bool alpha_mask) {
   const uint32_t dib_size = alpha_mask ? 108 : 40, offset = 14 + dib_size, bit_fields = 3;
   Bytes file = {'B', 'M'};
-  for (const uint32_t value :
-       {offset + static_cast<uint32_t>(pixels.size()), 0u, offset, dib_size, width, height}) {
+  for (const uint32_t value : {offset + static_cast<uint32_t>(pixels.size()), 0u, offset, dib_size, width, height}) {
     append_little(file, value, 4);
   }
   append_little(file, 1, 2);

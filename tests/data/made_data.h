@@ -51,9 +51,9 @@ struct JpegRecipe {
   int quality = 95;
   int luma_columns = 2, luma_rows = 2;  ///< pixels of brightness per pixel of colour: 2 x 2 is 4:2:0
   int restart_rows = 0;
-  bool optimized = false;      ///< Huffman codes made for the image
-  bool ycck = false;           ///< CMYK: with colours as YCC
-  int restart_blocks = 0;      ///< MCUs between restart markers, where restart_rows is 0
+  bool optimized = false;  ///< Huffman codes made for the image
+  bool ycck = false;       ///< CMYK: with colours as YCC
+  int restart_blocks = 0;  ///< MCUs between restart markers, where restart_rows is 0
 };
 Bytes jpeg_of(const Bytes& pixels, int width, int height, const JpegRecipe& recipe = {});
 /// A TIFF structure with an orientation tag only, little-endian.
@@ -73,8 +73,7 @@ struct StillFrame {
 };
 Bytes animated_webp(int width, int height, const std::vector<StillFrame>& frames);
 
-Bytes idx_images(uint32_t count, uint32_t height, uint32_t width, const Bytes& pixels,
-                 uint32_t magic = 0x803);
+Bytes idx_images(uint32_t count, uint32_t height, uint32_t width, const Bytes& pixels, uint32_t magic = 0x803);
 Bytes idx_labels(uint32_t count, const Bytes& labels, uint32_t magic = 0x801);
 Bytes gzipped(const Bytes& content);
 

@@ -37,9 +37,7 @@ hid_t type_named(const std::string& name) {
   return type;
 }
 
-std::vector<hsize_t> sizes_of(const std::vector<int64_t>& sides) {
-  return {sides.begin(), sides.end()};
-}
+std::vector<hsize_t> sizes_of(const std::vector<int64_t>& sides) { return {sides.begin(), sides.end()}; }
 
 hid_t properties_of(const Hdf5Recipe& recipe) {
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -50,8 +48,7 @@ hid_t properties_of(const Hdf5Recipe& recipe) {
   if (recipe.deflate) H5Pset_deflate(properties, 4);
   if (recipe.fletcher32) H5Pset_fletcher32(properties);
   if (recipe.compact) H5Pset_layout(properties, H5D_COMPACT);
-  if (!recipe.external_file.empty())
-    H5Pset_external(properties, recipe.external_file.c_str(), 0, H5F_UNLIMITED);
+  if (!recipe.external_file.empty()) H5Pset_external(properties, recipe.external_file.c_str(), 0, H5F_UNLIMITED);
   return properties;
 }
 
@@ -67,9 +64,7 @@ MadeHdf5::MadeHdf5(const std::string& path, bool latest, uint64_t user_block) {
   if (file_ < 0) throw std::runtime_error("cannot make " + path);
 }
 
-MadeHdf5::~MadeHdf5() {
-  H5Fclose(file_);
-}
+MadeHdf5::~MadeHdf5() { H5Fclose(file_); }
 
 void MadeHdf5::add(const std::string& name, const std::string& type, const std::vector<int64_t>& dims,
                    const Bytes& numbers, const Hdf5Recipe& recipe) {
@@ -100,8 +95,7 @@ void MadeHdf5::add_labels(const std::string& name, const std::vector<int64_t>& l
   add(name, "int64", {static_cast<int64_t>(labels.size())}, bytes);
 }
 
-void MadeHdf5::add_virtual(const std::string& name, const std::string& source,
-                           const std::vector<int64_t>& dims) {
+void MadeHdf5::add_virtual(const std::string& name, const std::string& source, const std::vector<int64_t>& dims) {
   const hid_t space = H5Screate_simple(static_cast<int>(dims.size()), sizes_of(dims).data(), nullptr);
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_virtual(properties, space, ".", source.c_str(), space);

@@ -31,8 +31,8 @@ class MadeHdf5 {
 
   /// `type`: uint8, int8, int16, int64, float16, float32, float64, big-endian float32, bool, string. A name
   /// such as "train/x" makes the group as well.
-  void add(const std::string& name, const std::string& type, const std::vector<int64_t>& dims,
-           const Bytes& numbers, const Hdf5Recipe& recipe = {});
+  void add(const std::string& name, const std::string& type, const std::vector<int64_t>& dims, const Bytes& numbers,
+           const Hdf5Recipe& recipe = {});
   void add_labels(const std::string& name, const std::vector<int64_t>& labels);
   /// A data set whose numbers are those of `source`, another data set of the file.
   void add_virtual(const std::string& name, const std::string& source, const std::vector<int64_t>& dims);

@@ -57,8 +57,7 @@ PackSettings pack_settings(const std::string& directory, int64_t shard_images, i
 PackReport pack_folder(const std::string& data_dir, const PackSettings& settings) {
   std::vector<std::string> notes;
   std::vector<SplitToPack> splits;
-  for (auto& [name, source] : open_whole_splits(options_for(data_dir), {}, notes))
-    splits.push_back({name, source});
+  for (auto& [name, source] : open_whole_splits(options_for(data_dir), {}, notes)) splits.push_back({name, source});
   return pack(splits, settings, [](const PackProgress&) {});
 }
 
@@ -71,9 +70,7 @@ std::string archive_of(const std::vector<std::pair<std::string, std::string>>& m
   return archive + std::string(2 * kTarBlock, '\0');
 }
 
-std::string text_of(const Bytes& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
+std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 
 std::vector<std::pair<std::string, std::string>> files_of(const std::string& directory) {
   std::vector<std::pair<std::string, std::string>> files;
@@ -90,8 +87,7 @@ std::string content_digest(const Source& source) {
   std::vector<uint8_t> buffer;
   for (int64_t i = 0; i < source.size(); ++i) {
     SampleContent content;
-    hasher.add(core::format("{} {} [{}] ", source.relative_name(i), source.label(i),
-                            source.read(i, buffer, content)));
+    hasher.add(core::format("{} {} [{}] ", source.relative_name(i), source.label(i), source.read(i, buffer, content)));
     hasher.add(content.bytes, content.size);
   }
   return hasher.hex();

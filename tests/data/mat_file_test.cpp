@@ -101,8 +101,7 @@ Bytes little(const std::vector<uint32_t>& words) {
 
 /// A file with one array x of doubles, whose numbers are stored as `type` in `data`, padded to eight bytes.
 Bytes mat_of_doubles(uint32_t rows, uint32_t columns, uint32_t type, const Bytes& data) {
-  Bytes array =
-      little({6, 8, 6, 0, 5, 8, rows, columns, 1 << 16 | 1, 'x', type, static_cast<uint32_t>(data.size())});
+  Bytes array = little({6, 8, 6, 0, 5, 8, rows, columns, 1 << 16 | 1, 'x', type, static_cast<uint32_t>(data.size())});
   array.insert(array.end(), data.begin(), data.end());
   array.resize((array.size() + 7) / 8 * 8);
   Bytes file(124, ' ');
@@ -148,8 +147,7 @@ TEST_F(MatFileTest, ReadsWhatSciPyWrotePlainAndCompressed) {
 
 template <typename T>
 std::vector<double> limits_of() {
-  return {static_cast<double>(std::numeric_limits<T>::min()),
-          static_cast<double>(std::numeric_limits<T>::max())};
+  return {static_cast<double>(std::numeric_limits<T>::min()), static_cast<double>(std::numeric_limits<T>::max())};
 }
 
 TEST_F(MatFileTest, ReadsEveryClassOfRealNumbersAndNothingElse) {
@@ -238,8 +236,7 @@ TEST_F(MatFileTest, SaysWhatIsWrongWithAFile) {
   other[170] = 0;  // the name's length is in the next word now
   other[175] = 0x7F;
   EXPECT_EQ(read(other, "x", array), "damaged before an array x is found");
-  EXPECT_EQ(read(mat_of_doubles(0xFFFFFFFF, 0xFFFFFFFF, 1, {1}), "x", array),
-            "x has more than 8388608 numbers");
+  EXPECT_EQ(read(mat_of_doubles(0xFFFFFFFF, 0xFFFFFFFF, 1, {1}), "x", array), "x has more than 8388608 numbers");
   EXPECT_EQ(read(mat_of_doubles(4096, 2049, 1, {1}), "x", array), "x has more than 8388608 numbers");
 }
 
@@ -308,8 +305,7 @@ TEST_F(MatFileTest, ThreeHundredWLPHasAMatFileBesideEachImage) {
   EXPECT_EQ(data.train->size(), 2);
   ASSERT_EQ(data.val->size(), 1);
   ASSERT_FALSE(data.notes.empty());
-  EXPECT_NE(data.notes.back().find("images without .mat beside them"), std::string::npos)
-      << data.notes.back();
+  EXPECT_NE(data.notes.back().find("images without .mat beside them"), std::string::npos) << data.notes.back();
   EXPECT_DOUBLE_EQ(data.val->face(0).top, 5);
   EXPECT_DOUBLE_EQ(data.val->face(0).width, 60);
   EXPECT_DOUBLE_EQ(data.val->face(0).height, 90);

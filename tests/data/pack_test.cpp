@@ -41,10 +41,8 @@ TEST_F(PackTest, ShardsHoldTheSameSamplesInTheSameOrderWithTheSameFingerprint) {
   EXPECT_EQ(report.images, 29);
   EXPECT_EQ(report.shards, 4);
   EXPECT_FALSE(report.was_complete);
-  const Datasets before = open_datasets(options_for(loose_.path())),
-                 after = open_datasets(options_for(packed_));
-  for (const auto& [loose, packed] :
-       {std::pair(before.train, after.train), std::pair(before.val, after.val)}) {
+  const Datasets before = open_datasets(options_for(loose_.path())), after = open_datasets(options_for(packed_));
+  for (const auto& [loose, packed] : {std::pair(before.train, after.train), std::pair(before.val, after.val)}) {
     EXPECT_EQ(packed->class_names(), (std::vector<std::string>{"cat", "dog"}));
     EXPECT_EQ(content_digest(*packed), content_digest(*loose));
     EXPECT_EQ(packed->fingerprint(), loose->fingerprint());
@@ -102,8 +100,7 @@ TEST_F(PackTest, AShuffleBufferGivesTheSameStreamForAnyNumberOfWorkers) {
   pack_folder(loose_.path(), pack_settings(packed_));
   const std::string wanted = stream_digest(packed_, 0, 5);
   EXPECT_NE(wanted, stream_digest(packed_, 0, 0));
-  for (const int64_t workers : {1, 2, 7, 16})
-    EXPECT_EQ(stream_digest(packed_, workers, 5), wanted) << workers;
+  for (const int64_t workers : {1, 2, 7, 16}) EXPECT_EQ(stream_digest(packed_, workers, 5), wanted) << workers;
 }
 
 TEST_F(PackTest, TheBytesAreTheSameForAnyNumberOfThreads) {
@@ -207,11 +204,9 @@ TEST_F(PackTest, OtherDataOrSettingsAreNotMixedIntoAPack) {
   pack_folder(loose_.path(), pack_settings(packed_));
   const core::Error settings = error_of([&] { pack_folder(loose_.path(), pack_settings(packed_, 9)); });
   EXPECT_EQ(settings.kind(), core::ErrorKind::config);
-  EXPECT_NE(std::string(settings.what()).find("other data or with other settings (split 'train')"),
-            std::string::npos);
+  EXPECT_NE(std::string(settings.what()).find("other data or with other settings (split 'train')"), std::string::npos);
   loose_.write("train/dog/new.jpg", jpeg_of(pattern_pixels(9, 9, 3), 9, 9));
-  EXPECT_EQ(error_of([&] { pack_folder(loose_.path(), pack_settings(packed_)); }).kind(),
-            core::ErrorKind::config);
+  EXPECT_EQ(error_of([&] { pack_folder(loose_.path(), pack_settings(packed_)); }).kind(), core::ErrorKind::config);
   for (const char* const split : {"train", "val"}) {
     loose_.write(std::string(split) + "/ant/new.jpg", jpeg_of(pattern_pixels(9, 9, 3), 9, 9));
   }
@@ -239,8 +234,7 @@ TEST_F(PackTest, BadImagesStopThePackOrAreLeftOut) {
   loose_.write("train/cat/bad.jpg", std::string("no image"));
   const core::Error error = error_of([&] { pack_folder(loose_.path(), pack_settings(packed_)); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
-  EXPECT_NE(std::string(error.what()).find("bad image " + loose_.path() + "/train/cat/bad.jpg"),
-            std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("bad image " + loose_.path() + "/train/cat/bad.jpg"), std::string::npos);
   PackSettings settings = pack_settings(packed_);
   settings.on_bad_image = config::OnBadImage::skip;
   EXPECT_NE(std::string(error_of([&] { pack_folder(loose_.path(), settings); }).what())

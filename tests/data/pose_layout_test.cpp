@@ -57,8 +57,7 @@ TEST(HeadPoseFileTest, ProjectsTheHeadOfBiwiThroughItsColourCamera) {
 
 TEST(HeadPoseFileTest, ADamagedCameraFileIsAValue) {
   ColourCamera camera;
-  EXPECT_EQ(parse_biwi_camera("", camera),
-            "has not the lines of intrinsics, distortion, rotation and translation");
+  EXPECT_EQ(parse_biwi_camera("", camera), "has not the lines of intrinsics, distortion, rotation and translation");
   std::string text = kCameraText;
   EXPECT_EQ(parse_biwi_camera(text.replace(0, 3, "5x0"), camera), "holds something else than numbers");
   EXPECT_EQ(parse_biwi_camera(text.replace(0, 3, "000"), camera), "has a focal length that is not above 0");
@@ -74,8 +73,7 @@ class PoseLayoutTest : public testing::Test {
 
   /// Turned about one axis by a round angle.
   void write_biwi_frame(const std::string& name, int degrees) {
-    const double c = std::cos(degrees * 3.141592653589793 / 180),
-                 s = std::sin(degrees * 3.141592653589793 / 180);
+    const double c = std::cos(degrees * 3.141592653589793 / 180), s = std::sin(degrees * 3.141592653589793 / 180);
     char text[200];
     std::snprintf(text, sizeof text, "1 0 0\n0 %.12f %.12f\n0 %.12f %.12f\n\n1 2 900\n", c, s, -s, c);
     folder_.write(name + "_rgb.png", png_of({1, 2, 3}, 1, 1, 3));
@@ -89,8 +87,7 @@ class PoseLayoutTest : public testing::Test {
 TEST_F(PoseLayoutTest, BiwiIsSplitBySubject) {
   for (int subject = 1; subject <= 6; ++subject) {
     for (int frame = 3; frame < 5; ++frame) {
-      write_biwi_frame("0" + std::to_string(subject) + "/frame_0000" + std::to_string(frame),
-                       10 * subject + frame);
+      write_biwi_frame("0" + std::to_string(subject) + "/frame_0000" + std::to_string(frame), 10 * subject + frame);
     }
   }
   folder_.write("01/frame_00003_depth.bin", std::string("x"));
@@ -107,9 +104,8 @@ TEST_F(PoseLayoutTest, BiwiIsSplitBySubject) {
   EXPECT_EQ(open_datasets(options_).val->size(), 2);
   EXPECT_EQ(open_datasets(options_).val->relative_name(0), "02/frame_00003_rgb.png");
   options_.val_subjects = "02,99";
-  EXPECT_NE(
-      std::string(error_of([&] { open_datasets(options_); }).what()).find("no folder of the subject '99'"),
-      std::string::npos);
+  EXPECT_NE(std::string(error_of([&] { open_datasets(options_); }).what()).find("no folder of the subject '99'"),
+            std::string::npos);
 }
 
 TEST_F(PoseLayoutTest, FacesOfBiwiAreCroppedWithTheCameraOfTheirFolder) {

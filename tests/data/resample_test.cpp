@@ -15,8 +15,8 @@ struct ResampleCase {
   int to_width, to_height;
 };
 
-Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0, int window_top = 0,
-                int out_width = 0, int out_height = 0) {
+Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0, int window_top = 0, int out_width = 0,
+                int out_height = 0) {
   const Bytes pixels = pattern_pixels(c.width, c.height, c.channels);
   ResampleTask task;
   task.channels = c.channels;
@@ -37,13 +37,10 @@ Bytes resampled(const ResampleCase& c, bool mirror = false, int window_left = 0,
   return out;
 }
 
-uint32_t digest_of(const Bytes& bytes) {
-  return byte_digest(bytes.data(), bytes.size());
-}
+uint32_t digest_of(const Bytes& bytes) { return byte_digest(bytes.data(), bytes.size()); }
 
 TEST(ResampleTest, ShrinksLikePillow) {
-  EXPECT_EQ(resampled({9, 7, 1, 0, 0, 9, 7, 4, 3}),
-            Bytes({21, 46, 74, 97, 57, 88, 111, 135, 91, 116, 140, 163}));
+  EXPECT_EQ(resampled({9, 7, 1, 0, 0, 9, 7, 4, 3}), Bytes({21, 46, 74, 97, 57, 88, 111, 135, 91, 116, 140, 163}));
 }
 
 TEST(ResampleTest, EnlargesLikePillow) {
@@ -70,8 +67,7 @@ TEST(ResampleTest, MirrorsOnTheWayOut) {
 }
 
 TEST(ResampleTest, AWindowIsTheSamePartOfTheWhole) {
-  EXPECT_EQ(digest_of(resampled({500, 375, 3, 0, 0, 500, 375, 341, 256}, false, 58, 16, 224, 224)),
-            939205297u);
+  EXPECT_EQ(digest_of(resampled({500, 375, 3, 0, 0, 500, 375, 341, 256}, false, 58, 16, 224, 224)), 939205297u);
 }
 
 TEST(ResampleTest, VectorCodeGivesTheSameBits) {
@@ -120,8 +116,7 @@ TEST(ResampleTest, VectorCodeGivesTheSameBitsForNarrowAndHugeSources) {
 TEST(ResampleTest, ReadsNothingBesideTheBox) {
   // A box at the very end of an exactly sized buffer: address checkers see a read beyond it.
   for (const int channels : {1, 3}) {
-    EXPECT_EQ(resampled({40, 30, channels, 20, 10, 40, 30, 7, 9}).size(),
-              static_cast<size_t>(7 * 9 * channels));
+    EXPECT_EQ(resampled({40, 30, channels, 20, 10, 40, 30, 7, 9}).size(), static_cast<size_t>(7 * 9 * channels));
   }
 }
 

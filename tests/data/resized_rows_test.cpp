@@ -20,7 +20,9 @@ struct Part {
 
 /// Any box, shrunk or enlarged, of which any window is written.
 Part drawn_part(core::Rng& rng, int channels) {
-  const auto between = [&rng](int low, int high) { return low + static_cast<int>(rng.below(static_cast<uint64_t>(high - low + 1))); };
+  const auto between = [&rng](int low, int high) {
+    return low + static_cast<int>(rng.below(static_cast<uint64_t>(high - low + 1)));
+  };
   Part part;
   part.left = between(0, kSourceWidth - 1);
   part.top = between(0, kSourceHeight - 1);
@@ -73,7 +75,8 @@ void expect_same_as_whole(const Bytes& file, int channels) {
 }
 
 TEST(ResizedRowsTest, EqualTheResizeOfTheWhole) {
-  const Bytes rgb = pattern_pixels(kSourceWidth, kSourceHeight, 3), cmyk = pattern_pixels(kSourceWidth, kSourceHeight, 4);
+  const Bytes rgb = pattern_pixels(kSourceWidth, kSourceHeight, 3),
+              cmyk = pattern_pixels(kSourceWidth, kSourceHeight, 4);
   std::vector<JpegRecipe> recipes = {{3}, {3, /*progressive=*/true}, {4}};
   recipes.push_back({3, false, false, 90, 1, 1, /*restart_rows=*/1});
   for (const JpegRecipe& recipe : recipes) {

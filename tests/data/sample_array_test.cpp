@@ -76,10 +76,7 @@ TEST(SampleArrayTest, FourDimensionsInChunksOfPartsReadBackExactly) {
   const TempFolder folder;
   const Bytes numbers = made_numbers(10 * 3 * 6 * 5, 4);
   for (const bool deflate : {false, true}) {
-    {
-      MadeHdf5(folder / "a.h5")
-          .add("x", "float32", {10, 3, 6, 5}, numbers, chunks_of({4, 2, 4, 3}, true, deflate));
-    }
+    { MadeHdf5(folder / "a.h5").add("x", "float32", {10, 3, 6, 5}, numbers, chunks_of({4, 2, 4, 3}, true, deflate)); }
     EXPECT_EQ(all_samples(array_of(folder / "a.h5", "x")), numbers);
   }
 }
@@ -156,10 +153,8 @@ TEST_F(PlacesTest, EveryChunkMustLieInTheFileWholeAndPossible) {
   array.places = {{0, 200, 0}, {800, 200, 0}};
   EXPECT_NO_THROW(SampleArray(std::make_shared<FileBytes>(folder_.write("f", Bytes(1000))), array));
   array.places[1].offset = 801;
-  EXPECT_EQ(
-      refusal(array),
-      prefix() +
-          "the chunk of sample 2, 200 bytes from byte 801 on, does not lie inside the file of 1000 bytes");
+  EXPECT_EQ(refusal(array),
+            prefix() + "the chunk of sample 2, 200 bytes from byte 801 on, does not lie inside the file of 1000 bytes");
   array.places[1] = {~uint64_t{0} - 100, 200, 0};
   EXPECT_NE(refusal(array).find("does not lie inside"), std::string::npos);
   array.places[1] = {0, 0, 0};
@@ -178,17 +173,13 @@ TEST_F(PlacesTest, AFewDeflatedBytesCannotBeAGigabyte) {
   array.chunk = {4, 10'000, 10'000};
   array.filters = {ChunkFilter::deflate};
   array.places = {{0, 1000, 0}};
-  EXPECT_EQ(refusal(array),
-            prefix() + "the chunk of sample 0 has 1000 bytes, which cannot be a chunk of 400000000");
+  EXPECT_EQ(refusal(array), prefix() + "the chunk of sample 0 has 1000 bytes, which cannot be a chunk of 400000000");
 }
 
 TEST(ChunkTreeTest, FindsEveryChunkWhereTheLibraryFindsIt) {
   const TempFolder folder;
   const int64_t samples = 700;  // more than one node of the tree
-  {
-    MadeHdf5(folder / "a.h5")
-        .add("x", "uint8", {samples, 4, 6}, made_numbers(samples * 24, 1), chunks_of({1, 4, 3}));
-  }
+  { MadeHdf5(folder / "a.h5").add("x", "uint8", {samples, 4, 6}, made_numbers(samples * 24, 1), chunks_of({1, 4, 3})); }
   const FileBytes file(folder / "a.h5");
   std::vector<int> seen(static_cast<size_t>(2 * samples));
   const bool known = visit_chunk_tree(file, object_header_of(folder / "a.h5", "x"), 3, 2 * samples,

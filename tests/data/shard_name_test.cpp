@@ -16,8 +16,7 @@ TEST(ShardNameTest, TheKeyEndsAtTheFirstDotOfTheFileName) {
 }
 
 TEST(ShardNameTest, UsualNamesKeepThemselves) {
-  for (const char* const name :
-       {"cat/001.jpg", "n01440764_10026.JPEG", "v1.0/x.png", "caf\xC3\xA9/a b.webp"}) {
+  for (const char* const name : {"cat/001.jpg", "n01440764_10026.JPEG", "v1.0/x.png", "caf\xC3\xA9/a b.webp"}) {
     EXPECT_TRUE(is_plain_name(name)) << name;
     const std::string whole = name;
     EXPECT_EQ(plain_key(name) + whole.substr(whole.rfind('.')), name);
@@ -27,16 +26,16 @@ TEST(ShardNameTest, UsualNamesKeepThemselves) {
 
 TEST(ShardNameTest, NamesThatTarOrWebDatasetWouldTakeApartAreNotPlain) {
   for (const char* const name :
-       {"a.b.jpg", "noext", ".hidden.jpg", "a.txt", "/abs/a.jpg", "../a.jpg", "a/../b.jpg", "./a.jpg",
-        "a//b.jpg", "100%.jpg", "__meta__/a.jpg", "a\n.jpg", "\xFF.jpg", "", "a.jpg/"}) {
+       {"a.b.jpg", "noext", ".hidden.jpg", "a.txt", "/abs/a.jpg", "../a.jpg", "a/../b.jpg", "./a.jpg", "a//b.jpg",
+        "100%.jpg", "__meta__/a.jpg", "a\n.jpg", "\xFF.jpg", "", "a.jpg/"}) {
     EXPECT_FALSE(is_plain_name(name)) << name;
   }
 }
 
 TEST(ShardNameTest, WholeKeysLeadBackToTheName) {
   for (const std::string name :
-       {"a.b.jpg", "noext", "/abs/a.jpg", "../a.jpg", "a/../b.jpg", "a//b.jpg", "100%.jpg", "__meta__/a.jpg",
-        "a\n.jpg", "\xFF.jpg", "a%~3.jpg", "#17", "a/", "%41", "caf\xC3\xA9.x.jpg"}) {
+       {"a.b.jpg", "noext", "/abs/a.jpg", "../a.jpg", "a/../b.jpg", "a//b.jpg", "100%.jpg", "__meta__/a.jpg", "a\n.jpg",
+        "\xFF.jpg", "a%~3.jpg", "#17", "a/", "%41", "caf\xC3\xA9.x.jpg"}) {
     for (const uint64_t copy : {0, 1, 12}) {
       const std::string key = whole_key(name, copy), member = key + ".png";
       EXPECT_EQ(split_member(member).key, key) << name;

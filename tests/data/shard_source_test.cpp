@@ -26,9 +26,7 @@ std::string png() {
 
 class ShardSourceTest : public ::testing::Test {
  protected:
-  void write(const std::string& shard, const Members& members) const {
-    folder_.write(shard, archive_of(members));
-  }
+  void write(const std::string& shard, const Members& members) const { folder_.write(shard, archive_of(members)); }
   Datasets open() const {
     config::DataOptions options = options_for(folder_.path());
     options.val_split = std::string("train");
@@ -60,9 +58,8 @@ TEST_F(ShardSourceTest, ShardsWithoutAnIndexAreReadThroughAndSaidSo) {
   const Datasets datasets = open();
   EXPECT_EQ(datasets.train->class_names(), (std::vector<std::string>{"0", "1", "2"}));
   EXPECT_EQ(datasets.train->name(2), folder_ / "train-000001.tar/x/02.png");
-  EXPECT_EQ(datasets.notes.at(0),
-            "train: 2 of 2 shards have no index and were read through; train pack --index " + folder_.path() +
-                " writes it once for all");
+  EXPECT_EQ(datasets.notes.at(0), "train: 2 of 2 shards have no index and were read through; train pack --index " +
+                                      folder_.path() + " writes it once for all");
   std::vector<uint8_t> buffer;
   SampleContent content;
   EXPECT_EQ(datasets.train->read(2, buffer, content), "");
@@ -115,14 +112,13 @@ TEST_F(ShardSourceTest, WhatIsNoSampleIsPassedOverWithANote) {
                         {"1.cls", "1"}});
   EXPECT_EQ(samples().size(), 2u);
   const std::vector<std::string> notes = open().notes;
-  EXPECT_NE(core::list_text(notes).find("members of shards that are no part of a sample: 1"),
-            std::string::npos);
+  EXPECT_NE(core::list_text(notes).find("members of shards that are no part of a sample: 1"), std::string::npos);
   EXPECT_NE(core::list_text(notes).find("samples of shards without an image: 1"), std::string::npos);
 }
 
 TEST_F(ShardSourceTest, ASplitIsItsNameAndANumber) {
-  for (const char* const name : {"train-0.tar", "train-clean-0.tar", "training-0.tar", "train.tar",
-                                 "val-7.tar", "train-00.tar.gz", ".train-1.tar"}) {
+  for (const char* const name : {"train-0.tar", "train-clean-0.tar", "training-0.tar", "train.tar", "val-7.tar",
+                                 "train-00.tar.gz", ".train-1.tar"}) {
     write(name, {{std::string(name) + "/a.jpg", jpeg()}, {std::string(name) + "/a.cls", "0"}});
   }
   EXPECT_EQ(shards_in(folder_.path(), "train"),
@@ -162,10 +158,9 @@ TEST_F(ShardSourceTest, ClassFilesThatAreDamagedAreRefused) {
   EXPECT_EQ(trouble(), folder_ / "classes.txt:3: class 'a' stood there before");
   folder_.write("classes.txt", std::string("a\n\nb\n"));
   EXPECT_EQ(trouble(), folder_ / "classes.txt:2: the name of a class is missing");
-  for (const char* const text :
-       {"{", "[]", R"({"format":"x"})", R"({"format":"stoker-pack","version":1,"splits":[1]})",
-        R"({"format":"stoker-pack","version":2,"splits":{}})",
-        R"({"format":"stoker-pack","version":1,"splits":{"train":{"shards":"x"}}})"}) {
+  for (const char* const text : {"{", "[]", R"({"format":"x"})", R"({"format":"stoker-pack","version":1,"splits":[1]})",
+                                 R"({"format":"stoker-pack","version":2,"splits":{}})",
+                                 R"({"format":"stoker-pack","version":1,"splits":{"train":{"shards":"x"}}})"}) {
     folder_.write("classes.txt", std::string("a\nb\n"));
     folder_.write("pack.json", std::string(text));
     EXPECT_EQ(trouble().rfind(folder_ / "pack.json", 0), 0u) << trouble();
@@ -203,9 +198,7 @@ TEST_F(ShardSourceTest, DamagedArchivesAreRefusedWithTheirPath) {
   EXPECT_EQ(trouble(), folder_ / "train-0.tar.index: cut short inside the header");
 }
 
-TEST_F(ShardSourceTest, AnEntryTakesFewBytesOfMemory) {
-  EXPECT_LE(sizeof(ShardEntry), 64u);
-}
+TEST_F(ShardSourceTest, AnEntryTakesFewBytesOfMemory) { EXPECT_LE(sizeof(ShardEntry), 64u); }
 
 }  // namespace
 }  // namespace stoker::data

@@ -12,9 +12,7 @@
 namespace stoker::data {
 namespace {
 
-core::Rng any_rng(uint64_t sample) {
-  return {7, core::RngPurpose::time_mask, 0, sample};
-}
+core::Rng any_rng(uint64_t sample) { return {7, core::RngPurpose::time_mask, 0, sample}; }
 
 TEST(SpecAugmentTest, BandsLieInsideAndAreNarrowerThanTheirParameter) {
   double widths = 0;

@@ -22,9 +22,7 @@ std::string entry(const std::string& name, const std::string& content) {
   return tar_header_text(name, content.size()) + padded(content);
 }
 
-std::string end_of_archive() {
-  return std::string(2 * kTarBlock, '\0');
-}
+std::string end_of_archive() { return std::string(2 * kTarBlock, '\0'); }
 
 /// Writes the checksum that fits, so that a test can change other fields of a header.
 void sign(std::string& block) {
@@ -86,8 +84,7 @@ TEST(TarTest, WhatIsWrittenIsRead) {
 TEST(TarTest, TheMachinesTarListsWhatWeWrite) {
   const TempFolder folder;
   const std::string deep = std::string(200, 'm') + "/" + std::string(200, 'n');
-  folder.write("a.tar", entry("cat/1.jpg", "one") + entry(deep + "/\xC3\xA9.png", "two") +
-                            end_of_archive());
+  folder.write("a.tar", entry("cat/1.jpg", "one") + entry(deep + "/\xC3\xA9.png", "two") + end_of_archive());
   const std::string command = core::format(
       "cd {} && LC_ALL=C.UTF-8 tar tvf a.tar --quoting-style=literal "
       "> list 2>&1 && mkdir x && tar xf a.tar -C x",
@@ -126,9 +123,7 @@ TEST(TarTest, GnuBinarySizesAndPaxSizesAreRead) {
   EXPECT_EQ(list(header("a", '0', binary_size) + padded("abc") + end_of_archive()), (Listing{{"a", "abc"}}));
   EXPECT_EQ(list(extension('x', "10 size=3\n") + header("a", '0', "") + padded("abc") + end_of_archive()),
             (Listing{{"a", "abc"}}));
-  EXPECT_EQ(
-      list(extension('g', "17 comment=hello\n") + entry("a", "b") + end_of_archive()),
-      (Listing{{"a", "b"}}));
+  EXPECT_EQ(list(extension('g', "17 comment=hello\n") + entry("a", "b") + end_of_archive()), (Listing{{"a", "b"}}));
 }
 
 TEST(TarTest, LinksAndFoldersArePassedOver) {
@@ -175,8 +170,7 @@ TEST(TarTest, DamagedArchivesAreRefused) {
       {"LinkWithContent", header("a", '2', "00000000001"), "with content"},
       {"NoName", header("", '0', "00000000000") + end_of_archive(), "an entry without a name"},
       {"PaxEmpty", extension('x', ""), "an extension header of 0 bytes"},
-      {"PaxTooLarge", extension('x', std::string(kMaxTarExtension + 1, 'x')),
-       "an extension header of 1048577"},
+      {"PaxTooLarge", extension('x', std::string(kMaxTarExtension + 1, 'x')), "an extension header of 1048577"},
       {"PaxLength", extension('x', "99 path=a\n"), "a damaged pax header"},
       {"PaxLengthZero", extension('x', "0 path=a\n"), "a damaged pax header"},
       {"PaxLengthHuge", extension('x', "99999999999999999999 path=a\n"), "a damaged pax header"},
@@ -193,8 +187,7 @@ TEST(TarTest, DamagedArchivesAreRefused) {
       {"PaxTwice", extension('x', "9 path=a\n") + extension('x', "9 path=a\n"), "two extension headers"},
       {"PaxAlone", extension('x', "9 path=a\n") + end_of_archive(), "without an entry behind it"},
       {"LongNameEmpty", extension('L', std::string(1, '\0')), "a long name that is empty"},
-      {"LongNameTooLong", extension('L', std::string(kMaxTarName + 1, 'x')),
-       "a long name that is empty or too"},
+      {"LongNameTooLong", extension('L', std::string(kMaxTarName + 1, 'x')), "a long name that is empty or too"},
   };
   for (const BadArchive& bad : all) {
     EXPECT_NE(archive_trouble(bad.bytes).find(bad.said), std::string::npos)
@@ -203,8 +196,8 @@ TEST(TarTest, DamagedArchivesAreRefused) {
 }
 
 TEST(TarTest, EveryCutAndEveryFlippedBitOfAHeaderIsRefusedOrHarmless) {
-  const std::string whole = extension('L', "long") + entry("caf\xC3\xA9.jpg", "abc") +
-                            entry("b", std::string(600, 'b')) + end_of_archive();
+  const std::string whole =
+      extension('L', "long") + entry("caf\xC3\xA9.jpg", "abc") + entry("b", std::string(600, 'b')) + end_of_archive();
   const size_t end = whole.size() - end_of_archive().size();
   for (size_t cut = 0; cut <= end; cut += 7) archive_trouble(whole.substr(0, cut));
   for (size_t at = 0; at < kTarBlock; ++at) {

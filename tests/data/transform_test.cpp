@@ -90,8 +90,7 @@ TEST(TransformTest, CentreCropResizesTheShortSideAndRoundsLikeTorchvision) {
 
 TEST(TransformTest, WithoutACropTheWholeImageIsSquashed) {
   core::Rng rng(0, core::RngPurpose::augment, 0, 0);
-  const SampleGeometry geometry =
-      draw_geometry(evaluation_plan(config::EvalCrop::none, 64, 1), 500, 375, rng);
+  const SampleGeometry geometry = draw_geometry(evaluation_plan(config::EvalCrop::none, 64, 1), 500, 375, rng);
   EXPECT_EQ(geometry.width, 500);
   EXPECT_EQ(geometry.height, 375);
   EXPECT_EQ(geometry.resize_width, 64);

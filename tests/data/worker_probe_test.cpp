@@ -100,9 +100,7 @@ TEST(WorkerProbeTest, LeavesTroubleOfTheStorageToTraining) {
   class Breaking : public SlowStorage {
    public:
     Breaking() : SlowStorage(1000, Doors::many) {}
-    std::string read_head(int64_t, int64_t, std::vector<uint8_t>&, SampleContent&) const override {
-      return "";
-    }
+    std::string read_head(int64_t, int64_t, std::vector<uint8_t>&, SampleContent&) const override { return ""; }
   };
   Breaking storage;
   storage.breaks_ = true;

@@ -49,8 +49,9 @@ constexpr int64_t kMiB = 1 << 20;
 
 TEST(AllocationTraceTest, GapsOfWorkingMemoryCountToo) {
   // Two blocks of 10 go, a third between them stays: 20 do not fit into either gap.
-  const TracedWork two{2, {10 * kMiB, 4 * kMiB, 10 * kMiB, 4 * kMiB, -10 * kMiB, -10 * kMiB, 20 * kMiB, -20 * kMiB, -4 * kMiB,
-                           -4 * kMiB}};
+  const TracedWork two{
+      2,
+      {10 * kMiB, 4 * kMiB, 10 * kMiB, 4 * kMiB, -10 * kMiB, -10 * kMiB, 20 * kMiB, -20 * kMiB, -4 * kMiB, -4 * kMiB}};
   const TracedWork four{4, two.trace};
   EXPECT_EQ(extrapolated_peak(two, four, 8), 28 * kMiB);
   EXPECT_EQ(working_height({{two, four, 8}}), 48 * kMiB);

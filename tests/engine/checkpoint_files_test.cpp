@@ -20,12 +20,11 @@ class CheckpointFilesTest : public ::testing::Test {
   void SetUp() override { files_.prepare(); }
 
   void commit(int64_t updates, const std::string& content) {
-    files_.commit(
-        updates,
-        [&](const std::string& path) {
-          return std::map<std::string, FileRecord>{{"data", write_checkpoint_file(path + "/data", content)}};
-        },
-        {{"note", content}});
+    files_.commit(updates,
+                  [&](const std::string& path) {
+                    return std::map<std::string, FileRecord>{{"data", write_checkpoint_file(path + "/data", content)}};
+                  },
+                  {{"note", content}});
   }
   std::string content_of(int64_t updates) { return core::read_file(files_.path_of(updates) + "/data", 1000); }
   void damage(int64_t updates, const std::string& content) {
@@ -100,13 +99,17 @@ TEST_F(CheckpointFilesTest, SaysWhatIsWrongWithADamagedCheckpoint) {
   EXPECT_NE(problem_with(1).find("it has 3 bytes, the manifest says 5"), std::string::npos) << problem_with(1);
   fs::remove(files_.path_of(1) + "/data");
   EXPECT_NE(problem_with(1).find("data cannot be opened: No such file"), std::string::npos);
-  std::ofstream(files_.path_of(1) + "/manifest.json") << R"({"format":1,"updates":1,"files":{"../../x":{"bytes":1,"xxh3_128":""}},"extra":{}})";
+  std::ofstream(files_.path_of(1) + "/manifest.json")
+      << R"({"format":1,"updates":1,"files":{"../../x":{"bytes":1,"xxh3_128":""}},"extra":{}})";
   EXPECT_NE(problem_with(1).find("names a file outside the checkpoint"), std::string::npos) << problem_with(1);
   for (const char* count : {"-1", "1.5", "1e300", "true", "18446744073709551615", "null", "\"1\""}) {
-    std::ofstream(files_.path_of(1) + "/manifest.json") << R"({"format":1,"updates":)" << count << R"(,"files":{},"extra":{}})";
-    EXPECT_NE(problem_with(1).find("its manifest has a number that is not a count"), std::string::npos) << problem_with(1);
+    std::ofstream(files_.path_of(1) + "/manifest.json")
+        << R"({"format":1,"updates":)" << count << R"(,"files":{},"extra":{}})";
+    EXPECT_NE(problem_with(1).find("its manifest has a number that is not a count"), std::string::npos)
+        << problem_with(1);
   }
-  std::ofstream(files_.path_of(1) + "/manifest.json") << R"({"format":1,"updates":1,"files":{"data\u0000x":{"bytes":5,"xxh3_128":""}},"extra":{}})";
+  std::ofstream(files_.path_of(1) + "/manifest.json")
+      << R"({"format":1,"updates":1,"files":{"data\u0000x":{"bytes":5,"xxh3_128":""}},"extra":{}})";
   EXPECT_NE(problem_with(1).find("names a file outside the checkpoint"), std::string::npos) << problem_with(1);
   std::ofstream(files_.path_of(1) + "/manifest.json") << R"({"format":99})";
   EXPECT_NE(problem_with(1).find("newer version of this program"), std::string::npos) << problem_with(1);

@@ -57,7 +57,8 @@ TEST(InferTest, TheMirrorImagesTakeLittleMoreMemoryAndAPlanKnowsIt) {
   const int64_t once = foreseen(TestTimeAugmentation::none), twice = foreseen(TestTimeAugmentation::hflip);
   const int64_t input_bytes = 16 * 3 * 32 * 32 * 4;
   EXPECT_GT(twice, once);
-  EXPECT_LE(twice, once + input_bytes + 4096) << "passes come one after the other: beside one lie the mirror images alone";
+  EXPECT_LE(twice, once + input_bytes + 4096)
+      << "passes come one after the other: beside one lie the mirror images alone";
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 // Puts outputs and truths from standard input through a task's metrics and writes what they give, for
 // scripts/parity/metrics_parity.py. A case is
 //   TASK CLASSES THRESHOLD ROWS
-// and ROWS lines with the outputs and the truth (a class, or a number per target), blank between them. Answers are lines
-// `name value`, those of tables as `table/row/column value`, and a line `end` per case.
+// and ROWS lines with the outputs and the truth (a class, or a number per target), blank between them. Answers are
+// lines `name value`, those of tables as `table/row/column value`, and a line `end` per case.
 #include <cstdio>
 #include <iostream>
 #include <string>

@@ -50,8 +50,7 @@ Traces trace(const Case& c, bool recompute) {
     loss.backward();
   }
   traces.next_random = torch::rand({1});
-  for (const auto& item : network->named_parameters())
-    traces.gradients.push_back({item.key(), item.value().grad()});
+  for (const auto& item : network->named_parameters()) traces.gradients.push_back({item.key(), item.value().grad()});
   for (const auto& item : network->named_buffers()) traces.buffers.push_back({item.key(), item.value()});
   return traces;
 }

@@ -36,8 +36,7 @@ TEST(SafetensorsTest, WritesTheDocumentedLayoutByteForByte) {
   const TemporaryDirectory folder;
   write_safetensors(folder / "a", {{"w", torch::tensor({1.0f, 2.0f})}}, {{"format", "pt"}});
   const std::string bytes = core::read_file(folder / "a", 1000);
-  const std::string header =
-      R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  const std::string header = R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
   EXPECT_EQ(length % 8, 0u) << "data is aligned";

@@ -165,8 +165,7 @@ TEST(StepAccountTest, ADevicesPartsAreReadOnceItHasPassedThem) {
   // The device takes 5 ms until the first batch is there, then 10 ms for each part, and idles in between.
   auto time = std::chrono::steady_clock::now();
   for (const int what : device.marks) {
-    const bool computes = what == static_cast<int>(StepPart::forward) ||
-                          what == static_cast<int>(StepPart::backward) ||
+    const bool computes = what == static_cast<int>(StepPart::forward) || what == static_cast<int>(StepPart::backward) ||
                           what == static_cast<int>(StepPart::optimizer);
     time += computes ? milliseconds(10) : milliseconds(what == static_cast<int>(StepPart::wait) ? 5 : 0);
     device.passed.push_back({what, time});

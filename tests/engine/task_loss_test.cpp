@@ -81,8 +81,7 @@ TEST(RegressionLossTest, IsTheMeanOverTargetsOfScaledDifferences) {
 
 TEST(HeadPoseLossTest, DirectAnglesDifferByTheShorterWayRound) {
   const torch::Tensor outputs = torch::tensor({0.5f, -0.25f, 1.0f, -3.9f, 0.1f, 0.2f}).view({2, 3});
-  const data::Batch batch =
-      batch_of_targets(torch::tensor({20.0f, -10.0f, 50.0f, 178.0f, 5.0f, 0.0f}).view({2, 3}));
+  const data::Batch batch = batch_of_targets(torch::tensor({20.0f, -10.0f, 50.0f, 178.0f, 5.0f, 0.0f}).view({2, 3}));
   TaskSpec spec = spec_of(TaskKind::head_pose, 3);
   spec.options.target_scale = {45};
   spec.options.loss = config::RegressionLoss::l2;
@@ -104,12 +103,10 @@ TEST(HeadPoseLossTest, TheGradientIsThatOfThePlainDifference) {
 
 TEST(HeadPoseLossTest, BinsAreClassifiedAndTheirExpectationIsTheAngle) {
   const torch::Tensor outputs =
-      torch::tensor({-0.125f, 0.375f, -0.75f, 0.125f, 0.625f,  -0.25f, 1.625f,  -1.625f,
-                     0.375f,  0.625f, 0.75f,  0.0f,   -0.375f, 0.5f,   -0.125f, -1.75f,
-                     0.5f,    0.25f,  0.375f, 1.375f, 0.375f,  0.0f,   0.75f,   -0.125f})
+      torch::tensor({-0.125f, 0.375f, -0.75f,  0.125f, 0.625f, -0.25f, 1.625f, -1.625f, 0.375f, 0.625f, 0.75f, 0.0f,
+                     -0.375f, 0.5f,   -0.125f, -1.75f, 0.5f,   0.25f,  0.375f, 1.375f,  0.375f, 0.0f,   0.75f, -0.125f})
           .view({2, 12});
-  const data::Batch batch =
-      batch_of_targets(torch::tensor({20.0f, -10.0f, 60.0f, -140.0f, 5.0f, 0.0f}).view({2, 3}));
+  const data::Batch batch = batch_of_targets(torch::tensor({20.0f, -10.0f, 60.0f, -140.0f, 5.0f, 0.0f}).view({2, 3}));
   TaskSpec spec = spec_of(TaskKind::head_pose, 3);
   spec.options.pose_head = config::PoseHead::binned;
   spec.options.pose_bins = 4;
@@ -126,15 +123,14 @@ TEST(HeadPoseLossTest, BinsAreClassifiedAndTheirExpectationIsTheAngle) {
 }
 
 TEST(TaskTest, EveryMetricThatMayDecideIsComputed) {
-  for (const TaskKind kind : {TaskKind::multiclass, TaskKind::binary, TaskKind::multilabel,
-                              TaskKind::regression, TaskKind::head_pose}) {
+  for (const TaskKind kind :
+       {TaskKind::multiclass, TaskKind::binary, TaskKind::multilabel, TaskKind::regression, TaskKind::head_pose}) {
     const auto task = make_task(spec_of(kind, kind == TaskKind::binary ? 2 : 3), torch::kCPU);
     const std::vector<Metric> metrics = task->metrics();
     for (const config::EvalMetric wanted : config::eval_metrics_of(kind)) {
       if (wanted == config::EvalMetric::loss) continue;
       const std::string name = metric(wanted, MetricUnit::number).name;
-      EXPECT_EQ(
-          std::count_if(metrics.begin(), metrics.end(), [&](const Metric& m) { return m.name == name; }), 1)
+      EXPECT_EQ(std::count_if(metrics.begin(), metrics.end(), [&](const Metric& m) { return m.name == name; }), 1)
           << config::task_name(kind) << " " << name;
     }
     EXPECT_EQ(task->make_metrics(false)->read().size(), metrics.size());
@@ -143,8 +139,8 @@ TEST(TaskTest, EveryMetricThatMayDecideIsComputed) {
 
 TEST(TaskTest, TheTrainingScoreOfABatchIsTheMetricsOfIt) {
   torch::manual_seed(1);
-  for (const TaskKind kind : {TaskKind::multiclass, TaskKind::binary, TaskKind::multilabel,
-                              TaskKind::regression, TaskKind::head_pose}) {
+  for (const TaskKind kind :
+       {TaskKind::multiclass, TaskKind::binary, TaskKind::multilabel, TaskKind::regression, TaskKind::head_pose}) {
     const auto task = make_task(spec_of(kind, kind == TaskKind::binary ? 2 : 3), torch::kCPU);
     data::Batch batch;
     batch.labels = torch::randint(2, {11}, at::kLong);

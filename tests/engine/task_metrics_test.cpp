@@ -23,8 +23,7 @@ TEST(RankingTest, EqualScoresStandTogether) {
   EXPECT_DOUBLE_EQ(roc, 0.84375);
   EXPECT_DOUBLE_EQ(pr, 0.7916666666666666);
   // In another order of the same samples.
-  const auto [roc_again, pr_again] =
-      areas({0.8f, 0.1f, 0.5f, 0.8f, 0.9f, 0.8f, 0.25f, 0.5f}, {1, 0, 1, 1, 1, 0, 0, 0});
+  const auto [roc_again, pr_again] = areas({0.8f, 0.1f, 0.5f, 0.8f, 0.9f, 0.8f, 0.25f, 0.5f}, {1, 0, 1, 1, 1, 0, 0, 0});
   EXPECT_DOUBLE_EQ(roc_again, roc);
   EXPECT_DOUBLE_EQ(pr_again, pr);
 }
@@ -43,8 +42,7 @@ TEST(RankingTest, WithoutPositivesOrNegativesThereIsNoRocArea) {
 }
 
 TEST(TargetErrorsTest, EqualScikitLearnWithAConstantTargetAsWell) {
-  const torch::Tensor truth =
-      torch::tensor({1.0f, 10.0f, 2.0f, 10.0f, 4.0f, 10.0f, 8.0f, 10.0f}).view({4, 2});
+  const torch::Tensor truth = torch::tensor({1.0f, 10.0f, 2.0f, 10.0f, 4.0f, 10.0f, 8.0f, 10.0f}).view({4, 2});
   torch::Tensor predicted = torch::tensor({1.5f, 10.0f, 2.0f, 10.0f, 3.0f, 10.0f, 10.0f, 10.0f}).view({4, 2});
   const TargetErrors errors = target_errors(predicted, truth);
   EXPECT_DOUBLE_EQ(errors.mae[0].item<double>(), 0.875);

@@ -54,8 +54,8 @@ struct TightMemory {
   int64_t images_at_once = std::numeric_limits<int64_t>::max();
 };
 
-/// A linear classifier: no batch norm, so micro-batches do not see each other. Counts the images that it was trained on,
-/// as batch norm counts, before it finds that memory has run out.
+/// A linear classifier: no batch norm, so micro-batches do not see each other. Counts the images that it was trained
+/// on, as batch norm counts, before it finds that memory has run out.
 class LinearModel : public model::ImageModel {
  public:
   explicit LinearModel(const TightMemory& memory) : memory_(memory) {
@@ -347,7 +347,7 @@ TEST_F(TrainerTest, AResumeGoesOnWithThePiecesThatItsCheckpointHas) {
     core::request_stop(0);
     TinyOptions after = tight_options();
     after.memory.roomy_passes -= 2 * update;  // of the second process
-    if (update >= 6) after.memory = {};        // nothing runs out any more: the checkpoint says how to go on
+    if (update >= 6) after.memory = {};       // nothing runs out any more: the checkpoint says how to go on
     TinyRun second(folder, after);
     second.go();
     EXPECT_TRUE(torch::equal(second.weight(), wanted)) << "stopped after update " << update;

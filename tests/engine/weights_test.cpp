@@ -29,11 +29,13 @@ std::string problem_of(const std::vector<NamedTensor>& wanted, const std::vector
 }
 
 TEST(WeightsTest, ListsEveryDifferenceAtOnce) {
-  const std::vector<NamedTensor> wanted = {{"a", torch::zeros({2})}, {"b", torch::zeros({2, 3})}, {"c", torch::zeros({1})}};
+  const std::vector<NamedTensor> wanted = {
+      {"a", torch::zeros({2})}, {"b", torch::zeros({2, 3})}, {"c", torch::zeros({1})}};
   EXPECT_EQ(problem_of(wanted, wanted), "");
-  EXPECT_EQ(problem_of(wanted, {{"b", torch::zeros({3, 2})}, {"c", torch::zeros({1}, at::kLong)}, {"d", torch::zeros({1})}}),
-            "w.safetensors: a is missing, b is Float[3,2] instead of Float[2,3], c is Long[1] instead of Float[1] and d "
-            "is not of this model");
+  EXPECT_EQ(
+      problem_of(wanted, {{"b", torch::zeros({3, 2})}, {"c", torch::zeros({1}, at::kLong)}, {"d", torch::zeros({1})}}),
+      "w.safetensors: a is missing, b is Float[3,2] instead of Float[2,3], c is Long[1] instead of Float[1] and d "
+      "is not of this model");
 }
 
 TEST(WeightsTest, ChangesNothingWhenAnythingDiffers) {
@@ -64,7 +66,9 @@ TEST(PretrainedTest, ReplacesOnlyTheClassifierAndSaysSo) {
   EXPECT_NE(said.find("starts fresh: fc.weight and fc.bias"), std::string::npos) << said;
   const auto a = model::state_of(*source), b = model::state_of(*target);
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].name.rfind("fc.", 0) != 0) { EXPECT_TRUE(torch::equal(a[i].tensor, b[i].tensor)) << a[i].name; }
+    if (a[i].name.rfind("fc.", 0) != 0) {
+      EXPECT_TRUE(torch::equal(a[i].tensor, b[i].tensor)) << a[i].name;
+    }
   }
 }
 

@@ -64,9 +64,7 @@ size_t take_new_coverage() {
   return fresh;
 }
 
-size_t covered_edges() {
-  return edges_seen;
-}
+size_t covered_edges() { return edges_seen; }
 
 Comparison recent_comparison(uint64_t which) {
   const uint64_t held = comparison_count < kComparisons ? comparison_count : kComparisons;
@@ -80,30 +78,14 @@ extern "C" {
 void __sanitizer_cov_trace_pc() {
   stoker::fuzz::record_place(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
-void __sanitizer_cov_trace_cmp1(uint8_t a, uint8_t b) {
-  stoker::fuzz::record_comparison(a, b, 1);
-}
-void __sanitizer_cov_trace_cmp2(uint16_t a, uint16_t b) {
-  stoker::fuzz::record_comparison(a, b, 2);
-}
-void __sanitizer_cov_trace_cmp4(uint32_t a, uint32_t b) {
-  stoker::fuzz::record_comparison(a, b, 4);
-}
-void __sanitizer_cov_trace_cmp8(uint64_t a, uint64_t b) {
-  stoker::fuzz::record_comparison(a, b, 8);
-}
-void __sanitizer_cov_trace_const_cmp1(uint8_t a, uint8_t b) {
-  stoker::fuzz::record_comparison(a, b, 1);
-}
-void __sanitizer_cov_trace_const_cmp2(uint16_t a, uint16_t b) {
-  stoker::fuzz::record_comparison(a, b, 2);
-}
-void __sanitizer_cov_trace_const_cmp4(uint32_t a, uint32_t b) {
-  stoker::fuzz::record_comparison(a, b, 4);
-}
-void __sanitizer_cov_trace_const_cmp8(uint64_t a, uint64_t b) {
-  stoker::fuzz::record_comparison(a, b, 8);
-}
+void __sanitizer_cov_trace_cmp1(uint8_t a, uint8_t b) { stoker::fuzz::record_comparison(a, b, 1); }
+void __sanitizer_cov_trace_cmp2(uint16_t a, uint16_t b) { stoker::fuzz::record_comparison(a, b, 2); }
+void __sanitizer_cov_trace_cmp4(uint32_t a, uint32_t b) { stoker::fuzz::record_comparison(a, b, 4); }
+void __sanitizer_cov_trace_cmp8(uint64_t a, uint64_t b) { stoker::fuzz::record_comparison(a, b, 8); }
+void __sanitizer_cov_trace_const_cmp1(uint8_t a, uint8_t b) { stoker::fuzz::record_comparison(a, b, 1); }
+void __sanitizer_cov_trace_const_cmp2(uint16_t a, uint16_t b) { stoker::fuzz::record_comparison(a, b, 2); }
+void __sanitizer_cov_trace_const_cmp4(uint32_t a, uint32_t b) { stoker::fuzz::record_comparison(a, b, 4); }
+void __sanitizer_cov_trace_const_cmp8(uint64_t a, uint64_t b) { stoker::fuzz::record_comparison(a, b, 8); }
 void __sanitizer_cov_trace_cmpf(float, float) {}
 void __sanitizer_cov_trace_cmpd(double, double) {}
 void __sanitizer_cov_trace_switch(uint64_t value, void* table) {

@@ -21,15 +21,10 @@
 #include "mutator.h"
 
 extern "C" {
-__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size,
-                                                     unsigned int seed);
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size, unsigned int seed);
 // Reports end in abort(), so that one handler saves the input; a single allocation may take 256 MB.
-const char* __asan_default_options() {
-  return "abort_on_error=1:max_allocation_size_mb=256";
-}
-const char* __ubsan_default_options() {
-  return "abort_on_error=1:print_stacktrace=1";
-}
+const char* __asan_default_options() { return "abort_on_error=1:max_allocation_size_mb=256"; }
+const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
 }
 
 namespace stoker::fuzz {
@@ -59,8 +54,7 @@ char crash_path[4096];
 void save_running_input() {
   if (running_bytes == nullptr) return;
   const int fd = ::open(crash_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  const bool saved =
-      fd >= 0 && ::write(fd, running_bytes, running_size) == static_cast<ssize_t>(running_size);
+  const bool saved = fd >= 0 && ::write(fd, running_bytes, running_size) == static_cast<ssize_t>(running_size);
   std::fprintf(stderr, "\n%s the input of %zu bytes to %s (after %llu executions)\n",
                saved ? "saved" : "could not save", running_size, crash_path,
                static_cast<unsigned long long>(executions));
@@ -114,8 +108,7 @@ std::optional<Settings> read_arguments(int argc, char** argv) {
       settings.paths.push_back(argument);
     } else if (!read_flag(argument, "max_total_time", settings.max_total_time) &&
                !read_flag(argument, "runs", settings.runs) && !read_flag(argument, "seed", settings.seed) &&
-               !read_flag(argument, "max_len", settings.max_len) &&
-               !read_flag(argument, "timeout", settings.timeout) &&
+               !read_flag(argument, "max_len", settings.max_len) && !read_flag(argument, "timeout", settings.timeout) &&
                !read_flag(argument, "rss_limit_mb", settings.rss_limit_mb) &&
                !read_flag(argument, "dict", settings.dict) &&
                !read_flag(argument, "artifact_prefix", settings.artifact_prefix) &&
@@ -219,8 +212,7 @@ class Driver {
   const Bytes& pick() {
     Choices& random = mutator_.random();
     const size_t newest = std::min<size_t>(corpus_.size(), 16);
-    return corpus_[random.one_in(2) ? corpus_.size() - 1 - random.below(newest)
-                                    : random.below(corpus_.size())];
+    return corpus_[random.one_in(2) ? corpus_.size() - 1 - random.below(newest) : random.below(corpus_.size())];
   }
 
   void explore() {
@@ -252,11 +244,10 @@ class Driver {
   }
 
   void report() const {
-    std::printf(
-        "%llu executions in %.1f s (%.0f/s), %zu edges, corpus %zu given + %zu found, slowest %.0f ms\n",
-        static_cast<unsigned long long>(executions), seconds(),
-        static_cast<double>(executions) / std::max(seconds(), 1e-9), covered_edges(), given_,
-        corpus_.size() - given_, 1e3 * slowest_);
+    std::printf("%llu executions in %.1f s (%.0f/s), %zu edges, corpus %zu given + %zu found, slowest %.0f ms\n",
+                static_cast<unsigned long long>(executions), seconds(),
+                static_cast<double>(executions) / std::max(seconds(), 1e-9), covered_edges(), given_,
+                corpus_.size() - given_, 1e3 * slowest_);
   }
 
   const Settings settings_;

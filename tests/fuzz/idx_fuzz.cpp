@@ -56,8 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
       FUZZ_CHECK(source->label(i) >= 0 && source->label(i) < 3);
       stoker::data::SampleContent content;
       FUZZ_CHECK(source->read(i, buffer, content).empty());
-      FUZZ_CHECK(content.size ==
-                 static_cast<uint64_t>(content.height) * static_cast<uint64_t>(content.width));
+      FUZZ_CHECK(content.size == static_cast<uint64_t>(content.height) * static_cast<uint64_t>(content.width));
       for (uint64_t at = 0; at < content.size; ++at) sum += content.bytes[at];
     }
     FUZZ_CHECK(sum != ~uint64_t{0});

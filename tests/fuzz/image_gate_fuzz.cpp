@@ -44,8 +44,7 @@ void repair_png(uint8_t* bytes, size_t size) {
                           static_cast<size_t>(bytes[at + 2]) << 8 | bytes[at + 3];
     if (length > size - at - 12) return;
     const uint64_t checksum = ::crc32(0, bytes + at + 4, static_cast<uInt>(length + 4));
-    for (size_t i = 0; i < 4; ++i)
-      bytes[at + 8 + length + i] = static_cast<uint8_t>(checksum >> (24 - 8 * i));
+    for (size_t i = 0; i < 4; ++i) bytes[at + 8 + length + i] = static_cast<uint8_t>(checksum >> (24 - 8 * i));
     at += 12 + length;
   }
 }
@@ -69,8 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (header.format == ImageFormat::webp) check_webp(bytes, size, header);
   if (!decode_image(bytes, size, channels, kLimits, image).empty()) return 0;
   FUZZ_CHECK(image.width == header.width && image.height == header.height && image.channels == channels);
-  FUZZ_CHECK(image.pixels.size() >= static_cast<size_t>(header.width) * static_cast<size_t>(header.height) *
-                                        static_cast<size_t>(channels));
+  FUZZ_CHECK(image.pixels.size() >=
+             static_cast<size_t>(header.width) * static_cast<size_t>(header.height) * static_cast<size_t>(channels));
   return 0;
 }
 

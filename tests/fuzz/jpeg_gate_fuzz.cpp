@@ -133,13 +133,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (header.format != ImageFormat::jpeg) return 0;  // the others have a target of their own
 
   const std::string reason = decode_image(bytes, size, channels, kLimits, whole);
-  if (header.orientation == 1)
-    check_guard(whole, header, channels, 0xAA);  // turned pixels lie in a block of their own
+  if (header.orientation == 1) check_guard(whole, header, channels, 0xAA);  // turned pixels lie in a block of their own
   if (reason.empty()) {
     FUZZ_CHECK(whole.width == header.width && whole.height == header.height && whole.channels == channels);
     if (header.orientation == 1 && header.channels != 4) check_against_libjpeg(bytes, size, channels, whole);
-    FUZZ_CHECK(whole.pixels.size() >= static_cast<size_t>(header.width) * static_cast<size_t>(header.height) *
-                                          static_cast<size_t>(channels));
+    FUZZ_CHECK(whole.pixels.size() >=
+               static_cast<size_t>(header.width) * static_cast<size_t>(header.height) * static_cast<size_t>(channels));
   }
   for (int i = 0; i < 2; ++i) {
     const Region wanted = random_region(header, choices);
@@ -170,15 +169,10 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t ma
   const std::vector<Segment> segments = segments_of(bytes, size);
   if (segments.empty() || choices.one_in(2)) return LLVMFuzzerMutate(bytes, size, max_size);
   const auto [begin, end] = segments[choices.below(segments.size())];
-  std::vector<uint8_t> head(bytes, bytes + begin), segment(bytes + begin, bytes + end),
-      tail(bytes + end, bytes + size);
+  std::vector<uint8_t> head(bytes, bytes + begin), segment(bytes + begin, bytes + end), tail(bytes + end, bytes + size);
   switch (choices.below(8)) {
-    case 0:
-      segment.clear();
-      break;
-    case 1:
-      segment.insert(segment.end(), bytes + begin, bytes + end);
-      break;
+    case 0: segment.clear(); break;
+    case 1: segment.insert(segment.end(), bytes + begin, bytes + end); break;
     case 2: {  // elsewhere
       const size_t target = segments[choices.below(segments.size())].begin;
       if (target >= begin) break;

@@ -12,12 +12,10 @@ namespace {
 
 /// Numbers at which sizes, signs and types end.
 constexpr uint64_t kNumbers[] = {
-    0,          1,          2,          3,          7,          8,
-    16,         31,         32,         64,         100,        127,
-    128,        255,        256,        511,        512,        1000,
-    1023,       1024,       4096,       32767,      32768,      65535,
-    65536,      0x7FFFFF,   0xFFFFFF,   0x7FFFFFFE, 0x7FFFFFFF, 0x80000000,
-    0xFFFFFFF0, 0xFFFFFFFE, 0xFFFFFFFF, 1ull << 32, 1ull << 40, 0x7FFFFFFFFFFFFFFF,
+    0,          1,          2,          3,          7,          8,          16,         31,         32,
+    64,         100,        127,        128,        255,        256,        511,        512,        1000,
+    1023,       1024,       4096,       32767,      32768,      65535,      65536,      0x7FFFFF,   0xFFFFFF,
+    0x7FFFFFFE, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0, 0xFFFFFFFE, 0xFFFFFFFF, 1ull << 32, 1ull << 40, 0x7FFFFFFFFFFFFFFF,
     1ull << 63, ~15ull,     ~1ull,      ~0ull};
 
 constexpr const char* kDigits[] = {"0",
@@ -88,18 +86,10 @@ void Mutator::change(Bytes& input, size_t max_size) {
   const size_t at = random_.below(input.size());
   switch (random_.below(14)) {
     case 0:
-    case 1:
-      input[at] = static_cast<uint8_t>(input[at] ^ 1u << random_.below(8));
-      break;
-    case 2:
-      input[at] = static_cast<uint8_t>(random_.below(256));
-      break;
-    case 3:
-      write_number(input);
-      break;
-    case 4:
-      add_to_number(input);
-      break;
+    case 1: input[at] = static_cast<uint8_t>(input[at] ^ 1u << random_.below(8)); break;
+    case 2: input[at] = static_cast<uint8_t>(random_.below(256)); break;
+    case 3: write_number(input); break;
+    case 4: add_to_number(input); break;
     case 5: {
       const uint8_t byte = static_cast<uint8_t>(random_.one_in(2) ? random_.below(256) : input[at]);
       input.insert(input.begin() + static_cast<std::ptrdiff_t>(at), 1 + random_.below(16), byte);
@@ -111,9 +101,7 @@ void Mutator::change(Bytes& input, size_t max_size) {
       input.erase(first, first + static_cast<std::ptrdiff_t>(1 + random_.below(most)));
       break;
     }
-    case 7:
-      copy_range(input, Bytes(input), random_.one_in(2));
-      break;
+    case 7: copy_range(input, Bytes(input), random_.one_in(2)); break;
     case 8:
       if (partner_ != nullptr && !partner_->empty()) copy_range(input, *partner_, random_.one_in(2));
       break;
@@ -124,14 +112,9 @@ void Mutator::change(Bytes& input, size_t max_size) {
         input.insert(input.end(), partner_->begin() + static_cast<std::ptrdiff_t>(from), partner_->end());
       }
       break;
-    case 10:
-      change_digits(input);
-      break;
-    case 11:
-      use_comparison(input);
-      break;
-    default:
-      use_word(input);
+    case 10: change_digits(input); break;
+    case 11: use_comparison(input); break;
+    default: use_word(input);
   }
   if (input.size() > max_size) input.resize(max_size);
   if (input.empty()) input.push_back(0);

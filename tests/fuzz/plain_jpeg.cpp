@@ -16,9 +16,7 @@ struct PlainSession {
   std::jmp_buf on_error;
 };
 
-void leave(j_common_ptr codec) {
-  std::longjmp(static_cast<PlainSession*>(codec->client_data)->on_error, 1);
-}
+void leave(j_common_ptr codec) { std::longjmp(static_cast<PlainSession*>(codec->client_data)->on_error, 1); }
 
 void leave_on_warning(j_common_ptr codec, int level) {
   if (level < 0) leave(codec);

@@ -71,8 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     text.append(tar_padding(member.content.size()), '\0');
   }
   text.append(2 * kTarBlock, '\0');
-  const std::vector<Member> again =
-      read_members(reinterpret_cast<const uint8_t*>(text.data()), text.size(), whole);
+  const std::vector<Member> again = read_members(reinterpret_cast<const uint8_t*>(text.data()), text.size(), whole);
   FUZZ_CHECK(again.size() == members.size());
   for (size_t i = 0; i < members.size(); ++i) {
     // A trailing slash means a folder to readers.

@@ -39,9 +39,8 @@ void write_jpegs(const std::string& folder) {
   add("cmyk_adobe", {4, false, true, kQuality});
   for (const int orientation : {2, 3, 6}) {
     write(folder, "exif_" + std::to_string(orientation),
-          jpeg_with_exif(
-              jpeg_of(pattern_pixels(kWidth, kHeight, 1), kWidth, kHeight, {1, false, false, kQuality}),
-              orientation));
+          jpeg_with_exif(jpeg_of(pattern_pixels(kWidth, kHeight, 1), kWidth, kHeight, {1, false, false, kQuality}),
+                         orientation));
   }
   write(folder, "one_pixel", jpeg_of(pattern_pixels(1, 1, 3), 1, 1, {3, false, false, kQuality}));
 }

@@ -23,11 +23,10 @@ TEST(ConvLstmTest, ComputesItsEquations) {
   fill_by_formula(memory);
   const torch::Tensor states = memory.forward(golden_clip());
   ASSERT_EQ(states.sizes(), (std::vector<int64_t>{kBatch, kSteps, kHidden, kHeight, kWidth}));
-  EXPECT_TRUE(
-      near_golden(states.mean({3, 4}),
-                  {-0.0219475422, 0.00871677417, -0.0302916355, 0.0507281944, -0.0261966828, -0.0498448685,
-                   0.0393063091, -0.00407649064, -0.0291200392, 0.040478386, 0.00706412643, 0.0329750441},
-                  1e-5))
+  EXPECT_TRUE(near_golden(states.mean({3, 4}),
+                          {-0.0219475422, 0.00871677417, -0.0302916355, 0.0507281944, -0.0261966828, -0.0498448685,
+                           0.0393063091, -0.00407649064, -0.0291200392, 0.040478386, 0.00706412643, 0.0329750441},
+                          1e-5))
       << states.mean({3, 4});
   EXPECT_TRUE(near_golden(states.select(1, 2).select(1, 1).select(1, 3),
                           {-0.111465573, 0.139418438, -0.231055126, 0.0638846606, -0.462063074, 0.138680786,

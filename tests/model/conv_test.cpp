@@ -34,11 +34,15 @@ struct ConvPass {
 /// Values are those that bfloat16 holds, whatever the type.
 ConvPass run_conv(const ConvCase& c, at::ScalarType type, c10::MemoryFormat weight_format) {
   torch::manual_seed(5);
-  const auto drawn = [&](at::IntArrayRef shape) { return channels_last(torch::randn(shape)).to(at::kBFloat16).to(type); };
-  torch::nn::Conv2d conv(torch::nn::Conv2dOptions(c.in, c.out, c.kernel).stride(c.stride).padding(c.padding).bias(false));
+  const auto drawn = [&](at::IntArrayRef shape) {
+    return channels_last(torch::randn(shape)).to(at::kBFloat16).to(type);
+  };
+  torch::nn::Conv2d conv(
+      torch::nn::Conv2dOptions(c.in, c.out, c.kernel).stride(c.stride).padding(c.padding).bias(false));
   {
     const torch::NoGradGuard no_gradients;
-    conv->weight.set_data(conv->weight.to(at::kBFloat16).to(type == at::kDouble ? type : at::kFloat).contiguous(weight_format));
+    conv->weight.set_data(
+        conv->weight.to(at::kBFloat16).to(type == at::kDouble ? type : at::kFloat).contiguous(weight_format));
   }
   const torch::Tensor x = drawn({c.images, c.in, c.side, c.side}).requires_grad_();
   const torch::Tensor y = convolve(conv, x);
@@ -62,7 +66,8 @@ TEST_P(ConvTest, AgreesWithLibTorchInDoublePrecision) {
     EXPECT_LT(difference(ours.y, exact.y), 1.0 / 128);
     EXPECT_LT(difference(ours.x_gradient, exact.x_gradient), 1.0 / 128);
     EXPECT_EQ(ours.weight_gradient.scalar_type(), at::kFloat);
-    EXPECT_LT(difference(ours.weight_gradient, exact.weight_gradient), 1e-5) << "LibTorch's would be rounded to bfloat16";
+    EXPECT_LT(difference(ours.weight_gradient, exact.weight_gradient), 1e-5)
+        << "LibTorch's would be rounded to bfloat16";
   }
 }
 
@@ -73,8 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest,
                                            ConvCase{1, 32, 16, 40, 3, 1, 1}, ConvCase{7, 48, 32, 14, 2, 2, 0},
                                            ConvCase{4, 16, 64, 15, 2, 2, 0}, ConvCase{3, 32, 48, 30, 3, 2, 1},
                                            ConvCase{2, 16, 16, 110, 1, 1, 0}, ConvCase{6, 16, 32, 4, 5, 1, 2},
-                                           ConvCase{3, 16, 16, 1, 3, 1, 1},
-                                           ConvCase{45, 16, 16, 3, 3, 1, 1}));
+                                           ConvCase{3, 16, 16, 1, 3, 1, 1}, ConvCase{45, 16, 16, 3, 3, 1, 1}));
 
 TEST(ConvKernelsTest, GiveTheSameBitsOnAnyNumberOfThreads) {
   if (!has_conv_kernels()) GTEST_SKIP() << "needs a CPU with AVX512-BF16 and without AMX";
@@ -134,7 +138,8 @@ TEST(ConvFallbackTest, ThreadsThatDoNotDivideTheChannelsTakeLibTorch) {
   at::set_num_threads(4);
   EXPECT_FALSE(is_refused(torch::nn::Conv2dOptions(64, 16, 3).bias(false), x)) << "sixteen channels each";
   at::set_num_threads(3);
-  EXPECT_TRUE(is_refused(torch::nn::Conv2dOptions(64, 16, 3).bias(false), x)) << "one of three would have half of the work";
+  EXPECT_TRUE(is_refused(torch::nn::Conv2dOptions(64, 16, 3).bias(false), x))
+      << "one of three would have half of the work";
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ std::vector<std::string> learning(const ImageModel& model) {
 TEST(FreezeTest, TakesModulesParametersAndGlobs) {
   const auto model = tiny_model();
   freeze(*model, "stem,block?,down3.conv.weight,*.bias");
-  EXPECT_EQ(learning(*model), (std::vector<std::string>{"down2.conv.weight", "down2.norm.weight",
-                                                        "down3.norm.weight", "fc.weight"}));
+  EXPECT_EQ(learning(*model),
+            (std::vector<std::string>{"down2.conv.weight", "down2.norm.weight", "down3.norm.weight", "fc.weight"}));
   EXPECT_GT(frozen_count(*model), parameter_count(*model) / 2);
 }
 

@@ -11,12 +11,8 @@
 namespace stoker::model {
 namespace {
 
-torch::Tensor loss_test_logits() {
-  return uniform_numbers(4 * 6, 5).reshape({4, 6}) * 4;
-}
-torch::Tensor loss_test_labels() {
-  return torch::tensor({0, 5, 2, 2}, torch::kInt64);
-}
+torch::Tensor loss_test_logits() { return uniform_numbers(4 * 6, 5).reshape({4, 6}) * 4; }
+torch::Tensor loss_test_labels() { return torch::tensor({0, 5, 2, 2}, torch::kInt64); }
 
 TEST(LossTest, EqualsTorchsSumWithAndWithoutSmoothing) {
   const torch::Tensor logits = loss_test_logits();
@@ -44,9 +40,8 @@ TEST(LossTest, SumsSoThatPartsOfABatchAddUp) {
 TEST(LossTest, CertainAndRightCostsNothing) {
   const torch::Tensor logits = torch::tensor({{200.0F, 0.0F}, {0.0F, 200.0F}});
   EXPECT_EQ(cross_entropy_sum(logits, torch::tensor({0, 1}, torch::kInt64), 0).item<float>(), 0);
-  EXPECT_NEAR(
-      cross_entropy_sum(torch::zeros({3, 8}), torch::tensor({0, 7, 3}, torch::kInt64), 0).item<double>(),
-      3 * std::log(8.0), 1e-5);
+  EXPECT_NEAR(cross_entropy_sum(torch::zeros({3, 8}), torch::tensor({0, 7, 3}, torch::kInt64), 0).item<double>(),
+              3 * std::log(8.0), 1e-5);
 }
 
 TEST(ClassWeightsTest, EachLossIsWeighedByItsClassAndNothingIsDividedByWeights) {

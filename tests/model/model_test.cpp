@@ -22,10 +22,9 @@ std::shared_ptr<ImageModel> small_model(int64_t width = 32, int64_t in_chans = 1
 
 /// Takes seconds; a smaller one is of the same code.
 bool is_large(const std::string& name) {
-  for (const char* large :
-       {"resnet34", "resnet101", "resnet152", "efficientnet_b1", "efficientnet_b2", "efficientnet_b3",
-        "efficientnet_b4", "efficientnet_b5", "efficientnet_b6", "efficientnet_b7", "mobilenet_v3_large",
-        "convnext_small", "convnext_base", "vit_b_16"}) {
+  for (const char* large : {"resnet34", "resnet101", "resnet152", "efficientnet_b1", "efficientnet_b2",
+                            "efficientnet_b3", "efficientnet_b4", "efficientnet_b5", "efficientnet_b6",
+                            "efficientnet_b7", "mobilenet_v3_large", "convnext_small", "convnext_base", "vit_b_16"}) {
     if (name == large) return true;
   }
   return false;
@@ -91,8 +90,7 @@ TEST(ModelTest, EveryParameterBelongsToOneLayerAndTheClassifierToTheLast) {
     int64_t last = 0;
     for (const auto& item : model->named_parameters()) {
       const int64_t layer = model->layer_of(item.key());
-      EXPECT_TRUE(layer >= last || has_streams)
-          << name << ' ' << item.key();  // registered from input to output
+      EXPECT_TRUE(layer >= last || has_streams) << name << ' ' << item.key();  // registered from input to output
       last = layer;
       ++parameters.at(static_cast<size_t>(layer));
     }
@@ -106,8 +104,7 @@ TEST(ModelTest, LearnsFromEveryParameterWithItsUsualDropRates) {
   for (const char* name : {"efficientnet_b0", "mobilenet_v3_small", "convnext_tiny", "vit_s_16"}) {
     const auto model = eleven_class_model(name);
     torch::NoGradGuard no_grad;
-    for (const auto& item :
-         model->named_parameters()) {  // a ViT's classifier starts at 0, and passes nothing on
+    for (const auto& item : model->named_parameters()) {  // a ViT's classifier starts at 0, and passes nothing on
       if (item.key().rfind(model->head_prefix(), 0) == 0) torch::Tensor(item.value()).normal_();
     }
     torch::AutoGradMode with_gradients(true);

@@ -52,12 +52,18 @@ Pass run(const Case& c, By by, at::ScalarType type) {
     y = c.has_added ? (norm(x) + added).relu() : norm(x).relu();
   }
   y.backward(dy);
-  return {y.detach(), x.grad(), c.has_added ? added.grad() : torch::zeros({1}, used), norm->weight.grad(), norm->bias.grad(),
-          norm->running_mean.clone(), norm->running_var.clone()};
+  return {y.detach(),
+          x.grad(),
+          c.has_added ? added.grad() : torch::zeros({1}, used),
+          norm->weight.grad(),
+          norm->bias.grad(),
+          norm->running_mean.clone(),
+          norm->running_var.clone()};
 }
 
 void expect_near(const torch::Tensor& ours, const torch::Tensor& exact, double relative, const char* what) {
-  const double scale = exact.abs().max().item<double>(), difference = (ours.to(at::kDouble) - exact).abs().max().item<double>();
+  const double scale = exact.abs().max().item<double>(),
+               difference = (ours.to(at::kDouble) - exact).abs().max().item<double>();
   EXPECT_LE(difference, relative * std::max(scale, 1e-3)) << what;
 }
 

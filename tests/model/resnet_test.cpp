@@ -38,12 +38,10 @@ std::shared_ptr<ImageModel> five_class_model(const std::string& name, bool zero_
   return make_model(spec);
 }
 
-torch::Tensor golden_images() {
-  return uniform_numbers(2 * 3 * 64 * 64, 999).reshape({2, 3, 64, 64}) * 2;
-}
+torch::Tensor golden_images() { return uniform_numbers(2 * 3 * 64 * 64, 999).reshape({2, 3, 64, 64}) * 2; }
 
-void expect_golden(const std::string& name, const std::vector<double>& logits, double train_loss,
-                   double gradient_norm, double variance_sum) {
+void expect_golden(const std::string& name, const std::vector<double>& logits, double train_loss, double gradient_norm,
+                   double variance_sum) {
   const auto model = five_class_model(name);
   fill_by_formula(*model);
   model->eval();
@@ -81,15 +79,15 @@ TEST(ResNetTest, ComputesWhatTorchvisionsResNet18Does) {
 
 TEST(ResNetTest, ComputesWhatTorchvisionsResNet34Does) {
   expect_golden("resnet34",
-                {-191.917404, -486.634735, -751.808472, -75.5777817, -631.170227, -152.329575, -500.004547,
-                 -746.392273, -140.077774, -649.626831},
+                {-191.917404, -486.634735, -751.808472, -75.5777817, -631.170227, -152.329575, -500.004547, -746.392273,
+                 -140.077774, -649.626831},
                 1.95059109, 82.0166779, 695.052795);
 }
 
 TEST(ResNetTest, ComputesWhatTorchvisionsResNet50Does) {
   expect_golden("resnet50",
-                {-88.8757172, 692.14093, -457.972473, -949.360046, 1146.43579, -36.3799973, 626.013733,
-                 -489.375, -977.972778, 1116.89966},
+                {-88.8757172, 692.14093, -457.972473, -949.360046, 1146.43579, -36.3799973, 626.013733, -489.375,
+                 -977.972778, 1116.89966},
                 2.22824192, 1021.94244, 729.807495);
 }
 
@@ -101,8 +99,7 @@ TEST(ResNetTest, DrawsTorchvisionsFirstWeightsForASeed) {
                           {0.0191308111, 0.0211441852, 0.00515774125}, 1e-4));
   EXPECT_TRUE(near_golden(parameters["layer2.0.downsample.0.weight"].flatten().slice(0, 0, 2),
                           {0.262380838, 0.0978594273}, 1e-4));
-  EXPECT_TRUE(
-      near_golden(parameters["fc.weight"].flatten().slice(0, 0, 2), {-0.0173849743, -0.0344467349}, 1e-4));
+  EXPECT_TRUE(near_golden(parameters["fc.weight"].flatten().slice(0, 0, 2), {-0.0173849743, -0.0344467349}, 1e-4));
 }
 
 TEST(ResNetTest, ZeroInitResidualStartsEveryBlockAsItsShortcut) {

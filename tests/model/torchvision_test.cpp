@@ -55,40 +55,40 @@ struct ComputedGolden {
 
 const std::vector<ComputedGolden> kComputedGoldens = {
     {"efficientnet_b0",
-     {0.0450511575, 0.222087219, -0.121467628, -0.172563374, -0.154985324, 0.0438704789, 0.221917376,
-      -0.12290743, -0.173063979, -0.155172035},
+     {0.0450511575, 0.222087219, -0.121467628, -0.172563374, -0.154985324, 0.0438704789, 0.221917376, -0.12290743,
+      -0.173063979, -0.155172035},
      1.68782043,
      "features.0.0.weight",
      16.8996964,
      "features.8.1",
      1446.68018},
     {"efficientnet_b5",
-     {-0.0324329734, 0.11538215, -0.257439226, 0.254226744, 0.101334982, -0.0476018935, 0.0898502618,
-      -0.266427338, 0.245310977, 0.0704762936},
+     {-0.0324329734, 0.11538215, -0.257439226, 0.254226744, 0.101334982, -0.0476018935, 0.0898502618, -0.266427338,
+      0.245310977, 0.0704762936},
      1.66212881,
      "features.0.0.weight",
      126.880791,
      "features.8.1",
      2165.34497},
     {"mobilenet_v3_small",
-     {-0.217233494, -0.133363619, 0.0224862397, -0.0716453195, -0.326740444, -0.143147483, -0.149528563,
-      -0.00217894837, -0.0239081681, -0.218225136},
+     {-0.217233494, -0.133363619, 0.0224862397, -0.0716453195, -0.326740444, -0.143147483, -0.149528563, -0.00217894837,
+      -0.0239081681, -0.218225136},
      1.45592093,
      "features.0.0.weight",
      3.13106656,
      "features.12.1",
      616.807434},
     {"mobilenet_v3_large",
-     {-7.36325407, -54.8151016, -9.73536968, -1.64765275, 10.2419987, 1.53686953, -36.3216362, -8.55581379,
-      -4.54344463, 10.0626869},
+     {-7.36325407, -54.8151016, -9.73536968, -1.64765275, 10.2419987, 1.53686953, -36.3216362, -8.55581379, -4.54344463,
+      10.0626869},
      1.73371696,
      "features.0.0.weight",
      9.13571548,
      "features.16.1",
      1024.09631},
     {"convnext_tiny",
-     {0.301767707, 0.833558559, -0.281675279, -0.183889836, 1.20497191, -0.0880252421, -1.86589766,
-      0.946654201, -0.78870666, 0.191009104},
+     {0.301767707, 0.833558559, -0.281675279, -0.183889836, 1.20497191, -0.0880252421, -1.86589766, 0.946654201,
+      -0.78870666, 0.191009104},
      1.88714194,
      "features.0.0.weight",
      3.30511379,
@@ -120,9 +120,7 @@ const std::vector<DrawGolden> kDrawGoldens = {
     {"convnext_tiny", "classifier.2.weight", {-0.0123535153, 0.00721606053}},
     {"vit_s_16", "conv_proj.weight", {-0.00528100738, -0.0566248037}},
     {"vit_s_16", "encoder.pos_embedding", {0.0174902622, -0.0301522221}},
-    {"vit_s_16",
-     "encoder.layers.encoder_layer_0.self_attention.in_proj_weight",
-     {0.00586572289, 0.0110823512}},
+    {"vit_s_16", "encoder.layers.encoder_layer_0.self_attention.in_proj_weight", {0.00586572289, 0.0110823512}},
     {"vit_s_16", "encoder.layers.encoder_layer_3.mlp.3.weight", {0.0381241739, -0.0346179046}},
     {"vit_s_16", "encoder.layers.encoder_layer_11.mlp.3.weight", {0.0200785305, -0.0532847047}},
 };
@@ -135,9 +133,7 @@ std::shared_ptr<ImageModel> five_classes_at_64(const std::string& name) {
   return make_model(spec);
 }
 
-torch::Tensor two_images() {
-  return uniform_numbers(2 * 3 * 64 * 64, 999).reshape({2, 3, 64, 64}) * 2;
-}
+torch::Tensor two_images() { return uniform_numbers(2 * 3 * 64 * 64, 999).reshape({2, 3, 64, 64}) * 2; }
 
 constexpr int64_t kManyParameters = 31'000'000;  // to make these networks takes seconds each
 
@@ -179,10 +175,8 @@ TEST(TorchvisionTest, ComputesTheSame) {
     const torch::Tensor norm = model->named_parameters()[first].grad().norm();
     EXPECT_TRUE(near_golden(norm, {golden.gradient_norm}, 2e-3)) << golden.name << ' ' << norm;
     if (golden.last_norm == nullptr) continue;
-    const torch::Tensor variances =
-        model->named_buffers()[golden.last_norm + std::string(".running_var")].sum();
-    EXPECT_TRUE(near_golden(variances, {golden.variance_sum}, kLogitTolerance))
-        << golden.name << ' ' << variances;
+    const torch::Tensor variances = model->named_buffers()[golden.last_norm + std::string(".running_var")].sum();
+    EXPECT_TRUE(near_golden(variances, {golden.variance_sum}, kLogitTolerance)) << golden.name << ' ' << variances;
   }
 }
 

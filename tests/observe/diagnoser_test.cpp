@@ -45,8 +45,7 @@ TEST_F(DiagnoserTest, SaysAVerdictOnceAndANewOneAgain) {
   EXPECT_FALSE(diagnoser.has_any());
   diagnoser.on_report(report(window(4)));
   ASSERT_EQ(said_.size(), 1u);
-  EXPECT_EQ(said_[0].rfind(
-                "diagnosis: sync-bound (reporting takes 4ms of each update's 10ms): --report-every 5s", 0),
+  EXPECT_EQ(said_[0].rfind("diagnosis: sync-bound (reporting takes 4ms of each update's 10ms): --report-every 5s", 0),
             0u)
       << said_[0];
   diagnoser.on_report(report(window(4.1)));

@@ -122,8 +122,7 @@ class FactsOf {
     loader.worker_cpu_seconds =
         loader.num_workers > 0 ? 100 * (read_cpu_share_ * read_ + decode_ + resize_ + augment_) * kMs : 0;
     const double decodes_itself = loader.num_workers > 0 ? 0 : decode_ + resize_ + augment_;
-    times.training_cpu_seconds =
-        100 * (computing_cpu_ > 0 ? computing_cpu_ : computing + copy_ + decodes_itself) * kMs;
+    times.training_cpu_seconds = 100 * (computing_cpu_ > 0 ? computing_cpu_ : computing + copy_ + decodes_itself) * kMs;
     times.process_cpu_seconds = times.training_cpu_seconds + loader.worker_cpu_seconds;
     const double per_image = 1.0 / static_cast<double>(facts.batch_size);
     spread(times.sample.read, read_ * per_image);
@@ -136,8 +135,7 @@ class FactsOf {
 
  private:
   DiagnosisFacts facts_;
-  double read_ = 0, decode_ = 0, resize_ = 0, augment_ = 0, idle_ = 0, wait_ = 0, copy_ = 0, report_ = 0,
-         save_ = 0;
+  double read_ = 0, decode_ = 0, resize_ = 0, augment_ = 0, idle_ = 0, wait_ = 0, copy_ = 0, report_ = 0, save_ = 0;
   double forward_ = 0, backward_ = 0, optimizer_ = 0, computing_cpu_ = 0, read_cpu_share_ = 1;
 };
 
@@ -152,28 +150,28 @@ struct Golden {
 
 std::vector<Golden> table() {
   std::vector<Golden> rows;
-  const auto add = [&](const char* name, const FactsOf& facts, Verdict verdict, const char* knob,
-                       const char* value, double gain) {
+  const auto add = [&](const char* name, const FactsOf& facts, Verdict verdict, const char* knob, const char* value,
+                       double gain) {
     rows.push_back({name, facts, verdict, knob, value, gain});
   };
   add("one worker with work for two, a network that waits for half of the time",
-      FactsOf().network(40).workers(1).waits(80).reads(5).decodes(95).resizes(20), Verdict::workers,
-      "--num-workers", "2", 50);
-  add("the training thread decodes", FactsOf().network(60).workers(0).waits(80), Verdict::workers,
-      "--num-workers", "2", 100);
-  add("huge files: both workers decode all the time",
-      FactsOf().network(20).waits(90).decodes(180).resizes(20), Verdict::decode, "", "", 95);
+      FactsOf().network(40).workers(1).waits(80).reads(5).decodes(95).resizes(20), Verdict::workers, "--num-workers",
+      "2", 50);
+  add("the training thread decodes", FactsOf().network(60).workers(0).waits(80), Verdict::workers, "--num-workers", "2",
+      100);
+  add("huge files: both workers decode all the time", FactsOf().network(20).waits(90).decodes(180).resizes(20),
+      Verdict::decode, "", "", 95);
   add("huge files that fit in memory once decoded",
-      FactsOf().network(20).waits(90).decodes(180).resizes(20).with(
-          [](DiagnosisFacts& f) { f.pixel_bytes = 2e9; }),
+      FactsOf().network(20).waits(90).decodes(180).resizes(20).with([](DiagnosisFacts& f) { f.pixel_bytes = 2e9; }),
       Verdict::decode, "--cache", "ram", 450);
   add("heavy augmentation",
-      FactsOf().network(20).waits(90).decodes(30).resizes(10).augments(160).with(
-          [](DiagnosisFacts& f) { f.augmentations = {{"--gaussian-blur", "0"}}; }),
+      FactsOf().network(20).waits(90).decodes(30).resizes(10).augments(160).with([](DiagnosisFacts& f) {
+        f.augmentations = {{"--gaussian-blur", "0"}};
+      }),
       Verdict::augmentation, "--gaussian-blur", "0", 265);
   add("storage that answers late, epoch after epoch",
-      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow(), Verdict::storage,
-      "--cache", "compressed", 482);
+      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow(), Verdict::storage, "--cache",
+      "compressed", 482);
   add("the same in the first epoch, for data that memory will hold",
       FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow().with(
           [](DiagnosisFacts& f) { f.first_epoch = true; }),
@@ -205,14 +203,13 @@ std::vector<Golden> table() {
     f.cpus_speed = 1.8;
   }),
       Verdict::oversubscribed_threads, "--threads", "2", 271);
-  add("pageable memory", FactsOf().network(20).copies(60).decodes(20).resizes(5).with([](DiagnosisFacts& f) {
-    f.pin_memory = false;
-  }),
+  add("pageable memory",
+      FactsOf().network(20).copies(60).decodes(20).resizes(5).with([](DiagnosisFacts& f) { f.pin_memory = false; }),
       Verdict::copy, "--pin-memory", "", 200);
   add("a report after every update", FactsOf().network(4).reports(6).decodes(2).resizes(1), Verdict::sync,
       "--report-every", "5s", 150);
-  add("a checkpoint every few updates", FactsOf().network(20).saves(20).decodes(2).resizes(1),
-      Verdict::saving, "--save-every", "30m", 100);
+  add("a checkpoint every few updates", FactsOf().network(20).saves(20).decodes(2).resizes(1), Verdict::saving,
+      "--save-every", "30m", 100);
   add("a batch of two images", FactsOf().network(10).decodes(1).resizes(0.2).with([](DiagnosisFacts& f) {
     f.batch_size = 2;
     f.fixed_seconds = 7 * kMs;
@@ -239,8 +236,7 @@ std::vector<Golden> table() {
         f.bfloat16_speed = 2.5;
       }),
       Verdict::nothing, "", "", 0);
-  add("no update yet",
-      FactsOf().with([](DiagnosisFacts& f) { f.images_per_epoch = 0; }).network(0).decodes(0),
+  add("no update yet", FactsOf().with([](DiagnosisFacts& f) { f.images_per_epoch = 0; }).network(0).decodes(0),
       Verdict::nothing, "", "", 0);
   return rows;
 }
@@ -248,8 +244,7 @@ std::vector<Golden> table() {
 TEST(DiagnosisTest, EveryBottleneckHasItsVerdictItsKnobAndItsGain) {
   for (const Golden& row : table()) {
     const Diagnosis found = row.facts.diagnosed();
-    EXPECT_STREQ(verdict_text(found.verdict), verdict_text(row.verdict))
-        << row.name << ": " << diagnosis_text(found);
+    EXPECT_STREQ(verdict_text(found.verdict), verdict_text(row.verdict)) << row.name << ": " << diagnosis_text(found);
     EXPECT_EQ(found.knob, row.knob) << row.name;
     EXPECT_EQ(found.value, row.value) << row.name;
     EXPECT_NEAR(found.gain_percent, row.gain_percent, std::max(5.0, 0.05 * row.gain_percent)) << row.name;

@@ -26,8 +26,7 @@ TEST(EventFileTest, ChecksumIsThatOfTheStandard) {
 TEST(EventFileTest, RecordsAreThoseOfThePublicSchema) {
   EXPECT_EQ(hex(version_record(kTime)),
             "1800000000000000a37f4b220900002040fc54d9411a0d627261696e2e4576656e743a322b353110");
-  EXPECT_EQ(hex(restart_record(kTime, 300)),
-            "100000000000000095fbfe180900002040fc54d94110ac023a020801b94512a3");
+  EXPECT_EQ(hex(restart_record(kTime, 300)), "100000000000000095fbfe180900002040fc54d94110ac023a020801b94512a3");
   EXPECT_EQ(hex(scalars_record(kTime, 300, {{"train/loss", 0.25}})),
             "2100000000000000017becf60900002040fc54d94110ac022a130a110a0a747261696e2f6c6f7373150000803e0da12f0e");
 }

@@ -19,8 +19,7 @@ ResourceReading full_reading() {
 }
 
 TEST(ResourcesTest, EveryFigureHasItsPlaceAndUnit) {
-  EXPECT_EQ(resource_text(full_reading()),
-            "GPU: 85% | VRAM:12.3/24.0GB(51.2%) | CPU: 45.2% | RAM:18.4/64.0GB(28.8%)");
+  EXPECT_EQ(resource_text(full_reading()), "GPU: 85% | VRAM:12.3/24.0GB(51.2%) | CPU: 45.2% | RAM:18.4/64.0GB(28.8%)");
 }
 
 TEST(ResourcesTest, WhatIsNotKnownIsNotZero) {

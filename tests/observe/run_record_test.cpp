@@ -16,8 +16,9 @@ using Words = std::vector<std::string>;
 class RunRecordTest : public ::testing::Test {
  protected:
   RunRecordTest() {
-    folder_.write("summary.csv", "epoch,train_loss,eval_loss,eval_f1,lr,updates,best,train_seconds,eval_seconds,data_wait_share\n"
-                                 "0,0.5,0.4,0.7,0.1,10,1,60,5,0.25\n1,0.3,,,0.1,20,0,60,0,0.25\n2,0.2");
+    folder_.write("summary.csv",
+                  "epoch,train_loss,eval_loss,eval_f1,lr,updates,best,train_seconds,eval_seconds,data_wait_share\n"
+                  "0,0.5,0.4,0.7,0.1,10,1,60,5,0.25\n1,0.3,,,0.1,20,0,60,0,0.25\n2,0.2");
     folder_.write("metrics.jsonl", start() + report(5, 0.6, 30) + report(15, 0.4, 90));
   }
   static std::string start(const std::string& event = "start", int updates = 0) {
@@ -27,7 +28,8 @@ class RunRecordTest : public ::testing::Test {
   static std::string report(int updates, double loss, int elapsed_seconds) {
     return R"({"event":"report","updates":)" + std::to_string(updates) + R"(,"train_loss":)" + std::to_string(loss) +
            R"(,"elapsed_seconds":)" + std::to_string(elapsed_seconds) +
-           R"(,"gradient_norm":null,"resources":{"cpu_percent":50,"gpu_percent":null},"loader":{"read_seconds":3,"decode_seconds":1}})" + "\n";
+           R"(,"gradient_norm":null,"resources":{"cpu_percent":50,"gpu_percent":null},"loader":{"read_seconds":3,"decode_seconds":1}})" +
+           "\n";
   }
   RunRecord record() const { return read_run_record(folder_.path() + "/"); }
 
@@ -60,19 +62,22 @@ TEST_F(RunRecordTest, AResumeReplacesWhatItWentThroughAgain) {
 }
 
 TEST_F(RunRecordTest, DamagedLinesAreCountedAndLeftOut) {
-  folder_.write("metrics.jsonl", start() + "{\"event\":\"rep\n" + std::string(20, '\0') + "\n[1]\n{\"event\":7}\n" + report(5, 0.6, 30) + "{\"ev");
+  folder_.write("metrics.jsonl", start() + "{\"event\":\"rep\n" + std::string(20, '\0') + "\n[1]\n{\"event\":7}\n" +
+                                     report(5, 0.6, 30) + "{\"ev");
   const RunRecord run = record();
   EXPECT_EQ(run.damaged_lines, 5);
   EXPECT_EQ(run.by_report.at("train_loss").y, Values{0.6});
 }
 
 std::string diagnosed(const std::string& event, int updates, const std::string& verdict, int gain) {
-  return R"({"event":")" + event + R"(","updates":)" + std::to_string(updates) + R"(,"diagnosis":{"verdict":")" + verdict +
-         R"(","evidence":["waits for data 47%"],"advice":"--num-workers 2 <b>","gain_percent":)" + std::to_string(gain) + "}}\n";
+  return R"({"event":")" + event + R"(","updates":)" + std::to_string(updates) + R"(,"diagnosis":{"verdict":")" +
+         verdict + R"(","evidence":["waits for data 47%"],"advice":"--num-workers 2 <b>","gain_percent":)" +
+         std::to_string(gain) + "}}\n";
 }
 
 TEST_F(RunRecordTest, VerdictsAreListedOncePerChangeAndTheLastOneIsSaidFirst) {
-  folder_.write("metrics.jsonl", start() + diagnosed("report", 5, "sync-bound", 20) + diagnosed("report", 8, "sync-bound", 22) +
+  folder_.write("metrics.jsonl", start() + diagnosed("report", 5, "sync-bound", 20) +
+                                     diagnosed("report", 8, "sync-bound", 22) +
                                      diagnosed("epoch", 10, "copy-bound", 30));
   const RunRecord run = record();
   ASSERT_EQ(run.diagnoses.size(), 2u);
@@ -86,20 +91,28 @@ TEST_F(RunRecordTest, VerdictsAreListedOncePerChangeAndTheLastOneIsSaidFirst) {
 }
 
 TEST_F(RunRecordTest, TheTimesOfTheLastEpochAreATable) {
-  folder_.write("metrics.jsonl", start() + R"({"event":"epoch","updates":10,"times":{"updates":10,"update":{"mean_seconds":0.05,)"
-                R"("p95_seconds":0.06,"max_seconds":0.2},"parts":{"wait":{"mean_seconds":0.03,"p95_seconds":0.04,"max_seconds":0.15}},)"
-                R"("sample":{"decode":{"mean_seconds":0.001,"p95_seconds":0.002,"max_seconds":0.004}}}})" "\n");
+  folder_.write(
+      "metrics.jsonl",
+      start() +
+          R"({"event":"epoch","updates":10,"times":{"updates":10,"update":{"mean_seconds":0.05,)"
+          R"("p95_seconds":0.06,"max_seconds":0.2},"parts":{"wait":{"mean_seconds":0.03,"p95_seconds":0.04,"max_seconds":0.15}},)"
+          R"("sample":{"decode":{"mean_seconds":0.001,"p95_seconds":0.002,"max_seconds":0.004}}}})"
+          "\n");
   const RunRecord run = record();
   ASSERT_EQ(run.step_times.size(), 2u);
   EXPECT_EQ(run.step_times[1].name, "wait");
   const std::string html = time_section({run});
-  EXPECT_NE(html.find("<td>wait</td><td class=\"n\">30ms</td><td class=\"n\">40ms</td><td class=\"n\">150ms</td>"), std::string::npos) << html;
+  EXPECT_NE(html.find("<td>wait</td><td class=\"n\">30ms</td><td class=\"n\">40ms</td><td class=\"n\">150ms</td>"),
+            std::string::npos)
+      << html;
   EXPECT_NE(html.find("<td>decode</td><td class=\"n\">1ms</td>"), std::string::npos);
 }
 
 TEST_F(RunRecordTest, PicturesArePartOfThePageAndNothingElseIs) {
-  folder_.write("worst.json", R"({"samples":[{"name":"val/cat/1.jpg","truth":"cat","predicted":"dog 97%","error":0.97,"jpeg":"/9j/4AA="},)"
-                R"({"name":"x","truth":"","predicted":"","error":1,"jpeg":"AA\"><script>"}]})");
+  folder_.write(
+      "worst.json",
+      R"({"samples":[{"name":"val/cat/1.jpg","truth":"cat","predicted":"dog 97%","error":0.97,"jpeg":"/9j/4AA="},)"
+      R"({"name":"x","truth":"","predicted":"","error":1,"jpeg":"AA\"><script>"}]})");
   const RunRecord run = record();
   ASSERT_EQ(run.worst.size(), 1u) << "what is not base64 is no picture";
   const std::string html = worst_section({run});
@@ -120,7 +133,8 @@ TEST_F(RunRecordTest, AFolderWithoutARunIsMissingInput) {
 }
 
 TEST_F(RunRecordTest, OptionsComeWithoutTheirOrigins) {
-  folder_.write("config.yaml", "data:\n  data-dir: \"a b\"       # flag\n  mean: [0.5, 0.5]    # default\nrun:\n  resume: auto\n");
+  folder_.write("config.yaml",
+                "data:\n  data-dir: \"a b\"       # flag\n  mean: [0.5, 0.5]    # default\nrun:\n  resume: auto\n");
   const RunRecord run = record();
   EXPECT_EQ(run.option("data-dir"), "\"a b\"");
   EXPECT_EQ(run.option("mean"), "[0.5, 0.5]");
@@ -149,8 +163,9 @@ TEST_F(RunRecordTest, ThePageStandsAlone) {
   for (const char* const part : {"http", "src=", "url(", "<script", "@import", "<link rel=\"style"}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part << " would be loaded";
   }
-  for (const char* const part : {"prefers-color-scheme:dark", "width=device-width", ">f1</figcaption>", ">Loss</figcaption>",
-                                 "Confusion matrix", "Where the time went", "reading files <b>75.0%</b>"}) {
+  for (const char* const part :
+       {"prefers-color-scheme:dark", "width=device-width", ">f1</figcaption>", ">Loss</figcaption>", "Confusion matrix",
+        "Where the time went", "reading files <b>75.0%</b>"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   EXPECT_NE(page.find("waiting for data <b>24.0%</b>"), std::string::npos) << "30 of 125 seconds";
@@ -165,7 +180,8 @@ TEST_F(RunRecordTest, ThePageSetsWhatWasPredictedAgainstWhatWasSeen) {
   ASSERT_EQ(run.memory.size(), 1u);
   EXPECT_EQ(run.memory[0].where, "host");
   const std::string page = report_page({run}, "stoker", "now");
-  for (const char* const part : {"Memory, predicted and observed", "400.0 MB", "412.0 MB", "+3.0 %", "slabs", "96.0 MB"}) {
+  for (const char* const part :
+       {"Memory, predicted and observed", "400.0 MB", "412.0 MB", "+3.0 %", "slabs", "96.0 MB"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   folder_.write("plan.json", "{" + predicted + R"(,"observed":null})");  // under way, or killed

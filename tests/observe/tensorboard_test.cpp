@@ -15,7 +15,8 @@ class TensorBoardTest : public ::testing::Test {
  protected:
   std::vector<std::string> files() const {
     std::vector<std::string> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "tensorboard")) paths.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "tensorboard"))
+      paths.push_back(entry.path());
     std::sort(paths.begin(), paths.end());
     return paths;
   }

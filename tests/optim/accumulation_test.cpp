@@ -57,8 +57,7 @@ TEST(AccumulationTest, MicroBatchesEqualOneLargeBatch) {
   const auto whole = train_with({12});
   for (const std::vector<int64_t>& split : {std::vector<int64_t>{6, 6}, {3, 3, 3, 3}, {5, 5, 2}}) {
     const auto parts = train_with(split);
-    for (size_t i = 0; i < whole.size(); ++i)
-      EXPECT_TRUE(torch::allclose(whole[i], parts[i], 1e-5, 1e-6)) << i;
+    for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(torch::allclose(whole[i], parts[i], 1e-5, 1e-6)) << i;
   }
 }
 

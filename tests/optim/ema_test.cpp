@@ -27,9 +27,7 @@ class TinyModule : public torch::nn::Module {
   torch::Tensor weight, mean, counter;
 };
 
-float first_value(const torch::Tensor& tensor) {
-  return tensor.flatten()[0].item<float>();
-}
+float first_value(const torch::Tensor& tensor) { return tensor.flatten()[0].item<float>(); }
 
 TEST(EmaTest, MovesByOneMinusDecay) {
   TinyModule model;

@@ -45,8 +45,7 @@ TEST(GradScalerTest, FollowsTheDocumentedSequence) {
   int update = 0;
   for (const ScalerUpdate& expected : kScript) {
     const float scale_before = scaler.scale().item<float>();
-    const std::vector<torch::Tensor> gradients = {torch::ones({2, 3}),
-                                                  torch::tensor({1.0F, expected.gradient})};
+    const std::vector<torch::Tensor> gradients = {torch::ones({2, 3}), torch::tensor({1.0F, expected.gradient})};
     const torch::Tensor found_inf = scaler.unscale(gradients);
     EXPECT_EQ(found_inf.scalar_type(), torch::kFloat32);
     EXPECT_EQ(found_inf.item<float>(), expected.found_inf) << update;

@@ -38,8 +38,8 @@ void set_gradients(std::vector<NamedParameter>& parameters, int64_t update) {
   }
 }
 
-std::vector<torch::Tensor> tensors_of(const std::vector<NamedParameter>& parameters,
-                                      int64_t dimensions_from = 0, int64_t dimensions_to = 9) {
+std::vector<torch::Tensor> tensors_of(const std::vector<NamedParameter>& parameters, int64_t dimensions_from = 0,
+                                      int64_t dimensions_to = 9) {
   std::vector<torch::Tensor> tensors;
   for (const NamedParameter& parameter : parameters) {
     if (parameter.tensor.dim() >= dimensions_from && parameter.tensor.dim() <= dimensions_to) {
@@ -91,8 +91,7 @@ TEST(OptimizerTest, SgdEqualsTorchs) {
         options.momentum = momentum;
         options.nesterov = nesterov;
         expect_parity<torch::optim::SGD>(
-            options,
-            torch::optim::SGDOptions(0.05).momentum(momentum).nesterov(nesterov).weight_decay(weight_decay),
+            options, torch::optim::SGDOptions(0.05).momentum(momentum).nesterov(nesterov).weight_decay(weight_decay),
             0.05);
       }
     }
@@ -105,12 +104,9 @@ TEST(OptimizerTest, AdamEqualsTorchs) {
     options.beta1 = 0.8;
     options.beta2 = 0.95;
     options.eps = 1e-6;
-    expect_parity<torch::optim::Adam>(options,
-                                      torch::optim::AdamOptions(0.01)
-                                          .betas(std::make_tuple(0.8, 0.95))
-                                          .eps(1e-6)
-                                          .weight_decay(weight_decay),
-                                      0.01);
+    expect_parity<torch::optim::Adam>(
+        options, torch::optim::AdamOptions(0.01).betas(std::make_tuple(0.8, 0.95)).eps(1e-6).weight_decay(weight_decay),
+        0.01);
   }
 }
 
@@ -164,8 +160,7 @@ TEST(OptimizerTest, LayoutOfParametersAndGradientsDoesNotMatter) {
 }
 
 TEST(OptimizerTest, FoundInfSkipsTheStepAndDoesNotCountIt) {
-  for (const auto kind :
-       {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
     auto skipping = test_parameters();
     auto plain = test_parameters();
     Optimizer first(skipping, optim_options(kind, 0.05));
@@ -214,8 +209,7 @@ TEST(OptimizerTest, SgdStateIsTheMomentumAndNothingWithoutIt) {
 }
 
 TEST(OptimizerTest, RestoredStateContinuesBitForBit) {
-  for (const auto kind :
-       {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
     auto original = test_parameters();
     Optimizer first(original, optim_options(kind, 0.05));
     for (int64_t update = 0; update < 3; ++update) {
@@ -243,8 +237,7 @@ TEST(OptimizerTest, RestoredStateContinuesBitForBit) {
 }
 
 TEST(OptimizerTest, AParameterWithAShareOfTheLearningRateMovesAsWithThatRate) {
-  for (const auto kind :
-       {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
+  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adam, config::OptimizerKind::adamw}) {
     auto mixed = test_parameters(), whole = test_parameters(), quarter = test_parameters();
     for (size_t i = 0; i < mixed.size(); i += 2) mixed[i].lr_scale = 0.25;
     Optimizer of_mixed(mixed, optim_options(kind, 0.05)), of_whole(whole, optim_options(kind, 0.05));

@@ -31,16 +31,14 @@ TEST(ScheduleTest, StepEqualsTorchsStepLR) {
   auto options = schedule_of(config::ScheduleKind::step);
   options.decay_epochs = 3;
   options.decay_rate = 0.1;
-  expect_rates(options, {0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.04, 0.04, 0.04, 0.04, 0.004, 0.004, 0.0004,
-                         0.0004});
+  expect_rates(options, {0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.04, 0.04, 0.04, 0.04, 0.004, 0.004, 0.0004, 0.0004});
 }
 
 TEST(ScheduleTest, MultistepEqualsTorchsMultiStepLR) {
   auto options = schedule_of(config::ScheduleKind::multistep);
   options.decay_milestones = {2, 7};
   options.decay_rate = 0.2;
-  expect_rates(options,
-               {0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.08, 0.08, 0.08, 0.08, 0.08, 0.08, 0.08, 0.016, 0.016, 0.016});
+  expect_rates(options, {0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.08, 0.08, 0.08, 0.08, 0.08, 0.08, 0.08, 0.016, 0.016, 0.016});
 }
 
 TEST(ScheduleTest, CosineEqualsTorchsCosineAnnealingLR) {
@@ -56,32 +54,31 @@ TEST(ScheduleTest, WarmupEqualsTorchsLinearLRFollowedByTheSchedule) {
   options.min_lr = 0.01;
   options.warmup_epochs = 2;
   options.warmup_lr = 0.04;
-  expect_rates(options, {0.04, 0.085, 0.13, 0.175, 0.22, 0.355, 0.4, 0.391603365468, 0.38515650884,
-                         0.376974646548, 0.296922363681, 0.279623269311, 0.148394487935, 0.130376730689,
-                         0.0137468703214, 0.0109389782989});
+  expect_rates(options,
+               {0.04, 0.085, 0.13, 0.175, 0.22, 0.355, 0.4, 0.391603365468, 0.38515650884, 0.376974646548,
+                0.296922363681, 0.279623269311, 0.148394487935, 0.130376730689, 0.0137468703214, 0.0109389782989});
 }
 
 TEST(ScheduleTest, PolynomialEqualsTorchsPolynomialLR) {
   auto options = schedule_of(config::ScheduleKind::polynomial);
   options.poly_power = 2;
-  expect_rates(options, {0.4, 0.38025, 0.361, 0.34225, 0.324, 0.27225, 0.256, 0.21025, 0.196, 0.18225,
-                         0.11025, 0.1, 0.04225, 0.036, 0.001, 0.00025});
+  expect_rates(options, {0.4, 0.38025, 0.361, 0.34225, 0.324, 0.27225, 0.256, 0.21025, 0.196, 0.18225, 0.11025, 0.1,
+                         0.04225, 0.036, 0.001, 0.00025});
   options.poly_power = 1;
-  expect_rates(options, {0.4, 0.39, 0.38, 0.37, 0.36, 0.33, 0.32, 0.29, 0.28, 0.27, 0.21, 0.2, 0.13, 0.12,
-                         0.02, 0.01});
+  expect_rates(options, {0.4, 0.39, 0.38, 0.37, 0.36, 0.33, 0.32, 0.29, 0.28, 0.27, 0.21, 0.2, 0.13, 0.12, 0.02, 0.01});
 }
 
 TEST(ScheduleTest, OneCycleEqualsTorchsOneCycleLR) {
   auto options = schedule_of(config::ScheduleKind::one_cycle);
-  expect_rates(options, {0.016, 0.023777349066, 0.0464793216964, 0.0822667390825, 0.128240317504,
-                         0.287759682496, 0.333733260917, 0.4, 0.398742447009, 0.394985602494, 0.32469826158,
-                         0.306406789677, 0.155496791225, 0.133945251832, 0.00125915299112, 1.6e-06});
+  expect_rates(options, {0.016, 0.023777349066, 0.0464793216964, 0.0822667390825, 0.128240317504, 0.287759682496,
+                         0.333733260917, 0.4, 0.398742447009, 0.394985602494, 0.32469826158, 0.306406789677,
+                         0.155496791225, 0.133945251832, 0.00125915299112, 1.6e-06});
   options.one_cycle_pct_start = 0.1;
   options.one_cycle_div_factor = 10;
   options.one_cycle_final_div_factor = 100;
-  expect_rates(options, {0.04, 0.13, 0.31, 0.4, 0.399239700679, 0.387950585633, 0.38128029585, 0.353255679735,
-                         0.341479934881, 0.328628964415, 0.234894905898, 0.217613717401, 0.1003,
-                         0.0855994280171, 0.00116029932127, 0.0004});
+  expect_rates(options,
+               {0.04, 0.13, 0.31, 0.4, 0.399239700679, 0.387950585633, 0.38128029585, 0.353255679735, 0.341479934881,
+                0.328628964415, 0.234894905898, 0.217613717401, 0.1003, 0.0855994280171, 0.00116029932127, 0.0004});
 }
 
 TEST(ScheduleTest, OneCycleHasItsOwnWarmup) {
