@@ -95,16 +95,16 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
   while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
     try {
       do_update(settings_.plan.window(at.update_in_epoch), at);
-    } catch (const core::StopRequested&) {  // while waiting for an update's first batch: none of it was applied
+      observer_.on_update(update_event(at));
+      account_.done(StepPart::other);
+      if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
+    } catch (
+        const core::StopRequested&) {  // between updates: none of the next one was applied, `at` says how many were
       end = EpochEnd::stopped;
-      break;
     }
-    observer_.on_update(update_event(at));
-    account_.done(StepPart::other);
-    if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
     at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
 
-    if (core::stop_requested()) {
+    if (end == EpochEnd::stopped || core::stop_requested()) {
       end = EpochEnd::stopped;
     } else if (at.update_in_epoch == settings_.plan.updates()) {
       break;  // what is due here is saved after validation
@@ -172,8 +172,8 @@ void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
   next.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
   at = next;
   observer_.on_epoch(event);  // before the save: a row without its checkpoint is cut on resume, never the reverse
-  if (save_every_.due_after_epoch(at.epoch) || event.is_best || core::take_save_request() ||
-      limit_reached(settings_.limits, at)) {
+  const bool save_is_due = save_every_.due_after_update(at.updates) || save_every_.due_after_epoch(at.epoch);
+  if (save_is_due || event.is_best || core::take_save_request() || limit_reached(settings_.limits, at)) {
     save(at, event.is_best);
   }
   core::throw_if_stopped();
