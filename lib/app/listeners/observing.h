@@ -11,7 +11,8 @@
 #include "config/config.h"
 #include "core/system/machine.h"
 #include "data/source.h"
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/step/learner.h"
+#include "engine/task/task.h"
 #include "observe/diagnosis/diagnoser.h"
 #include "observe/listeners/console.h"
 #include "observe/listeners/profile.h"
@@ -28,7 +29,7 @@ struct Watched {
   const core::MachineFacts& machine;
   const config::DataFacts& data_facts;
   const data::Datasets& datasets;
-  engine::Trainee& trainee;
+  engine::Learner& learner;
   const engine::Task& task;
 };
 

@@ -21,7 +21,7 @@ void keep_choices(config::Configuration& configuration, const std::string& check
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume);
 
 /// A fresh start or an exact continuation.
-engine::TrainState start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
-                                   engine::Trainee& trainee, data::Loader& loader);
+engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
+                                    engine::Learner& learner, data::Loader& loader);
 
 }  // namespace stoker::app

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at the facts of a run from every side, each with its "what if", and keeps the side that gains most.
+// The verdicts: diagnosis.h; the arithmetic: step_model.h. Knows neither who asks nor who shows it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "observe/diagnosis/diagnosis.h"
+#include "observe/diagnosis/step_model.h"
+
+namespace stoker::observe {
+
+class BottleneckAnalysis {
+ public:
+  /// `facts` outlives it.
+  explicit BottleneckAnalysis(const DiagnosisFacts& facts);
+  Diagnosis run();
+
+ private:
+  // What keeps the network from computing (examination.cpp).
+  void check_threads();
+  void check_contention();
+  void check_report_and_saves();
+  void check_copies();
+  void check_batch();
+  void check_device();
+  void say_nothing_to_gain();
+  // What keeps the data from coming (examination_input.cpp).
+  void check_input();
+  bool check_prefetch();
+  bool check_storage();
+  double check_workers();
+  void check_stages();
+
+  /// A side: it becomes the verdict when it gains more than those before it.
+  void propose(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
+               const std::string& advice, std::vector<std::string> evidence);
+  bool fits(double bytes) const;
+  double per_update(double seconds_of_window) const;
+  double stage_share(double seconds) const;
+  std::string waits_text() const;
+  static std::string percent_text(double share);
+
+  const DiagnosisFacts& facts_;
+  const engine::StepTimings& times_;
+  const StepModel now_;
+  const double wait_share_;
+  const double computing_;  ///< seconds per update
+  Diagnosis best_;
+};
+
+}  // namespace stoker::observe
