@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "core/trace.h"
+#include "engine/one_image.h"
 #include "engine/working_memory.h"
 
 namespace stoker::engine {
@@ -143,6 +144,7 @@ int64_t Trainer::gather_gradients(const UpdateWindow& window, const TrainState& 
       throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
     account_.fetched();
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
+    if (batch.image_count() == 1 && !trains_on_one(batch)) continue;
     const Mix mix =
         draw_mix(settings_.mix, at.epoch, window.first_batch + i, batch.images.size(-1), batch.images.size(-2));
     const Forward out = step_.accumulate(batch, window.planned_images, mix);
@@ -151,6 +153,17 @@ int64_t Trainer::gather_gradients(const UpdateWindow& window, const TrainState& 
     account_.done(StepPart::other);
   }
   return images;
+}
+
+/// Skipping bad images can leave one image of a batch. Where batch norm cannot train on it, it is left out as well;
+/// which batches that concerns is a matter of the data alone, so a resumed run leaves out the same.
+bool Trainer::trains_on_one(const data::Batch& batch) {
+  if (!trains_on_one_) {
+    trains_on_one_ = trains_on_one_image(*trainee_.model, batch.images, settings_.update.precision);
+  }
+  if (!*trains_on_one_)
+    core::log_warning("a batch of which skipping left one image is left out: batch norm cannot train on it");
+  return *trains_on_one_;
 }
 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch
