@@ -200,11 +200,13 @@ std::vector<std::string> names_of_cases() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, ConfigFile, ::testing::ValuesIn(names_of_cases()), [](const auto& info) {
-  std::string name = info.param;
+std::string fact_of(const ::testing::TestParamInfo<std::string>& file) {
+  std::string name = file.param;
   std::replace(name.begin(), name.end(), '/', '_');
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, ConfigFile, ::testing::ValuesIn(names_of_cases()), fact_of);
 
 }  // namespace
 }  // namespace stoker::cli
