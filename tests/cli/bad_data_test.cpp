@@ -152,7 +152,7 @@ const std::vector<BadInput>& bad_idx() {
       {"LastBatchOfOneImage",
        [](const Workplace& work) {
          write_idx(work, 65);
-         return train_words();
+         return train_words({"--no-drop-last", "--img-size", "8"});
        },
        kConfig,
        {"65 images in batches of 16 leave a last batch of one, which batch norm cannot train on",
@@ -182,6 +182,19 @@ const std::vector<BadInput>& bad_idx() {
       {"UnknownModel", idx([](const Workplace&) {}, {"--model", "resnet19"}), kConfig, {"resnet19", "resnet18"}},
   };
   return all;
+}
+
+TEST(BadDataTest, ALastBatchOfOneIsTrainedOnWhereTheNetworkCanAndLeftOutWhereItWouldBeAnUpdateOfItsOwn) {
+  const auto output_of = [](const Words& more) {
+    const Workplace work;
+    write_idx(work, 65);
+    const Ended ended = run(train_words(more), work.path());
+    return ended.out + ended.err;
+  };
+  const std::string kept = output_of({"--no-drop-last", "--img-size", "28"});  // no map is a single value
+  EXPECT_NE(kept.find("train: exit=0 reason=epochs-done update=5 "), std::string::npos) << kept;
+  const std::string left_out = output_of({"--img-size", "28"});
+  EXPECT_NE(left_out.find("train: exit=0 reason=epochs-done update=4 "), std::string::npos) << left_out;
 }
 
 TEST(BadDataTest, AModelBeyondMemoryIsRefusedAndNotKilled) {
