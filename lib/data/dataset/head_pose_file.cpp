@@ -31,7 +31,7 @@ bool read_numbers(std::string_view text, std::vector<double>& numbers) {
 }
 
 /// The box of all landmarks that are known, widened.
-FaceBox landmark_box(const MatArray& landmarks, double margin) {
+RegionOfInterest landmark_box(const MatArray& landmarks, double margin) {
   double left = 0, top = 0, right = 0, bottom = 0;
   bool any = false;
   for (int64_t i = 0; i < landmarks.columns; ++i) {
@@ -92,7 +92,7 @@ std::string parse_biwi_camera(std::string_view text, ColourCamera& camera) {
   return "";
 }
 
-FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin) {
+RegionOfInterest biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin) {
   std::array<double, 3> seen = camera.translation;  // millimetres before the colour camera
   for (size_t i = 0; i < 9; ++i) seen[i / 3] += camera.rotation[i] * place[i % 3];
   if (seen[2] <= 0) return {};

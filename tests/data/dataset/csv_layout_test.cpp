@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "data/container/csv_reader.h"
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "data/storage/sample_file.h"
 #include "made_data.h"
 
