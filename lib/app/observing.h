@@ -12,6 +12,7 @@
 #include "core/machine.h"
 #include "data/source.h"
 #include "engine/checkpoint.h"
+#include "engine/task.h"
 #include "observe/console.h"
 #include "observe/diagnoser.h"
 #include "observe/profile.h"

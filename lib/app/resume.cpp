@@ -21,9 +21,13 @@ void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
   for (const int64_t newer : files.list()) {
     if (newer <= updates) continue;
     const std::string aside = files.directory() + format("/superseded-step-{:08d}", newer);
-    std::error_code ignored;
+    std::error_code ignored, failure;
     std::filesystem::remove_all(aside, ignored);
-    std::filesystem::rename(files.path_of(newer), aside);
+    std::filesystem::rename(files.path_of(newer), aside, failure);
+    if (failure) {
+      throw Error(ErrorKind::io, format("{} cannot be moved to {}: {}", files.path_of(newer), aside, failure.message()),
+                  "make the run directory writable, or choose another --run-dir");
+    }
     core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer), aside);
   }
 }
@@ -105,9 +109,14 @@ engine::TrainState start_or_resume(const std::string& checkpoint, engine::Checkp
   std::vector<data::BadSample> bad;
   const engine::TrainState at = checkpoints.load(checkpoint, trainee, bad);
   loader.restore_bad_samples(bad);
+  return at;
+}
+
+void take_over_checkpoints(const std::string& checkpoint, const engine::TrainState& at,
+                           engine::Checkpoints& checkpoints) {
+  if (checkpoint.empty()) return;
   set_newer_aside(checkpoints.files(), at.updates);
   checkpoints.repair_links(at);
-  return at;
 }
 
 }  // namespace stoker::app

@@ -88,6 +88,10 @@ struct DataFacts {
   int64_t input_samples = 0;  ///< that these were measured on
   std::vector<double> target_mean = {},
                       target_deviation = {};  ///< per target, of the training split; empty for classes
+  /// Of data that is only judged or asked about, what training takes from its training split is not known: class
+  /// weights, means and scales.
+  bool of_training = true;
+  bool has_float_samples = false;  ///< numbers, not pixels of 8 bits
 };
 
 /// Facts about the network: what it is usually trained with.

@@ -202,6 +202,26 @@ void note_recognised_clips(Configuration& configuration, const DataFacts& data) 
   give_value(configuration.table, *configuration.table.find("dataset"), "clips", "folders of frames in class folders");
 }
 
+/// What only the training split can say stands in the configuration of every run; without it there is nothing to take.
+void refuse_what_training_knows(Configuration& configuration, const DataFacts& data) {
+  if (data.of_training) return;
+  std::string names;
+  const auto add = [&](const std::string& name, bool is_measured) {
+    if (is_measured && configuration.table.find(name)->is_auto()) names += (names.empty() ? "" : ", ") + name;
+  };
+  const TaskKind task = configuration.options.data.task;
+  add("class-weights", true);
+  add("pos-weight", true);
+  add("target-mean", has_scaled_targets(task) && task != TaskKind::head_pose);
+  add("target-scale", has_scaled_targets(task) && task != TaskKind::head_pose);
+  add("mean", data.has_float_samples);
+  add("std", data.has_float_samples);
+  if (names.empty()) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("{}: auto is measured on the training split, which is not read here", names),
+                    "give the values that the run was trained with, with -c and a YAML file");
+}
+
 void choose_shape(Configuration& configuration, const DataFacts& data) {
   Table& table = configuration.table;
   choose(table, "num-classes", std::to_string(data.num_classes),
@@ -294,6 +314,7 @@ void resolve_machine(Configuration& configuration, const core::MachineFacts& mac
 }
 
 void resolve_data(Configuration& configuration, const DataFacts& data) {
+  refuse_what_training_knows(configuration, data);
   note_recognised_clips(configuration, data);
   choose_shape(configuration, data);
   choose_target_scale(configuration, data);
