@@ -8,6 +8,7 @@
 #include "app/report_csv.h"
 #include "app/result_output.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "engine/evaluate.h"
