@@ -18,7 +18,7 @@ mkdir -p "$stub/c10/cuda/impl"
 printf '#pragma once\n#define C10_CUDA_BUILD_SHARED_LIBS\n' > "$stub/c10/cuda/impl/cuda_cmake_macros.h"
 api=/usr/include/torch/csrc/api/include
 
-for source in lib/engine/device_cuda.cpp lib/data/copy_ahead_feed.cpp lib/optim/torch_kernels.cpp; do
+for source in lib/engine/device/device_cuda.cpp lib/data/feed/copy_ahead_feed.cpp lib/optim/torch_kernels.cpp; do
   "${CXX:-g++}" -std=c++17 -fsyntax-only -Wall -Wextra -Wno-unknown-pragmas -Ilib -I"$stub" \
     -isystem "$cuda" -isystem "$api" -DSPDLOG_FMT_EXTERNAL "$source"
   echo "compiles: $source"

@@ -15,7 +15,7 @@ ROOMS = {  # room: rooms it may include from besides itself
     "observe": ["core", "config"],
     "app": ["core", "config", "data", "model", "optim", "engine", "observe"],
 }
-SINGLE_HEADERS = {"observe": ["data/loader_stats.h", "engine/events.h"]}
+SINGLE_HEADERS = {"observe": ["data/loader/loader_stats.h", "engine/run/events.h"]}
 LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"spdlog/|fmt/|xxhash|nlohmann/": ["core"],
     r"CLI/|yaml-cpp/": ["config"],

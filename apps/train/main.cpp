@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "app/app.h"
-#include "core/stop_signal.h"
+#include "core/system/stop_signal.h"
 
 namespace {
 

@@ -11,10 +11,10 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/machine.h"
-#include "core/stop_signal.h"
-#include "engine/device.h"
-#include "engine/out_of_memory.h"
+#include "core/system/machine.h"
+#include "core/system/stop_signal.h"
+#include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
 
 namespace stoker::app {
 namespace {

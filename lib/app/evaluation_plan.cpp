@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "app/assemble.h"
-#include "app/feeding.h"
-#include "app/plan_run.h"
+#include "app/setup/assemble.h"
+#include "app/setup/feeding.h"
+#include "app/setup/plan_run.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "engine/memory_probe.h"
+#include "engine/probe/memory_probe.h"
 
 namespace stoker::app {
 

@@ -2,10 +2,10 @@
 // Whether the memory that is free holds what `train eval` and `train predict` are about to take.
 #pragma once
 
-#include "app/memory_plan.h"
 #include "config/config.h"
 #include "data/source.h"
 #include "model/model.h"
+#include "plan/memory_plan.h"
 
 namespace stoker::app {
 

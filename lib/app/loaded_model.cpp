@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/loaded_model.h"
 
-#include "app/assemble.h"
 #include "app/evaluation_plan.h"
-#include "app/plan_run.h"
-#include "app/run_directory.h"
-#include "engine/weights.h"
+#include "app/setup/assemble.h"
+#include "app/setup/plan_run.h"
+#include "app/setup/run_directory.h"
+#include "engine/checkpoint/weights.h"
 
 namespace stoker::app {
 

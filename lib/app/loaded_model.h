@@ -11,9 +11,9 @@
 #include "app/app.h"
 #include "config/config.h"
 #include "data/source.h"
-#include "engine/checkpoint.h"
-#include "engine/precision.h"
-#include "engine/task.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/device/precision.h"
+#include "engine/task/task.h"
 
 namespace stoker::app {
 

@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "core/log.h"
-#include "core/stop_signal.h"
-#include "engine/torch_compat.h"
-#include "engine/working_memory.h"
+#include "core/system/stop_signal.h"
+#include "engine/device/torch_compat.h"
+#include "engine/memory/working_memory.h"
 
 namespace stoker::app {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "config/options.h"
-#include "config/table.h"
-#include "core/machine.h"
+#include "config/table/table.h"
+#include "core/system/machine.h"
 
 namespace stoker::config {
 

@@ -6,15 +6,15 @@
 
 #include "config/task_facts.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "data/file_source.h"
-#include "data/hdf5_names.h"
+#include "core/system/file.h"
+#include "data/dataset/file_source.h"
+#include "data/dataset/hdf5_names.h"
+#include "data/dataset/subset_source.h"
 #include "data/layout.h"
 #include "data/source.h"
-#include "data/subset_source.h"
-#include "data/tree_walk.h"
+#include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/file.h"
 #include "core/format.h"
 #include "core/hash.h"
-#include "data/tar_header.h"
+#include "core/system/file.h"
+#include "data/container/tar_header.h"
 
 namespace stoker::data {
 namespace {

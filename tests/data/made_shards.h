@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/pack.h"
+#include "data/pack/pack.h"
 #include "data/source.h"
 #include "made_data.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/square_image.h"
+#include "data/transform/square_image.h"
 
 namespace stoker::data {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/memory_probe.h"
+#include "engine/probe/memory_probe.h"
 
 namespace stoker::fixtures {
 

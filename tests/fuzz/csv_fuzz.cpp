@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/csv_reader.h"
+#include "data/container/csv_reader.h"
 #include "fuzz_target.h"
 
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "data/decode.h"
-#include "data/png_chunks.h"
-#include "data/webp_frame.h"
+#include "data/image/decode.h"
+#include "data/image/png_chunks.h"
+#include "data/image/webp_frame.h"
 #include "fuzz_target.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "data/decode.h"
-#include "data/resized_rows.h"
+#include "data/image/decode.h"
+#include "data/resample/resized_rows.h"
 #include "fuzz_target.h"
 #include "plain_jpeg.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "engine/checkpoint_files.h"
+#include "engine/files/checkpoint_files.h"
 #include "fuzz_target.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "engine/safetensors_header.h"
+#include "engine/files/safetensors_header.h"
 #include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
-#include "data/shard_index.h"
+#include "data/shard/shard_index.h"
 #include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

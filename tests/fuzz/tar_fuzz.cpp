@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/byte_reader.h"
-#include "data/tar_reader.h"
+#include "data/container/tar_reader.h"
+#include "data/storage/byte_reader.h"
 #include "fuzz_target.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "data/shard_index.h"
+#include "data/shard/shard_index.h"
 #include "tests/data/made_data.h"
 
 namespace {

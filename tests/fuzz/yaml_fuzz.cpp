@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "config/yaml_tree.h"
+#include "config/yaml/yaml_tree.h"
 #include "fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

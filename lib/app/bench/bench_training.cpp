@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end-to-end part of `train bench all`: updates on batches that the loader makes meanwhile.
+#include "app/bench/bench.h"
+#include "app/setup/assemble.h"
+#include "core/format.h"
+#include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
+#include "engine/device/device.h"
+#include "engine/step/update_step.h"
+
+namespace stoker::app {
+namespace {
+
+/// Batches without end: epoch after epoch.
+class EndlessFeed {
+ public:
+  explicit EndlessFeed(data::DeviceFeed& feed) : feed_(feed) { feed_.begin_epoch(0); }
+  void next(data::Batch& batch) {
+    while (!feed_.next(batch)) feed_.begin_epoch(++epoch_);
+  }
+
+ private:
+  data::DeviceFeed& feed_;
+  int64_t epoch_ = 0;
+};
+
+}  // namespace
+
+BenchResult bench_training(const config::Options& options, const std::shared_ptr<const data::Source>& source,
+                           const BenchEffort& effort) {
+  const torch::Device device = open_and_configure_device(options);
+  engine::Trainee trainee = build_trainee(options, device);
+  trainee.model->train();
+  const std::unique_ptr<engine::Task> task = build_task(options, device);
+  engine::UpdateStep step(update_settings(options, precision_of(options, device)), *task, trainee);
+  const auto feed = training_feed(options, source, device);
+  EndlessFeed batches(*feed);
+  int64_t images = 0;
+  const auto update = [&] {
+    core::throw_if_stopped();
+    for (int64_t i = 0; i < options.train.accumulation_steps; ++i) {
+      data::Batch batch;
+      batches.next(batch);
+      step.accumulate(batch, options.loader.batch_size * options.train.accumulation_steps);
+      images += batch.image_count();
+    }
+    step.apply(options.optim.lr);
+  };
+
+  for (int i = 0; i < effort.warm_up_updates; ++i) update();
+  std::vector<double> rates, waits;
+  for (int round = 0; round < effort.rounds; ++round) {
+    engine::synchronize(device);
+    const double waited_before = feed->loader().stats().consumer_wait_seconds;
+    const BenchClock::time_point begin = BenchClock::now();
+    images = 0;
+    do update();
+    while (core::seconds_since(begin) < effort.seconds_per_round);
+    engine::synchronize(device);
+    const double seconds = core::seconds_since(begin);
+    rates.push_back(static_cast<double>(images) / seconds);
+    waits.push_back(100 * (feed->loader().stats().consumer_wait_seconds - waited_before) / seconds);
+  }
+
+  BenchResult result;
+  result.images_per_second = spread_of(rates);
+  const Spread wait = spread_of(waits);
+  result.figures = {{"images_per_second", json_of(result.images_per_second)}, {"data_wait_percent", json_of(wait)}};
+  result.lines.push_back(core::format("end to end: {}, {:.1f} % of the time waiting for data",
+                                      text_of(result.images_per_second, "images/s"), wait.median));
+  return result;
+}
+
+}  // namespace stoker::app

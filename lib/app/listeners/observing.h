@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that listens to a training run: resources, diagnosis, files, pictures, progress.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/listeners/watch_turns.h"
+#include "app/listeners/worst_file.h"
+#include "config/config.h"
+#include "core/system/machine.h"
+#include "data/source.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/task/task.h"
+#include "observe/diagnosis/diagnoser.h"
+#include "observe/listeners/console.h"
+#include "observe/listeners/profile.h"
+#include "observe/listeners/progress.h"
+#include "observe/listeners/run_files.h"
+#include "observe/listeners/tensorboard.h"
+#include "observe/resources/resource_sampler.h"
+
+namespace stoker::app {
+
+/// What a run is, for those who watch it.
+struct Watched {
+  const config::Options& options;  ///< resolved
+  const core::MachineFacts& machine;
+  const config::DataFacts& data_facts;
+  const data::Datasets& datasets;
+  engine::Trainee& trainee;
+  const engine::Task& task;
+};
+
+/// Owns the listeners of a run, in an order in which later ones read what earlier ones found.
+class Watch {
+ public:
+  Watch(const Watched& run, const std::string& run_dir, observe::Console& console);
+  engine::Observer& observer();
+
+ private:
+  std::optional<observe::Profile> profile_;
+  observe::ResourceSampler resources_;
+  observe::Diagnoser diagnoser_;
+  observe::RunFiles run_files_;
+  std::optional<observe::TensorBoardFile> tensorboard_;
+  WorstFile worst_file_;
+  observe::Progress progress_;
+  engine::Observers observers_;
+  std::optional<WatchTurns> turns_;  ///< of observers_; see watch_turns_for_tests()
+};
+
+}  // namespace stoker::app

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// worst.json of a run: the samples that the best evaluation was most wrong about, as small pictures for the
+// report.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "data/source.h"
+#include "engine/run/events.h"
+
+namespace stoker::app {
+
+/// Remembers the samples of the best epoch, and writes them when the run ends. Trouble is a warning: it is no
+/// result.
+class WorstFile : public engine::Observer {
+ public:
+  WorstFile(std::string run_dir, const config::Options& options, std::shared_ptr<const data::Source> validation);
+
+  void on_epoch(const engine::EpochEvent& event) override;
+  void on_finish(const engine::FinishEvent& event) override;
+
+ private:
+  std::string json() const;
+
+  const std::string path_;
+  const config::Options& options_;
+  const std::shared_ptr<const data::Source> validation_;
+  std::vector<engine::WorstSample> worst_;
+  int64_t epoch_ = 0;
+};
+
+}  // namespace stoker::app

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/assemble.h"
+
+#include <ATen/Context.h>
+
+#include <cmath>
+#include <new>
+#include <thread>
+
+#include "app/setup/diagnosing.h"
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/memory_limit.h"
+#include "engine/checkpoint/weights.h"
+#include "engine/device/device.h"
+#include "engine/step/recompute.h"
+#include "model/freeze.h"
+#include "model/model.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr char kSmallerModel[] = "choose a smaller --model, or a smaller --width where the model has one";
+
+/// Too large a network is an error here, not a process that the kernel kills.
+std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& spec) {
+  const core::MemoryLimit limit;
+  const auto refuse = [&] {
+    throw core::Error(core::ErrorKind::out_of_memory,
+                      core::format("the weights of {} do not fit into the memory that is free", spec.name),
+                      kSmallerModel);
+  };
+  try {
+    return model::make_model(spec);
+  } catch (const std::bad_alloc&) {
+    refuse();
+  } catch (const c10::Error& error) {
+    if (std::string(error.what()).find("can't allocate memory") == std::string::npos) throw;
+    refuse();
+  }
+  return nullptr;  // not reached
+}
+
+/// What training keeps per weight besides the weight: its gradient, the optimizer's state, the average.
+void refuse_training_beyond_memory(const config::Options& options, const model::ImageModel& model) {
+  const int copies = 1 + optimizer_copies(options.optim) + (options.optim.model_ema ? 1 : 0);
+  const int64_t parameters = model::parameter_count(model), needed = 4 * copies * parameters;  // float32
+  const int64_t available = core::read_machine_facts().ram_available_bytes;
+  if (available == 0 || needed <= available) return;
+  throw core::Error(
+      core::ErrorKind::out_of_memory,
+      core::format("to train the {} parameters of {} takes {} besides the weights; {} of memory are free",
+                   core::count_text(parameters), options.model.model, core::bytes_text(static_cast<double>(needed)),
+                   core::bytes_text(static_cast<double>(available))),
+      kSmallerModel);
+}
+
+/// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
+/// et al. 2020, "ELECTRA"; layers as timm counts them).
+std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& model, double layer_decay) {
+  std::vector<optim::NamedParameter> parameters;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    const int64_t layers_after = layer_decay == 1 ? 0 : model.layer_count() - 1 - model.layer_of(item.key());
+    parameters.push_back({item.key(), item.value(), std::pow(layer_decay, static_cast<double>(layers_after))});
+  }
+  return parameters;
+}
+
+}  // namespace
+
+core::MachineFacts machine_with_accelerators() {
+  core::MachineFacts machine = core::read_machine_facts();
+  machine.accelerators = engine::list_accelerators();
+  return machine;
+}
+
+torch::Device open_and_configure_device(const config::Options& options) {
+  engine::BackendSettings backend;
+  backend.threads = options.device.threads;
+  backend.tf32 = options.precision.tf32;
+  backend.deterministic = options.train.deterministic;
+  engine::configure_backends(backend);
+  return engine::open_device(options.device.device);
+}
+
+engine::Precision precision_of(const config::Options& options, torch::Device device) {
+  engine::Precision precision;
+  precision.device = device;
+  precision.autocast = options.precision.amp;
+  if (precision.autocast) {
+    precision.dtype = options.precision.amp_dtype.value() == config::AmpDtype::float16 ? at::kHalf : at::kBFloat16;
+  }
+  return precision;
+}
+
+std::string precision_text(const config::Options& options, const engine::Precision& precision) {
+  std::string text = !precision.autocast            ? "float32"
+                     : precision.dtype == at::kHalf ? "float16 autocast with loss scaling"
+                                                    : "bfloat16 autocast";
+  text += options.precision.channels_last.value() ? ", channels-last" : ", channels-first";
+  if (precision.device.is_cuda()) text += options.precision.tf32 ? ", TF32 on" : ", TF32 off";
+  return text + core::format(", {} CPU threads", options.device.threads.value());
+}
+
+engine::TaskSpec task_spec(const config::Options& options) {
+  engine::TaskSpec spec;
+  spec.kind = options.data.task;
+  spec.options = options.task;
+  spec.label_smoothing = options.train.label_smoothing;
+  spec.num_classes = options.data.num_classes;
+  return spec;
+}
+
+std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device) {
+  return engine::make_task(task_spec(options), device);
+}
+
+int optimizer_copies(const config::OptimOptions& options) {
+  return options.opt != config::OptimizerKind::sgd ? 2 : options.momentum != 0 ? 1 : 0;
+}
+
+config::ModelFacts model_facts_of(const config::ModelOptions& options) {
+  const model::DropRates usual = model::usual_drop_rates(options.model);
+  return {options.model, usual.drop_rate, usual.drop_path_rate};
+}
+
+void require_model_for(const config::Options& options, const data::Source& source) {
+  const int64_t frames = source.fixed_shape().frames;
+  const std::string& name = options.model.model;
+  if (frames == 0 || model::takes_clips(name)) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("{} sees single images, but the data are clips of {} frames", name, frames),
+                    core::format("choose --model two_stream_convlstm --backbone {}, or take a single frame of each "
+                                 "video with --clip-frames 1",
+                                 name));
+}
+
+std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device) {
+  torch::manual_seed(options.train.seed);
+  model::ModelSpec spec;
+  spec.name = options.model.model;
+  spec.in_chans = options.data.in_chans;
+  spec.num_classes = build_task(options, torch::kCPU)->num_outputs();
+  spec.img_size = options.data.img_size;
+  spec.width = options.model.width;
+  spec.backbone = options.model.backbone;
+  spec.lstm_channels = options.model.lstm_channels;
+  spec.drop_rate = options.model.drop_rate;
+  spec.drop_path_rate = options.model.drop_path_rate;
+  spec.zero_init_residual = options.model.zero_init_residual;
+  std::shared_ptr<model::ImageModel> model = make_model_that_fits(spec);
+  model->to(device);
+  if (options.precision.channels_last) model::to_channels_last(*model);
+  return model;
+}
+
+engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader) {
+  return {loader.images_per_epoch(), options.loader.batch_size, loader.batches_per_epoch(),
+          options.train.accumulation_steps};
+}
+
+engine::RunLimits limits_of(const config::Options& options, double seconds_before) {
+  const double seconds = options.train.max_time_seconds;
+  return {options.train.epochs, options.train.max_updates, seconds > 0 ? seconds_before + seconds : 0,
+          options.train.patience};
+}
+
+engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes) {
+  engine::Trainee trainee;
+  trainee.device = device;
+  trainee.model = build_model(options, device);
+  if (device.is_cpu()) refuse_training_beyond_memory(options, *trainee.model);
+  if (!options.model.init_from.empty() && !resumes) {
+    core::log_info("starting weights: {}", engine::load_pretrained(*trainee.model, options.model.init_from));
+  }
+  model::freeze(*trainee.model, options.model.freeze);
+  if (options.model.grad_checkpointing) trainee.model->set_stage_runner(engine::run_and_recompute);
+  trainee.optimizer =
+      std::make_unique<optim::Optimizer>(learning_parameters(*trainee.model, options.optim.layer_decay), options.optim);
+  optim::GradScalerSettings scaling;
+  scaling.enabled = options.precision.amp && options.precision.amp_dtype.value() == config::AmpDtype::float16;
+  scaling.init_scale = options.precision.init_scale;
+  scaling.growth_interval = options.precision.scale_growth_interval;
+  trainee.scaler = std::make_unique<optim::GradScaler>(scaling, device);
+  if (options.optim.model_ema) {
+    trainee.ema =
+        std::make_unique<optim::Ema>(*trainee.model, options.optim.model_ema_decay, options.optim.model_ema_warmup);
+  }
+  return trainee;
+}
+
+engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision) {
+  return {precision, options.optim.clip_grad, options.optim.clip_mode};
+}
+
+engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
+                                         const engine::Precision& precision, double seconds_before) {
+  engine::TrainerSettings settings;
+  settings.plan = plan;
+  settings.limits = limits_of(options, seconds_before);
+  settings.update = update_settings(options, precision);
+  settings.mix = {options.augment.mixup_alpha, options.augment.cutmix_alpha, options.augment.mixup_prob,
+                  options.augment.mixup_switch_prob, options.train.seed};
+  settings.eval_metric = options.train.eval_metric;
+  settings.min_delta = options.train.min_delta;
+  settings.tta = options.train.tta;
+  settings.val_every = options.train.val_every;
+  settings.save_every = options.run.save_every;
+  settings.report_every = options.run.report_every;
+  settings.auto_micro_batch = options.train.auto_micro_batch;
+  return settings;
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// From resolved options to the parts that train: the one place where options meet constructors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "data/feed/device_feed.h"
+#include "data/source.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/device/precision.h"
+#include "engine/loop/trainer.h"
+#include "engine/run/plan.h"
+#include "engine/task/task.h"
+#include "optim/schedule.h"
+
+namespace stoker::app {
+
+/// Machine facts with the accelerators that LibTorch sees.
+core::MachineFacts machine_with_accelerators();
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options);
+/// Facts about data that a network with so many classes or targets is only used on.
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options, int64_t num_classes);
+
+torch::Device open_and_configure_device(const config::Options& options);
+engine::Precision precision_of(const config::Options& options, torch::Device device);
+std::string precision_text(const config::Options& options, const engine::Precision& precision);
+
+/// What the run learns. Options must be resolved.
+engine::TaskSpec task_spec(const config::Options& options);
+std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device);
+/// Numbers that the optimizer keeps per weight.
+int optimizer_copies(const config::OptimOptions& options);
+config::ModelFacts model_facts_of(const config::ModelOptions& options);
+
+/// Throws Error{config} where `source` has clips, but the network sees single images.
+void require_model_for(const config::Options& options, const data::Source& source);
+std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
+/// What happens to the samples of `source`. Options must be resolved.
+data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training);
+std::shared_ptr<data::Loader> training_loader(const config::Options& options,
+                                              std::shared_ptr<const data::Source> source);
+std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
+                                                std::shared_ptr<const data::Source> source, torch::Device device);
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
+                                                  std::shared_ptr<const data::Source> source, torch::Device device);
+
+engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader);
+/// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
+engine::RunLimits limits_of(const config::Options& options, double seconds_before);
+/// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
+engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes = false);
+/// How training images are varied, in one line.
+std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix);
+engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);
+engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
+                                         const engine::Precision& precision, double seconds_before);
+
+}  // namespace stoker::app

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of assembling that is about data: facts of it, and how it reaches the device.
+#include <cmath>
+
+#include "app/setup/assemble.h"
+#include "app/setup/diagnosing.h"
+#include "config/task_facts.h"
+#include "data/probe/input_statistics.h"
+
+namespace stoker::app {
+namespace {
+
+data::LoaderSettings loader_settings(const config::Options& options) {
+  data::LoaderSettings settings;
+  settings.num_workers = options.loader.num_workers;
+  settings.prefetch_factor = options.loader.prefetch_factor;
+  settings.pin_memory = options.loader.pin_memory;
+  settings.seed = options.train.seed;
+  settings.on_bad_image = options.data.on_bad_image;
+  settings.max_bad = options.data.max_bad;
+  settings.limits.max_megapixels = options.data.max_image_megapixels;
+  return settings;
+}
+
+data::FeedSettings feed_settings(const config::Options& options, torch::Device device) {
+  data::FeedSettings settings;
+  settings.device = device;
+  settings.channels_last = options.precision.channels_last;
+  settings.mean = options.data.mean;
+  settings.std = options.data.std;
+  settings.extra_seconds_per_byte = slow_copy_for_tests(options.loader);
+  return settings;
+}
+
+/// Mean and standard deviation of each target; in two passes, since a mean may be far from 0.
+void measure_targets(const data::Source& source, config::DataFacts& facts) {
+  const auto targets = static_cast<size_t>(source.num_targets());
+  const auto samples = static_cast<double>(source.size());
+  std::vector<float> row(targets);
+  facts.target_mean.assign(targets, 0);
+  facts.target_deviation.assign(targets, 0);
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.targets(i, row.data());
+    for (size_t t = 0; t < targets; ++t) facts.target_mean[t] += row[t] / samples;
+  }
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.targets(i, row.data());
+    for (size_t t = 0; t < targets; ++t) {
+      const double difference = row[t] - facts.target_mean[t];
+      facts.target_deviation[t] += difference * difference / samples;
+    }
+  }
+  for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
+}
+
+/// What is known of any data without its labels.
+config::DataFacts shape_facts(const data::Source& source, const config::DataOptions& options) {
+  const data::SizeProbe probe = data::probe_sizes(source, options.max_image_megapixels);
+  config::DataFacts facts;
+  facts.channels = probe.channels;
+  facts.median_height = probe.median_height;
+  facts.median_width = probe.median_width;
+  facts.has_videos = data::holds_videos(source);
+  facts.has_fixed_size = source.fixed_shape().height > 0;
+  facts.has_float_samples = source.fixed_shape().element != data::Element::uint8;
+  return facts;
+}
+
+}  // namespace
+
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options,
+                                   int64_t num_classes) {
+  config::DataFacts facts = shape_facts(source, options);
+  facts.of_training = false;
+  facts.num_classes = num_classes;
+  return facts;
+}
+
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
+  config::DataFacts facts = shape_facts(train, options);
+  facts.num_classes = static_cast<int64_t>(train.learned_names().size());
+  facts.train_images = train.size();
+  if (options.mean.empty() || options.std.empty()) {
+    const data::InputStatistics inputs = data::measure_inputs(train);
+    facts.input_mean = inputs.mean;
+    facts.input_deviation = inputs.deviation;
+    facts.input_samples = inputs.samples;
+  }
+  if (config::learns_numbers(options.task)) {
+    measure_targets(train, facts);
+  } else if (facts.num_classes > 0) {  // loose images have no labels
+    facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
+    for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
+  }
+  return facts;
+}
+
+data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training) {
+  return data::make_transform_plan(options.data, options.augment, training, source.fixed_shape());
+}
+
+std::shared_ptr<data::Loader> training_loader(const config::Options& options,
+                                              std::shared_ptr<const data::Source> source) {
+  data::LoaderSettings settings = loader_settings(options);
+  settings.batch_size = options.loader.batch_size;
+  settings.shuffle = true;
+  settings.class_balanced = options.loader.class_balanced;
+  settings.shuffle_buffer = options.loader.shuffle_buffer;
+  settings.drop_last = options.loader.drop_last;
+  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/true);
+  return std::make_shared<data::Loader>(std::move(source), plan, settings);
+}
+
+std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
+                                                std::shared_ptr<const data::Source> source, torch::Device device) {
+  return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source)),
+                                            feed_settings(options, device));
+}
+
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
+                                                  std::shared_ptr<const data::Source> source, torch::Device device) {
+  data::LoaderSettings settings = loader_settings(options);
+  settings.batch_size = options.loader.val_batch_size;
+  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
+  auto loader = std::make_shared<data::Loader>(std::move(source), plan, settings);
+  return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
+}
+
+std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix) {
+  const std::string mixing = engine::mix_text(mix);
+  return data::transform_text(transform_plan(options, train, /*training=*/true)) +
+         (mixing.empty() ? "" : ", " + mixing);
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/diagnosing.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+#include "app/setup/plan_run.h"
+#include "engine/device/out_of_memory.h"
+#include "engine/probe/compute_probe.h"
+#include "engine/probe/launch_probe.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr double kSpeedSeconds = 0.02, kLaunchSeconds = 0.02;  // each probe
+constexpr int64_t kLookedAt = 256;                             // samples whose stored size is asked for
+
+double stored_bytes_of(const data::Source& source) {
+  const int64_t count = std::min(kLookedAt, source.size());
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t bytes = source.stored_bytes(i * source.size() / count);
+    if (bytes < 0) return 0;
+    sum += static_cast<double>(bytes);
+  }
+  return count > 0 ? sum * static_cast<double>(source.size()) / static_cast<double>(count) : 0;
+}
+
+/// In use, the costliest first: by what each took on images of 224 x 224 pixels, see docs/augmentation.md.
+std::vector<observe::AugmentationInUse> augmentations_of(const config::AugmentOptions& o) {
+  std::vector<observe::AugmentationInUse> used;
+  const auto add = [&](bool in_use, const char* flag, const char* off) {
+    if (in_use) used.push_back({flag, off});
+  };
+  add(o.gaussian_blur > 0, "--gaussian-blur", "0");
+  add(o.gaussian_noise > 0, "--gaussian-noise", "0");
+  add(!o.color_jitter.empty(), "--color-jitter", "none");
+  add(!o.rand_augment.empty(), "--rand-augment", "none");
+  add(o.rotation > 0, "--rotation", "0");
+  add(o.trivial_augment, "--no-trivial-augment", "");
+  add(o.rotate90 > 0, "--rotate90", "0");
+  add(o.grayscale > 0, "--grayscale", "0");
+  add(o.random_erasing > 0, "--random-erasing", "0");
+  return used;
+}
+
+}  // namespace
+
+observe::DiagnosisFacts known_facts(const config::Options& options, const core::MachineFacts& machine,
+                                    const config::DataFacts& data_facts, const data::Source& train) {
+  observe::DiagnosisFacts facts;
+  facts.cpus = std::max(1, machine.cpus);
+  facts.on_cpu = options.device.device == "cpu";
+  facts.batch_size = options.loader.batch_size;
+  facts.threads = options.device.threads;
+  facts.prefetch_factor = options.loader.prefetch_factor;
+  facts.pin_memory = options.loader.pin_memory || (facts.on_cpu && slow_copy_for_tests(options.loader) == 0);
+  facts.amp = options.precision.amp;
+  facts.holds_pixels = options.loader.cache.value() == config::CacheTier::ram;
+  facts.holds_files = options.loader.cache.value() == config::CacheTier::compressed;
+  facts.augmentations = augmentations_of(options.augment);
+  facts.images_per_epoch = train.size();
+  facts.stored_bytes = stored_bytes_of(train);
+  facts.pixel_bytes = static_cast<double>(train.size() * data_facts.median_height * data_facts.median_width *
+                                          options.data.in_chans.value());
+  return facts;
+}
+
+observe::CeilingProbes ceiling_probes(const config::Options& options, const core::MachineFacts& machine,
+                                      const data::Source& train, engine::Trainee& trainee, const engine::Task& task) {
+  const std::string device = options.device.device;
+  const bool native = device == "cpu"
+                          ? machine.native_bfloat16
+                          : machine.accelerators[static_cast<size_t>(trainee.device.index())].native_bfloat16;
+  observe::CeilingProbes probes;
+  probes.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
+  if (native) probes.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
+  probes.fixed_seconds = [settings = trial_settings(options, train, trainee.device),
+                          batch = options.loader.batch_size.value(), &trainee, &task] {
+    try {
+      return engine::fixed_seconds(trainee, task, settings, batch, kLaunchSeconds);
+    } catch (const std::exception& error) {  // a run that computes its batches in pieces, say, goes on without
+      if (!engine::is_out_of_memory(error)) throw;
+      return 0.0;
+    }
+  };
+  return probes;
+}
+
+double slow_copy_for_tests(const config::LoaderOptions& options) {
+  const char* const text = std::getenv("STOKER_TEST_SLOW_COPY");
+  return text && !options.pin_memory ? 1e-12 * std::max(0.0, std::atof(text)) : 0;
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/epoch_estimate.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "app/setup/assemble.h"
+#include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
+#include "engine/device/device.h"
+#include "engine/step/update_step.h"
+#include "engine/task/evaluate.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr double kTrainSeconds = 8, kEvalSeconds = 2;
+constexpr double kFewSeconds = 1, kWholeEpochs = 3;  // so much is enough where epochs are short
+constexpr int kWarmUpUpdates = 2;
+
+using Clock = std::chrono::steady_clock;
+
+/// Epoch after epoch: a small data set ends sooner than the measurement.
+class EpochsOfBatches {
+ public:
+  explicit EpochsOfBatches(data::DeviceFeed& feed) : feed_(feed) { feed_.begin_epoch(0); }
+  data::Batch next() {
+    core::throw_if_stopped();
+    data::Batch batch;
+    if (feed_.next(batch)) return batch;
+    feed_.begin_epoch(++epoch_);
+    feed_.next(batch);
+    return batch;
+  }
+
+ private:
+  data::DeviceFeed& feed_;
+  int64_t epoch_ = 0;
+};
+
+void measure_training(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
+                      const engine::Task& task, EpochEstimate& estimate) {
+  const torch::Device device = trainee.device;
+  const auto feed = training_feed(options, datasets.train, device);
+  estimate.train_images = feed->loader().images_per_epoch();
+  engine::UpdateStep step(update_settings(options, precision_of(options, device)), task, trainee);
+  trainee.model->train();
+  const int64_t steps = options.train.accumulation_steps;
+  EpochsOfBatches batches(*feed);
+  const auto update = [&] {
+    int64_t images = 0;
+    for (int64_t i = 0; i < steps; ++i) {
+      const data::Batch batch = batches.next();
+      if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
+      step.accumulate(batch, batch.planned_images * steps);
+      images += batch.image_count();
+    }
+    step.apply(options.optim.lr);
+    return static_cast<double>(images);
+  };
+  for (int i = 0; i < kWarmUpUpdates; ++i) update();
+  engine::synchronize(device);
+  const Clock::time_point begin = Clock::now();
+  const double waited_before = feed->loader().stats().consumer_wait_seconds;
+  double images = 0;
+  const auto is_enough = [&] {
+    const bool saw_epochs = images >= kWholeEpochs * static_cast<double>(estimate.train_images);
+    return core::seconds_since(begin) >= (saw_epochs ? kFewSeconds : kTrainSeconds);
+  };
+  do {
+    images += update();
+    ++estimate.updates_measured;
+  } while (!is_enough());
+  engine::synchronize(device);
+  const double seconds = std::max(1e-9, core::seconds_since(begin));
+  estimate.images_per_second = images / seconds;
+  estimate.data_wait_share =
+      std::clamp((feed->loader().stats().consumer_wait_seconds - waited_before) / seconds, 0.0, 1.0);
+  if (images > 0) estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
+}
+
+void measure_evaluation(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
+                        EpochEstimate& estimate) {
+  const auto feed = evaluation_feed(options, datasets.val, trainee.device);
+  const engine::Precision precision = precision_of(options, trainee.device);
+  trainee.model->eval();
+  feed->begin_epoch(0);
+  const Clock::time_point begin = Clock::now();
+  double images = 0;
+  for (data::Batch batch; core::seconds_since(begin) < kEvalSeconds && feed->next(batch);) {
+    core::throw_if_stopped();
+    if (batch.image_count() > 0) engine::infer(*trainee.model, batch.images, precision, options.train.tta);
+    images += static_cast<double>(batch.planned_images);
+  }
+  engine::synchronize(trainee.device);
+  if (images > 0)
+    estimate.eval_seconds = core::seconds_since(begin) * static_cast<double>(datasets.val->size()) / images;
+}
+
+}  // namespace
+
+EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
+                            const engine::Task& task) {
+  EpochEstimate estimate;
+  estimate.batch_size = options.loader.batch_size;
+  estimate.epochs = options.train.epochs;
+  measure_training(options, datasets, trainee, task, estimate);
+  measure_evaluation(options, datasets, trainee, estimate);
+  return estimate;
+}
+
+core::Json estimate_json(const EpochEstimate& estimate) {
+  return {{"train_images", estimate.train_images},         {"batch_size", estimate.batch_size},
+          {"updates_measured", estimate.updates_measured}, {"images_per_second", estimate.images_per_second},
+          {"data_wait_share", estimate.data_wait_share},   {"epoch_seconds", estimate.epoch_seconds},
+          {"eval_seconds", estimate.eval_seconds},         {"epochs", estimate.epochs}};
+}
+
+}  // namespace stoker::app

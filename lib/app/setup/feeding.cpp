@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/feeding.h"
+
+#include <algorithm>
+
+#include "app/setup/assemble.h"
+#include "core/format.h"
+#include "data/cache/cached_source.h"
+#include "data/probe/worker_probe.h"
+
+namespace stoker::app {
+namespace {
+
+using core::format;
+
+std::string bytes_text(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
+
+data::DecodeLimits limits_of(const config::DataOptions& options) {
+  data::DecodeLimits limits;
+  limits.max_megapixels = options.max_image_megapixels;
+  return limits;
+}
+
+bool is_ours_to_choose(const config::Configuration& configuration, const std::string& name) {
+  const config::Row& row = *configuration.table.find(name);
+  return row.is_auto() || row.origin.kind == config::Origin::Kind::resolved;
+}
+
+void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine, int64_t spoken_for_bytes) {
+  constexpr int64_t kMegabyte = 1'000'000;
+  const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - spoken_for_bytes) / 2;
+  const std::string text = half < kMegabyte ? "0" : format("{}MB", half / kMegabyte);
+  config::resolve_measured(configuration, "cache-budget", text,
+                           format("half of {} free less {} for the rest of the run",
+                                  bytes_text(machine.ram_available_bytes), bytes_text(spoken_for_bytes)));
+}
+
+/// "ram", "compressed" or "none", as the option is written.
+std::string tier_text(config::CacheTier tier) {
+  return tier == config::CacheTier::ram ? "ram" : tier == config::CacheTier::compressed ? "compressed" : "none";
+}
+
+std::string cache_line(const std::string& split, const data::CachePlan& plan) {
+  std::string line = format("{} images: {}", split, tier_text(plan.tier));
+  if (plan.held() == 0) return line + ", " + plan.reason;
+  line += format(", {} when full", bytes_text(plan.planned_bytes()));
+  if (plan.tier == config::CacheTier::ram && plan.pixel_samples < plan.samples) {
+    line += format(": {} of {} as pixels, {} as stored", core::count_text(plan.pixel_samples),
+                   core::count_text(plan.samples), core::count_text(plan.byte_samples));
+  } else if (plan.held() < plan.samples) {
+    line += format(": {} of {}", core::count_text(plan.held()), core::count_text(plan.samples));
+  }
+  return line;
+}
+
+}  // namespace
+
+int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels) {
+  constexpr int64_t kStackAndTables = 200'000;
+  if (source_holds_pixels) return kStackAndTables;
+  // Of a JPEG the file, what libjpeg holds of it and a band of rows come to about as much as an image that is decoded
+  // as a whole, which those of other formats are.
+  return kStackAndTables + facts.channels * facts.median_height * facts.median_width;
+}
+
+int64_t slab_bytes(const config::Options& options, const data::Source& train) {
+  const config::LoaderOptions& loader = options.loader;
+  const int64_t slabs = std::max<int64_t>(2, loader.prefetch_factor) + 1;
+  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
+  return slabs * (loader.batch_size + loader.val_batch_size.value()) * shape.bytes();
+}
+
+void measure_workers(config::Configuration& configuration, const core::MachineFacts& machine,
+                     const config::DataFacts& facts, const data::Source& train) {
+  if (!is_ours_to_choose(configuration, "num-workers")) return;
+  const config::Options& options = configuration.options;
+  const int64_t worker_bytes = worker_scratch_bytes(facts, /*source_holds_pixels=*/false);
+  data::WorkerProbeSettings settings;
+  settings.max_workers = std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
+  settings.seed = options.train.seed;
+  settings.limits = limits_of(options.data);
+  const data::WorkerProbe probe =
+      data::probe_workers(train, transform_plan(options, train, /*training=*/true), settings);
+  if (probe.rates.empty()) return;
+  config::resolve_measured(configuration, "num-workers", std::to_string(data::best_workers(probe.rates)),
+                           format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason));
+}
+
+Caches add_caches(config::Configuration& configuration, const core::MachineFacts& machine, data::Datasets& datasets,
+                  int64_t spoken_for_bytes) {
+  const config::Options& options = configuration.options;
+  choose_budget(configuration, machine, spoken_for_bytes);
+  data::CacheSettings settings;
+  settings.budget_bytes = options.loader.cache_budget.value();
+  settings.channels = static_cast<int>(options.data.in_chans.value());
+  settings.limits = limits_of(options.data);
+  settings.scan_threads = std::clamp(machine.cpus, 4, 16);  // at least a few, since storage answers late
+  if (!options.loader.cache.is_auto()) settings.tier = options.loader.cache.value();
+
+  Caches caches;
+  const auto add_cache = [&](const std::string& split, std::shared_ptr<const data::Source>& source) {
+    data::CachePlan plan;
+    if (!settings.tier && options.train.epochs == 1) {
+      plan.reason = "one epoch reads each image once";
+    } else {
+      plan = data::plan_cache(source, settings);
+    }
+    settings.budget_bytes -= plan.planned_bytes();
+    caches.planned_bytes += plan.planned_bytes();
+    caches.lines.push_back(cache_line(split, plan));
+    source = data::make_cached_source(source, plan, settings);
+    return plan;
+  };
+  const data::CachePlan train = add_cache("training", datasets.train);
+  add_cache("validation", datasets.val);
+  config::resolve_measured(configuration, "cache", tier_text(train.tier), train.reason);
+  return caches;
+}
+
+}  // namespace stoker::app

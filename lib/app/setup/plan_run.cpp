@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/plan_run.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/setup/assemble.h"
+#include "app/setup/feeding.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "core/system/machine.h"
+#include "core/system/memory_limit.h"
+#include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
+#include "engine/memory/working_memory.h"
+#include "engine/probe/memory_probe.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+// Beyond this many images at once a CPU computes no faster, and learning rates of usual recipes no longer hold.
+constexpr int64_t kUsefulOnCpu = 64;
+constexpr int64_t kUsefulOnDevice = 8192;
+constexpr int64_t kUpdatesPerEpoch = 8;  // an automatic batch leaves an epoch at least as many
+constexpr double kGapsOfTheHeap = 1.25;  // where working memory is left to the C library; seen: up to that
+constexpr double kCpuMargin = 0.2, kDeviceMargin = 0.1;  // of what is free: other processes, pieces between tensors
+
+int64_t largest_tensor_bytes(const model::ImageModel& model) {
+  int64_t largest = 0;
+  for (const model::NamedTensor& entry : model::state_of(model)) {
+    largest = std::max(largest, static_cast<int64_t>(entry.tensor.nbytes()));
+  }
+  return largest;
+}
+
+/// What is known without trying anything. Activations are at least the input and its gradient's worth.
+PlanInputs known_sizes(const PlanParts& parts) {
+  const config::Options& options = parts.options;
+  const data::Source& train = *parts.datasets.train;
+  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
+  PlanInputs inputs;
+  inputs.device = options.device.device;
+  if (!options.loader.batch_size.is_auto()) inputs.batch_size = options.loader.batch_size;
+  inputs.val_batch_size =
+      options.loader.val_batch_size.is_auto() ? inputs.batch_size : options.loader.val_batch_size.value();
+  inputs.accumulation_steps = options.train.accumulation_steps;
+  inputs.num_workers = options.loader.num_workers;
+  inputs.prefetch_factor = options.loader.prefetch_factor;
+  inputs.train_images = train.size();
+  inputs.val_images = parts.datasets.val->size();
+  inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + train.num_targets() * int64_t{sizeof(float)};
+  inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  inputs.scratch_bytes = worker_scratch_bytes(parts.facts, data::holds_pixels(train));
+  constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
+  inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();
+  inputs.weight_bytes = engine::state_bytes(*parts.trainee.model);
+  inputs.gradient_bytes = engine::gradient_bytes(*parts.trainee.model);
+  inputs.optimizer_bytes = inputs.gradient_bytes * optimizer_copies(options.optim);
+  inputs.average_bytes = parts.trainee.ema ? inputs.weight_bytes : 0;
+  inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.trainee.model);
+  inputs.resumes = parts.resumes;
+  inputs.training_bytes = [inputs](int64_t images) { return inputs.gradient_bytes + images * inputs.input_bytes; };
+  inputs.evaluation_bytes = [inputs](int64_t images) { return images * inputs.input_bytes; };
+  return inputs;
+}
+
+engine::ProbeSettings probe_settings(const PlanParts& parts, const MemoryRoom& room) {
+  engine::ProbeSettings settings = trial_settings(parts.options, *parts.datasets.train, parts.trainee.device);
+  settings.memory_bytes = parts.trainee.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
+  return settings;
+}
+/// Nothing where the network cannot be tried this way: training will say why, or it was told to go on regardless.
+std::optional<engine::ActivationModel> probed(const PlanParts& parts, const MemoryRoom& room) {
+  std::optional<core::MemoryLimit> limit;
+  if (parts.trainee.device.is_cpu()) limit.emplace();
+  try {
+    return engine::probe_memory(parts.trainee, parts.task, probe_settings(parts, room));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::out_of_memory || parts.options.run.plan_check) throw;
+    core::log_warning("--no-plan-check goes on although {}", error.what());
+  } catch (const c10::Error& error) {
+    core::log_debug("activations are not known: {}", engine::short_text_of(error));
+  }
+  return std::nullopt;
+}
+
+core::Json observed_json(const ObservedMemory& observed) {
+  return {{"host_bytes", observed.host_bytes},
+          {"device_bytes", observed.device_bytes > 0 ? core::Json(observed.device_bytes) : core::Json(nullptr)}};
+}
+
+}  // namespace
+
+engine::ProbeSettings trial_settings(const config::Options& options, const data::Source& train, torch::Device device) {
+  engine::ProbeSettings settings;
+  settings.update = update_settings(options, precision_of(options, device));
+  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
+  settings.input = {shape.channels, shape.height, shape.width};
+  if (shape.frames > 0) settings.input.insert(settings.input.begin(), shape.frames);
+  settings.num_classes = options.data.num_classes;
+  settings.channels_last = options.precision.channels_last;
+  settings.mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
+  settings.tta = options.train.tta;
+  settings.accumulates = options.train.accumulation_steps > 1 || options.train.total_batch_size > 0;
+  return settings;
+}
+
+void give_back_freed_memory() {
+  ::malloc_trim(0);
+  engine::give_back_working_memory();
+}
+
+int64_t settled_resident_bytes() {
+  give_back_freed_memory();
+  return core::read_process_memory().resident_bytes;
+}
+
+MemoryRoom memory_room(torch::Device device) {
+  MemoryRoom room;
+  room.host_held_bytes = core::read_process_memory().resident_bytes;
+  room.host_free_bytes = core::read_machine_facts().ram_available_bytes;
+  const engine::DeviceMemory memory = engine::device_memory(device);
+  room.device_held_bytes = memory.held_bytes;
+  room.device_free_bytes = memory.free_bytes;
+  room.device_total_bytes = memory.total_bytes;
+  return room;
+}
+
+PlanInputs measure_plan(const PlanParts& parts) {
+  PlanInputs inputs = known_sizes(parts);
+  const int64_t resident_before = settled_resident_bytes();
+  const auto finish = [&](int64_t resident) {
+    const int64_t on_host = inputs.on_cpu() ? inputs.weight_bytes + inputs.average_bytes : 0;
+    inputs.program_bytes = std::max<int64_t>(0, resident - parts.data_bytes - on_host);
+    inputs.highest_so_far_bytes = core::read_process_memory().peak_resident_bytes;
+    return inputs;
+  };
+  const MemoryRoom room = memory_room(parts.trainee.device);
+  finish(resident_before);
+  if (!shortage(make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
+  if (const auto activations = probed(parts, room)) {
+    inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
+    inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };
+    if (inputs.on_cpu()) {
+      const double gaps = engine::install_working_memory() ? 1 : kGapsOfTheHeap;
+      inputs.working_bytes = [model = *activations, gaps](const engine::BatchSizes& sizes) {
+        return std::llround(gaps * static_cast<double>(model.working_bytes(sizes)));
+      };
+    }
+    core::log_debug("memory of activations: tried with {} pixels in {:.2f} s", activations->probe_side,
+                    activations->seconds);
+  }
+  return finish(settled_resident_bytes());
+}
+
+config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryRoom& room) {
+  const int64_t total = options.train.total_batch_size, images = inputs.train_images;
+  int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
+  if (total > 0) {
+    most = std::min(most, total);
+  } else {
+    most = std::clamp<int64_t>(images / (kUpdatesPerEpoch * inputs.accumulation_steps), 1, most);
+  }
+  if (options.loader.val_batch_size.is_auto()) inputs.val_batch_size = most;
+  const double margin = inputs.on_cpu() ? kCpuMargin : kDeviceMargin;
+  int64_t batch = largest_batch(inputs, room, most, margin);
+  if (batch == 0) {
+    throw Error(ErrorKind::out_of_memory, "not even one image fits: " + shortage(make_memory_plan(inputs), room),
+                "choose a smaller --img-size or --model, or fewer --num-workers");
+  }
+  const bool is_capped = batch == most;
+  if (total > 0) {
+    while (total % batch != 0) --batch;
+  } else {
+    if (batch > 8) batch -= batch % 8;
+    if (images % batch == 1 && batch > 2 && !options.loader.drop_last) --batch;  // no last batch of one image
+  }
+  const MemoryPlan plan = make_memory_plan([&] {
+    inputs.batch_size = batch;
+    inputs.val_batch_size = std::min(inputs.val_batch_size, batch);
+    return inputs;
+  }());
+  const int64_t bytes = inputs.on_cpu() ? plan.host_bytes : plan.device_bytes;
+  const std::string why = !is_capped        ? format("the most that fits with {:.0f} % to spare", 100 * margin)
+                          : inputs.on_cpu() ? "more is of no use on a CPU, or leaves an epoch few updates"
+                                            : "more leaves an epoch few updates";
+  return {batch, 0, format("{}: {} in all", why, core::bytes_text(static_cast<double>(bytes)))};
+}
+
+void settle_batch(config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  if (!options.loader.batch_size.is_auto()) return;
+  int64_t batch = kUsefulOnCpu;
+  while (options.train.total_batch_size % batch != 0) --batch;
+  config::resolve_batch(configuration, {batch, 0, "usual; training takes the most that fits"});
+}
+
+void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryRoom& room) {
+  const std::string short_of = shortage(make_memory_plan(inputs), room);
+  if (short_of.empty()) return;
+  const std::string flags = largest_that_fits(inputs, room);
+  const std::string hint =
+      flags.empty() ? "nothing smaller fits either: choose a smaller --model or --img-size" : "this fits: " + flags;
+  if (!options.run.plan_check) {
+    core::log_warning("--no-plan-check goes on although {}; {}", short_of, hint);
+    return;
+  }
+  throw Error(ErrorKind::out_of_memory, short_of,
+              hint + "; train plan shows each part, --no-plan-check tries it all the same");
+}
+
+ObservedMemory observed_memory(torch::Device device) {
+  return {core::read_process_memory().peak_resident_bytes, engine::device_memory(device).peak_bytes};
+}
+
+void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryRoom& room,
+                     const std::optional<ObservedMemory>& observed) {
+  const core::Json json = {{"predicted", plan_json(plan, room)},
+                           {"observed", observed ? observed_json(*observed) : core::Json(nullptr)}};
+  core::write_file_atomically(run_dir + "/plan.json", json.dump(1) + "\n", /*durable=*/false);
+}
+
+}  // namespace stoker::app

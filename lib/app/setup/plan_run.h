@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the parts of a run to its memory plan: what is measured for it, what is refused because of it, and the batch
+// that `auto` takes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/config.h"
+#include "data/source.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/probe/trial.h"
+#include "engine/task/task.h"
+#include "plan/memory_plan.h"
+
+namespace stoker::app {
+
+/// Resident memory of this process after the allocator has given back what it kept for later.
+int64_t settled_resident_bytes();
+/// To the kernel, which a process that frees much otherwise does not do: what comes next may be allocated elsewhere.
+void give_back_freed_memory();
+
+/// What the network is tried with: the shape of the run's images, its precision and loss.
+engine::ProbeSettings trial_settings(const config::Options& options, const data::Source& train, torch::Device device);
+
+/// What a plan is measured on. Options are resolved, but for batch-size and what follows from it.
+struct PlanParts {
+  const config::Options& options;
+  const config::DataFacts& facts;
+  const data::Datasets& datasets;
+  engine::Trainee& trainee;
+  const engine::Task& task;
+  int64_t data_bytes = 0;  ///< that opening the data took
+  bool resumes = false;
+};
+
+/// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.
+/// The trainee is as before afterwards. Where a lower limit already says that the run cannot fit nothing is tried. The
+/// cache is left out. Throws Error{out_of_memory} when the network and two images do not fit, unless plan-check is off.
+PlanInputs measure_plan(const PlanParts& parts);
+
+MemoryRoom memory_room(torch::Device device);
+
+/// What batch-size auto takes: the largest micro-batch that fits with a margin, that divides total-batch-size where one
+/// is given, and that is no larger than is useful (docs/tuning.md). Throws Error{out_of_memory} when no image fits.
+config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryRoom& room);
+
+/// batch-size auto for work that is not planned: a usual one. After resolve_data().
+void settle_batch(config::Configuration& configuration);
+
+/// Throws Error{out_of_memory} with the largest that fits, unless plan-check is off: then it is a warning.
+void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryRoom& room);
+
+/// Highest memory of this process, and of LibTorch on its device.
+struct ObservedMemory {
+  int64_t host_bytes = 0, device_bytes = 0;
+};
+ObservedMemory observed_memory(torch::Device device);
+/// plan.json of a run: predicted, and at its end observed.
+void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryRoom& room,
+                     const std::optional<ObservedMemory>& observed);
+
+}  // namespace stoker::app

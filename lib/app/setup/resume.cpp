@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/resume.h"
+
+#include <filesystem>
+
+#include "app/setup/run_directory.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+/// A resume from an older checkpoint leaves newer ones behind: damaged ones, or those of a path not taken. Auto-resume
+/// must not find them later, and pruning must not count them among the checkpoints that it keeps.
+void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
+  for (const int64_t newer : files.list()) {
+    if (newer <= updates) continue;
+    const std::string aside = files.directory() + format("/superseded-step-{:08d}", newer);
+    std::error_code ignored, failure;
+    std::filesystem::remove_all(aside, ignored);
+    std::filesystem::rename(files.path_of(newer), aside, failure);
+    if (failure) {
+      throw Error(ErrorKind::io, format("{} cannot be moved to {}: {}", files.path_of(newer), aside, failure.message()),
+                  "make the run directory writable, or choose another --run-dir");
+    }
+    core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer), aside);
+  }
+}
+
+/// CPU results depend on the number of threads: an automatic count follows the checkpoint.
+void keep_thread_count(config::Configuration& configuration, const core::Json& extra) {
+  config::Row& row = *configuration.table.find("threads");
+  if (row.origin.kind != config::Origin::Kind::resolved) return;
+  const auto threads = extra.find("threads");  // a manifest that is not ours may hold anything
+  const int64_t saved = threads != extra.end() && threads->is_number_integer() ? threads->get<int64_t>() : 0;
+  if (saved <= 0 || saved == configuration.options.device.threads) return;
+  configuration.table.set(row, std::to_string(saved),
+                          {config::Origin::Kind::resolved, "as in the checkpoint, so that the bits stay the same"});
+}
+
+/// The batch of a run whose batch-size is automatic is chosen once.
+void keep_batch(config::Configuration& configuration, const core::Json& extra) {
+  if (!configuration.options.loader.batch_size.is_auto()) return;
+  const auto saved = extra.find("training_options");
+  if (saved == extra.end() || !saved->is_object()) return;
+  const auto count_of = [&](const char* name) -> int64_t {
+    const auto found = saved->find(name);
+    if (found == saved->end() || !found->is_string()) return 0;
+    return std::atoll(found->get<std::string>().c_str());
+  };
+  const int64_t batch = count_of("batch-size"), steps = count_of("accumulation-steps");
+  if (batch > 0 && steps > 0) config::resolve_batch(configuration, {batch, steps, "as in the checkpoint"});
+}
+
+}  // namespace
+
+std::string choose_checkpoint(const config::RunOptions& options, engine::CheckpointFiles& files) {
+  const std::vector<int64_t> present = files.list();
+  if (options.resume == "none") {
+    if (present.empty()) return "";
+    throw Error(ErrorKind::config,
+                format("--resume none, but {} holds checkpoints of an earlier run", files.directory()),
+                "choose another --run-dir, or move the old run away");
+  }
+  if (options.resume == "auto") {
+    const std::string path = files.newest_verified();
+    if (!path.empty() || present.empty()) return path;
+    throw Error(ErrorKind::data, format("none of the {} checkpoints in {} verifies", present.size(), files.directory()),
+                "restore one from a copy, or choose another --run-dir to start over");
+  }
+  if (options.resume == "last" || options.resume == "best") {
+    const int64_t updates = files.pointed(options.resume);
+    if (updates >= 0) return files.path_of(updates);
+    throw Error(ErrorKind::no_input,
+                format("--resume {}: there is no such checkpoint in {}", options.resume, files.directory()),
+                "use --resume auto to start or resume");
+  }
+  return find_checkpoint(options.resume, "last");
+}
+
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume) {
+  const std::vector<std::string> differences = checkpoints.differences(path);
+  if (differences.empty()) return;
+  if (override_resume) {
+    for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);
+    return;
+  }
+  std::string list;
+  for (const std::string& difference : differences) list += "\n  " + difference;
+  throw Error(ErrorKind::config, format("{} was written by a run that differs from this one:{}", path, list),
+              "use the same options, another --run-dir for a new run, or --override-resume to go on regardless");
+}
+
+void keep_choices(config::Configuration& configuration, const std::string& checkpoint) {
+  if (checkpoint.empty()) return;
+  const core::Json extra = engine::read_manifest(checkpoint).extra;
+  keep_thread_count(configuration, extra);
+  keep_batch(configuration, extra);
+}
+
+engine::TrainState start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
+                                   engine::Trainee& trainee, data::Loader& loader) {
+  if (checkpoint.empty()) return {};
+  std::vector<data::BadSample> bad;
+  const engine::TrainState at = checkpoints.load(checkpoint, trainee, bad);
+  loader.restore_bad_samples(bad);
+  return at;
+}
+
+void take_over_checkpoints(const std::string& checkpoint, const engine::TrainState& at,
+                           engine::Checkpoints& checkpoints) {
+  if (checkpoint.empty()) return;
+  set_newer_aside(checkpoints.files(), at.updates);
+  checkpoints.repair_links(at);
+}
+
+}  // namespace stoker::app

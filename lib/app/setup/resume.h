@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which checkpoint a run goes on from, what it takes over from it, and what refuses to go on.
+#pragma once
+
+#include <string>
+
+#include "config/config.h"
+#include "data/loader/loader.h"
+#include "engine/checkpoint/checkpoint.h"
+
+namespace stoker::app {
+
+/// The checkpoint to go on from, or "" to start from scratch.
+std::string choose_checkpoint(const config::RunOptions& options, engine::CheckpointFiles& files);
+
+/// What was chosen by itself when the run began stays: the number of threads, on which bits depend, and the batch.
+/// Nothing for an empty `checkpoint`. Before options are used.
+void keep_choices(config::Configuration& configuration, const std::string& checkpoint);
+
+/// Throws Error{config} with what differs, unless `override_resume` accepts it.
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume);
+
+/// A fresh start or an exact continuation. Writes nothing.
+engine::TrainState start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
+                                   engine::Trainee& trainee, data::Loader& loader);
+
+/// Makes the run directory agree with a run that goes on from `at`: newer checkpoints are set aside, links follow.
+/// Nothing for an empty `checkpoint`. Only for who holds the lock of the run directory. Throws Error{io}.
+void take_over_checkpoints(const std::string& checkpoint, const engine::TrainState& at,
+                           engine::Checkpoints& checkpoints);
+
+}  // namespace stoker::app

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory of one run: created, proven writable, and held by one process at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/system/file.h"
+
+namespace stoker::app {
+
+class RunDirectory {
+ public:
+  /// Creates and locks. Throws cannot_create, permission, or run_dir_in_use.
+  explicit RunDirectory(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<core::LockFile> lock_;
+};
+
+/// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last; best
+/// falls back to last, with a note in the log, when the run has not evaluated yet). Throws Error{no_input}.
+std::string find_checkpoint(const std::string& path, const std::string& which);
+
+}  // namespace stoker::app

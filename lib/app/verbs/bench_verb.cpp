@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train bench`: which benchmark runs on what, and its figures to people or programs.
+#include <algorithm>
+
+#include "app/app.h"
+#include "app/bench/bench.h"
+#include "app/output/result_output.h"
+#include "app/setup/assemble.h"
+#include "app/setup/feeding.h"
+#include "app/setup/plan_run.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "data/dataset/subset_source.h"
+
+namespace stoker::app {
+namespace {
+
+/// An epoch of this many images is long enough for a round, and short enough for whole ones. Where nothing is decoded
+/// all are read: few would come out of the processor's caches.
+constexpr int64_t kMostImages = 4096, kMostPixelSamples = 1'000'000;
+
+/// What ImageNet has, where nothing else was asked for.
+config::DataFacts facts_without_data(const config::DataOptions& options) {
+  config::DataFacts facts;
+  const config::TaskKind task = options.task;
+  const int64_t usual = task == config::TaskKind::multiclass ? 1000 : task == config::TaskKind::binary ? 2 : 3;
+  facts.num_classes = options.num_classes.is_auto() ? usual : options.num_classes.value();
+  facts.target_mean.assign(static_cast<size_t>(facts.num_classes), 0);
+  facts.target_deviation.assign(static_cast<size_t>(facts.num_classes), 1);
+  facts.channels = 3;
+  facts.median_height = facts.median_width = 224;
+  return facts;
+}
+
+/// The training split, or any images below the folder: speed needs no labels.
+std::shared_ptr<const data::Source> bench_source(const config::DataOptions& options) {
+  try {
+    return data::open_split(options, options.train_split);
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::no_input || options.dataset != config::DatasetType::automatic) throw;
+    auto source = data::open_loose_images(options.data_dir, options.follow_symlinks);
+    core::log_info("no split '{}' in {}: all {} images below it, without labels", core::printable(options.train_split),
+                   core::printable(options.data_dir), source->size());
+    return source;
+  }
+}
+
+BenchResult bench_all(const config::Options& options, const std::shared_ptr<const data::Source>& source) {
+  const BenchResult loader = bench_loader(options, source), step = bench_step(options),
+                    training = bench_training(options, source);
+  const double bound = std::min(loader.images_per_second.median, step.images_per_second.median);
+  const double efficiency = 100 * training.images_per_second.median / bound;
+  BenchResult result;
+  result.images_per_second = training.images_per_second;
+  result.figures = {{"loader", loader.figures},
+                    {"step", step.figures},
+                    {"end_to_end", training.figures},
+                    {"feed_efficiency_percent", efficiency}};
+  for (const BenchResult* part : {&loader, &step, &training}) {
+    result.lines.insert(result.lines.end(), part->lines.begin(), part->lines.end());
+  }
+  result.lines.push_back(core::format("feed efficiency: {:.1f} % of what the slower of loader and step gives alone{}",
+                                      efficiency, options.device.device == "cpu" ? "; here both share the cores" : ""));
+  return result;
+}
+
+/// Behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
+std::shared_ptr<const data::Source> cached_as_asked(config::Configuration& configuration,
+                                                    const core::MachineFacts& machine,
+                                                    const std::shared_ptr<const data::Source>& source) {
+  if (configuration.options.loader.cache.is_auto()) return source;
+  data::Datasets datasets;
+  datasets.train = source;
+  datasets.val = data::evenly_spaced(source, 1);
+  const Caches caches = add_caches(configuration, machine, datasets, slab_bytes(configuration.options, *source));
+  for (const std::string& line : caches.lines) core::log_info("{}", line);
+  return datasets.train;
+}
+
+BenchResult run_bench(const std::string& what, config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  const core::MachineFacts machine = machine_with_accelerators();
+  config::resolve_machine(configuration, machine);
+  config::resolve_model(configuration, model_facts_of(options.model));
+  if (what == "step") {
+    config::resolve_data(configuration, facts_without_data(options.data));
+    settle_batch(configuration);
+    return bench_step(options);
+  }
+  std::shared_ptr<const data::Source> source = bench_source(options.data);
+  source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMostPixelSamples : kMostImages);
+  config::DataFacts facts = facts_of(*source, options.data);
+  if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
+  config::resolve_data(configuration, facts);
+  settle_batch(configuration);
+  measure_workers(configuration, machine, facts, *source);
+  source = cached_as_asked(configuration, machine, source);
+  if (what == "loader") return bench_loader(options, source);
+  if (source->num_classes() == 0) {
+    throw core::Error(core::ErrorKind::no_input, "train bench all: the images have no labels to train on",
+                      "give a data set, or use bench loader and bench step");
+  }
+  require_model_for(options, *source);
+  return bench_all(options, source);
+}
+
+}  // namespace
+
+Outcome bench(const Invocation& invocation) {
+  const config::CommandLine& command = invocation.configuration.command;
+  const std::string& what = command.bench;
+  if (what != "loader" && what != "step" && what != "all") {
+    throw core::Error(core::ErrorKind::usage, "train bench: there is no benchmark " + core::printable(what),
+                      "train bench loader, train bench step or train bench all");
+  }
+  if (command.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
+  const BenchResult result = run_bench(what, invocation.configuration);
+  for (const std::string& line : result.lines) core::log_info("{}", line);
+  if (command.json) {
+    core::Json object = {{"bench", what}};
+    object.update(result.figures);
+    write_result("-", object.dump(2) + "\n");
+  }
+  return {core::kExitOk, "bench"};
+}
+
+}  // namespace stoker::app

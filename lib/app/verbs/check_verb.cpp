@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train check`: what this machine is, how fast it really is, and what to set because of it.
+#include <ATen/Context.h>
+
+#include "app/app.h"
+#include "app/output/check_report.h"
+#include "app/output/result_output.h"
+#include "app/setup/assemble.h"
+#include "app/setup/plan_run.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "engine/device/device.h"
+#include "observe/resources/nvml.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+constexpr double kSecondsPerSpeed = 0.3;  // nine of them
+constexpr double kThreadSeconds = 0.9;
+constexpr double kStorageSeconds = 1;
+
+void read_driver(CheckFacts& facts) {
+  const observe::Nvml nvml;
+  facts.nvml_trouble = nvml.trouble();
+  facts.driver_version = nvml.driver_version();
+  facts.driver_devices = nvml.device_names();
+}
+
+/// A device that is asked for and missing is a finding here, not an error: the rest is still measured, on the CPU.
+void resolve_or_note(config::Configuration& configuration, CheckFacts& facts) {
+  try {
+    config::resolve_machine(configuration, facts.machine);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) throw;
+    facts.missing.push_back(error.what());
+    configuration.options.device.device = "cpu";
+    config::resolve_machine(configuration, facts.machine);
+  }
+}
+
+void measure_storage(const config::Configuration& configuration, CheckFacts& facts) {
+  facts.data_dir = configuration.options.data.data_dir;
+  try {
+    facts.storage = data::probe_storage(facts.data_dir, kStorageSeconds);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input) throw;
+    facts.storage_trouble = error.what();
+    if (configuration.command.names_data) facts.missing.push_back(error.what());
+  }
+}
+
+/// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
+void resolve_from_data(config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  try {
+    const data::Datasets datasets = data::open_datasets(options.data);
+    config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input) throw;
+  }
+  config::resolve_model(configuration, model_facts_of(options.model));
+}
+
+/// Trains for a moment as the configuration says, on its data, and keeps nothing.
+EpochEstimate estimate_epoch(config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  const data::Datasets datasets = data::open_datasets(options.data);
+  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  config::resolve_model(configuration, model_facts_of(options.model));
+  settle_batch(configuration);
+  const torch::Device device = open_and_configure_device(options);
+  engine::Trainee trainee = build_trainee(options, device);
+  return measure_epoch(options, datasets, trainee, *build_task(options, device));
+}
+
+}  // namespace
+
+Outcome check(const Invocation& invocation) {
+  config::Configuration& configuration = invocation.configuration;
+  const config::CommandLine& command = configuration.command;
+  CheckFacts facts;
+  facts.version = STOKER_VERSION;
+  facts.libtorch = engine::libtorch_text();
+  facts.cuda_build = at::globalContext().hasCUDA();
+  facts.machine = machine_with_accelerators();
+  resolve_or_note(configuration, facts);
+  const config::Options& options = configuration.options;
+  facts.device = options.device.device;
+  facts.num_workers = options.loader.num_workers;
+  if (command.print_config) {
+    resolve_from_data(configuration);
+    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    return {core::kExitOk, ""};
+  }
+  read_driver(facts);
+  facts.blas = engine::blas_facts();
+  facts.threads = engine::probe_threads(options.device.threads, kThreadSeconds);
+  open_and_configure_device(options);
+  facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
+  measure_storage(configuration, facts);
+  if (facts.missing.empty() && (!command.config_files.empty() || !command.preset.empty())) {
+    facts.estimate = estimate_epoch(configuration);
+  }
+  write_result(command.output, command.json ? check_json(facts).dump(1) + "\n" : check_text(facts));
+  if (facts.missing.empty()) return {core::kExitOk, "checked"};
+  for (const std::string& missing : facts.missing) core::log_error("missing: {}", missing);
+  return {core::exit_code(ErrorKind::unavailable), "missing"};
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train eval` and `train predict`: a checkpoint used without changing it.
+#include <cstdio>
+
+#include "app/app.h"
+#include "app/loaded_model.h"
+#include "app/output/report_csv.h"
+#include "app/output/result_output.h"
+#include "app/setup/assemble.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "engine/task/evaluate.h"
+#include "observe/listeners/progress.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+/// Results go to standard output, so that they can be piped; everything that is said goes to standard error.
+void log_to_stderr() {
+  core::set_console_writer([](core::LogLevel level, std::string_view line) {
+    const char* const prefix = level == core::LogLevel::warning ? "warning: "
+                               : level == core::LogLevel::error ? "error: "
+                                                                : "";
+    std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+  });
+}
+
+/// Names of classes or targets; --num-classes may have made the classes more than the data has.
+std::vector<std::string> output_names(const LoadedModel& loaded) {
+  std::vector<std::string> names = loaded.saved.class_names;
+  const int64_t outputs = loaded.configuration->options.data.num_classes;
+  while (static_cast<int64_t>(names.size()) < outputs) names.push_back(format("output {}", names.size()));
+  return names;
+}
+
+Outcome print_config(const LoadedModel& loaded) {
+  write_result("-", config::render_yaml(loaded.configuration->table, /*with_origin=*/true));
+  return {core::kExitOk, ""};
+}
+
+void require_same_classes(const data::Source& source, const std::vector<std::string>& trained) {
+  const std::vector<std::string>& names = source.learned_names();
+  if (names == trained) return;
+  throw Error(
+      ErrorKind::data,
+      format("the {} of the data ({}) are not those of the model ({})",
+             source.num_targets() > 0 ? "targets" : "classes", core::list_text(names), core::list_text(trained)),
+      "evaluate on data with the same classes, in folders or labels of the same names");
+}
+
+/// The split that eval is asked for, of the classes that the network knows.
+std::shared_ptr<const data::Source> open_labelled(const config::Configuration& configuration,
+                                                  const std::vector<std::string>& trained) {
+  const config::DataOptions& options = configuration.options.data;
+  const std::string& split = configuration.command.split;
+  auto source = split.empty() ? data::open_datasets(options).val : data::open_split(options, split);
+  require_same_classes(*source, trained);
+  return source;
+}
+
+/// What predict is given, without labels.
+std::shared_ptr<const data::Source> open_loose(const config::Configuration& configuration,
+                                               const std::vector<std::string>& /*trained*/) {
+  const config::DataOptions& options = configuration.options.data;
+  const std::string& input = configuration.command.input;
+  return options.dataset == config::DatasetType::clips ? data::open_loose_videos(input, options)
+                                                       : data::open_loose_images(input, options.follow_symlinks);
+}
+
+/// Calls add(result) for every image of a batch with all that is known of it.
+void add_results(const data::Source& source, const data::Batch& batch, const torch::Tensor& outputs,
+                 const engine::Task& task, ImageTable& table) {
+  const torch::Tensor raw = outputs.to(torch::kCPU).contiguous();                     // float32 [B, outputs]
+  const torch::Tensor said = task.predictions(outputs).to(torch::kCPU).contiguous();  // float32 [B, names]
+  const torch::Tensor labels = batch.labels.to(torch::kCPU);                          // int64 [B]
+  const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();           // float32 [B, T]
+  for (int64_t i = 0; i < raw.size(0); ++i) {
+    ImageResult result;
+    result.path = source.name(batch.samples[static_cast<size_t>(i)]);
+    result.label = labels.data_ptr<int64_t>()[i];
+    result.targets = targets.data_ptr<float>() + i * targets.size(1);
+    result.outputs = raw.data_ptr<float>() + i * raw.size(1);
+    result.predictions = said.data_ptr<float>() + i * said.size(1);
+    table.add(result);
+  }
+}
+
+std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, bool truth) {
+  return make_image_table(task_spec(loaded.configuration->options), output_names(loaded), loaded.task->num_outputs(),
+                          truth, loaded.configuration->command.logits);
+}
+
+}  // namespace
+
+Outcome eval(const Invocation& invocation) {
+  log_to_stderr();
+  LoadedModel loaded = load_configuration(invocation);
+  const config::Options& options = loaded.configuration->options;
+  const config::CommandLine& command = loaded.configuration->command;
+  if (command.print_config) return print_config(loaded);
+  if (command.logits && command.output.empty()) {
+    throw Error(ErrorKind::usage, "--logits are written to a file, but --output is not given", "add --output FOLDER");
+  }
+  load_network(open_labelled, loaded);
+  const data::Source& source = *loaded.source;
+  const auto feed = evaluation_feed(options, loaded.source, loaded.device);
+
+  const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/true);
+  engine::BatchVisitor visit;
+  if (!command.output.empty()) {
+    visit = [&](const data::Batch& batch, const torch::Tensor& outputs) {
+      add_results(source, batch, outputs, *loaded.task, *table);
+    };
+  }
+  const engine::EvalReport report = engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision,
+                                                     options.train.tta, visit, output_names(loaded));
+  core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
+  std::string figures = format("images {}  loss {:.4f}", report.images, report.loss);
+  for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
+  core::log_info("{}", figures);
+  if (command.output.empty()) {
+    write_result("-", table_csv(report.tables.front()));
+  } else {
+    core::make_directories(command.output);
+    write_result(command.output + "/images.csv", table->text());
+    std::string written = command.output + "/images.csv";
+    for (const engine::ResultTable& result : report.tables) {
+      const std::string path = format("{}/{}.csv", command.output, result.name);
+      write_result(path, table_csv(result));
+      written += ", " + path;
+    }
+    core::log_info("written: {}", written);
+  }
+  return {core::kExitOk, "evaluated", loaded.saved.state.updates, loaded.saved.path};
+}
+
+Outcome predict(const Invocation& invocation) {
+  log_to_stderr();
+  LoadedModel loaded = load_configuration(invocation);
+  const config::Options& options = loaded.configuration->options;
+  const config::CommandLine& command = loaded.configuration->command;
+  if (command.print_config) return print_config(loaded);
+  load_network(open_loose, loaded);
+  const auto feed = evaluation_feed(options, loaded.source, loaded.device);
+
+  const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/false);
+  int64_t images = 0;
+  const auto add = [&](const data::Batch& batch, const torch::Tensor& outputs) {
+    add_results(*loaded.source, batch, outputs, *loaded.task, *table);
+    images += batch.image_count();
+  };
+  engine::predict(*loaded.model, *feed, loaded.precision, options.train.tta, add);
+  const size_t bad = feed->loader().bad_samples().size();
+  if (images == 0) {
+    throw Error(ErrorKind::data,
+                format("none of the {} images of {} could be read", bad, core::printable(command.input)),
+                "the warnings above say why");
+  }
+  write_result(command.output, table->text());
+  if (!command.output.empty() && command.output != "-") core::log_info("{} predictions in {}", images, command.output);
+  if (bad > 0) core::log_warning("bad images left out: {}", bad);
+  return {core::kExitOk, "predicted", loaded.saved.state.updates, loaded.saved.path};
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train plan`: what a run will take, without a run.
+#include <filesystem>
+
+#include "app/app.h"
+#include "app/output/result_output.h"
+#include "app/setup/assemble.h"
+#include "app/setup/epoch_estimate.h"
+#include "app/setup/plan_run.h"
+#include "app/setup/preparation.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+
+namespace stoker::app {
+namespace {
+
+using core::format;
+
+/// What checkpoints take once the run keeps as many as it may.
+struct DiskPlan {
+  int64_t checkpoint_bytes = 0, kept = 0;
+  double free_bytes = 0;  ///< 0: not known
+};
+
+DiskPlan disk_plan(const config::RunOptions& options, int64_t checkpoint_bytes) {
+  std::filesystem::path folder = std::filesystem::absolute(options.run_dir.value());
+  std::error_code ignored;
+  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  // One more while it is written.
+  return {checkpoint_bytes, options.keep_last + (options.save_best ? 1 : 0) + 1,
+          static_cast<double>(core::free_bytes(folder.string()))};
+}
+
+std::string disk_line(const DiskPlan& disk) {
+  const auto each = static_cast<double>(disk.checkpoint_bytes);
+  return format("disk      checkpoints of {}, {} at most: {}{}", core::bytes_text(each), disk.kept,
+                core::bytes_text(each * static_cast<double>(disk.kept)),
+                disk.free_bytes > 0 ? format(" of {} free", core::bytes_text(disk.free_bytes)) : "");
+}
+
+std::string time_line(const EpochEstimate& estimate) {
+  return format(
+      "time      {} per epoch of {} images and {} per validation: {} for {} epochs; {:.0f} images/s over {} updates, "
+      "{:.0f} % of it waiting for data",
+      core::duration_text(estimate.epoch_seconds), core::count_text(estimate.train_images),
+      core::duration_text(estimate.eval_seconds),
+      core::duration_text(static_cast<double>(estimate.epochs) * (estimate.epoch_seconds + estimate.eval_seconds)),
+      estimate.epochs, estimate.images_per_second, estimate.updates_measured, 100 * estimate.data_wait_share);
+}
+
+core::Json disk_json(const DiskPlan& disk) {
+  return {{"checkpoint_bytes", disk.checkpoint_bytes},
+          {"kept", disk.kept},
+          {"free_bytes", disk.free_bytes > 0 ? core::Json(disk.free_bytes) : core::Json(nullptr)}};
+}
+
+}  // namespace
+
+Outcome plan(const Invocation& invocation) {
+  config::Configuration& configuration = invocation.configuration;
+  const config::Options& options = configuration.options;
+  const bool as_json = configuration.command.json;
+  if (as_json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
+  Preparation prepared;
+  prepared.machine = machine_with_accelerators();
+  config::resolve_machine(configuration, prepared.machine);
+  prepare_data(configuration, /*measure=*/!configuration.command.print_config, prepared);
+  if (configuration.command.print_config) {
+    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    return {core::kExitOk, ""};
+  }
+  prepare_training(configuration, /*resumes=*/false, prepared);
+
+  const MemoryPlan memory = make_memory_plan(prepared.inputs);
+  const std::string short_of = shortage(memory, prepared.room);
+  const DiskPlan disk = disk_plan(options.run, memory.checkpoint_bytes);
+  core::Json json = {{"batch_size", options.loader.batch_size.value()},
+                     {"accumulation_steps", options.train.accumulation_steps},
+                     {"num_workers", options.loader.num_workers.value()},
+                     {"memory", plan_json(memory, prepared.room)},
+                     {"fits", short_of.empty()},
+                     {"fits_with", short_of.empty() ? core::Json(nullptr)
+                                                    : core::Json(largest_that_fits(prepared.inputs, prepared.room))},
+                     {"disk", disk_json(disk)},
+                     {"epoch", nullptr}};
+  std::string text;
+  for (const std::string& line : plan_table(memory, prepared.room)) text += line + "\n";
+  for (const std::string& line : prepared.caches.lines) text += "cache     " + line + "\n";
+  text += disk_line(disk) + "\n";
+  if (short_of.empty() || !options.run.plan_check) {
+    const EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.trainee, *prepared.task);
+    json["epoch"] = estimate_json(estimate);
+    text += time_line(estimate) + "\n";
+  }
+  write_result("-", as_json ? json.dump(1) + "\n" : text);
+  refuse_what_does_not_fit(options, prepared.inputs, prepared.room);
+  return {core::kExitOk, "planned"};
+}
+
+}  // namespace stoker::app

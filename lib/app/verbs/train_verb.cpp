@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train`: from a command line to a finished, stopped or already finished run.
+#include <optional>
+
+#include "app/app.h"
+#include "app/listeners/observing.h"
+#include "app/output/result_output.h"
+#include "app/output/run_report.h"
+#include "app/setup/assemble.h"
+#include "app/setup/feeding.h"
+#include "app/setup/plan_run.h"
+#include "app/setup/preparation.h"
+#include "app/setup/resume.h"
+#include "app/setup/run_directory.h"
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/memory_limit.h"
+#include "core/system/stop_signal.h"
+#include "engine/device/device.h"
+#include "model/freeze.h"
+#include "observe/listeners/banner.h"
+#include "observe/listeners/console.h"
+#include "observe/listeners/progress.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+std::string command_line_text(const Invocation& invocation) {
+  std::string text;
+  for (int i = 0; i < invocation.argc; ++i) text += (i > 0 ? " " : "") + core::printable(invocation.argv[i]);
+  return text;
+}
+
+void refuse_single_image_batch(const config::Options& options, const engine::EpochPlan& plan) {
+  const int64_t last = plan.images - (plan.batches - 1) * plan.batch_size;
+  if (last != 1 || plan.images == 1 || options.loader.drop_last) return;
+  throw Error(ErrorKind::config,
+              format("{} images in batches of {} leave a last batch of one, which batch norm cannot train on",
+                     plan.images, plan.batch_size),
+              "add --drop-last or change --batch-size");
+}
+
+engine::RunIdentity identity_of(const config::Configuration& configuration, const data::Datasets& datasets) {
+  engine::RunIdentity identity;
+  identity.config_yaml = config::render_yaml(configuration.table, /*with_origin=*/false);
+  identity.training_options = config::training_relevant_values(configuration.table);
+  identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
+  identity.class_names = datasets.train->learned_names();
+  identity.threads = configuration.options.device.threads;
+  return identity;
+}
+
+/// A new checkpoint is written before an old one is removed, so a run needs room for two, and later for one more.
+void refuse_full_disk(const config::Options& options, int64_t checkpoint_bytes, const std::string& directory,
+                      bool resumes) {
+  const auto available = static_cast<double>(core::free_bytes(directory));
+  const double needed = static_cast<double>(checkpoint_bytes) * (resumes ? 1 : 2);
+  if (!options.run.space_check || available <= 0 || available >= needed) return;
+  throw Error(ErrorKind::cannot_create,
+              format("the disk under {} has {} free; checkpoints need {}", directory, core::bytes_text(available),
+                     core::bytes_text(needed)),
+              "free some space, choose another --run-dir, or go on regardless with --no-space-check");
+}
+
+observe::BannerFacts banner_facts(const Invocation& invocation, const data::Datasets& datasets,
+                                  const engine::TrainerSettings& settings, const engine::Trainee& trainee,
+                                  const data::LoaderStats& loader) {
+  const config::Options& options = invocation.configuration.options;
+  observe::BannerFacts facts;
+  facts.version = STOKER_VERSION;
+  facts.libtorch = engine::libtorch_text();
+  facts.command_line = command_line_text(invocation);
+  facts.device = options.device.device;
+  if (trainee.device.is_cuda()) {
+    const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(trainee.device.index()));
+    facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
+  }
+  facts.precision = precision_text(options, settings.update.precision);
+  facts.train_images = datasets.train->size();
+  facts.val_images = datasets.val->size();
+  facts.num_classes = options.data.num_classes;
+  facts.task = config::task_name(options.data.task);
+  facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
+  facts.augment = augment_text(options, *datasets.train, settings.mix);
+  facts.data_notes = invocation.configuration.notes;
+  facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
+  facts.model = options.model.model;
+  facts.parameters = model::parameter_count(*trainee.model);
+  facts.frozen_parameters = model::frozen_count(*trainee.model);
+  facts.batch_size = options.loader.batch_size;
+  facts.accumulation = options.train.accumulation_steps;
+  facts.updates_per_epoch = settings.plan.updates();
+  facts.epochs = options.train.epochs;
+  facts.total_updates = engine::total_updates(settings.plan, settings.limits);
+  facts.num_workers = loader.num_workers;
+  facts.loader_ring_bytes = loader.ring_bytes;
+  facts.learning_rate = options.optim.lr;
+  facts.run_dir = options.run.run_dir;
+  return facts;
+}
+
+Outcome outcome_of(const engine::FinishEvent& finish, const config::RunOptions& options) {
+  Outcome outcome;
+  outcome.reason = engine::reason_text(finish.reason, finish.signal_name);
+  outcome.updates = finish.updates;
+  outcome.checkpoint = finish.checkpoint;
+  const bool by_signal = finish.reason == engine::StopReason::signal;
+  if (!by_signal && finish.reason != engine::StopReason::max_time) return outcome;
+  const bool interrupted = by_signal && finish.signal_name == "INT";
+  outcome.exit_code = interrupted ? core::kExitInterrupted : static_cast<int>(options.stop_exit_code);
+  core::log_info("stopped by {} at epoch {} update {}; checkpoint verified: run the same command to go on",
+                 by_signal ? "SIG" + finish.signal_name : "--max-time", finish.epochs_done + 1, finish.updates);
+  return outcome;
+}
+
+/// With its unit, without a value.
+engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
+  const engine::Metric wanted = engine::metric(which, engine::MetricUnit::number);
+  for (const engine::Metric& metric : task.metrics()) {
+    if (metric.name == wanted.name) return metric;
+  }
+  return wanted;  // the loss, which is no metric of a task
+}
+
+/// `best`: what chooses.
+void say_where_it_is(const config::RunOptions& options, const engine::FinishEvent& finish, engine::Metric best) {
+  if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
+  const std::string& run_dir = options.run_dir;
+  core::log_info("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
+                 finish.epochs_done, finish.epochs_done == 1 ? "" : "s", finish.updates,
+                 core::duration_text(finish.elapsed_seconds));
+  if (finish.best_epoch >= 0) {
+    best.value = finish.best_value;
+    core::log_info("best      {} in epoch {}", observe::metric_text(best, /*percent_digits=*/2), finish.best_epoch + 1);
+  }
+  core::log_info("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)", run_dir);
+  core::log_info("next      train eval {0}    train predict {0} IMAGES", run_dir);
+}
+
+/// What ended a run stays its exit code: a page that cannot be written can be made again.
+void write_report_or_warn(const std::string& run_dir) {
+  try {
+    write_run_report({run_dir}, run_dir + "/report.html");
+    core::log_info("report    {}/report.html", run_dir);
+  } catch (const Error& error) {
+    core::log_warning("no report: {}; make it with train report {}", error.what(), run_dir);
+  }
+}
+
+}  // namespace
+
+Outcome train(const Invocation& invocation) {
+  config::Configuration& configuration = invocation.configuration;
+  const config::Options& options = configuration.options;
+  const config::CommandLine& command = configuration.command;
+  const bool only_shows = command.print_config || command.dry_run;
+
+  Preparation prepared;
+  prepared.machine = machine_with_accelerators();
+  config::resolve_machine(configuration, prepared.machine);
+  std::unique_ptr<RunDirectory> run_dir;
+  if (!only_shows) {
+    run_dir = std::make_unique<RunDirectory>(options.run.run_dir);
+    core::open_log_file(run_dir->path() + "/train.log");
+  }
+  observe::Console console(options.log.quiet);
+  prepare_data(configuration, /*measure=*/!only_shows, prepared);
+  if (command.print_config) {
+    if (!options.loader.batch_size.is_auto()) {
+      add_caches(configuration, prepared.machine, prepared.datasets, slab_bytes(options, *prepared.datasets.train));
+    }
+    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    return {core::kExitOk, ""};
+  }
+
+  engine::CheckpointFiles files(options.run.run_dir.value() + "/checkpoints");
+  if (!only_shows) files.prepare();
+  const std::string checkpoint = choose_checkpoint(options.run, files);
+  keep_choices(configuration, checkpoint);
+  prepare_training(configuration, /*resumes=*/!checkpoint.empty(), prepared);
+  refuse_what_does_not_fit(options, prepared.inputs, prepared.room);
+  engine::Checkpoints checkpoints(
+      {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check},
+      identity_of(configuration, prepared.datasets));
+  if (!checkpoint.empty()) refuse_other_run(checkpoints, checkpoint, options.run.override_resume);
+
+  const torch::Device device = prepared.trainee.device;
+  engine::Trainee& trainee = prepared.trainee;
+  const auto train_feed = training_feed(options, prepared.datasets.train, device);
+  const auto val_feed = evaluation_feed(options, prepared.datasets.val, device);
+  const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
+  refuse_single_image_batch(options, plan);
+  const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
+  give_back_freed_memory();  // a checkpoint was read into it
+  engine::TrainerSettings settings = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
+  const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
+                                 plan.updates());
+
+  const MemoryPlan memory = make_memory_plan(prepared.inputs);
+  observe::BannerFacts facts =
+      banner_facts(invocation, prepared.datasets, settings, trainee, train_feed->loader().stats());
+  facts.caches = prepared.caches.lines;
+  facts.memory = plan_summary(memory, prepared.room);
+  const auto end = engine::limit_reached(settings.limits, at);
+  facts.start = checkpoint.empty() ? "from scratch"
+                : end              ? format("finished with {}", checkpoint)
+                                   : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
+  for (const std::string& line : observe::banner_lines(facts, configuration.table)) core::log_info("{}", line);
+  if (command.dry_run) return {core::kExitOk, "dry-run"};
+  take_over_checkpoints(checkpoint, at, checkpoints);
+  if (end) {
+    core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*end, ""), run_dir->path());
+    return {core::kExitOk, "already-finished", at.updates, checkpoint};
+  }
+  refuse_full_disk(options, memory.checkpoint_bytes, files.directory(), !checkpoint.empty());
+  core::write_file_atomically(run_dir->path() + "/config.yaml",
+                              config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
+  write_plan_file(run_dir->path(), memory, prepared.room, /*observed=*/std::nullopt);
+
+  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, trainee, *prepared.task}, run_dir->path(),
+              console);
+  engine::Trainer trainer(settings,
+                          {*prepared.task, trainee, *train_feed, *val_feed, schedule, checkpoints, watch.observer()});
+  std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
+  if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
+  const engine::FinishEvent finish = trainer.run(at);
+  limit.reset();
+  console.clear_live();
+  core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
+  write_plan_file(run_dir->path(), memory, prepared.room, observed_memory(device));
+  say_where_it_is(options.run, finish, best_metric(settings.eval_metric, *prepared.task));
+  if (options.run.report) write_report_or_warn(run_dir->path());
+  return outcome_of(finish, options.run);
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of precedence: built-in values < preset < configuration files in order < flags.
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/read/flags.h"
+#include "config/yaml/yaml_tree.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+
+namespace stoker::config {
+namespace {
+
+constexpr const char* kDefaultPreset = "fashion_mnist";
+
+/// What is wrong, and with what the process should end because of it.
+struct Problems {
+  std::vector<std::string> flags;
+  std::vector<std::string> missing_files;
+  std::vector<std::string> files;
+
+  bool any() const { return !flags.empty() || !missing_files.empty() || !files.empty(); }
+};
+
+void apply_flags(const std::vector<FlagValue>& values, Configuration& out, std::vector<std::string>& problems) {
+  for (const FlagValue& value : values) {
+    std::vector<Assignment> assignments;
+    std::string problem = out.table.expand(value.name, value.text, assignments);
+    for (const Assignment& assignment : assignments) {
+      if (problem.empty())
+        problem = out.table.set(*assignment.row, assignment.text, {Origin::Kind::flag, value.written});
+    }
+    if (!problem.empty()) problems.push_back(value.written + ": " + problem);
+  }
+}
+
+void apply_file(const std::string& path, Configuration& out, Problems& problems) {
+  std::string text;
+  try {
+    text = core::read_file(path, kMaxYamlBytes);
+  } catch (const core::Error& error) {
+    const bool is_missing = error.kind() == core::ErrorKind::no_input || error.kind() == core::ErrorKind::permission;
+    (is_missing ? problems.missing_files : problems.files).push_back(error.what());
+    return;
+  }
+  read_yaml(text, path, Origin::Kind::file, out.table, problems.files);
+}
+
+void apply_preset(const std::string& name, const std::string& why, Configuration& out, Problems& problems) {
+  std::vector<std::string> found;
+  try {
+    read_yaml(preset_text(name), "preset " + name, Origin::Kind::preset, out.table, found);
+  } catch (const core::Error& error) {
+    found.push_back(std::string(error.what()) + " (" + error.hint() + ")");
+  }
+  problems.files.insert(problems.files.end(), found.begin(), found.end());
+  if (why.empty()) return;
+  for (Row& row : out.table.rows()) {
+    if (row.origin.kind == Origin::Kind::preset) row.origin.detail += why;
+  }
+}
+
+[[noreturn]] void throw_problems(const Problems& problems) {
+  std::vector<std::string> all = problems.flags;
+  all.insert(all.end(), problems.missing_files.begin(), problems.missing_files.end());
+  all.insert(all.end(), problems.files.begin(), problems.files.end());
+  std::string message = all.front();
+  if (all.size() > 1) {
+    message =
+        core::format("{} problems with the {}:", all.size(), problems.flags.empty() ? "configuration" : "command line");
+    for (const std::string& problem : all) message += "\n  " + problem;
+  }
+  if (!problems.flags.empty()) throw core::Error(core::ErrorKind::usage, message, "train --help lists every flag");
+  if (!problems.missing_files.empty()) {
+    throw core::Error(core::ErrorKind::no_input, message, "check the path given with --config");
+  }
+  throw core::Error(core::ErrorKind::config, message, "docs/options.md lists every option with its range");
+}
+
+bool names_data(const Table& table) {
+  return table.find("data-dir")->origin.kind != Origin::Kind::built_in ||
+         table.find("dataset")->origin.kind != Origin::Kind::built_in;
+}
+
+void note_what_has_no_effect(Configuration& out) {
+  const Row& row = *out.table.find("persistent-workers");
+  if (row.origin.kind == Origin::Kind::built_in) return;
+  out.notes.push_back("persistent-workers (" + row.origin.detail +
+                      ") is accepted without effect: workers always live as long as the run");
+}
+
+}  // namespace
+
+void parse_command_line(int argc, const char* const* argv, Configuration& out) {
+  Problems problems;
+  CommandLine& command = out.command;
+  const std::vector<FlagValue> values = parse_flags(argc, argv, out.table, command, problems.flags);
+  if (command.help || command.version || command.help_markdown) return;
+  if (command.verb == "predict" && command.output.empty()) command.output = "-";
+
+  if (!command.preset.empty()) apply_preset(command.preset, "", out, problems);
+  for (const std::string& path : command.config_files) apply_file(path, out, problems);
+  apply_flags(values, out, problems.flags);
+
+  command.names_data = names_data(out.table);
+  const bool is_bare = command.verb.empty() && command.preset.empty() && command.config_files.empty();
+  if (is_bare && !command.names_data) {
+    command.preset = kDefaultPreset;
+    apply_preset(kDefaultPreset, ", since no data was named", out, problems);
+    out.notes.push_back(core::format("no data was named: preset {} is used", kDefaultPreset));
+  }
+  if (problems.any()) throw_problems(problems);
+  note_what_has_no_effect(out);
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/read/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "config/read/verbs.h"
+#include "config/table/parse_value.h"
+#include "config/table/suggest.h"
+#include "core/format.h"
+
+namespace stoker::config {
+namespace {
+
+/// What a registered name stands for.
+struct FlagTarget {
+  std::string option;  ///< row, alias or shorthand; empty for a flag of the command itself
+  const CommandFlag* command = nullptr;
+  bool is_switch = false;
+  bool negated = false;  ///< `--no-x`
+  std::string written;
+};
+
+bool begins_long_flag(const std::string& word) {
+  return word.size() > 2 && word[0] == '-' && word[1] == '-' && std::isalpha(static_cast<unsigned char>(word[2]));
+}
+
+class FlagParser {
+ public:
+  FlagParser(const Table& table, CommandLine& command, std::vector<std::string>& problems)
+      : table_(table), command_(command), problems_(problems) {
+    app_.set_help_flag();
+    app_.allow_extras();
+    register_all();
+  }
+
+  std::vector<FlagValue> parse(const std::vector<std::string>& words) {
+    std::vector<std::string> ready = normalized(words);
+    std::reverse(ready.begin(), ready.end());  // the order in which CLI11 takes a vector
+    try {
+      app_.parse(std::move(ready));
+    } catch (const CLI::Error& error) {
+      problems_.push_back(error.what());
+    }
+    std::vector<FlagValue> values = collect();
+    sort_remaining();
+    return values;
+  }
+
+ private:
+  void register_all() {
+    for (const CommandFlag& flag : command_flags()) {
+      if (!accepts(flag, command_.verb)) continue;
+      FlagTarget target;
+      target.command = &flag;
+      target.is_switch = flag.placeholder.empty() && flag.choices.empty();
+      register_names(flag.name, flag.aliases, target);
+    }
+    for (const Row& row : table_.rows()) {
+      if (accepts(row, command_.verb)) register_option(row.name, row.aliases, row.is_switch);
+    }
+    for (const Shorthand& shorthand : table_.shorthands()) {
+      if (accepts(table_, shorthand, command_.verb)) register_option(shorthand.name, {}, shorthand.is_switch);
+    }
+  }
+
+  void register_option(const std::string& name, const std::vector<std::string>& aliases, bool is_switch) {
+    FlagTarget target;
+    target.option = name;
+    target.is_switch = is_switch;
+    register_names(name, aliases, target);
+    if (!is_switch || table_.find_shorthand(name)) return;
+    target.negated = true;
+    std::vector<std::string> negated;
+    for (const std::string& alias : aliases) negated.push_back("no-" + alias);
+    register_names("no-" + name, negated, target);
+  }
+
+  void register_names(const std::string& name, const std::vector<std::string>& aliases, const FlagTarget& target) {
+    register_one(name, target);
+    for (const std::string& alias : aliases) register_one(alias, target);
+  }
+
+  void register_one(const std::string& name, FlagTarget target) {
+    target.written = (name.size() == 1 ? "-" : "--") + name;
+    CLI::Option* option = target.is_switch ? app_.add_flag(target.written) : app_.add_option(target.written);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (!target.is_switch) option->expected(1)->allow_extra_args(false);
+    by_name_[name] = target;
+    by_option_[option] = target;
+  }
+
+  /// `_` becomes `-` in names, `-vb` becomes `--vb`, and a name that lacks its value is reported and left
+  /// out.
+  std::vector<std::string> normalized(const std::vector<std::string>& words) {
+    std::vector<std::string> ready;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == "--") {
+        ready.insert(ready.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+        break;
+      }
+      const std::string word = with_canonical_dashes(words[i]);
+      const FlagTarget* target = target_of(word);
+      const size_t equals = word.find('=');
+      if (!target) {
+        ready.push_back(word);
+      } else if (equals != std::string::npos && equals + 1 == word.size()) {
+        if (target->is_switch) {
+          problems_.push_back(target->written + ": no value given; write true or false");
+        } else {
+          ready.insert(ready.end(), {target->written, ""});
+        }
+      } else if (equals != std::string::npos || target->is_switch) {
+        ready.push_back(word);
+      } else if (i + 1 == words.size() || begins_long_flag(words[i + 1])) {
+        problems_.push_back(target->written + ": no value given");
+      } else {
+        ready.insert(ready.end(), {word, words[++i]});
+      }
+    }
+    return ready;
+  }
+
+  std::string with_canonical_dashes(const std::string& word) const {
+    const size_t equals = std::min(word.find('='), word.size());
+    if (equals == 3 && word[0] == '-' && word[1] != '-' && by_name_.count(word.substr(1, 2))) return "-" + word;
+    if (!begins_long_flag(word)) return word;
+    return kebab(word.substr(0, equals)) + word.substr(equals);
+  }
+
+  /// Of `--name`, `--name=value` or `-x`; nullptr for anything else.
+  const FlagTarget* target_of(const std::string& word) const {
+    if (word.size() < 2 || word[0] != '-') return nullptr;
+    const std::string name = word[1] == '-' ? word.substr(2, word.find('=') - 2) : word.substr(1);
+    if ((word[1] == '-') != (name.size() > 1)) return nullptr;
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : &found->second;
+  }
+
+  std::vector<FlagValue> collect() {
+    std::vector<FlagValue> values;
+    std::map<const CLI::Option*, size_t> taken;
+    for (const CLI::Option* option : app_.parse_order()) {
+      const FlagTarget& target = by_option_.at(option);
+      const size_t index = taken[option]++;
+      if (index >= option->results().size()) continue;
+      std::string text = option->results()[index];
+      if (target.negated && (text == "true" || text == "false")) text = text == "true" ? "false" : "true";
+      if (target.command) {
+        store(*target.command, target, text);
+      } else {
+        values.push_back({target.option, text, target.written});
+      }
+    }
+    return values;
+  }
+
+  void store(const CommandFlag& flag, const FlagTarget& target, const std::string& text) {
+    const auto& choices = flag.choices;
+    if (target.is_switch && text != "true") {
+      problems_.push_back(target.written + ": takes no value");
+    } else if (!target.is_switch && text.empty()) {
+      problems_.push_back(target.written + ": no value given");
+    } else if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      problems_.push_back(target.written + ": " + shown(text) + " is not accepted; write one of " +
+                          core::list_text(choices));
+    } else {
+      flag.store(command_, text);
+    }
+  }
+
+  /// What CLI11 could not place: unknown flags, and words that stand alone.
+  void sort_remaining() {
+    const Verb& verb = *find_verb(command_.verb);
+    size_t filled = 0;
+    bool repeated = false;
+    bool after_unknown = false;
+    for (const std::string& word : app_.remaining()) {
+      const bool is_flag = word.size() > 1 && word[0] == '-' && word != "--" && !only_positionals_;
+      if (word == "--") {
+        only_positionals_ = true;
+      } else if (is_flag) {
+        report_unknown(word);
+      } else if (filled < verb.positionals.size()) {
+        verb.positionals[filled].store(command_, word);
+        if (verb.positionals[filled].repeats) {
+          repeated = true;
+        } else {
+          ++filled;
+        }
+      } else if (!after_unknown) {
+        report_stray(word);
+      }
+      after_unknown = is_flag && word.find('=') == std::string::npos;
+    }
+    if (repeated) ++filled;
+    for (; filled < verb.positionals.size() && !verb.positionals[filled].is_optional; ++filled) {
+      problems_.push_back("missing " + verb.positionals[filled].name + ": " + verb.usage);
+    }
+  }
+
+  void report_stray(const std::string& word) {
+    const bool is_verb = !word.empty() && find_verb(word);
+    problems_.push_back(is_verb ? "the verb " + word + " must be the first word: train " + word + " ..."
+                                : "unexpected word " + shown(word));
+  }
+
+  void report_unknown(const std::string& word) {
+    const std::string written = core::printable(word.substr(0, std::min<size_t>(word.find('='), 80)));
+    const std::string name = kebab(written.substr(std::min(written.find_first_not_of('-'), written.size())));
+    const std::string elsewhere = verbs_with(name);
+    if (!elsewhere.empty()) {
+      problems_.push_back(written + ": " + elsewhere);
+      return;
+    }
+    std::vector<std::string> names;
+    for (const auto& known : by_name_) {
+      if (known.first.size() > 1) names.push_back(known.first);
+    }
+    problems_.push_back(written + ": unknown flag" + suggestion(name, names, "--"));
+  }
+
+  /// Where a flag that this verb does not take would be accepted.
+  std::string verbs_with(const std::string& name) const {
+    const std::string plain = name.rfind("no-", 0) == 0 && !table_.find(name) ? name.substr(3) : name;
+    if (!command_.verb.empty() && (table_.find(plain) || table_.find_shorthand(plain))) {
+      return "an option of training, not of " + command_.verb;
+    }
+    for (const CommandFlag& flag : command_flags()) {
+      const auto& aliases = flag.aliases;
+      if (flag.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
+      if (flag.verbs.front().empty()) return "a flag of training, not of " + command_.verb;
+      return "a flag of train " + flag.verbs.front() + (command_.verb.empty() ? "" : ", not of " + command_.verb);
+    }
+    return "";
+  }
+
+  const Table& table_;
+  CommandLine& command_;
+  std::vector<std::string>& problems_;
+  CLI::App app_;
+  std::map<std::string, FlagTarget> by_name_;
+  std::map<const CLI::Option*, FlagTarget> by_option_;
+  bool only_positionals_ = false;
+};
+
+}  // namespace
+
+std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table, CommandLine& command,
+                                   std::vector<std::string>& problems) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && !words[0].empty() && words[0][0] != '-') {
+    if (!find_verb(words[0])) {
+      std::vector<std::string> names;
+      for (const Verb& verb : verbs()) {
+        if (!verb.name.empty()) names.push_back(verb.name);
+      }
+      const std::string nearest = suggestion(words[0], names);
+      problems.push_back("unknown verb " + shown(words[0]) +
+                         (nearest.empty() ? "; verbs: " + core::list_text(names) + ", or none to train" : nearest));
+      return {};
+    }
+    command.verb = words[0];
+    words.erase(words.begin());
+  }
+  return FlagParser(table, command, problems).parse(words);
+}
+
+}  // namespace stoker::config

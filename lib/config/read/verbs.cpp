@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/read/verbs.h"
+
+#include <algorithm>
+
+namespace stoker::config {
+namespace {
+
+const std::vector<std::string> kEveryVerb = {"",      "eval", "predict", "bench", "pack",
+                                             "check", "plan", "preview", "report"};
+const std::vector<std::string> kEveryVerbThatComputes = {"",     "eval",  "predict", "bench",
+                                                         "pack", "check", "plan",    "preview"};
+const std::vector<std::string> kInference = {"eval", "predict"};
+
+Positional checkpoint_positional() {
+  return {"RUN_OR_CHECKPOINT", "Run directory, or one checkpoint directory of it.",
+          [](CommandLine& line, const std::string& text) { line.checkpoint = text; }};
+}
+
+std::vector<Verb> make_verbs() {
+  const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
+                            [](CommandLine& line, const std::string& text) { line.input = text; }};
+  const Positional what = {"WHAT",
+                           "loader: batches from files; step: optimizer updates on one batch; all: both, and training.",
+                           [](CommandLine& line, const std::string& text) { line.bench = text; }};
+  const Positional dataset = {"DATASET", "Data set to pack; with --verify or --index: a folder of shards.",
+                              [](CommandLine& line, const std::string& text) { line.input = text; }};
+  const Positional shards = {"OUT", "Folder for the shards.",
+                             [](CommandLine& line, const std::string& text) { line.output = text; },
+                             /*is_optional=*/true};
+  const Positional run_dirs = {"RUN_DIR", "Run directories, of runs that are under way as well.",
+                               [](CommandLine& line, const std::string& text) { line.run_dirs.push_back(text); },
+                               /*is_optional=*/false, /*repeats=*/true};
+  return {
+      {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
+      {"eval",
+       "train eval RUN_OR_CHECKPOINT [options]",
+       "Measures a trained network on a labelled split; options that are not given are those of the run.",
+       {checkpoint_positional()}},
+      {"predict",
+       "train predict RUN_OR_CHECKPOINT INPUT [options]",
+       "Classifies images without labels; options that are not given are those of the run.",
+       {checkpoint_positional(), input}},
+      {"bench",
+       "train bench WHAT [options]",
+       "Measures how fast a part of training is by itself: images per second.",
+       {what}},
+      {"pack",
+       "train pack DATASET OUT [options]",
+       "Packs a data set into tar shards that are read in any order; the same command goes on after a stop.",
+       {dataset, shards}},
+      {"check",
+       "train check [options]",
+       "Measures this machine and says what to set; with --config also how long an epoch takes.",
+       {}},
+      {"plan",
+       "train plan [options]",
+       "Says what a run will take: memory by line, time per epoch, disk; ends with 81 when it cannot fit.",
+       {}},
+      {"preview",
+       "train preview [options] [--output FILE]",
+       "Draws what the network will see: augmented images, and the same ones over several epochs.",
+       {}},
+      {"report",
+       "train report RUN_DIR... [--output FILE]",
+       "Writes one HTML page about a run, or about several side by side.",
+       {run_dirs}},
+  };
+}
+
+std::vector<CommandFlag> make_common_flags() {
+  return {
+      {"config",
+       {"c", "cfg"},
+       "FILE",
+       {},
+       kEveryVerbThatComputes,
+       "YAML file with options; may be given several times, later ones win.",
+       [](CommandLine& line, const std::string& text) { line.config_files.push_back(text); }},
+      {"preset",
+       {},
+       "NAME",
+       {},
+       kEveryVerbThatComputes,
+       "Options that are built in; config files and flags win over them.",
+       [](CommandLine& line, const std::string& text) { line.preset = text; }},
+      {"print-config",
+       {"dump-config"},
+       "",
+       {},
+       kEveryVerbThatComputes,
+       "Print every option with its value and where it came from, and exit.",
+       [](CommandLine& line, const std::string&) { line.print_config = true; }},
+      {"dry-run",
+       {},
+       "",
+       {},
+       {""},
+       "Check options, data and model, and exit without training.",
+       [](CommandLine& line, const std::string&) { line.dry_run = true; }},
+      {"help",
+       {"h"},
+       "",
+       {},
+       kEveryVerb,
+       "Print this and exit.",
+       [](CommandLine& line, const std::string&) { line.help = true; }},
+      {"version",
+       {},
+       "",
+       {},
+       kEveryVerb,
+       "Print the version and exit.",
+       [](CommandLine& line, const std::string&) { line.version = true; }},
+      {"help-markdown", {}, "", {}, {""}, "", [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
+  };
+}
+
+std::vector<CommandFlag> make_bench_flags() {
+  return {
+      {"json",
+       {},
+       "",
+       {},
+       {"bench", "check", "plan"},
+       "Print the figures as one JSON object on standard output, and nothing else there.",
+       [](CommandLine& line, const std::string&) { line.json = true; }},
+  };
+}
+
+std::vector<CommandFlag> make_inference_flags() {
+  return {
+      {"which",
+       {},
+       "",
+       {"best", "last"},
+       kInference,
+       "Checkpoint of the run directory to use (default: best).",
+       [](CommandLine& line, const std::string& text) { line.which = text; }},
+      {"split",
+       {},
+       "NAME",
+       {},
+       {"eval"},
+       "Split to evaluate on (default: the run's validation split).",
+       [](CommandLine& line, const std::string& text) { line.split = text; }},
+      {"output",
+       {"o"},
+       "FOLDER",
+       {},
+       {"eval"},
+       "Folder for CSV files of results per image and per class.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"predict"},
+       "CSV file for the predictions; - (the default) is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"report"},
+       "The page (default: report.html in the run directory, or here when there are several); - is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"check"},
+       "Where the findings go; - (the default) is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"output",
+       {"o"},
+       "FILE",
+       {},
+       {"preview"},
+       "The picture, a PNG (default: preview.png); - is standard output.",
+       [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"logits",
+       {},
+       "",
+       {},
+       kInference,
+       "Write the network's raw scores as well.",
+       [](CommandLine& line, const std::string&) { line.logits = true; }},
+  };
+}
+
+std::vector<CommandFlag> make_pack_flags() {
+  const std::vector<std::string> pack = {"pack"};
+  return {
+      {"split",
+       {},
+       "NAME",
+       {},
+       pack,
+       "Split to pack; may be given several times (default: the training split and every usual split there "
+       "is).",
+       [](CommandLine& line, const std::string& text) { line.pack.splits.push_back(text); }},
+      {"shard-size",
+       {},
+       "SIZE",
+       {},
+       pack,
+       "Bytes (512MB, 1GiB) or images (10000) in a shard at most (default: 512MB).",
+       [](CommandLine& line, const std::string& text) { line.pack.shard_size = text; }},
+      {"max-side",
+       {},
+       "N",
+       {},
+       pack,
+       "Resize larger images so that their longer side has N pixels; others keep their bytes.",
+       [](CommandLine& line, const std::string& text) { line.pack.max_side = text; }},
+      {"quality",
+       {},
+       "N",
+       {},
+       pack,
+       "Write every image as a JPEG of this quality, 1 to 100 (default: keep bytes; resized JPEGs get 90).",
+       [](CommandLine& line, const std::string& text) { line.pack.quality = text; }},
+      {"progressive-to-baseline",
+       {},
+       "",
+       {},
+       pack,
+       "Turn progressive JPEGs into baseline ones, which decode faster; the pixels stay the same.",
+       [](CommandLine& line, const std::string&) { line.pack.progressive_to_baseline = true; }},
+      {"verify",
+       {},
+       "",
+       {},
+       pack,
+       "Read all shards of a folder and compare them with their indexes, without packing.",
+       [](CommandLine& line, const std::string&) { line.pack.verify = true; }},
+      {"index",
+       {},
+       "",
+       {},
+       pack,
+       "Write the indexes that the shards of a folder lack, without packing.",
+       [](CommandLine& line, const std::string&) { line.pack.index = true; }},
+  };
+}
+
+}  // namespace
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all = make_verbs();
+  return all;
+}
+
+const std::vector<CommandFlag>& command_flags() {
+  static const std::vector<CommandFlag> all = [] {
+    std::vector<CommandFlag> flags = make_inference_flags();
+    for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_bench_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));
+    return flags;
+  }();
+  return all;
+}
+
+const Verb* find_verb(const std::string& name) {
+  for (const Verb& verb : verbs()) {
+    if (verb.name == name) return &verb;
+  }
+  return nullptr;
+}
+
+bool accepts(const CommandFlag& flag, const std::string& verb) {
+  return std::find(flag.verbs.begin(), flag.verbs.end(), verb) != flag.verbs.end();
+}
+
+bool accepts(const Row& row, const std::string& verb) {
+  if (verb.empty() || verb == "bench" || verb == "plan") return true;
+  if (verb == "check" || verb == "preview") return row.group != "run";  // they have no run
+  return std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
+}
+
+bool accepts(const Table& table, const Shorthand& shorthand, const std::string& verb) {
+  for (const auto& choice : shorthand.choices) {
+    for (const auto& value : choice.second) {
+      const Row* row = table.find(value.first);
+      if (!row || !accepts(*row, verb)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words about a row, shared by --help and docs/options.md.
+#pragma once
+
+#include <string>
+
+#include "config/read/verbs.h"
+#include "config/table/table.h"
+
+namespace stoker::config {
+
+/// "-b, --batch-size N", "--[no-]amp".
+std::string flag_text(const Row& row);
+std::string flag_text(const Shorthand& shorthand);
+std::string flag_text(const CommandFlag& flag);
+/// "pixels: auto, or 1 to 8192" or "none, center"; empty for switches and free text.
+std::string accepted_text(const Row& row);
+/// "images per device: 1 to 1048576; default 64".
+std::string value_text(const Row& row);
+/// " Also --batch, --x." or "".
+std::string alias_text(const Row& row);
+/// The built-in value, "none" for empty text.
+std::string default_value_text(const Row& row);
+
+}  // namespace stoker::config

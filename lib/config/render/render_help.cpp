@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// --help as plain text, 100 columns, from the table and the verbs.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/read/verbs.h"
+#include "config/render/describe.h"
+
+namespace stoker::config {
+namespace {
+
+constexpr size_t kColumns = 100;
+constexpr size_t kHelpColumn = 34;
+
+/// Appends `text` broken at blanks, every line from `indent` on.
+void append_wrapped(std::string& out, const std::string& text, size_t indent) {
+  size_t column = indent;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const size_t length = end - begin;
+    if (column > indent && column + 1 + length > kColumns) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out.append(text, begin, length);
+    column += length;
+    begin = end + 1;
+  }
+  out += '\n';
+}
+
+void append_entry(std::string& out, const std::string& left, const std::string& right) {
+  std::string first = "  " + left;
+  if (first.size() + 2 > kHelpColumn) {
+    out += first + "\n" + std::string(kHelpColumn, ' ');
+  } else {
+    first.resize(kHelpColumn, ' ');
+    out += first;
+  }
+  append_wrapped(out, right, kHelpColumn);
+}
+
+std::string usage_of(const Verb& chosen) {
+  std::string text = "Usage: " + chosen.usage + "\n\n" + chosen.summary + "\n";
+  if (chosen.name.empty()) {
+    text += "\nOther verbs, each with its own --help:\n";
+    for (const Verb& verb : verbs()) {
+      if (!verb.name.empty()) append_entry(text, verb.name, verb.summary);
+    }
+  }
+  for (const Positional& positional : chosen.positionals) {
+    text += text.find("\n  ") == std::string::npos ? "\n" : "";
+    append_entry(text, positional.name, positional.help);
+  }
+  return text;
+}
+
+void append_group(std::string& out, const Table& table, const Group& group, const std::string& verb) {
+  std::string entries;
+  for (const Row& row : table.rows()) {
+    if (row.group == group.name && accepts(row, verb)) {
+      append_entry(entries, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
+    }
+  }
+  for (const Shorthand& shorthand : table.shorthands()) {
+    if (shorthand.group == group.name && accepts(table, shorthand, verb)) {
+      append_entry(entries, flag_text(shorthand), shorthand.help);
+    }
+  }
+  if (!entries.empty()) out += "\n" + group.title + " (" + group.name + "):\n" + entries;
+}
+
+}  // namespace
+
+std::string render_help(const Table& table, const std::string& verb) {
+  const Verb* chosen = find_verb(verb);
+  std::string text = usage_of(chosen ? *chosen : verbs().front());
+  text += "\nCommand:\n";
+  for (const CommandFlag& flag : command_flags()) {
+    if (accepts(flag, verb) && !flag.help.empty()) append_entry(text, flag_text(flag), flag.help);
+  }
+  for (const Group& group : table.groups()) append_group(text, table, group, verb);
+  const bool takes_options =
+      std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) { return accepts(row, verb); });
+  if (!takes_options) return text;
+  text +=
+      "\nEvery option is also a YAML key for --config, flat or below the group in parentheses.\n"
+      "Order of precedence: defaults < preset < config files in order < flags.\n";
+  return text;
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/options.md, from the table and the verbs.
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/read/verbs.h"
+#include "config/render/describe.h"
+
+namespace stoker::config {
+namespace {
+
+/// `|` would end a table cell.
+std::string cell(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string code(const std::string& text) { return "`" + cell(text) + "`"; }
+
+std::string table_line(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const std::string& text : cells) line += " " + text + " |";
+  return line + "\n";
+}
+
+void append_command(std::string& out) {
+  out += "\n## Verbs and flags of the command line\n\n";
+  for (const Verb& verb : verbs()) out += "- `" + verb.usage + "`: " + verb.summary + "\n";
+  out += "\n" + table_line({"flag", "verbs", "meaning"}) + table_line({"---", "---", "---"});
+  for (const CommandFlag& flag : command_flags()) {
+    if (flag.help.empty()) continue;
+    std::string names;
+    for (const std::string& verb : flag.verbs) names += (names.empty() ? "" : ", ") + (verb.empty() ? "train" : verb);
+    std::string meaning = flag.help;
+    for (const std::string& alias : flag.aliases) {
+      if (alias.size() > 1) meaning += " Also `--" + alias + "`.";
+    }
+    out += table_line({code(flag_text(flag)), names, cell(meaning)});
+  }
+}
+
+void append_group_section(std::string& out, const Table& table, const Group& group) {
+  out += "\n## " + group.name + ": " + group.title + "\n\n";
+  out += table_line({"option", "accepted", "default", "meaning"}) + table_line({"---", "---", "---", "---"});
+  for (const Row& row : table.rows()) {
+    if (row.group != group.name) continue;
+    std::string name = code(flag_text(row));
+    for (const std::string& alias : row.aliases) {
+      if (alias.size() > 1) name += ", `--" + alias + "`";
+    }
+    const std::string note = row.training_relevant ? "" : " *May change on resume.*";
+    out += table_line({name, cell(accepted_text(row)), code(default_value_text(row)), cell(row.help) + note});
+  }
+  for (const Shorthand& shorthand : table.shorthands()) {
+    if (shorthand.group != group.name) continue;
+    out += table_line({code(flag_text(shorthand)), "", "", cell(shorthand.help)});
+  }
+}
+
+const char* const kIntroduction =
+    "# Options\n\n"
+    "This page is written by `train --help-markdown > docs/options.md`; a test fails when it is out of "
+    "date.\n\n"
+    "- Every option is a flag (`--batch-size 64`) and a YAML key (`batch-size: 64`), flat or below its "
+    "group\n"
+    "  (`loader: {batch-size: 64}`). `_` is accepted for `-`. Aliases work in both places; names of two "
+    "letters work\n"
+    "  with one dash too (`-vb 256`).\n"
+    "- Precedence: built-in value < preset < config files in order < flags. Of a repeated flag the last one "
+    "counts; a key\n"
+    "  that stands twice in one file is an error.\n"
+    "- `auto` is chosen from the machine or the data; the start-up banner and `--print-config` say what and "
+    "why. `-1`\n"
+    "  never means auto.\n"
+    "- Switches: `--amp`, `--no-amp`; in YAML `true` or `false` and nothing else.\n"
+    "- Numbers are decimal and finite, without leading zeros. Lists: `--mean 0.1,0.2,0.3`, in YAML `[0.1, "
+    "0.2, 0.3]`.\n"
+    "- Intervals have a unit: `1e` (epochs), `2000u` (optimizer updates), `30s`, `10m`, `2h`, `1d`, or "
+    "`never`. Durations:\n"
+    "  `600s`, `90m`, `10h`, `2d`, or `0` for no limit.\n"
+    "- Files are one YAML document in UTF-8 of at most 1 MB, without anchors, aliases, merge keys and tags.\n"
+    "- Options marked *May change on resume* are free; a change of any other is refused on resume (exit code "
+    "78) unless\n"
+    "  `--override-resume` is given.\n";
+
+}  // namespace
+
+std::string render_markdown(const Table& table) {
+  std::string text = kIntroduction;
+  append_command(text);
+  for (const Group& group : table.groups()) append_group_section(text, table, group);
+  text += "\n## Presets\n\n";
+  for (const std::string& name : preset_names()) text += "- `" + name + "` (configs/" + name + ".yaml)\n";
+  return text;
+}
+
+}  // namespace stoker::config

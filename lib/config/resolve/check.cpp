@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/resolve/check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/table/parse_value.h"
+#include "config/task_facts.h"
+#include "core/format.h"
+
+namespace stoker::config {
+namespace {
+
+/// Collects the sentences of rules that do not hold.
+class RuleBook {
+ public:
+  void require(bool holds, const std::string& sentence) {
+    if (!holds) broken_.push_back(sentence);
+  }
+  std::vector<std::string> take() { return std::move(broken_); }
+
+ private:
+  std::vector<std::string> broken_;
+};
+
+bool is_whole(double value) { return value == std::floor(value); }
+
+void check_operations(const AugmentOptions& o, RuleBook& rules) {
+  const std::vector<double>& rand = o.rand_augment;
+  rules.require(rand.empty() || (rand.size() == 2 && is_whole(rand[0]) && is_whole(rand[1]) && rand[0] >= 1),
+                core::format("rand-augment is {}: it takes the number of operations and their strength, as 2,9",
+                             list_value_text(rand)));
+  rules.require(rand.empty() || !o.trivial_augment,
+                "rand-augment and trivial-augment choose from the same operations: set one of them");
+  const std::vector<double>& jitter = o.color_jitter;
+  rules.require(jitter.size() != 2 && jitter.size() <= 4,
+                core::format("color-jitter has {} values: it takes 1, 3 or 4", jitter.size()));
+  rules.require(jitter.size() != 4 || jitter[3] <= 0.5,
+                core::format("the hue of color-jitter is {}, above 0.5, half a circle",
+                             number_text(jitter.size() == 4 ? jitter[3] : 0)));
+  rules.require(o.gaussian_blur_sigma_min <= o.gaussian_blur_sigma_max,
+                core::format("gaussian-blur-sigma-min {} is above gaussian-blur-sigma-max {}",
+                             number_text(o.gaussian_blur_sigma_min), number_text(o.gaussian_blur_sigma_max)));
+  rules.require(o.gaussian_blur_kernel % 2 == 1,
+                core::format("gaussian-blur-kernel must be odd, not {}", o.gaussian_blur_kernel));
+}
+
+void check_augment(const AugmentOptions& o, RuleBook& rules) {
+  rules.require(o.scale_min <= o.scale_max,
+                core::format("scale-min {} is above scale-max {}", number_text(o.scale_min), number_text(o.scale_max)));
+  rules.require(o.ratio_min <= o.ratio_max,
+                core::format("ratio-min {} is above ratio-max {}", number_text(o.ratio_min), number_text(o.ratio_max)));
+  rules.require(o.mixup_prob == AugmentOptions().mixup_prob || o.mixup_alpha > 0 || o.cutmix_alpha > 0,
+                "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha");
+  rules.require(o.mixup_switch_prob == AugmentOptions().mixup_switch_prob || (o.mixup_alpha > 0 && o.cutmix_alpha > 0),
+                "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0");
+}
+
+void check_schedule(const Options& options, RuleBook& rules) {
+  const ScheduleOptions& o = options.schedule;
+  const auto epochs = static_cast<double>(options.train.epochs);
+  const std::vector<double>& milestones = o.decay_milestones;
+  rules.require(o.sched != ScheduleKind::multistep || !milestones.empty(),
+                "sched multistep needs decay-milestones, such as 30,60,80");
+  const bool increase = std::adjacent_find(milestones.begin(), milestones.end(),
+                                           [](double a, double b) { return a >= b; }) == milestones.end();
+  rules.require(increase, "decay-milestones must increase: " + list_value_text(milestones));
+  rules.require(
+      o.warmup_epochs < epochs || o.warmup_epochs == 0,
+      core::format("warmup-epochs {} leaves nothing of {} epochs", number_text(o.warmup_epochs), options.train.epochs));
+  if (!options.optim.lr.is_auto()) {  // it waits for an automatic batch-size
+    const double lr = options.optim.lr;
+    rules.require(o.min_lr <= lr, core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));
+    rules.require(o.warmup_lr <= lr,
+                  core::format("warmup-lr {} is above lr {}", number_text(o.warmup_lr), number_text(lr)));
+  }
+  rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
+                "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0");
+}
+
+void check_batch(const Options& options, RuleBook& rules) {
+  const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
+  if (total == 0 || options.loader.batch_size.is_auto()) return;
+  const int64_t batch = options.loader.batch_size;
+  rules.require(
+      batch * steps == total,
+      total % batch == 0
+          ? core::format("total-batch-size {} is not batch-size {} x accumulation-steps {}: leave one of them out",
+                         total, batch, steps)
+          : core::format("total-batch-size {} is not a multiple of batch-size {}", total, batch));
+}
+
+void check_training(const Options& options, RuleBook& rules) {
+  const OptimOptions& optim = options.optim;
+  rules.require(optim.opt != OptimizerKind::sgd || !optim.nesterov || optim.momentum > 0,
+                "nesterov needs momentum above 0: set momentum, or no-nesterov");
+  const Interval::Unit val_unit = options.train.val_every.unit;
+  rules.require(val_unit == Interval::Unit::epochs || val_unit == Interval::Unit::never,
+                "val-every counts epochs: give it as 1e or 5e, or never");
+  rules.require(options.train.patience == 0 || options.train.val_every.unit != Interval::Unit::never,
+                "patience needs evaluations, but val-every is never");
+  rules.require(options.data.val_fraction == 0 || options.data.val_split.is_auto(),
+                "val-fraction and val-split both say what to evaluate on: set one of them");
+}
+
+void check_task(const Options& options, RuleBook& rules) {
+  const TaskKind task = options.data.task;
+  const std::string name = task_name(task);
+  const std::vector<EvalMetric>& metrics = eval_metrics_of(task);
+  std::string known;
+  for (const EvalMetric metric : metrics) known += (known.empty() ? "" : ", ") + eval_metric_name(metric);
+  const EvalMetric chosen = options.train.eval_metric.value();
+  rules.require(
+      std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
+      core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name, known));
+  const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
+  rules.require(!is_pose_data || task == TaskKind::head_pose,
+                core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));
+  const AugmentOptions& augment = options.augment;
+  rules.require((augment.mixup_alpha == 0 && augment.cutmix_alpha == 0) || !has_scaled_targets(task),
+                core::format("mixup and cutmix share labels, but task {} learns numbers", name));
+  rules.require(
+      options.train.tta == TestTimeAugmentation::none || !has_scaled_targets(task),
+      core::format("tta hflip averages over mirror images, but the numbers that task {} learns may be others for "
+                   "them: set tta none",
+                   name));
+  const bool turns =
+      augment.rotate90 > 0 || augment.rotation > 0 || !augment.rand_augment.empty() || augment.trivial_augment;
+  rules.require(
+      !turns || task != TaskKind::head_pose,
+      "rotate90, rotation, rand-augment and trivial-augment turn heads without their angles: not for task head-pose");
+  rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
+                core::format("label-smoothing has no meaning for task {}", name));
+  const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
+  rules.require(!is_set(options.task.class_weights) || task == TaskKind::multiclass,
+                core::format("class-weights is for the task multiclass, but the task is {}", name));
+  rules.require(!options.loader.class_balanced || !learns_numbers(task),
+                core::format("class-balanced needs a class per image, but the task is {}", name));
+  rules.require(!is_set(options.task.pos_weight) || task == TaskKind::binary || task == TaskKind::multilabel,
+                core::format("pos-weight is for the tasks binary and multilabel, but the task is {}", name));
+}
+
+/// A list has one value for all targets, or one each.
+void check_per_target(const std::string& name, const std::vector<double>& values, int64_t targets, RuleBook& rules) {
+  const auto count = static_cast<int64_t>(values.size());
+  rules.require(count <= 1 || count == targets,
+                core::format("{} has {} values, but there {} {} target{}", name, count, targets == 1 ? "is" : "are",
+                             targets, targets == 1 ? "" : "s"));
+}
+
+void check_task_data(const Options& options, const DataFacts& data, RuleBook& rules) {
+  const int64_t outputs = options.data.num_classes.value();
+  const TaskKind task = options.data.task;
+  if (task == TaskKind::multiclass) {
+    const size_t weights = options.task.class_weights.value().size();
+    rules.require(weights == 0 || static_cast<int64_t>(weights) == outputs,
+                  core::format("class-weights has {} values, but there are {} classes", weights, outputs));
+    rules.require(outputs >= data.num_classes,
+                  core::format("num-classes is {}, but the data has {} classes", outputs, data.num_classes));
+    return;
+  }
+  if (task == TaskKind::binary) {
+    rules.require(data.num_classes == 2 && outputs == 2,
+                  core::format("task binary needs two classes, but the data has {} and num-classes is {}",
+                               data.num_classes, outputs));
+  } else {
+    rules.require(outputs == data.num_classes,
+                  core::format("num-classes is {}, but the data has {} targets", outputs, data.num_classes));
+  }
+  check_per_target("pos-weight", options.task.pos_weight.value(), task == TaskKind::binary ? 1 : outputs, rules);
+  check_per_target("target-mean", options.task.target_mean, outputs, rules);
+  check_per_target("target-scale", options.task.target_scale, outputs, rules);
+}
+
+void check_precision(const Options& options, RuleBook& rules) {
+  const bool half_on_cpu = options.precision.amp && options.device.device == "cpu" &&
+                           options.precision.amp_dtype.value() == AmpDtype::float16;
+  rules.require(!half_on_cpu, "amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
+}
+
+/// What the network sees of samples of a fixed size is what they are.
+void check_shape(const Options& options, const DataFacts& data, RuleBook& rules) {
+  rules.require(options.train.tta == TestTimeAugmentation::none,
+                "tta hflip is for images, but samples of HDF5 files stay as they are: set tta none");
+  rules.require(options.data.img_size.value() == data.median_height,
+                core::format("img-size is {}, but samples of HDF5 files stay as they are, {} x {}: leave it out",
+                             options.data.img_size.value(), data.median_height, data.median_width));
+  rules.require(options.data.in_chans.value() == data.channels,
+                core::format("in-chans is {}, but the samples have {}", options.data.in_chans.value(), data.channels));
+}
+
+/// Samples of a fixed size are taken as they are; masks and what mixes batches are all that may change them.
+void check_fixed_size(const Options& options, const DataFacts& data, RuleBook& rules) {
+  if (!data.has_fixed_size) return;
+  check_shape(options, data, rules);
+  const AugmentOptions& o = options.augment;
+  const auto refuse = [&](bool is_on, const std::string& name) {
+    rules.require(!is_on, core::format("{} is for images, but samples of HDF5 files stay as they are: only freq-masks, "
+                                       "time-masks, mixup and cutmix change them",
+                                       name));
+  };
+  refuse(o.train_crop.value() != TrainCrop::none, "train-crop");
+  refuse(o.hflip > 0, "hflip");
+  refuse(o.rotate90 > 0, "rotate90");
+  refuse(o.rotation > 0, "rotation");
+  refuse(!o.rand_augment.empty(), "rand-augment");
+  refuse(o.trivial_augment, "trivial-augment");
+  refuse(!o.color_jitter.empty(), "color-jitter");
+  refuse(o.grayscale > 0, "grayscale");
+  refuse(o.gaussian_blur > 0, "gaussian-blur");
+  refuse(o.gaussian_noise > 0, "gaussian-noise");
+  refuse(o.random_erasing > 0, "random-erasing");
+}
+
+void check_channels(const std::string& name, const std::vector<double>& values, int64_t channels, RuleBook& rules) {
+  rules.require(static_cast<int64_t>(values.size()) == channels,
+                core::format("{} has {} value{}, but in-chans is {}", name, values.size(),
+                             values.size() == 1 ? "" : "s", channels));
+}
+
+}  // namespace
+
+std::vector<std::string> broken_rules(const Options& options) {
+  RuleBook rules;
+  check_augment(options.augment, rules);
+  check_operations(options.augment, rules);
+  check_schedule(options, rules);
+  check_batch(options, rules);
+  check_training(options, rules);
+  check_task(options, rules);
+  check_precision(options, rules);
+  return rules.take();
+}
+
+std::vector<std::string> broken_data_rules(const Options& options, const DataFacts& data) {
+  RuleBook rules;
+  check_channels("mean", options.data.mean, options.data.in_chans.value(), rules);
+  check_channels("std", options.data.std, options.data.in_chans.value(), rules);
+  check_task_data(options, data, rules);
+  if (!data.of_training) {
+    if (data.has_fixed_size) check_shape(options, data, rules);
+    return rules.take();
+  }
+  check_fixed_size(options, data, rules);
+  rules.require(
+      options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size.value(),
+      core::format("gaussian-blur-kernel {} reaches beyond the mirrored border of {} pixels",
+                   options.augment.gaussian_blur_kernel, options.data.img_size.value()));
+  return rules.take();
+}
+
+}  // namespace stoker::config

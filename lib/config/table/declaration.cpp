@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/table/declaration.h"
+
+namespace stoker::config {
+
+RowDraft& RowDraft::alias(std::initializer_list<const char*> names) {
+  row().aliases.insert(row().aliases.end(), names.begin(), names.end());
+  return *this;
+}
+
+RowDraft& RowDraft::unit(const std::string& text) {
+  row().unit = text;
+  return *this;
+}
+
+RowDraft& RowDraft::help(const std::string& text) {
+  row().help = text;
+  return *this;
+}
+
+RowDraft& RowDraft::placeholder(const std::string& text) {
+  row().placeholder = text;
+  return *this;
+}
+
+RowDraft& RowDraft::free_on_resume() {
+  row().training_relevant = false;
+  return *this;
+}
+
+RowDraft& RowDraft::per_process() {
+  row().per_process = true;
+  return free_on_resume();
+}
+
+RowDraft& RowDraft::used_in_eval() {
+  row().verbs = {"eval"};
+  return *this;
+}
+
+RowDraft& RowDraft::used_in_pack() {
+  row().verbs.push_back("pack");
+  return *this;
+}
+
+RowDraft& RowDraft::used_in_inference() {
+  row().verbs = {"eval", "predict"};
+  return *this;
+}
+
+RowDraft& RowDraft::chosen_when_auto() {
+  row().is_auto = [render = row().render] { return render() == "auto"; };
+  return *this;
+}
+
+void Declaration::group(const std::string& name, const std::string& title) { table_.groups_.push_back({name, title}); }
+
+RowDraft Declaration::append(Row row) {
+  row.group = table_.groups_.back().name;
+  row.default_text = row.render();
+  table_.rows_.push_back(std::move(row));
+  return RowDraft(table_.rows_, table_.rows_.size() - 1);
+}
+
+RowDraft Declaration::add_switch(const std::string& name, bool& field) {
+  const RowDraft draft = add(name, field, switch_codec());
+  table_.rows_.back().is_switch = true;
+  return draft;
+}
+
+RowDraft Declaration::add_switch(const std::string& name, Auto<bool>& field) {
+  const RowDraft draft = add(name, field, switch_codec());
+  table_.rows_.back().is_switch = true;
+  return draft;
+}
+
+RowDraft Declaration::add_list(const std::string& name, std::vector<double>& field, const Bounds& bounds,
+                               const std::string& empty_word) {
+  const RowDraft draft = add(name, field, list_codec(bounds, empty_word));
+  table_.rows_.back().is_list = true;
+  return draft;
+}
+
+void Declaration::add_shorthand(const std::string& name, const std::string& help,
+                                std::vector<std::pair<std::string, Shorthand::Values>> choices) {
+  Shorthand shorthand;
+  shorthand.name = name;
+  shorthand.group = table_.groups_.back().name;
+  shorthand.is_switch = choices.size() == 1 && choices.front().first == "true";
+  shorthand.choices = std::move(choices);
+  shorthand.help = help;
+  table_.shorthands_.push_back(std::move(shorthand));
+}
+
+std::string Declaration::automatic_advice(const std::string& text, bool is_number) {
+  if (!is_number) return "";
+  return text == "-1" ? "; -1 does not mean automatic, write auto" : "; auto is accepted too";
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the groups precision, device, run and log. Nothing here knows how options are read or shown.
+#include <limits>
+
+#include "config/table/declaration.h"
+
+namespace stoker::config {
+namespace {
+
+void declare_precision(Declaration& d, PrecisionOptions& o) {
+  d.group("precision", "Numbers on the device");
+  d.add_switch("amp", o.amp)
+      .alias({"use-amp"})
+      .help("Automatic mixed precision: convolutions and matrix products in amp-dtype, weights in float32.")
+      .used_in_inference();
+  d.add("amp-dtype", o.amp_dtype,
+        choice_codec<AmpDtype>({{"float16", AmpDtype::float16}, {"bfloat16", AmpDtype::bfloat16}}))
+      .help("auto is bfloat16 where the device computes it natively and on the CPU, else float16.")
+      .used_in_inference();
+  d.add_shorthand("fp16", "amp with float16.", {{"true", {{"amp", "true"}, {"amp-dtype", "float16"}}}});
+  d.add_shorthand("bf16", "amp with bfloat16.", {{"true", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}});
+  d.add_shorthand("precision", "amp and its type in one word.",
+                  {{"32", {{"amp", "false"}}},
+                   {"16-mixed", {{"amp", "true"}, {"amp-dtype", "float16"}}},
+                   {"bf16-mixed", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}});
+  d.add_switch("channels-last", o.channels_last)
+      .help("Keep images as NHWC in memory; auto: on the CPU, and on CUDA with amp.")
+      .used_in_inference();
+  d.add_switch("tf32", o.tf32)
+      .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32).")
+      .used_in_inference();
+  d.add("init-scale", o.init_scale, number_codec({1, 1e30}))
+      .help("float16: loss scale at the start; halved whenever gradients overflow.");
+  d.add("scale-growth-interval", o.scale_growth_interval, integer_codec(1, 1'000'000'000))
+      .unit("updates")
+      .help("float16: updates without overflow until the loss scale doubles.");
+}
+
+void declare_device(Declaration& d, DeviceOptions& o) {
+  d.group("device", "Where it runs");
+  d.add("device", o.device, device_codec())
+      .chosen_when_auto()
+      .alias({"d"})
+      .help("auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
+      .per_process()
+      .used_in_inference();
+  d.add_shorthand("gpus", "Number of GPUs: 0 is device cpu, 1 is device cuda.",
+                  {{"0", {{"device", "cpu"}}}, {"1", {{"device", "cuda"}}}});
+  d.add("threads", o.threads, integer_codec(1, 1024))
+      .unit("threads")
+      .help("CPU threads inside one operation; auto is the number of CPUs this process may use.")
+      .per_process()
+      .used_in_inference();
+}
+
+void declare_run(Declaration& d, RunOptions& o) {
+  d.group("run", "Run directory and checkpoints");
+  d.add("run-dir", o.run_dir, text_codec("DIR", false))
+      .alias({"output"})
+      .help(
+          "Where everything is written; the same command starts, resumes or finds the run finished. "
+          "auto is runs/ and the name of the preset, the config files or the data set.")
+      .per_process();
+  d.add("resume", o.resume, text_codec("WHAT", false))
+      .alias({"resume-from"})
+      .help("auto (the newest checkpoint that verifies, if any), last, best, none, or a checkpoint directory.")
+      .per_process();
+  d.add_switch("override-resume", o.override_resume)
+      .help("Resume although training options or data differ from those of the checkpoint.")
+      .per_process();
+  d.add("save-every", o.save_every, interval_codec())
+      .alias({"save-interval"})
+      .help("Time between checkpoints.")
+      .per_process();
+  d.add("report-every", o.report_every, interval_codec())
+      .alias({"log-interval"})
+      .help("Time between progress reports; each costs one wait for the device.")
+      .per_process();
+  d.add("keep-last", o.keep_last, integer_codec(1, 1'000'000))
+      .alias({"checkpoint-hist"})
+      .unit("checkpoints")
+      .help("Newest checkpoints that are kept, besides the best one.")
+      .per_process();
+  d.add_switch("save-best", o.save_best).help("Keep the checkpoint with the best eval-metric.").per_process();
+  d.add_switch("space-check", o.space_check)
+      .help("Refuse to start when the disk cannot hold the checkpoints.")
+      .per_process();
+  d.add_switch("plan-check", o.plan_check)
+      .help("Refuse to start when the plan says that memory cannot hold the run.")
+      .per_process()
+      .used_in_inference();
+  d.add("profile", o.profile, interval_codec())
+      .help("Record the start of the run, as in 10u, as a trace for chrome://tracing in run-dir/profile.json.")
+      .per_process();
+  d.add("stop-exit-code", o.stop_exit_code, integer_codec(0, 255))
+      .help(
+          "Exit code after a stop on request with a verified checkpoint (143 for Kubeflow, 99 for Grid "
+          "Engine).")
+      .per_process();
+  d.add_switch("tensorboard", o.tensorboard)
+      .help("Write event files for TensorBoard below run-dir/tensorboard.")
+      .per_process();
+  d.add_switch("report", o.report)
+      .help("Write run-dir/report.html when the run ends or stops; train report does so at any time.")
+      .per_process();
+}
+
+void declare_log(Declaration& d, LogOptions& o) {
+  d.group("log", "What is said");
+  d.add("log-level", o.log_level,
+        choice_codec<std::string>({{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}))
+      .help("Least severe messages on the console; the run's train.log gets all.")
+      .per_process()
+      .used_in_inference()
+      .used_in_pack();
+  d.add_switch("quiet", o.quiet)
+      .help("Only warnings, errors and the last line on the console.")
+      .per_process()
+      .used_in_inference()
+      .used_in_pack();
+  d.add("log-file", o.log_file, text_codec("FILE", true))
+      .alias({"log"})
+      .help("One more file for all messages; empty: none.")
+      .per_process()
+      .used_in_inference()
+      .used_in_pack();
+}
+
+}  // namespace
+
+void declare_process(Declaration& declaration, Options& options) {
+  declare_precision(declaration, options.precision);
+  declare_device(declaration, options.device);
+  declare_run(declaration, options.run);
+  declare_log(declaration, options.log);
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the group task. Nothing here knows how options are read or shown.
+#include <limits>
+
+#include "config/table/declaration.h"
+#include "config/task_facts.h"
+
+namespace stoker::config {
+namespace {
+
+constexpr double kNoEnd = std::numeric_limits<double>::infinity();
+constexpr Bounds kAboveZero{0, kNoEnd, true};
+constexpr Bounds kNotBelowZero{0, kNoEnd};
+
+void declare_classes(Declaration& d, Options& o) {
+  d.group("task", "What is learned of each image");
+  d.add("task", o.data.task, choice_codec<TaskKind>(task_choices()))
+      .help(
+          "One of several classes, one of two (a single output), any of several labels, numbers, or three "
+          "angles.");
+  d.add("class-weights", o.task.class_weights, list_codec(kNotBelowZero, "none"))
+      .help(
+          "multiclass: factor of each class's loss; auto: images / (classes x images of the class), 1 on "
+          "average.");
+  d.add("pos-weight", o.task.pos_weight, list_codec(kAboveZero, "none"))
+      .help(
+          "binary, multilabel: factor of the loss of positives, one or one per label; auto: negatives / "
+          "positives.");
+  d.add("threshold", o.task.threshold, number_codec({0, 1, true, true}))
+      .unit("probability")
+      .help("binary, multilabel: positive is said from here on; metrics without ranking depend on it.")
+      .used_in_inference();
+}
+
+void declare_numbers(Declaration& d, TaskOptions& o) {
+  d.add("loss", o.loss,
+        choice_codec<RegressionLoss>(
+            {{"l1", RegressionLoss::l1}, {"l2", RegressionLoss::l2}, {"smooth-l1", RegressionLoss::smooth_l1}}))
+      .alias({"regression-loss"})
+      .help(
+          "regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled "
+          "targets).");
+  d.add_list("target-mean", o.target_mean, {-kNoEnd, kNoEnd}, "auto")
+      .chosen_when_auto()
+      .unit("of the target")
+      .help(
+          "The network learns (target - target-mean) / target-scale; auto: mean of the training split, "
+          "head-pose 0.");
+  d.add_list("target-scale", o.target_scale, kAboveZero, "auto")
+      .chosen_when_auto()
+      .unit("of the target")
+      .help("See target-mean; auto: standard deviation in the training split, head-pose 45 degrees.");
+  d.add("pose-head", o.pose_head, choice_codec<PoseHead>({{"direct", PoseHead::direct}, {"binned", PoseHead::binned}}))
+      .help("head-pose: three angles, or a classification into bins whose expectation is the angle.");
+  d.add("pose-bins", o.pose_bins, integer_codec(2, 1024)).unit("bins per angle").help("binned: how many.");
+  d.add("pose-range", o.pose_range, number_codec({0, 180, true, false}))
+      .unit("degrees")
+      .help("binned: the bins cover -pose-range to pose-range; angles beyond count to the outermost.");
+  d.add("pose-loss-weight", o.pose_loss_weight, number_codec({0, kNoEnd}))
+      .help("binned: weight of the loss of the expectation beside the bins' cross entropy.");
+}
+
+}  // namespace
+
+void declare_task(Declaration& declaration, Options& options) {
+  declare_classes(declaration, options);
+  declare_numbers(declaration, options.task);
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the groups model, optim, schedule and train. Nothing here knows how options are read or shown.
+#include <limits>
+
+#include "config/table/declaration.h"
+#include "config/task_facts.h"
+
+namespace stoker::config {
+namespace {
+
+constexpr Bounds kNotNegative{0, std::numeric_limits<double>::infinity()};
+constexpr Bounds kPositive{0, std::numeric_limits<double>::infinity(), true};
+constexpr Bounds kBelowOne{0, 1, false, true};
+
+void declare_model(Declaration& d, ModelOptions& o) {
+  d.group("model", "The network");
+  d.add("model", o.model, text_codec("NAME", false))
+      .alias({"m", "arch"})
+      .help("Architecture; an unknown name is answered with the list of known ones.");
+  d.add("init-from", o.init_from, text_codec("FILE", true))
+      .alias({"pretrained", "weights"})
+      .help("safetensors file with the weights to start from; empty: random ones.");
+  d.add_switch("zero-init-residual", o.zero_init_residual)
+      .help("Start the last batch norm of each residual block at 0 (ResNets).");
+  d.add("width", o.width, integer_codec(1, 1024))
+      .unit("channels")
+      .help(
+          "small_cnn, tiny_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as "
+          "many.");
+  d.add("backbone", o.backbone, text_codec("NAME", false))
+      .help("two_stream_convlstm: the network that sees single frames, once for each stream.");
+  d.add("lstm-channels", o.lstm_channels, integer_codec(1, 4096))
+      .unit("channels")
+      .help("two_stream_convlstm: width of each stream's memory over time.");
+  d.add("drop-rate", o.drop_rate, number_codec(kBelowOne))
+      .alias({"drop", "dropout"})
+      .help("Dropout before the classifier; auto is torchvision's for the network.");
+  d.add("drop-path-rate", o.drop_path_rate, number_codec(kBelowOne))
+      .alias({"drop-path", "stochastic-depth"})
+      .help("Stochastic depth of the last residual branch, rising from 0 at the first; auto is torchvision's.");
+  d.add("freeze", o.freeze, text_codec("PATTERN[,..]", true))
+      .help(
+          "Parameters that do not learn: globs over names of parameters or modules, as in conv1,layer1.*; "
+          "!PATTERN lets some learn after all, as in *,!fc.");
+  d.add_switch("grad-checkpointing", o.grad_checkpointing)
+      .alias({"gradient-checkpointing", "activation-checkpointing"})
+      .help(
+          "Keep only what goes into each stage and compute the rest again in the backward pass: less memory, "
+          "about a third more work, the same results.")
+      .free_on_resume();
+}
+
+void declare_optimizer(Declaration& d, OptimOptions& o) {
+  d.group("optim", "The optimizer");
+  d.add("opt", o.opt,
+        choice_codec<OptimizerKind>(
+            {{"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adam}, {"adamw", OptimizerKind::adamw}}))
+      .alias({"optimizer"})
+      .help("Update rule.");
+  d.add("lr", o.lr, number_codec(kPositive))
+      .alias({"learning-rate"})
+      .help("Peak learning rate; auto is lr-base x batch-size x accumulation-steps / 256.");
+  d.add("lr-base", o.lr_base, number_codec(kPositive))
+      .unit("per 256 images")
+      .help("What an automatic lr is scaled from.");
+  d.add("momentum", o.momentum, number_codec(kBelowOne)).help("SGD's momentum.");
+  d.add_switch("nesterov", o.nesterov).help("SGD looks ahead along the momentum (needs momentum above 0).");
+  d.add("beta1", o.beta1, number_codec(kBelowOne)).help("Adam: decay of the first moment.");
+  d.add("beta2", o.beta2, number_codec(kBelowOne)).help("Adam: decay of the second moment.");
+  d.add("eps", o.eps, number_codec(kPositive)).help("Adam: added to the denominator.");
+  d.add("weight-decay", o.weight_decay, number_codec(kNotNegative))
+      .alias({"wd"})
+      .help("Decay of the weights; decoupled for adamw, added to the gradient otherwise.");
+  d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias).help("Decay biases and normalization parameters as well.");
+  d.add("layer-decay", o.layer_decay, number_codec({0, 1, true, false}))
+      .unit("per layer")
+      .help(
+          "Each layer learns with this share of the learning rate of the layer after it; the classifier has all of "
+          "it.");
+  d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
+      .alias({"clip-grad-norm", "max-grad-norm"})
+      .help("Largest gradient norm or value (see clip-mode); 0: no clipping.");
+  d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
+      .help("Scale all gradients to a total norm, or cut each value.");
+  d.add_switch("model-ema", o.model_ema).help("Keep an exponential moving average of the weights; evaluation uses it.");
+  d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne)).unit("per update").help("Decay of the average.");
+  d.add_switch("model-ema-warmup", o.model_ema_warmup)
+      .help("Start with a faster average: decay = min(model-ema-decay, (1 + t) / (10 + t)) at update t.");
+}
+
+void declare_schedule(Declaration& d, ScheduleOptions& o) {
+  d.group("schedule", "How the learning rate moves");
+  d.add("sched", o.sched,
+        choice_codec<ScheduleKind>({{"constant", ScheduleKind::constant},
+                                    {"step", ScheduleKind::step},
+                                    {"multistep", ScheduleKind::multistep},
+                                    {"cosine", ScheduleKind::cosine},
+                                    {"one-cycle", ScheduleKind::one_cycle},
+                                    {"polynomial", ScheduleKind::polynomial}}))
+      .alias({"lr-scheduler"})
+      .help("Shape over the whole run; set once per update.");
+  d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
+      .unit("epochs")
+      .help("Linear rise from warmup-lr to lr at the start; fractions are allowed.");
+  d.add("warmup-lr", o.warmup_lr, number_codec(kNotNegative)).help("Where the warm-up starts.");
+  d.add("min-lr", o.min_lr, number_codec(kNotNegative)).help("Where cosine and polynomial end.");
+  d.add_list("decay-milestones", o.decay_milestones, kPositive, "none")
+      .unit("epochs")
+      .help("multistep: multiply by decay-rate after each of these.");
+  d.add("decay-epochs", o.decay_epochs, number_codec(kPositive)).unit("epochs").help("step: time between two decays.");
+  d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false})).help("step and multistep: factor of a decay.");
+  d.add("poly-power", o.poly_power, number_codec(kPositive)).help("polynomial: exponent.");
+  d.add("one-cycle-pct-start", o.one_cycle_pct_start, number_codec({0, 1, true, true}))
+      .unit("share of all updates")
+      .help("one-cycle: when the peak is reached.");
+  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12})).help("one-cycle: start = lr / this.");
+  d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
+      .help("one-cycle: end = start / this.");
+}
+
+void declare_length(Declaration& d, TrainOptions& o) {
+  d.group("train", "How long and how often");
+  d.add("epochs", o.epochs, integer_codec(1, 1'000'000))
+      .alias({"max-epochs"})
+      .unit("epochs")
+      .help("Passes over the training split, of the whole run and not of this start.");
+  d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
+      .alias({"max-steps"})
+      .unit("updates")
+      .help(
+          "Stop after this many optimizer updates of the whole run; 0: no limit. The schedule still follows "
+          "epochs.")
+      .free_on_resume();
+  d.add("max-time", o.max_time_seconds, duration_codec())
+      .help("Stop in good order once this start has run so long; run the same command to go on.")
+      .per_process();
+  d.add("accumulation-steps", o.accumulation_steps, integer_codec(1, 65536))
+      .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
+      .unit("micro-batches per update")
+      .help("Batches whose gradients are averaged into one optimizer update.");
+  d.add("total-batch-size", o.total_batch_size, integer_codec(0, 1 << 30))
+      .alias({"effective-batch-size", "global-batch-size"})
+      .unit("images per update")
+      .help(
+          "Images in one optimizer update: accumulation-steps becomes this over batch-size, which must divide it; 0 "
+          "leaves "
+          "accumulation-steps as it is. With batch-size auto the update stays the same on every machine.")
+      .free_on_resume();
+  d.add_switch("auto-micro-batch", o.auto_micro_batch)
+      .help(
+          "When device memory runs out, halve the batch and double accumulation-steps, and go on: an update sees "
+          "as many images as before.")
+      .per_process();
+  d.add("label-smoothing", o.label_smoothing, number_codec(kBelowOne))
+      .alias({"smoothing"})
+      .help("Share of the target that is spread over all classes.");
+  d.add("seed", o.seed, unsigned_codec()).help("Of weights, order and augmentation.");
+  d.add_switch("deterministic", o.deterministic)
+      .help("Only algorithms that give the same bits each time on the same device; slower on CUDA.");
+}
+
+void declare_evaluation(Declaration& d, TrainOptions& o) {
+  d.add("val-every", o.val_every, interval_codec())
+      .alias({"val-interval"})
+      .help("Epochs between evaluations, as in 5e; the end of a run is evaluated in any case.")
+      .free_on_resume();
+  d.add("eval-metric", o.eval_metric, choice_codec<EvalMetric>(eval_metric_choices()))
+      .alias({"monitor"})
+      .help("What decides which checkpoint is best, and what patience watches; auto is the task's first.");
+  d.add("tta", o.tta,
+        choice_codec<TestTimeAugmentation>(
+            {{"none", TestTimeAugmentation::none}, {"hflip", TestTimeAugmentation::hflip}}))
+      .help(
+          "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image "
+          "and "
+          "for its mirror image, in twice the time. For the tasks multiclass, binary and multilabel.")
+      .free_on_resume()
+      .used_in_inference();
+  d.add("patience", o.patience, integer_codec(0, 1'000'000))
+      .alias({"early-stopping"})
+      .unit("epochs")
+      .help("Stop after so many epochs without improvement; 0: never.")
+      .free_on_resume();
+  d.add("min-delta", o.min_delta, number_codec(kNotNegative))
+      .help("Least change of eval-metric that counts as improvement.")
+      .free_on_resume();
+}
+
+}  // namespace
+
+void declare_training(Declaration& declaration, Options& options) {
+  declare_model(declaration, options.model);
+  declare_optimizer(declaration, options.optim);
+  declare_schedule(declaration, options.schedule);
+  declare_length(declaration, options.train);
+  declare_evaluation(declaration, options.train);
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/table/table.h"
+
+#include <algorithm>
+
+#include "config/table/codec.h"
+#include "config/table/declaration.h"
+
+namespace stoker::config {
+
+std::string kebab(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+Table::Table(Options& options) {
+  Declaration declaration(*this);
+  declare_data(declaration, options);
+  declare_task(declaration, options);
+  declare_training(declaration, options);
+  declare_process(declaration, options);
+}
+
+const Row* Table::find(const std::string& name) const {
+  const std::string wanted = kebab(name);
+  for (const Row& row : rows_) {
+    if (row.name == wanted) return &row;
+    if (std::find(row.aliases.begin(), row.aliases.end(), wanted) != row.aliases.end()) return &row;
+  }
+  return nullptr;
+}
+
+Row* Table::find(const std::string& name) {
+  return const_cast<Row*>(static_cast<const Table*>(this)->find(name));  // the rows are ours and not const
+}
+
+const Shorthand* Table::find_shorthand(const std::string& name) const {
+  const std::string wanted = kebab(name);
+  for (const Shorthand& shorthand : shorthands_) {
+    if (shorthand.name == wanted) return &shorthand;
+  }
+  return nullptr;
+}
+
+const Group* Table::find_group(const std::string& name) const {
+  for (const Group& group : groups_) {
+    if (group.name == name) return &group;
+  }
+  return nullptr;
+}
+
+std::string Table::expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments) {
+  if (Row* row = find(name)) {
+    assignments.push_back({row, text});
+    return "";
+  }
+  const Shorthand* shorthand = find_shorthand(name);
+  if (!shorthand) return "unknown option";
+  std::vector<std::string> words;
+  for (const auto& choice : shorthand->choices) words.push_back(choice.first);
+  size_t index = 0;
+  const std::string problem = find_choice(text, words, index);
+  if (!problem.empty()) return problem;
+  for (const auto& [option, value] : shorthand->choices[index].second) assignments.push_back({find(option), value});
+  return "";
+}
+
+std::string Table::set(Row& row, const std::string& text, const Origin& origin) {
+  const bool hidden = row.origin.kind > origin.kind;
+  const std::string before = hidden ? row.render() : "";
+  const std::string problem = row.assign(text);
+  if (!problem.empty()) return problem;
+  if (hidden) {
+    row.assign(before);
+  } else {
+    row.origin = origin;
+  }
+  return "";
+}
+
+std::vector<std::string> Table::all_names() const {
+  std::vector<std::string> names;
+  for (const Row& row : rows_) {
+    names.push_back(row.name);
+    for (const std::string& alias : row.aliases) {
+      if (alias.size() > 1) names.push_back(alias);
+    }
+  }
+  for (const Shorthand& shorthand : shorthands_) names.push_back(shorthand.name);
+  return names;
+}
+
+}  // namespace stoker::config

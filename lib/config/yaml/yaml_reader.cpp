@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Assigns a YAML text to the table: flat keys or keys below their group, nothing unknown, nothing twice.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/table/parse_value.h"
+#include "config/table/suggest.h"
+#include "config/yaml/yaml_tree.h"
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::config {
+namespace {
+
+/// A file of nonsense must not fill the screen, or the time to look for near names.
+constexpr size_t kMostProblems = 100;
+
+class YamlAssigner {
+ public:
+  YamlAssigner(const std::string& path, Origin::Kind kind, Table& table, std::vector<YamlProblem>& problems)
+      : path_(path), kind_(kind), table_(table), names_(table.all_names()), problems_(problems) {}
+
+  void read_top(const YamlNode& top) {
+    if (top.kind != YamlNode::Kind::map) {
+      report(top.line, "the top level must be a mapping of option names to values");
+      return;
+    }
+    for_each_entry(top, [this](const YamlNode& key, const YamlNode& value) {
+      const Group* group = table_.find_group(key.text);
+      if (group && value.kind == YamlNode::Kind::map) {
+        read_group(*group, key, value);
+      } else {
+        read_option(nullptr, key, value);
+      }
+    });
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_entry(const YamlNode& map, Visit visit) {
+    for (size_t i = 0; i + 1 < map.items.size() && problems_.size() <= kMostProblems; i += 2) {
+      const YamlNode& key = map.items[i];
+      if (key.refused) continue;
+      if (key.kind != YamlNode::Kind::scalar || key.text.empty()) {
+        report(key.line, "a key must be the name of an option or a group");
+      } else if (key.text == "<<" && !key.quoted) {
+        report(key.line, "merge keys (<<) are not supported; give several files with -c instead");
+      } else {
+        visit(key, map.items[i + 1]);
+      }
+    }
+  }
+
+  void read_group(const Group& group, const YamlNode& key, const YamlNode& map) {
+    const auto [seen, is_new] = group_lines_.emplace(group.name, key.line);
+    if (!is_new) {
+      report(key.line, core::format("{}: this group already stands in line {}", group.name, seen->second));
+    }
+    for_each_entry(map, [&](const YamlNode& inner, const YamlNode& value) { read_option(&group, inner, value); });
+  }
+
+  /// `group` is where the key stands; nullptr is the top level.
+  void read_option(const Group* group, const YamlNode& key, const YamlNode& value) {
+    const Row* row = table_.find(key.text);
+    const Shorthand* shorthand = table_.find_shorthand(key.text);
+    if (key.text.size() == 1 || (!row && !shorthand)) {
+      report_unknown(group, key, value);
+      return;
+    }
+    const std::string& home = row ? row->group : shorthand->group;
+    if (group && group->name != home) {
+      report(key.line, core::format("{}: belongs in group {}, not in {}", key.text, home, group->name));
+      return;
+    }
+    if (value.refused) return;
+    std::string text;
+    const std::string problem = text_of(row, value, text);
+    if (!problem.empty()) {
+      report(value.kind == YamlNode::Kind::null ? key.line : value.line, key.text + ": " + problem);
+      return;
+    }
+    assign(key, text);
+  }
+
+  void assign(const YamlNode& key, const std::string& text) {
+    std::vector<Assignment> assignments;
+    const std::string trouble = table_.expand(key.text, text, assignments);
+    if (!trouble.empty()) report(key.line, key.text + ": " + trouble);
+    for (const Assignment& assignment : assignments) {
+      const auto [seen, is_new] = row_lines_.emplace(assignment.row, key.line);
+      if (!is_new) {
+        const std::string again = assignment.row->name == kebab(key.text) ? "" : " (as " + assignment.row->name + ")";
+        report(key.line, core::format("{}: already set in line {}{}", key.text, seen->second, again));
+        continue;
+      }
+      const Origin origin{kind_, core::format("{}:{}", path_, key.line)};
+      const std::string problem = table_.set(*assignment.row, assignment.text, origin);
+      if (!problem.empty()) report(key.line, key.text + ": " + problem);
+    }
+  }
+
+  /// The text that the row's parser reads; `row` is nullptr for a shorthand.
+  std::string text_of(const Row* row, const YamlNode& value, std::string& text) {
+    const bool is_list = row && row->is_list;
+    switch (value.kind) {
+      case YamlNode::Kind::null: return "no value given";
+      case YamlNode::Kind::map: return "takes a single value, not a mapping";
+      case YamlNode::Kind::list: return is_list ? list_text_of(*row, value, text) : "takes a single value, not a list";
+      case YamlNode::Kind::scalar: break;
+    }
+    text = value.text;
+    if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
+    const bool is_typed = row && (row->is_number || row->is_switch);
+    if (is_typed && value.quoted && text != "auto") return shown(text) + " is in quotes, which makes it text";
+    return "";
+  }
+
+  static std::string list_text_of(const Row& row, const YamlNode& list, std::string& text) {
+    for (const YamlNode& item : list.items) {
+      if (item.kind != YamlNode::Kind::scalar || item.quoted || item.text.find(',') != std::string::npos) {
+        return "takes a list of plain numbers";
+      }
+      text += (text.empty() ? "" : ",") + item.text;
+    }
+    if (list.items.empty()) text = row.default_text;
+    return "";
+  }
+
+  void report_unknown(const Group* group, const YamlNode& key, const YamlNode& value) {
+    if (!group && table_.find_group(key.text)) {
+      report(key.line, key.text + " is a group: its options go below it, indented");
+      return;
+    }
+    std::vector<std::string> candidates = names_;
+    if (!group && value.kind == YamlNode::Kind::map) {
+      for (const Group& known : table_.groups()) candidates.push_back(known.name);
+    }
+    const std::string nearest = near_name(kebab(key.text), candidates);
+    report(key.line, "unknown option " + shown(key.text) +
+                         (nearest.empty() ? "" : "; did you mean " + nearest + in_group(group, nearest) + "?"));
+  }
+
+  /// " (group optim)" when the nearest name would stand elsewhere.
+  std::string in_group(const Group* group, const std::string& name) const {
+    const Row* row = static_cast<const Table&>(table_).find(name);
+    return group && row && row->group != group->name ? " (group " + row->group + ")" : "";
+  }
+
+  void report(int line, std::string text) { problems_.push_back({line, std::move(text)}); }
+
+  const std::string& path_;
+  const Origin::Kind kind_;
+  Table& table_;
+  const std::vector<std::string> names_;
+  std::vector<YamlProblem>& problems_;
+  std::map<std::string, int> group_lines_;
+  std::map<const Row*, int> row_lines_;
+};
+
+}  // namespace
+
+void read_yaml(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
+               std::vector<std::string>& problems) {
+  const std::string shown_path = core::printable(path);
+  std::vector<YamlProblem> found;
+  const YamlNode top = parse_yaml(text, found);
+  const bool nothing_read = top.kind == YamlNode::Kind::null && !found.empty();
+  if (!nothing_read) YamlAssigner(shown_path, kind, table, found).read_top(top);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const YamlProblem& a, const YamlProblem& b) { return a.line < b.line; });
+  const size_t reported = std::min(found.size(), kMostProblems);
+  for (size_t i = 0; i < reported; ++i) {
+    problems.push_back(core::format("{}:{}: {}", shown_path, found[i].line, found[i].text));
+  }
+  if (found.size() > reported) problems.push_back(shown_path + ": more problems follow");
+}
+
+void read_run_config(const std::string& text, const std::string& path, Configuration& configuration) {
+  Configuration run;
+  std::vector<std::string> problems;
+  read_yaml(text, path, Origin::Kind::run, run.table, problems);
+  for (size_t i = 0; i < run.table.rows().size() && problems.empty(); ++i) {
+    const Row& theirs = run.table.rows()[i];
+    if (theirs.per_process || theirs.origin.kind != Origin::Kind::run) continue;
+    configuration.table.set(configuration.table.rows()[i], theirs.render(), theirs.origin);
+  }
+  if (problems.empty()) return;
+  std::string message = "the configuration of the run cannot be used:";
+  for (const std::string& problem : problems) message += "\n  " + problem;
+  throw core::Error(core::ErrorKind::config, message, "config.yaml was written by this program; restore it");
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/cache/cache_plan.h"
+
+#include <algorithm>
+
+#include "core/format.h"
+#include "data/cache/decoded_sizes.h"
+#include "data/cache/frame_list.h"
+
+namespace stoker::data {
+namespace {
+
+using config::CacheTier;
+using core::format;
+
+/// Per sample: offset, two sides of 16 bits, state.
+constexpr int64_t kBookkeepingBytes = 8 + 4 + 1;
+constexpr uint64_t kSlotAlignment = 64;  // bytes: a cache line has one sample
+
+std::string size_text(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
+
+/// Adds samples to a plan one after the other while they fit.
+class Planner {
+ public:
+  Planner(CachePlan& plan, int64_t budget_bytes) : plan_(plan), budget_(budget_bytes) { plan.offsets = {0}; }
+
+  bool add(int64_t bytes) {
+    const uint64_t end = plan_.offsets.back() + aligned(bytes);
+    const int64_t needed = static_cast<int64_t>(end) + (plan_.held() + 1) * kBookkeepingBytes;
+    if (needed > budget_) return false;
+    plan_.offsets.push_back(end);
+    return true;
+  }
+
+ private:
+  static uint64_t aligned(int64_t bytes) {
+    return (static_cast<uint64_t>(bytes) + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+  }
+
+  CachePlan& plan_;
+  const int64_t budget_;
+};
+
+/// Headers are looked at in portions, so that a small budget does not make a pass over a large set.
+void add_pixels(const Source& source, const CacheSettings& settings, Planner& planner, CachePlan& plan) {
+  constexpr int64_t kPortion = 8192;
+  const HeaderScan scan{settings.channels, settings.limits, settings.scan_threads};
+  while (plan.pixel_samples < source.size()) {
+    const int64_t count = std::min(kPortion, source.size() - plan.pixel_samples);
+    for (const int64_t bytes : decoded_sizes(source, scan, plan.pixel_samples, count)) {
+      if (!planner.add(bytes)) return;
+      ++plan.pixel_samples;
+    }
+  }
+}
+
+void add_bytes(const Source& source, Planner& planner, CachePlan& plan) {
+  while (plan.held() < source.size()) {
+    const int64_t bytes = source.stored_bytes(plan.held());
+    if (bytes < 0 || !planner.add(bytes)) return;
+    ++plan.byte_samples;
+  }
+}
+
+/// Bytes of all samples as they are stored; -1 when not known.
+int64_t all_stored_bytes(const Source& source) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const int64_t bytes = source.stored_bytes(i);
+    if (bytes < 0) return -1;
+    total += bytes;
+  }
+  return total;
+}
+
+CachePlan no_cache(const std::string& reason) {
+  CachePlan plan;
+  plan.reason = reason;
+  return plan;
+}
+
+CachePlan held_as_asked(const Source& source, const CacheSettings& settings) {
+  CachePlan plan;
+  plan.tier = *settings.tier;
+  plan.reason = "asked for";
+  Planner planner(plan, settings.budget_bytes);
+  if (plan.tier == CacheTier::ram) add_pixels(source, settings, planner, plan);
+  add_bytes(source, planner, plan);
+  return plan;
+}
+
+CachePlan best_that_fits(const Source& source, const CacheSettings& settings) {
+  const std::string budget = size_text(settings.budget_bytes);
+  const int64_t decoded = estimated_decoded_bytes(source, {settings.channels, settings.limits, settings.scan_threads});
+  constexpr double kEstimateMayBeHighBy = 1.25;
+  if (static_cast<double>(decoded) <= kEstimateMayBeHighBy * static_cast<double>(settings.budget_bytes)) {
+    CachePlan plan;
+    plan.tier = CacheTier::ram;
+    Planner planner(plan, settings.budget_bytes);
+    add_pixels(source, settings, planner, plan);
+    if (plan.held() == source.size()) {
+      plan.reason = format("the pixels are {}, which the budget of {} holds", size_text(plan.planned_bytes()), budget);
+      return plan;
+    }
+  }
+  const std::string too_large = format("the pixels, about {}, exceed the budget of {}", size_text(decoded), budget);
+  const int64_t stored = all_stored_bytes(source);
+  if (stored < 0) return no_cache(too_large + ", and how much is stored is not known");
+  CachePlan plan;
+  plan.tier = CacheTier::compressed;
+  Planner planner(plan, settings.budget_bytes);
+  if (stored <= settings.budget_bytes) add_bytes(source, planner, plan);
+  if (plan.held() < source.size()) {
+    return no_cache(format("{}; so do the files, {}: the page cache serves", too_large, size_text(stored)));
+  }
+  plan.reason = format("{}; the files, {}, fit", too_large, size_text(stored));
+  return plan;
+}
+
+}  // namespace
+
+int64_t CachePlan::planned_bytes() const { return memory_bytes() + held() * kBookkeepingBytes; }
+
+CachePlan plan_cache(const std::shared_ptr<const Source>& source, const CacheSettings& settings) {
+  if (settings.tier == CacheTier::none) return no_cache("asked for");
+  if (source->fixed_shape().height > 0) return no_cache("nothing is decoded: the page cache of the system serves");
+  if (holds_pixels(*source)) return no_cache("the data is in memory as pixels already");
+  const std::shared_ptr<const Source> images = holds_videos(*source) ? make_frame_list(source) : source;
+  CachePlan plan = settings.tier ? held_as_asked(*images, settings) : best_that_fits(*images, settings);
+  plan.samples = images->size();
+  return plan;
+}
+
+}  // namespace stoker::data

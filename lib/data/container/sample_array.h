@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of a number array by their index: reads of our own, from any thread at once, into the caller's
+// memory. Knows nothing of labels, nor of the library that found the array.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/container/chunk_cache.h"
+#include "data/container/number_array.h"
+#include "data/storage/byte_reader.h"
+
+namespace stoker::data {
+
+/// Scratch of one caller; capacity only grows.
+struct ArrayScratch {
+  std::vector<uint8_t> stored, content;
+};
+
+/// Immutable but for its cache of decoded chunks; safe from any thread.
+class SampleArray {
+ public:
+  /// Checks every place against the file's size. Throws core::Error{data}: an array that does not lie inside
+  /// the file, a chunk that was never written, or one that is too large or cannot be what it is said to be.
+  SampleArray(std::shared_ptr<const FileBytes> file, NumberArray array);
+
+  const NumberArray& array() const { return array_; }
+  int64_t samples() const { return array_.dims[0]; }
+  int64_t sample_bytes() const { return sample_bytes_; }
+  /// Copies sample `index`, row-major, sample_bytes() of them, to `out`. Returns "" or why it cannot be read.
+  /// Throws core::Error{io} when the storage fails.
+  std::string read(int64_t index, ArrayScratch& scratch, uint8_t* out) const;
+  /// Where runs of samples end that lie together: those that share chunks, else about a megabyte.
+  std::vector<int64_t> run_ends() const;
+  /// Samples that are decoded together; 1 where each can be read alone.
+  int64_t decoded_together() const { return is_filtered() ? array_.chunk[0] : 1; }
+
+ private:
+  /// Dimensions 1 to 3 of everything, those that are missing being 1.
+  struct Box {
+    int64_t planes = 1, rows = 1, columns = 1;
+    int64_t numbers() const { return planes * rows * columns; }
+  };
+
+  bool is_filtered() const { return !array_.filters.empty(); }
+  static Box box_of(const std::vector<int64_t>& sides);
+  void check_one_piece() const;
+  void check_chunks() const;
+  [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const;
+  std::string read_chunk_part(const ChunkPlace& place, uint64_t id, int64_t within, ArrayScratch& scratch,
+                              const uint8_t*& part, ChunkCache::Content& keep) const;
+  std::string decode(const ChunkPlace& place, std::vector<uint8_t>& stored, std::vector<uint8_t>& content) const;
+  void scatter(const uint8_t* part, const Box& at, uint8_t* out) const;
+
+  const std::shared_ptr<const FileBytes> file_;
+  const NumberArray array_;
+  Box sample_, part_;    ///< a sample, and what a chunk has of it, in numbers
+  Box grid_;             ///< chunks of a sample along each dimension
+  int64_t element_ = 1;  ///< bytes
+  int64_t sample_bytes_ = 0, part_bytes_ = 0, chunk_bytes_ = 0;
+  mutable std::unique_ptr<ChunkCache> cache_;  ///< of filtered chunks with several samples
+};
+
+}  // namespace stoker::data

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/dataset/class_folders.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::data {
+namespace {
+
+std::vector<std::string> only_in_first(const std::vector<std::string>& first, const std::vector<std::string>& second) {
+  std::vector<std::string> names;
+  std::set_difference(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(names));
+  for (std::string& name : names) name = core::printable(name);
+  return names;
+}
+
+void check_same_classes(const std::string& folder, const std::vector<std::string>& found,
+                        const std::vector<std::string>& expected) {
+  std::vector<std::string> sorted = expected;
+  std::sort(sorted.begin(), sorted.end());
+  const std::vector<std::string> unknown = only_in_first(found, sorted), missing = only_in_first(sorted, found);
+  if (unknown.empty() && missing.empty()) return;
+  std::string text =
+      core::format("the class folders of {} differ from those of the training split:", core::printable(folder));
+  if (!unknown.empty()) text += core::format(" only here: {};", core::list_text(unknown));
+  if (!missing.empty()) text += core::format(" missing here: {};", core::list_text(missing));
+  text.back() = '.';
+  throw core::Error(core::ErrorKind::data, text,
+                    "give both splits the same class folders; one without images may be empty outside of training");
+}
+
+[[noreturn]] void on_shared_folder(const std::string& folder) {
+  throw core::Error(core::ErrorKind::data,
+                    core::format("class folder {} is, by a link, the same folder as another class or one above it",
+                                 core::printable(folder)),
+                    "an image can have one class only: remove the link");
+}
+
+}  // namespace
+
+bool ClassFolders::has_split(const std::string& split) const {
+  return (root_is_train_ && split == options_.train_split) || is_directory(folder_of(split));
+}
+
+std::string ClassFolders::folder_of(const std::string& split) const {
+  return root_is_train_ && split == options_.train_split ? options_.data_dir : options_.data_dir + "/" + split;
+}
+
+std::vector<std::string> ClassFolders::class_names(const std::string& train_split) const {
+  const std::string folder = folder_of(train_split);
+  if (!is_directory(folder)) {
+    throw core::Error(core::ErrorKind::no_input, core::printable(folder) + " is not a folder", expected_tree());
+  }
+  ScanNotes ignored;
+  std::vector<std::string> names = TreeWalker(options_.follow_symlinks, ignored).folders_in(folder);
+  if (names.size() >= 2) return names;
+  throw core::Error(core::ErrorKind::data,
+                    core::format("{} holds {} class folder{}; at least 2 classes are needed", core::printable(folder),
+                                 names.size(), names.size() == 1 ? " (" + core::printable(names[0]) + ")" : "s"),
+                    expected_tree());
+}
+
+std::shared_ptr<const Source> ClassFolders::open(const std::string& split, const std::vector<std::string>& class_names,
+                                                 bool is_train, std::vector<std::string>& notes) const {
+  const std::string folder = folder_of(split);
+  ScanNotes scan_notes;
+  TreeWalker walker(options_.follow_symlinks, scan_notes);
+  check_same_classes(folder, walker.folders_in(folder), class_names);
+  walker.claim_with_ancestors(folder);
+  for (const std::string& name : class_names) {
+    if (!walker.claim(folder + "/" + name)) on_shared_folder(folder + "/" + name);
+  }
+  const std::unique_ptr<ClassFolderScan> scan = begin_scan(folder);
+  for (size_t label = 0; label < class_names.size(); ++label) {
+    const int64_t before = scan->samples();
+    scan->add_class(walker, class_names[label], static_cast<int64_t>(label));
+    if (scan->samples() == before) on_empty_class(folder + "/" + class_names[label], is_train, before, scan_notes);
+  }
+  auto source = scan->source(class_names, scan_notes);
+  for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
+  return source;
+}
+
+void ClassFolders::on_empty_class(const std::string& folder, bool is_train, int64_t samples_before,
+                                  ScanNotes& notes) const {
+  if (!is_train) return notes.count("class folders without " + samples_word(), folder);
+  throw core::Error(core::ErrorKind::data,
+                    core::format("class folder {} has 0 {} ({} found in the classes before it)",
+                                 core::printable(folder), samples_word(), core::count_text(samples_before)),
+                    "add images (JPEG, PNG, BMP or WebP) or remove the folder");
+}
+
+}  // namespace stoker::data

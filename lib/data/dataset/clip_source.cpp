@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/dataset/clip_source.h"
+
+#include "core/format.h"
+#include "core/hash.h"
+
+namespace stoker::data {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+class ClipSource : public Source {
+ public:
+  ClipSource(std::shared_ptr<const Source> frames, std::vector<int64_t> ends, int64_t clip_frames)
+      : frames_(std::move(frames)), ends_(std::move(ends)), clip_frames_(clip_frames) {
+    ends_.shrink_to_fit();
+    class_names_ = frames_->class_names();
+    core::Hasher hasher;
+    hasher.add(core::format("clips of {} from {}", clip_frames, frames_->fingerprint()));
+    hasher.add(ends_.data(), ends_.size() * sizeof(int64_t));
+    fingerprint_ = hasher.hex();
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
+  int64_t label(int64_t index) const override { return frames_->label(first(index)); }
+  std::string name(int64_t index) const override { return folder_of(frames_->name(first(index))); }
+  std::string relative_name(int64_t index) const override { return folder_of(frames_->relative_name(first(index))); }
+  SampleShape fixed_shape() const override {
+    SampleShape shape;
+    shape.frames = clip_frames_ > 1 ? clip_frames_ : 0;
+    return shape;
+  }
+
+  int64_t frame_count(int64_t index) const override { return end(index) - first(index); }
+  std::string frame_name(int64_t index, int64_t frame) const override {
+    const std::string path = frames_->relative_name(first(index) + frame);
+    return path.substr(path.find_last_of('/') + 1);
+  }
+  std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>& buffer,
+                         SampleContent& content) const override {
+    return frames_->read(first(index) + frame, buffer, content);
+  }
+  int64_t frame_bytes(int64_t index, int64_t frame) const override {
+    return frames_->stored_bytes(first(index) + frame);
+  }
+
+  std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return read_frame(index, 0, buffer, content);
+  }
+  std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
+                        SampleContent& content) const override {
+    return frames_->read_head(first(index), bytes, buffer, content);
+  }
+  int64_t stored_bytes(int64_t index) const override {
+    int64_t bytes = 0;
+    for (int64_t frame = first(index); frame < end(index); ++frame) {
+      const int64_t more = frames_->stored_bytes(frame);
+      if (more < 0) return -1;
+      bytes += more;
+    }
+    return bytes;
+  }
+  int64_t cached_bytes() const override { return frames_->cached_bytes(); }
+  int64_t list_bytes() const override {
+    return frames_->list_bytes() + static_cast<int64_t>(ends_.size() * sizeof(int64_t));
+  }
+
+ private:
+  int64_t first(int64_t index) const { return index == 0 ? 0 : ends_[static_cast<size_t>(index) - 1]; }
+  int64_t end(int64_t index) const { return ends_[static_cast<size_t>(index)]; }
+
+  const std::shared_ptr<const Source> frames_;
+  std::vector<int64_t> ends_;
+  const int64_t clip_frames_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Source> make_clip_source(std::shared_ptr<const Source> frames, std::vector<int64_t> ends,
+                                               int64_t clip_frames) {
+  return std::make_shared<ClipSource>(std::move(frames), std::move(ends), clip_frames);
+}
+
+}  // namespace stoker::data

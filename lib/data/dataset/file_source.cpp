@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/dataset/file_source.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "data/fingerprint.h"
+
+namespace stoker::data {
+namespace {
+
+class FileSource : public Source {
+ public:
+  FileSource(FileList files, std::vector<std::string> class_names, std::vector<std::string> target_names)
+      : files_(std::move(files)) {
+    class_names_ = std::move(class_names);
+    target_names_ = std::move(target_names);
+    files_.shrink_to_fit();
+    ListFingerprint fingerprint(class_names_);
+    for (int64_t i = 0; i < files_.size(); ++i) {
+      fingerprint.add_sample(files_.relative_path(i), files_.stamp(i).size, files_.label(i));
+    }
+    if (num_targets() > 0) fingerprint.add_targets(target_names_, files_.targets(0), files_.size() * num_targets());
+    for (int64_t i = 0; files_.has_faces() && i < files_.size(); ++i) {
+      const FaceBox face = files_.face(i);
+      fingerprint.add_text(core::format("{} {} {} {}", face.left, face.top, face.width, face.height));
+    }
+    fingerprint_ = fingerprint.hex();
+  }
+
+  int64_t size() const override { return files_.size(); }
+  int64_t label(int64_t index) const override { return files_.label(index); }
+  void targets(int64_t index, float* out) const override {
+    std::copy_n(files_.targets(index), files_.num_targets(), out);
+  }
+  FaceBox face(int64_t index) const override { return files_.face(index); }
+  std::string name(int64_t index) const override { return files_.path(index); }
+  std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
+  int64_t list_bytes() const override { return files_.memory_bytes(); }
+
+  std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return read_head(index, std::numeric_limits<int64_t>::max(), buffer, content);
+  }
+
+  std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
+                        SampleContent& content) const override {
+    const FileStamp stamp = files_.stamp(index);
+    std::string cause = read_sample_file(files_.path(index), stamp, buffer, bytes);
+    if (!cause.empty()) return cause;
+    content.bytes = buffer.data();
+    content.size = static_cast<uint64_t>(std::min(stamp.size, bytes));
+    return "";
+  }
+
+  int64_t stored_bytes(int64_t index) const override { return files_.stamp(index).size; }
+
+ private:
+  FileList files_;
+};
+
+}  // namespace
+
+void FileList::add(std::string_view path, int64_t label, const FileStamp& stamp) {
+  entries_.push_back(
+      {paths_.size(), stamp.size, stamp.modified_ns, static_cast<uint32_t>(path.size()), static_cast<int32_t>(label)});
+  paths_.append(path);
+}
+
+void FileList::add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp) {
+  constexpr int64_t kNoLabel = -1;
+  add(path, kNoLabel, stamp);
+  targets_.insert(targets_.end(), targets.begin(), targets.end());
+}
+
+void FileList::add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp,
+                   const FaceBox& face) {
+  add(path, targets, stamp);
+  faces_.push_back(face);
+}
+
+FileStamp FileList::stamp(int64_t index) const {
+  const Entry& entry = entries_[static_cast<size_t>(index)];
+  return {entry.size, entry.modified_ns};
+}
+
+std::string_view FileList::relative_path(int64_t index) const {
+  const Entry& entry = entries_[static_cast<size_t>(index)];
+  return std::string_view(paths_).substr(entry.path_at, entry.path_length);
+}
+
+std::string FileList::absolute(std::string_view relative_path) const {
+  if (directory_.empty() || relative_path.substr(0, 1) == "/") return std::string(relative_path);
+  std::string whole = directory_;
+  if (whole.back() != '/') whole += '/';
+  return whole.append(relative_path);
+}
+
+void FileList::shrink_to_fit() {
+  paths_.shrink_to_fit();
+  entries_.shrink_to_fit();
+  targets_.shrink_to_fit();
+}
+
+std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names) {
+  return std::make_shared<FileSource>(std::move(files), std::move(class_names), std::vector<std::string>());
+}
+
+std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names) {
+  return std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names));
+}
+
+}  // namespace stoker::data

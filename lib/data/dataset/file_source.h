@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A source over a list of image files. Knows nothing of how the list came about.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/face_box.h"
+#include "data/source.h"
+#include "data/storage/sample_file.h"
+
+namespace stoker::data {
+
+/// Labelled paths in order: 32 bytes each, all paths in one text, and their targets if any.
+class FileList {
+ public:
+  /// Relative paths are below `directory`.
+  explicit FileList(std::string directory, int64_t num_targets = 0)
+      : directory_(std::move(directory)), num_targets_(num_targets) {}
+
+  void add(std::string_view path, int64_t label, const FileStamp& stamp);
+  /// `targets` [num_targets] finite; without a class.
+  void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp);
+  int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+  int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }
+  /// The same with the part of the image that matters.
+  void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp, const FaceBox& face);
+  /// Width 0: the whole image.
+  FaceBox face(int64_t index) const { return faces_.empty() ? FaceBox() : faces_[static_cast<size_t>(index)]; }
+  bool has_faces() const { return !faces_.empty(); }
+  /// [num_targets]
+  const float* targets(int64_t index) const { return targets_.data() + index * num_targets_; }
+  int64_t num_targets() const { return num_targets_; }
+  FileStamp stamp(int64_t index) const;
+  std::string_view relative_path(int64_t index) const;
+  std::string path(int64_t index) const { return absolute(relative_path(index)); }
+  std::string absolute(std::string_view relative_path) const;
+  void shrink_to_fit();
+  int64_t memory_bytes() const {
+    return static_cast<int64_t>(paths_.capacity() + entries_.capacity() * sizeof(Entry) +
+                                targets_.capacity() * sizeof(float));
+  }
+
+ private:
+  struct Entry {
+    uint64_t path_at;
+    int64_t size, modified_ns;
+    uint32_t path_length;
+    int32_t label;
+  };
+  static_assert(sizeof(Entry) <= 64, "an entry must stay small: there are millions");
+
+  std::string directory_;
+  int64_t num_targets_;
+  std::string paths_;
+  std::vector<Entry> entries_;
+  std::vector<float> targets_;  ///< [entries, num_targets]
+  std::vector<FaceBox> faces_;  ///< [entries] or none
+};
+
+/// Images with a class each.
+std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names);
+/// Images with numbers to learn: one name per target of the list.
+std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names);
+
+}  // namespace stoker::data

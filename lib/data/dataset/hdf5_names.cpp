@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/dataset/hdf5_names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+namespace stoker::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+}  // namespace
+
+bool has_hdf5_name(const std::string& path) {
+  std::string extension = fs::path(path).extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension == ".h5" || extension == ".hdf5";
+}
+
+std::string hdf5_file_of(const std::string& data_dir, const std::string& split) {
+  for (const char* const extension : {".h5", ".hdf5", ".H5", ".HDF5"}) {
+    const std::string path = data_dir + "/" + split + extension;
+    if (is_file(path)) return path;
+  }
+  return "";
+}
+
+std::vector<std::string> hdf5_files_in(const std::string& data_dir) {
+  constexpr size_t kMost = 40;
+  if (is_file(data_dir)) return {data_dir};
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(data_dir, error), end; !error && entry != end; entry.increment(error)) {
+    if (has_hdf5_name(entry->path().string()) && is_file(entry->path().string())) {
+      files.push_back(entry->path().string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  if (files.size() > kMost) files.resize(kMost);
+  return files;
+}
+
+std::string only_hdf5_file(const std::string& data_dir) {
+  if (is_file(data_dir)) return has_hdf5_name(data_dir) ? data_dir : "";
+  const std::vector<std::string> files = hdf5_files_in(data_dir);
+  return files.size() == 1 ? files.front() : "";
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// From host slabs to normalised batches on the device, copied ahead of use. On CUDA the copy runs on its own
+// stream, ordered by events; on the CPU it is the normalisation alone. Knows nothing of models.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <vector>
+
+#include "data/loader/loader.h"
+
+namespace stoker::data {
+
+/// What the network sees.
+struct Batch {
+  torch::Tensor images;          ///< float32 [n, C, H, W] on the device, normalised; channels-last if asked. Clips:
+                                 ///< [n, T, C, H, W], each frame of which lies as a single image does
+  torch::Tensor labels;          ///< int64 [n] on the device
+  torch::Tensor targets;         ///< float32 [n, num_targets of the source] on the device
+  std::vector<int64_t> samples;  ///< [n] source indices
+  int64_t planned_images = 0;    ///< n + skipped bad images
+  int64_t image_count() const { return labels.size(0); }
+};
+
+struct FeedSettings {
+  torch::Device device = torch::kCPU;
+  bool channels_last = false;
+  std::vector<double> mean, std;      ///< per channel: of bytes as numbers in [0, 1], of floats as they are
+  double extra_seconds_per_byte = 0;  ///< tests: what copying a batch costs besides, on the CPU
+
+  torch::MemoryFormat memory_format() const {
+    return channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
+  }
+};
+
+class FeedPath;
+
+/// Wraps a loader; one consumer thread.
+class DeviceFeed {
+ public:
+  DeviceFeed(std::shared_ptr<Loader> loader, FeedSettings settings);
+  ~DeviceFeed();
+
+  Loader& loader() { return *loader_; }
+  void begin_epoch(int64_t epoch, int64_t first_batch = 0);
+  /// As Loader::next. A stop met while copying ahead is reported by the next call, not by this one.
+  bool next(Batch& batch, bool may_stop = true);
+
+ private:
+  std::shared_ptr<Loader> loader_;
+  std::unique_ptr<FeedPath> path_;  ///< declared last: it reads slabs of the loader
+};
+
+}  // namespace stoker::data

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/image/contact_sheet.h"
+
+#include <algorithm>
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::data {
+namespace {
+
+// Pixels.
+constexpr int64_t kLeastTile = 96;
+constexpr int kGap = 6, kCaption = 18, kHeading = 34;
+constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
+constexpr double kCaptionSize = 0.4, kHeadingSize = 0.55;
+
+const cv::Scalar kPaper(255, 255, 255), kInk(40, 30, 25);
+
+/// OpenCV's fonts have ASCII alone.
+std::string ascii(const std::string& text) {
+  std::string plain;
+  for (const char c : core::printable(text)) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) plain += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return plain;
+}
+
+std::string cut_to_width(std::string text, double size, int64_t width) {
+  int baseline = 0;
+  while (!text.empty() && cv::getTextSize(text, kFont, size, 1, &baseline).width > width) text.pop_back();
+  return text;
+}
+
+void write_text(cv::Mat& canvas, const std::string& text, int64_t x, int64_t y, double size, int64_t width) {
+  cv::putText(canvas, cut_to_width(ascii(text), size, width), {static_cast<int>(x), static_cast<int>(y)}, kFont, size,
+              kInk, 1, cv::LINE_AA);
+}
+
+}  // namespace
+
+ContactSheet::ContactSheet(int64_t side, int64_t channels, int64_t columns)
+    : side_(side),
+      channels_(channels),
+      columns_(columns),
+      factor_(std::max<int64_t>(1, (kLeastTile + side - 1) / side)) {}
+
+void ContactSheet::add_heading(const std::string& text) { rows_.push_back({text, {}}); }
+
+void ContactSheet::add_tile(SheetTile tile) {
+  const bool fits =
+      !rows_.empty() && rows_.back().heading.empty() && static_cast<int64_t>(rows_.back().tiles.size()) < columns_;
+  if (!fits) rows_.emplace_back();
+  rows_.back().tiles.push_back(std::move(tile));
+}
+
+int64_t ContactSheet::width() const { return kGap + columns_ * (tile_pixels() + kGap); }
+
+int64_t ContactSheet::row_pixels(const Row& row) const {
+  return row.heading.empty() ? tile_pixels() + kCaption + kGap : kHeading;
+}
+
+int64_t ContactSheet::height() const {
+  int64_t pixels = kGap;
+  for (const Row& row : rows_) pixels += row_pixels(row);
+  return pixels;
+}
+
+std::string ContactSheet::png() const {
+  cv::Mat canvas(static_cast<int>(height()), static_cast<int>(width()), CV_8UC3, kPaper);  // BGR
+  int64_t y = kGap;
+  for (const Row& row : rows_) {
+    if (!row.heading.empty())
+      write_text(canvas, row.heading, kGap, y + kHeading - 12, kHeadingSize, width() - 2 * kGap);
+    int64_t x = kGap;
+    for (const SheetTile& tile : row.tiles) {
+      const cv::Mat image(static_cast<int>(side_), static_cast<int>(side_), channels_ == 3 ? CV_8UC3 : CV_8UC1,
+                          const_cast<uint8_t*>(tile.pixels.data()));  // read only
+      cv::Mat colour, large;
+      cv::cvtColor(image, colour, channels_ == 3 ? cv::COLOR_RGB2BGR : cv::COLOR_GRAY2BGR);
+      const int pixels = static_cast<int>(tile_pixels());
+      cv::resize(colour, large, {pixels, pixels}, 0, 0, cv::INTER_NEAREST);
+      large.copyTo(canvas(cv::Rect(static_cast<int>(x), static_cast<int>(y), pixels, pixels)));
+      write_text(canvas, tile.caption, x, y + pixels + kCaption - 5, kCaptionSize, pixels);
+      x += pixels + kGap;
+    }
+    y += row_pixels(row);
+  }
+  std::vector<uint8_t> bytes;
+  if (!cv::imencode(".png", canvas, bytes))
+    throw core::Error(core::ErrorKind::bug, "a contact sheet could not be encoded");
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/image/jpeg_decode.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csetjmp>
+#include <new>
+#include <vector>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "data/image/convert.h"
+#include "data/image/entropy_decoder.h"
+#include "data/image/jpeg_library.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr uint8_t kStartOfScan = 0xDA;
+constexpr int kCallsPerLookAtTheClock = 64;
+
+using Clock = std::chrono::steady_clock;
+
+/// Why libjpeg was left in the middle.
+enum class Trouble { none, bad_image, entropy_gave_up, too_slow };
+
+/// libjpeg reports errors by calling back, and callbacks may not return: they jump to where the decode began.
+/// Nothing with a destructor lives between there and here.
+struct JpegSession {
+  jpeg_decompress_struct codec;
+  jpeg_error_mgr errors;
+  jpeg_progress_mgr progress;
+  std::jmp_buf on_error;
+  char message[JMSG_LENGTH_MAX];
+  Trouble trouble;
+  int max_scans;
+  int progress_calls;
+  Clock::time_point give_up_at;
+  EntropyDecoder* entropy;  ///< null: libjpeg's own
+  bool entropy_taken_over;
+};
+
+JpegSession& session_of(j_common_ptr codec) { return *static_cast<JpegSession*>(codec->client_data); }
+
+[[noreturn]] void leave_session(JpegSession& session, Trouble trouble) {
+  session.trouble = trouble;
+  std::longjmp(session.on_error, 1);
+}
+
+[[noreturn]] void fail_session(JpegSession& session) {
+  (*session.errors.format_message)(reinterpret_cast<j_common_ptr>(&session.codec), session.message);
+  leave_session(session, Trouble::bad_image);
+}
+
+void on_jpeg_error(j_common_ptr codec) { fail_session(session_of(codec)); }
+
+void on_jpeg_message(j_common_ptr codec, int level) {
+  if (level < 0) fail_session(session_of(codec));  // a warning: the pixels are made up from here on
+}
+
+void on_jpeg_progress(j_common_ptr codec) {
+  JpegSession& session = session_of(codec);
+  if (session.codec.input_scan_number > session.max_scans) {
+    std::snprintf(session.message, sizeof session.message, "more than %d scans", session.max_scans);
+    leave_session(session, Trouble::bad_image);
+  }
+  if (++session.progress_calls % kCallsPerLookAtTheClock != 0) return;
+  if (Clock::now() > session.give_up_at) leave_session(session, Trouble::too_slow);
+}
+
+/// In the place of libjpeg's own way from bits to blocks.
+boolean on_jpeg_mcu(j_decompress_ptr codec, JBLOCKROW* blocks) {
+  JpegSession& session = *static_cast<JpegSession*>(codec->client_data);
+  if (!session.entropy->read_mcu(*codec, blocks)) leave_session(session, Trouble::entropy_gave_up);
+  return TRUE;
+}
+
+void open_session(JpegSession& session, const uint8_t* bytes, uint64_t size) {
+  jpeg_decompress_struct& codec = session.codec;
+  codec.err = jpeg_std_error(&session.errors);
+  session.errors.error_exit = on_jpeg_error;
+  session.errors.emit_message = on_jpeg_message;
+  codec.client_data = &session;
+  jpeg_create_decompress(&codec);
+  session.progress.progress_monitor = on_jpeg_progress;
+  codec.progress = &session.progress;
+  jpeg_mem_src(&codec, const_cast<uint8_t*>(bytes), static_cast<unsigned long>(size));
+  jpeg_read_header(&codec, TRUE);
+  codec.dct_method = JDCT_ISLOW;
+  codec.do_fancy_upsampling = TRUE;
+}
+
+/// What libjpeg converts to by itself; the last step from CMYK is ours.
+J_COLOR_SPACE output_space(const jpeg_decompress_struct& codec, int channels) {
+  if (codec.jpeg_color_space == JCS_CMYK || codec.jpeg_color_space == JCS_YCCK) return JCS_CMYK;
+  return channels == 1 ? JCS_GRAYSCALE : JCS_EXT_RGB;
+}
+
+/// A CMYK row to RGB or gray. Adobe stores inverted inks: 255 is no ink.
+void convert_cmyk_row(const uint8_t* inks, int width, bool inverted, int channels, uint8_t* out) {
+  for (int x = 0; x < width; ++x, inks += 4) {
+    uint32_t light[4];
+    for (int i = 0; i < 4; ++i) light[i] = inverted ? inks[i] : 255u - inks[i];
+    uint32_t rgb[3];
+    for (int i = 0; i < 3; ++i) rgb[i] = (light[i] * light[3] + 127) / 255;
+    if (channels == 1) {
+      *out++ = luma(rgb[0], rgb[1], rgb[2]);
+    } else {
+      for (const uint32_t value : rgb) *out++ = static_cast<uint8_t>(value);
+    }
+  }
+}
+
+/// Entropy-coded data has no end marker inside, so it stands in a whole file only; what follows it does not
+/// matter.
+bool has_end_marker(const uint8_t* bytes, uint64_t size) {
+  for (uint64_t at = size; at >= 2; --at) {
+    if (bytes[at - 2] == 0xFF && bytes[at - 1] == JPEG_EOI) return true;
+    if (bytes[at - 2] == 0xFF && bytes[at - 1] == kStartOfScan) return false;
+  }
+  return false;
+}
+
+/// False when an error came up; the message then stands in the session. The same holds below.
+bool read_session_header(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels) {
+  if (setjmp(session.on_error) != 0) return false;
+  open_session(session, bytes, size);
+  session.codec.out_color_space = output_space(session.codec, channels);
+  jpeg_calc_output_dimensions(&session.codec);
+  return true;
+}
+
+/// Columns can be left out where each block of pixels depends on its neighbours only: baseline with the usual
+/// sampling of chroma.
+bool allows_regions(const jpeg_decompress_struct& codec) {
+  if (codec.progressive_mode || codec.arith_code || (codec.num_components != 1 && codec.num_components != 3))
+    return false;
+  for (int c = 1; c < codec.num_components; ++c) {
+    if (codec.comp_info[c].h_samp_factor != 1 || codec.comp_info[c].v_samp_factor != 1) return false;
+  }
+  return codec.comp_info[0].h_samp_factor <= 2 && codec.comp_info[0].v_samp_factor <= 2;
+}
+
+/// Starts the decode and widens `region` to what it will give: whole blocks and one more on each side, since
+/// the smooth upsampling at the rim of what is decoded differs from that inside.
+bool start_region(JpegSession& session, Region& region) {
+  if (setjmp(session.on_error) != 0) return false;
+  jpeg_decompress_struct& codec = session.codec;
+  const int width = static_cast<int>(codec.output_width), height = static_cast<int>(codec.output_height);
+  if (!allows_regions(codec)) region = {0, 0, width, height};
+  jpeg_start_decompress(&codec);
+  session.entropy_taken_over = session.entropy != nullptr && session.entropy->start(codec);
+  if (session.entropy_taken_over) codec.entropy->decode_mcu = on_jpeg_mcu;
+  const int block = codec.max_h_samp_factor * DCTSIZE;
+  JDIMENSION left = static_cast<JDIMENSION>(std::max(0, region.left / block - 1) * block);
+  JDIMENSION columns =
+      static_cast<JDIMENSION>(std::min(width, ((region.left + region.width - 1) / block + 2) * block)) - left;
+  if (columns < codec.output_width) jpeg_crop_scanline(&codec, &left, &columns);
+  region.left = static_cast<int>(left);
+  region.width = static_cast<int>(columns);
+  return true;
+}
+
+/// Rows top..bottom of what was started.
+bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t* ink_row, PixelRows& rows) {
+  if (setjmp(session.on_error) != 0) return false;
+  jpeg_decompress_struct& codec = session.codec;
+  const auto top = static_cast<JDIMENSION>(region.top), bottom = top + static_cast<JDIMENSION>(region.height);
+  if (top > 0) jpeg_skip_scanlines(&codec, top);
+  while (codec.output_scanline < bottom) {
+    uint8_t* const row = rows.next_row();
+    uint8_t* target = ink_row != nullptr ? ink_row : row;
+    jpeg_read_scanlines(&codec, &target, 1);
+    if (ink_row != nullptr) convert_cmyk_row(ink_row, region.width, codec.saw_Adobe_marker != 0, channels, row);
+  }
+  rows.end();
+  // After the last row the end marker is due; what comes before it is a warning.
+  if (bottom < codec.output_height) return true;
+  if (session.entropy_taken_over && !session.entropy->hand_back(codec)) {
+    leave_session(session, Trouble::entropy_gave_up);
+  }
+  jpeg_finish_decompress(&codec);
+  return true;
+}
+
+bool fail_with(JpegSession& session, const std::string& reason) {
+  session.trouble = Trouble::bad_image;
+  std::snprintf(session.message, sizeof session.message, "%s", reason.c_str());
+  return false;
+}
+
+/// The steps in order; false when one failed.
+bool decode_in_session(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels,
+                       const DecodeLimits& limits, Region region, PixelRows& rows) {
+  if (!read_session_header(session, bytes, size, channels)) return false;
+  const double megapixels = 1e-6 * session.codec.output_width * session.codec.output_height;
+  const bool inside = region.left + region.width <= static_cast<int>(session.codec.output_width) &&
+                      region.top + region.height <= static_cast<int>(session.codec.output_height);
+  if (megapixels > limits.max_megapixels || !inside) return fail_with(session, "two headers that disagree");
+  if (!start_region(session, region)) return false;
+  rows.begin(region, channels);
+  std::vector<uint8_t> ink_row;
+  if (session.codec.out_color_space == JCS_CMYK) ink_row.resize(static_cast<size_t>(region.width) * 4);
+  return read_rows(session, region, channels, ink_row.empty() ? nullptr : ink_row.data(), rows);
+}
+
+/// Frees what libjpeg holds, also when memory for pixels was not to be had.
+class SessionEnd {
+ public:
+  explicit SessionEnd(JpegSession& session) : session_(session) {}
+  ~SessionEnd() { jpeg_destroy_decompress(&session_.codec); }
+  SessionEnd(const SessionEnd&) = delete;
+  SessionEnd& operator=(const SessionEnd&) = delete;
+
+ private:
+  JpegSession& session_;
+};
+
+/// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone.
+Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t* bytes, uint64_t size, int channels,
+                    const DecodeLimits& limits, const Region& region, PixelRows& rows) {
+  session = {};
+  session.entropy = entropy;
+  session.max_scans = limits.max_jpeg_scans;
+  session.give_up_at =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.max_seconds));
+  const SessionEnd end(session);
+  const bool good = decode_in_session(session, bytes, size, channels, limits, region, rows);
+  if (!good && session.errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();  // no fault of the image
+  return good ? Trouble::none : session.trouble;
+}
+
+/// Into memory for all of them.
+class RowsOfImage : public PixelRows {
+ public:
+  RowsOfImage(ImageBuffer& image, const Region& wanted) : image_(image), held_(wanted) {}
+
+  void begin(const Region& held, int channels) override {
+    held_ = held;
+    image_.width = held.width;
+    image_.height = held.height;
+    image_.channels = channels;
+    row_bytes_ = static_cast<size_t>(held.width) * static_cast<size_t>(channels);
+    const size_t needed = row_bytes_ * static_cast<size_t>(held.height);
+    if (image_.pixels.size() < needed) image_.pixels.resize(needed);
+    next_ = image_.pixels.data();
+  }
+  uint8_t* next_row() override {
+    uint8_t* const row = next_;
+    next_ += row_bytes_;
+    return row;
+  }
+  void end() override {}
+  const Region& held() const { return held_; }
+
+ private:
+  ImageBuffer& image_;
+  Region held_;
+  size_t row_bytes_ = 0;
+  uint8_t* next_ = nullptr;
+};
+
+}  // namespace
+
+std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
+                        const Region& wanted, PixelRows& rows, EntropyStage stage) {
+  if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
+  thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
+  JpegSession session;
+  Trouble trouble = decode_once(session, stage == EntropyStage::own ? &own_entropy : nullptr, bytes, size, channels,
+                                limits, wanted, rows);
+  if (trouble == Trouble::entropy_gave_up) {
+    trouble = decode_once(session, nullptr, bytes, size, channels, limits, wanted, rows);
+  }
+  if (trouble == Trouble::none) return "";
+  if (trouble == Trouble::too_slow) {
+    throw core::Error(core::ErrorKind::data, core::format("JPEG: not decoded after {:g} seconds", limits.max_seconds),
+                      "remove the file, or save it anew as a baseline JPEG of fewer pixels");
+  }
+  return std::string("JPEG: ") + session.message;
+}
+
+std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits, Region& wanted,
+                        ImageBuffer& out, EntropyStage stage) {
+  RowsOfImage rows(out, wanted);
+  std::string reason = decode_jpeg(bytes, size, channels, limits, wanted, rows, stage);
+  wanted = rows.held();
+  return reason;
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/loader/loader.h"
+
+#include <torch/cuda.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/stop_signal.h"
+#include "data/loader/balanced_order.h"
+#include "data/loader/epoch_order.h"
+#include "data/loader/loader_impl.h"
+
+namespace stoker::data {
+
+Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given)
+    : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {
+  check_settings();
+  if (settings.class_balanced) classes = samples_by_class(*source);
+  // Workers fill one more than the consumer may hold.
+  slabs = std::vector<Slab>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
+  records = std::vector<StageRecord>(static_cast<size_t>(std::max<int64_t>(1, settings.num_workers)));
+  if (settings.num_workers == 0) {
+    own_reader.emplace(*source, plan, settings.limits, settings.seed);
+  } else {
+    for (Slab& slab : slabs) allocate(slab);
+    start_workers();
+  }
+}
+
+void Loader::Impl::check_settings() const {
+  using core::ErrorKind;
+  if (settings.batch_size < 1 || settings.prefetch_factor < 1 || settings.num_workers < 0 ||
+      !plan.shape.is_possible() || !plan.shape.agrees_with(source->fixed_shape()) ||
+      static_cast<int64_t>(plan.target_rule.flip_signs.size()) > source->num_targets()) {
+    throw core::Error(ErrorKind::bug, "the loader was given settings out of range");
+  }
+  if (samples == 0) throw core::Error(ErrorKind::data, "the data has 0 images", "look at --data-dir and the splits");
+  if (samples > std::numeric_limits<uint32_t>::max()) {
+    throw core::Error(ErrorKind::data, core::format("{} images; at most 4,294,967,295 can be shuffled", samples));
+  }
+  if (batches_per_epoch() == 0) {
+    throw core::Error(ErrorKind::data,
+                      core::format("{} images are fewer than one batch of {}, and the last short batch is dropped: "
+                                   "an epoch would be empty",
+                                   samples, settings.batch_size),
+                      "use a smaller --batch-size or --no-drop-last");
+  }
+}
+
+int64_t Loader::Impl::batches_per_epoch() const {
+  return settings.drop_last ? samples / settings.batch_size : (samples - 1) / settings.batch_size + 1;
+}
+
+int64_t Loader::Impl::images_in_batch(int64_t batch) const {
+  return std::min(settings.batch_size, samples - batch * settings.batch_size);
+}
+
+void Loader::Impl::allocate(Slab& slab) const {
+  slab.allocate(settings.batch_size, plan.shape, source->num_targets(),
+                settings.pin_memory && torch::cuda::is_available());
+}
+
+/// Makes the slab of a turn ready for writing.
+void Loader::Impl::prepare(int64_t turn) {
+  if (turn >= epoch.batches) return;
+  Slab& slab = slab_of(turn);
+  if (!slab.images.defined()) allocate(slab);
+  slab.ready = false;
+  slab.troubles.clear();
+  slab.rows_left.store(images_in_turn(turn));
+}
+
+Loader::Impl::~Impl() {
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    cancel_epoch(lock);
+    quitting = true;
+  }
+  epoch_begun.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
+  if (first_batch < 0 || first_batch > batches_per_epoch()) {
+    throw core::Error(core::ErrorKind::bug,
+                      core::format("an epoch of {} batches has no batch {}", batches_per_epoch(), first_batch));
+  }
+  BalancedOrder order;
+  if (settings.class_balanced) {
+    order = class_balanced_order(classes, settings.seed, static_cast<uint64_t>(number));
+  } else if (settings.shuffle) {
+    order.samples =
+        shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
+  }
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    cancel_epoch(lock);
+    epoch.epoch = number;
+    epoch.first_batch = first_batch;
+    epoch.batches = batches_per_epoch() - first_batch;
+    epoch.order = std::move(order.samples);
+    epoch.rounds = std::move(order.rounds);
+    epoch.known_bad.clear();
+    for (const auto& entry : bad) epoch.known_bad.push_back(entry.first);
+    turns_handed_over = 0;
+    last_asked = -1;
+    turns_released = 0;
+    next_ticket = 0;
+    cancelled = false;
+    ++generation;
+    if (settings.num_workers > 0) {
+      for (int64_t turn = 0; turn < static_cast<int64_t>(slabs.size()); ++turn) prepare(turn);
+    }
+  }
+  epoch_begun.notify_all();
+}
+
+bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
+  const int64_t turn = turns_handed_over;
+  if (turn >= epoch.batches) return false;
+  if (turn - turns_released.load() >= may_hold()) {
+    throw core::Error(core::ErrorKind::bug, "more batches are held at once than the loader allows");
+  }
+  const auto start = LoaderClock::now();
+  if (settings.num_workers == 0) {
+    fill_turn_here(turn, may_stop);
+  } else {
+    wait_until_ready(turn, may_stop);
+  }
+  consumer_wait_ns += nanoseconds_since(start);
+  judge_troubles(turn);
+  Slab& slab = slab_of(turn);
+  const int64_t images = slab.close_gaps(images_in_turn(turn));
+  batch.images = slab.images.narrow(0, 0, images);
+  batch.labels = slab.labels.narrow(0, 0, images);
+  batch.targets = slab.targets.narrow(0, 0, images);
+  batch.samples.assign(slab.samples.begin(), slab.samples.begin() + images);
+  batch.planned_images = images_in_turn(turn);
+  batch.slab = static_cast<int64_t>(generation << 32) | (turn & 0xFFFFFFFF);
+  images_out += images;
+  bad_out += batch.planned_images - images;
+  ++turns_handed_over;
+  return true;
+}
+
+/// Without workers: reads the turn on the calling thread. Started again after an interruption, it starts
+/// over.
+void Loader::Impl::fill_turn_here(int64_t turn, bool may_stop) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    prepare(turn);
+  }
+  for (int64_t row = 0; row < images_in_turn(turn); ++row) {
+    if (may_stop) core::throw_if_stopped();
+    fill_row(*own_reader, records[0], turn, row);
+  }
+  finish_row(turn);
+}
+
+void Loader::Impl::wait_until_ready(int64_t turn, bool may_stop) {
+  constexpr std::chrono::milliseconds kStopPoll(50);
+  std::unique_lock<std::mutex> lock(mutex);
+  if (turn != last_asked) {  // not after an interruption
+    last_asked = turn;
+    ++asked;
+    ready_when_asked += ready_turns();
+    empty_when_asked += slab_of(turn).ready ? 0 : 1;
+  }
+  while (!turn_ready.wait_for(lock, kStopPoll, [&] { return slab_of(turn).ready; })) {
+    if (may_stop) core::throw_if_stopped();
+  }
+}
+
+/// Decides about the rows without image in the order of the stream, so that the outcome is the same for any
+/// number of workers. Leaves `troubles` sorted by row.
+void Loader::Impl::judge_troubles(int64_t turn) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  Slab& slab = slab_of(turn);
+  slab.sort_troubles();
+  for (const RowTrouble& trouble : slab.troubles) {
+    if (trouble.error) throw *trouble.error;
+    record_bad(slab.samples[static_cast<size_t>(trouble.row)], trouble.reason);
+  }
+}
+
+void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
+  const auto known = bad.find(sample);
+  const BadSample entry = known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
+  const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
+  if (settings.on_bad_image == config::OnBadImage::fail) {
+    throw core::Error(core::ErrorKind::data, "bad image " + text,
+                      "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+  }
+  if (known != bad.end()) return;
+  if (static_cast<int64_t>(bad.size()) >= settings.max_bad) {
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{} bad images, more than --max-bad {}; the last is {}", bad.size() + 1, settings.max_bad, text),
+        "repair or remove the files, or raise --max-bad");
+  }
+  bad.emplace(sample, entry);
+  core::log_warning("skipped a bad image ({} of at most {}): {}", bad.size(), settings.max_bad, text);
+}
+
+void Loader::Impl::release(const HostBatch& batch) {
+  const auto of_generation = static_cast<uint64_t>(batch.slab) >> 32;
+  if (batch.slab < 0 || of_generation != (generation & 0x7FFFFFFF)) return;  // of an epoch that is over
+  const int64_t turn = turns_released.load();
+  if ((turn & 0xFFFFFFFF) != (batch.slab & 0xFFFFFFFF) || turn >= turns_handed_over) {
+    throw core::Error(core::ErrorKind::bug, "batches must be released once each and in order");
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    slab_of(turn).ready = false;
+    if (settings.num_workers > 0) prepare(turn + static_cast<int64_t>(slabs.size()));
+    turns_released.store(turn + 1, std::memory_order_release);
+  }
+  slab_freed.notify_all();
+}
+
+Loader::Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderSettings settings)
+    : impl_(std::make_unique<Impl>(std::move(source), plan, settings)) {}
+Loader::~Loader() = default;
+
+int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
+int64_t Loader::images_per_epoch() const {
+  const int64_t last = impl_->batches_per_epoch() - 1;
+  return last * impl_->settings.batch_size + impl_->images_in_batch(last);
+}
+int64_t Loader::images_in_batch(int64_t batch) const { return impl_->images_in_batch(batch); }
+void Loader::begin_epoch(int64_t epoch, int64_t first_batch) { impl_->begin_epoch(epoch, first_batch); }
+bool Loader::next(HostBatch& batch, bool may_stop) { return impl_->next(batch, may_stop); }
+bool Loader::is_ready() const { return impl_->is_ready(); }
+void Loader::release(const HostBatch& batch) { impl_->release(batch); }
+std::vector<BadSample> Loader::bad_samples() const {
+  std::vector<BadSample> list;
+  for (const auto& entry : impl_->bad) list.push_back(entry.second);
+  return list;
+}
+
+void Loader::restore_bad_samples(const std::vector<BadSample>& known) {
+  impl_->bad.clear();
+  for (const BadSample& entry : known) impl_->bad.emplace(entry.sample, entry);
+}
+
+}  // namespace stoker::data

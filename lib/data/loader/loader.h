@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader: worker threads turn samples into rows of batch slabs, a fixed ring of slabs is handed over in
+// order. Bit-identical for any number of workers and any prefetch. Knows nothing of models or devices.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/loader/loader_stats.h"
+#include "data/source.h"
+#include "data/transform/transform.h"
+
+namespace stoker::data {
+
+struct LoaderSettings {
+  int64_t batch_size = 1;       ///< images
+  int64_t num_workers = 0;      ///< threads; 0: the calling thread decodes
+  int64_t prefetch_factor = 4;  ///< batches ahead of the one in use
+  bool pin_memory = false;      ///< page-locked slabs, for copies that overlap
+  bool shuffle = false;
+  int64_t shuffle_buffer = 0;   ///< images that are shuffled among each other; 0: all
+  bool class_balanced = false;  ///< with shuffle: every class equally often; see balanced_order.h
+  bool drop_last = false;
+  uint64_t seed = 0;
+  config::OnBadImage on_bad_image = config::OnBadImage::fail;
+  int64_t max_bad = 0;  ///< images
+  DecodeLimits limits;
+};
+
+/// One batch in host memory. The tensors are views of a slab: valid until the batch is released.
+struct HostBatch {
+  torch::Tensor images;          ///< uint8, float16 or float32 [n, H, W, C], clips [n, T, H, W, C], contiguous; pinned
+                                 ///< when asked for
+  torch::Tensor labels;          ///< int64 [n]; -1 where there are none
+  torch::Tensor targets;         ///< float32 [n, num_targets of the source]
+  std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports
+  int64_t planned_images = 0;    ///< n + skipped bad images
+  int64_t slab = -1;             ///< internal: which slab of the ring
+};
+
+/// A sample that could not be used.
+struct BadSample {
+  int64_t sample = 0;
+  std::string name;
+  std::string reason;
+};
+
+/// One consumer thread. The destructor joins the workers. Workers persist over epochs.
+class Loader {
+ public:
+  Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderSettings settings);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  int64_t batches_per_epoch() const;
+  int64_t images_per_epoch() const;              ///< all, less a dropped last batch
+  int64_t images_in_batch(int64_t batch) const;  ///< planned: full, or the short last one
+
+  /// Starts epoch `epoch` at batch `first_batch`, dropping what was under way. No sample before it is read.
+  void begin_epoch(int64_t epoch, int64_t first_batch = 0);
+  /// The next batch in order; false after the last. Returned batches must be released in order; at most
+  /// max(2, prefetch_factor) may be held at once. Bad images throw Error{data} with path and reason, or, when
+  /// skipped, are left out of the batch (later rows move up; a batch of bad images alone has no rows) and
+  /// recorded. After an error the same batch can be asked for again.
+  /// With `may_stop` it polls stop requests while waiting and throws core::StopRequested; without, it waits
+  /// on: an optimizer update that has consumed its first micro-batch must get the others.
+  bool next(HostBatch& batch, bool may_stop = true);
+  /// True when next() would not wait. Never true without workers.
+  bool is_ready() const;
+  /// Gives the slab back for refilling.
+  void release(const HostBatch& batch);
+
+  LoaderStats stats() const;
+  /// Seconds that next() has waited so far, without the rest of stats().
+  double waited_seconds() const;
+  SampleTimes sample_times() const;
+  /// All bad samples met so far, by sample index. Restoring them skips the decode, not the decision.
+  std::vector<BadSample> bad_samples() const;
+  void restore_bad_samples(const std::vector<BadSample>& known);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker::data

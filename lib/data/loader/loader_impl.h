@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of the loader, shared by the consumer's side (loader.cpp) and the workers' (loader_workers.cpp).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "data/loader/loader.h"
+#include "data/loader/sample_reader.h"
+#include "data/loader/slab.h"
+#include "data/loader/stage_times.h"
+
+namespace stoker::data {
+
+using LoaderClock = std::chrono::steady_clock;
+
+inline int64_t nanoseconds_since(LoaderClock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(LoaderClock::now() - start).count();
+}
+
+/// What an epoch consists of; written while no worker is active.
+struct EpochOrder {
+  int64_t epoch = 0;
+  int64_t first_batch = 0;
+  int64_t batches = 0;             ///< from first_batch to the end
+  std::vector<uint32_t> order;     ///< empty: as in the source
+  std::vector<uint32_t> rounds;    ///< which repeat of its sample each is; empty: there are none
+  std::vector<int64_t> known_bad;  ///< sorted; not read again
+};
+
+// Batches of an epoch are counted from first_batch on as "turns". Turn t lives in slab t % ring. Ticket k is
+// row k % batch_size of turn k / batch_size; a worker takes the next ticket, waits until the turn's slab is
+// free, writes the row. Turns become ready in any order and are handed over in order.
+struct Loader::Impl {
+  Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given);
+  ~Impl();
+
+  void check_settings() const;
+  int64_t batches_per_epoch() const;
+  int64_t images_in_batch(int64_t batch) const;
+  int64_t images_in_turn(int64_t turn) const { return images_in_batch(epoch.first_batch + turn); }
+  int64_t may_hold() const { return std::max<int64_t>(2, settings.prefetch_factor); }
+  Slab& slab_of(int64_t turn) { return slabs[static_cast<size_t>(turn) % slabs.size()]; }
+  void allocate(Slab& slab) const;
+  void prepare(int64_t turn);
+
+  void start_workers();
+  void worker_main(int worker);
+  void work_on_epoch(SampleReader& reader, StageRecord& record);
+  bool wait_until_free(int64_t turn);
+  void fill_row(SampleReader& reader, StageRecord& record, int64_t turn, int64_t row);
+  void add_times(StageRecord& record, const StageTimes& times);
+  void finish_row(int64_t turn);
+  void cancel_epoch(std::unique_lock<std::mutex>& lock);
+
+  void begin_epoch(int64_t number, int64_t first_batch);
+  bool next(HostBatch& batch, bool may_stop);
+  void fill_turn_here(int64_t turn, bool may_stop);
+  void wait_until_ready(int64_t turn, bool may_stop);
+  void judge_troubles(int64_t turn);
+  void record_bad(int64_t sample, const std::string& reason);
+  void release(const HostBatch& batch);
+  bool is_ready() const;
+  int64_t ready_turns() const;
+  LoaderStats stats() const;
+  SampleTimes sample_times() const;
+
+  const std::shared_ptr<const Source> source;
+  const TransformPlan plan;
+  const LoaderSettings settings;
+  const int64_t samples;
+  std::vector<std::vector<uint32_t>> classes;  ///< their samples, when balanced
+
+  mutable std::mutex mutex;
+  std::condition_variable epoch_begun, slab_freed, turn_ready, workers_idle;
+  mutable std::vector<std::thread> threads;
+  std::vector<Slab> slabs;
+  std::vector<StageRecord> records;  ///< one per worker, or one for the calling thread
+  EpochOrder epoch;
+  std::map<int64_t, BadSample> bad;  ///< by sample
+  uint64_t generation = 0;           ///< counts begin_epoch calls
+  int active_workers = 0;
+  bool quitting = false;
+  std::atomic<bool> cancelled{false};
+  std::atomic<int64_t> next_ticket{0};
+  std::atomic<int64_t> turns_handed_over{0}, turns_released{0};  ///< written by the consumer
+  int64_t last_asked = -1;                                       ///< turn that next() has waited for; of the consumer
+  std::optional<SampleReader> own_reader;                        ///< of the calling thread when there are no workers
+
+  std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0}, resize_ns{0},
+      augment_ns{0}, write_ns{0}, idle_ns{0}, asked{0}, ready_when_asked{0}, empty_when_asked{0};
+};
+
+}  // namespace stoker::data

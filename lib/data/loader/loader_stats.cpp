@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loader says of itself.
+#include "data/loader/loader_stats.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "data/loader/loader_impl.h"
+
+namespace stoker::data {
+namespace {
+
+double cpu_seconds_of(pthread_t thread) {
+  clockid_t clock{};
+  timespec time{};
+  if (::pthread_getcpuclockid(thread, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+bool Loader::Impl::is_ready() const {
+  const int64_t turn = turns_handed_over.load();
+  const std::lock_guard<std::mutex> lock(mutex);
+  return settings.num_workers > 0 && turn < epoch.batches && turn - turns_released.load() < may_hold() &&
+         slabs[static_cast<size_t>(turn) % slabs.size()].ready;
+}
+
+LoaderStats Loader::Impl::stats() const {
+  constexpr double kSecond = 1e-9;
+  LoaderStats result;
+  result.images = images_out.load();
+  result.bad_images = bad_out.load();
+  result.consumer_wait_seconds = kSecond * static_cast<double>(consumer_wait_ns.load());
+  result.read_seconds = kSecond * static_cast<double>(read_ns.load());
+  result.decode_seconds = kSecond * static_cast<double>(decode_ns.load());
+  result.augment_seconds = kSecond * static_cast<double>(augment_ns.load());
+  result.resize_seconds = kSecond * static_cast<double>(resize_ns.load());
+  result.write_seconds = kSecond * static_cast<double>(write_ns.load());
+  result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
+  result.batches_capacity = static_cast<int64_t>(slabs.size());
+  result.num_workers = static_cast<int>(settings.num_workers);
+  result.cache_bytes = source->cached_bytes();
+  result.batches_asked_for = asked.load();
+  result.ready_when_asked = ready_when_asked.load();
+  result.empty_when_asked = empty_when_asked.load();
+  for (std::thread& thread : threads) result.worker_cpu_seconds += cpu_seconds_of(thread.native_handle());
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (const Slab& slab : slabs) {
+    result.ring_bytes += slab.bytes();
+  }
+  result.batches_ready = ready_turns();
+  return result;
+}
+
+/// Decoded and not yet handed over. The mutex must be held.
+int64_t Loader::Impl::ready_turns() const {
+  const auto ring = static_cast<int64_t>(slabs.size());
+  int64_t ready = 0;
+  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring); ++turn) {
+    if (slabs[static_cast<size_t>(turn % ring)].ready) ++ready;
+  }
+  return ready;
+}
+
+SampleTimes Loader::Impl::sample_times() const {
+  SampleTimes sum;
+  for (const StageRecord& record : records) record.add_to(sum);
+  return sum;
+}
+
+LoaderStats Loader::stats() const { return impl_->stats(); }
+double Loader::waited_seconds() const { return 1e-9 * static_cast<double>(impl_->consumer_wait_ns.load()); }
+SampleTimes Loader::sample_times() const { return impl_->sample_times(); }
+
+}  // namespace stoker::data

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <new>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/time/watching.h"
+#include "data/loader/loader_impl.h"
+
+namespace stoker::data {
+
+void Loader::Impl::start_workers() {
+  // Signals are for the main thread: its waits are what they should interrupt.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    for (int worker = 0; worker < settings.num_workers; ++worker) {
+      threads.emplace_back([this, worker] { worker_main(worker); });
+    }
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const size_t started = threads.size();
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      quitting = true;
+    }
+    epoch_begun.notify_all();
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    throw core::Error(
+        core::ErrorKind::os,
+        core::format("only {} of {} loader threads could be started: {}", started, settings.num_workers, error.what()),
+        "use fewer --num-workers, or raise the limit on processes (ulimit -u)");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Loader::Impl::worker_main(int worker) {
+  ::prctl(PR_SET_NAME, core::format("loader-{}", worker).c_str(), 0, 0, 0);
+  SampleReader reader(*source, plan, settings.limits, settings.seed);
+  uint64_t seen = 0;
+  std::unique_lock<std::mutex> lock(mutex);
+  for (;;) {
+    epoch_begun.wait(lock, [&] { return quitting || generation != seen; });
+    if (quitting) return;
+    seen = generation;
+    ++active_workers;
+    lock.unlock();
+    work_on_epoch(reader, records[static_cast<size_t>(worker)]);
+    lock.lock();
+    if (--active_workers == 0) workers_idle.notify_all();
+  }
+}
+
+void Loader::Impl::work_on_epoch(SampleReader& reader, StageRecord& record) {
+  while (!cancelled.load(std::memory_order_relaxed)) {
+    const int64_t ticket = next_ticket.fetch_add(1, std::memory_order_relaxed);
+    const int64_t turn = ticket / settings.batch_size, row = ticket % settings.batch_size;
+    if (turn >= epoch.batches) return;
+    if (row >= images_in_turn(turn)) continue;  // of the short last batch
+    if (!wait_until_free(turn)) return;
+    fill_row(reader, record, turn, row);
+    finish_row(turn);
+  }
+}
+
+/// False when the epoch was cancelled.
+bool Loader::Impl::wait_until_free(int64_t turn) {
+  const auto ring = static_cast<int64_t>(slabs.size());
+  if (turn < turns_released.load(std::memory_order_acquire) + ring) return true;
+  const core::TraceScope trace("idle");
+  const auto start = LoaderClock::now();
+  std::unique_lock<std::mutex> lock(mutex);
+  slab_freed.wait(lock, [&] { return cancelled.load() || turn < turns_released.load() + ring; });
+  idle_ns += nanoseconds_since(start);
+  return !cancelled.load();
+}
+
+void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t turn, int64_t row) {
+  Slab& slab = slab_of(turn);
+  const int64_t position = (epoch.first_batch + turn) * settings.batch_size + row;
+  const int64_t sample = epoch.order.empty() ? position : epoch.order[static_cast<size_t>(position)];
+  const uint32_t round = epoch.rounds.empty() ? 0 : epoch.rounds[static_cast<size_t>(position)];
+  slab.samples[static_cast<size_t>(row)] = sample;
+  slab.label_rows[row] = source->label(sample);
+  RowTrouble trouble;
+  trouble.row = row;
+  StageTimes times;
+  try {
+    if (std::binary_search(epoch.known_bad.begin(), epoch.known_bad.end(), sample)) {
+      trouble.reason = "known to be bad";
+    } else {
+      trouble.reason = reader.read_into(sample, epoch.epoch, round, slab.image_rows + row * slab.row_bytes,
+                                        slab.target_rows + row * slab.num_targets, times);
+    }
+  } catch (const core::Error& error) {
+    trouble.error = error;
+  } catch (const std::bad_alloc&) {
+    trouble.error.emplace(core::ErrorKind::out_of_memory,
+                          "out of memory while decoding " + core::printable(source->name(sample)),
+                          "use fewer --num-workers or a smaller --max-image-megapixels");
+  } catch (const std::exception& error) {
+    trouble.error.emplace(core::ErrorKind::bug,
+                          core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
+  }
+  if (core::is_watched()) add_times(record, times);
+  if (trouble.reason.empty() && !trouble.error) return;
+  const std::lock_guard<std::mutex> lock(mutex);
+  slab.troubles.push_back(std::move(trouble));
+}
+
+void Loader::Impl::add_times(StageRecord& record, const StageTimes& times) {
+  read_ns.fetch_add(times.read, std::memory_order_relaxed);
+  decode_ns.fetch_add(times.decode, std::memory_order_relaxed);
+  augment_ns.fetch_add(times.augment, std::memory_order_relaxed);
+  resize_ns.fetch_add(times.resize, std::memory_order_relaxed);
+  write_ns.fetch_add(times.write, std::memory_order_relaxed);
+  record.add(times);
+}
+
+void Loader::Impl::finish_row(int64_t turn) {
+  Slab& slab = slab_of(turn);
+  if (slab.rows_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    slab.ready = true;
+  }
+  turn_ready.notify_one();
+}
+
+/// Returns once no worker touches the plan or a slab, and none will before the lock is given up.
+void Loader::Impl::cancel_epoch(std::unique_lock<std::mutex>& lock) {
+  cancelled = true;
+  slab_freed.notify_all();
+  workers_idle.wait(lock, [&] { return active_workers == 0; });
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/loader/sample_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "data/image/convert.h"
+#include "data/resample/resized_rows.h"
+
+namespace stoker::data {
+namespace {
+
+/// Whole pixels inside of an image of width x height.
+Region pixels_of(const FaceBox& box, int width, int height) {
+  if (box.width <= 0 || box.height <= 0) return {0, 0, width, height};
+  const auto inside = [](double value, int low, int high) {
+    return static_cast<int>(std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
+  };
+  const int left = inside(std::floor(box.left), 0, width - 1), top = inside(std::floor(box.top), 0, height - 1);
+  const int right = inside(std::ceil(box.left + box.width), left + 1, width);
+  const int bottom = inside(std::ceil(box.top + box.height), top + 1, height);
+  return {left, top, right - left, bottom - top};
+}
+
+/// Drawn within the part of the image that matters.
+SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int width, int height, core::Rng& rng) {
+  const Region part = pixels_of(box, width, height);
+  SampleGeometry geometry = draw_geometry(plan, part.width, part.height, rng);
+  geometry.left += part.left;
+  geometry.top += part.top;
+  return geometry;
+}
+
+}  // namespace
+
+std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets,
+                                    StageTimes& times) {
+  const core::TraceScope trace("sample", sample);
+  const SampleKey key{seed_, static_cast<uint64_t>(epoch),
+                      static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32};
+  core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
+  choose_frames(plan_.clip, source_.frame_count(sample), plan_.shape.images(), rng, frames_);
+  const auto image_bytes = static_cast<size_t>(plan_.shape.image_bytes());
+  uint8_t* const whole_row = row;
+  SampleGeometry geometry;
+  for (size_t i = 0; i < frames_.size(); ++i, row += image_bytes) {
+    if (i > 0 && frames_[i] == frames_[i - 1]) {  // of a short video
+      const StageTimer timer("write", times.write);
+      std::memcpy(row, row - image_bytes, image_bytes);
+      continue;
+    }
+    std::string reason = read_image(sample, frames_[i], key, geometry, row, times);
+    if (reason.empty()) continue;
+    const std::string frame = source_.frame_name(sample, frames_[i]);
+    return frame.empty() ? reason : core::printable(frame) + ": " + reason;
+  }
+  if (plan_.masks.does_anything()) {
+    const StageTimer timer("augment", times.augment);
+    mask_spectrogram(plan_.masks, key, plan_.shape, whole_row);
+  }
+  source_.targets(sample, targets);
+  if (geometry.flip) plan_.target_rule.mirror(targets);
+  return "";
+}
+
+std::string SampleReader::read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry,
+                                     uint8_t* row, StageTimes& times) {
+  SampleContent content;
+  {
+    const StageTimer timer("read", times.read);
+    if (std::string cause = source_.read_frame(sample, frame, encoded_, content); !cause.empty()) return cause;
+  }
+  times.read -= content.decode_nanoseconds;
+  times.decode += content.decode_nanoseconds;
+  if (content.element != Element::uint8 || plan_.shape.element != Element::uint8) {
+    return copy_numbers(content, row, times);
+  }
+  core::Rng rng(key.seed, core::RngPurpose::augment, key.epoch, key.sample);
+  if (!content.is_pixels()) {
+    try {
+      std::string reason = write_encoded(content, source_.face(sample), rng, geometry, row, times);
+      if (!reason.empty()) return reason;
+    } catch (const core::Error& error) {
+      throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(), error.hint());
+    }
+  } else {
+    write_pixels(content, source_.face(sample), rng, geometry, row, times);
+  }
+  if (plan_.augment.does_anything()) {
+    const StageTimer timer("augment", times.augment);
+    const SquareImage image{row, plan_.out_width(), plan_.channels()};
+    augment(plan_.augment, key, image, augment_scratch_);
+  }
+  return "";
+}
+
+/// Numbers that are no bytes stay as they are.
+std::string SampleReader::copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const {
+  const SampleShape& shape = plan_.shape;
+  if (content.height != shape.height || content.width != shape.width || content.channels != shape.channels ||
+      content.element != shape.element) {
+    return core::format("is {} x {} x {} of {}, but {} x {} x {} of {} is expected", content.height, content.width,
+                        content.channels, element_name(content.element), shape.height, shape.width, shape.channels,
+                        element_name(shape.element));
+  }
+  const StageTimer timer("write", times.write);
+  std::memcpy(row, content.bytes, static_cast<size_t>(shape.image_bytes()));
+  return "";
+}
+
+std::string SampleReader::write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng,
+                                        SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
+  SampleGeometry within;  // the decoded region
+  {
+    const StageTimer timer("decode", times.decode);
+    ImageHeader header;
+    std::string reason = read_header(content.bytes, content.size, limits_, header);
+    if (!reason.empty()) return reason;
+    geometry = within = draw_within(plan_, face, header.width, header.height, rng);
+    Region region{geometry.left, geometry.top, geometry.width, geometry.height};
+    if (!geometry.keeps_size() && can_decode_rows(header, region)) {
+      reason = write_as_decoded(content, geometry, row, times);
+      give_back_scratch(content.size);
+      return reason;
+    }
+    reason = decode_region(content.bytes, content.size, plan_.channels(), limits_, header, region, image_);
+    if (!reason.empty()) return reason;
+    within.left -= region.left;
+    within.top -= region.top;
+  }
+  transform_image(image_.pixels.data(), image_.height, image_.width, within, row, times);
+  give_back_scratch(content.size);
+  return "";
+}
+
+std::string SampleReader::write_as_decoded(const SampleContent& content, const SampleGeometry& geometry, uint8_t* row,
+                                           StageTimes& times) {
+  ResizedRows rows(resample_task(plan_, geometry), geometry.left, geometry.top, scratch_.resample, band_, row);
+  std::string reason = decode_rows(content.bytes, content.size, plan_.channels(), limits_, rows.needed(), rows);
+  times.resize += rows.resize_nanoseconds();
+  times.decode -= rows.resize_nanoseconds();
+  return reason;
+}
+
+/// What a worker keeps does then not grow with the number of workers times the largest image.
+void SampleReader::give_back_scratch(uint64_t encoded_bytes) {
+  constexpr size_t kUsualFile = 128 << 10;  // bytes; filled with zeros when it is new
+  const int64_t pixels = int64_t{image_.height} * image_.width * image_.channels;
+  give_back(image_.pixels, static_cast<size_t>(pixels));
+  if (encoded_.capacity() > kUsualFile) give_back(encoded_, encoded_bytes);
+}
+
+void SampleReader::transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry,
+                                   uint8_t* row, StageTimes& times) {
+  const bool keeps = geometry.keeps_size();
+  const StageTimer timer(keeps ? "write" : "resize", keeps ? times.write : times.resize);
+  transform_into(pixels, height, width, plan_, geometry, scratch_, row);
+}
+
+void SampleReader::write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng,
+                                SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
+  const uint8_t* pixels = content.bytes;
+  if (content.channels != plan_.channels()) {
+    const StageTimer timer("decode", times.decode);
+    convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels(), converted_);
+    pixels = converted_.data();
+  }
+  geometry = draw_within(plan_, face, content.width, content.height, rng);
+  transform_image(pixels, content.height, content.width, geometry, row, times);
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one worker does with one sample: read, look at the header, draw the geometry, decode, write the row; for a
+// clip so for each of its frames.
+// Knows nothing of tickets, slabs or threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/image/decode.h"
+#include "data/loader/stage_times.h"
+#include "data/source.h"
+#include "data/transform/transform.h"
+
+namespace stoker::data {
+
+/// One per worker; holds the worker's buffers. The result is a pure function of (seed, epoch, sample, round).
+class SampleReader {
+ public:
+  SampleReader(const Source& source, const TransformPlan& plan, const DecodeLimits& limits, uint64_t seed)
+      : source_(source), plan_(plan), limits_(limits), seed_(seed) {}
+
+  /// Writes the plan's shape.bytes() to `row`, and the source's num_targets() numbers, as they are after the transform,
+  /// to `targets`. What is drawn for a clip holds for all its frames. Returns "" or why the image, or which frame, is
+  /// bad; both are then undefined. `round` tells repeats of a sample within an epoch apart. Throws what Source::read
+  /// throws. Adds to `times`.
+  std::string read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets, StageTimes& times);
+
+ private:
+  /// One image of a sample; returns the geometry that was drawn in `geometry`, as the next ones do.
+  std::string read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry, uint8_t* row,
+                         StageTimes& times);
+  std::string copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const;
+  std::string write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng, SampleGeometry& geometry,
+                            uint8_t* row, StageTimes& times);
+  /// Of a JPEG: resized row by row as it is decoded.
+  std::string write_as_decoded(const SampleContent& content, const SampleGeometry& geometry, uint8_t* row,
+                               StageTimes& times);
+  void give_back_scratch(uint64_t encoded_bytes);
+  void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry, uint8_t* row,
+                       StageTimes& times);
+  void write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng, SampleGeometry& geometry,
+                    uint8_t* row, StageTimes& times);
+
+  const Source& source_;
+  const TransformPlan& plan_;
+  const DecodeLimits& limits_;
+  const uint64_t seed_;
+  std::vector<int64_t> frames_;  ///< of the sample at hand
+  std::vector<uint8_t> encoded_;
+  ImageBuffer image_;
+  ScratchBytes band_;               ///< rows that are decoded and not yet resized
+  std::vector<uint8_t> converted_;  ///< pixels of a source with other channels
+  TransformScratch scratch_;
+  AugmentScratch augment_scratch_;
+};
+
+}  // namespace stoker::data

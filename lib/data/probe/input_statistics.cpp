@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/probe/input_statistics.h"
+
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/stop_signal.h"
+
+namespace stoker::data {
+namespace {
+
+double float_at(const uint8_t* bytes, Element element, int64_t index) {
+  if (element == Element::float16) {
+    c10::Half value;
+    std::memcpy(&value, bytes + index * 2, sizeof value);
+    return static_cast<float>(value);
+  }
+  float value = 0;
+  std::memcpy(&value, bytes + index * 4, sizeof value);
+  return value;
+}
+
+/// Sums of one channel, as differences from its first number, so that a mean far from 0 costs no digits.
+struct ChannelSums {
+  bool has_first = false;
+  double first = 0, sum = 0, squares = 0;
+
+  void add(double value) {
+    if (!has_first) first = value;
+    has_first = true;
+    const double difference = value - first;
+    sum += difference;
+    squares += difference * difference;
+  }
+};
+
+}  // namespace
+
+InputStatistics measure_inputs(const Source& source) {
+  constexpr int64_t kPlaces = 100, kNeighbours = 20;
+  InputStatistics statistics;
+  const SampleShape shape = source.fixed_shape();
+  if (shape.height == 0 || shape.element == Element::uint8) return statistics;
+  std::vector<ChannelSums> sums(static_cast<size_t>(shape.channels));
+  std::vector<uint8_t> buffer;
+  const int64_t numbers = shape.height * shape.width * shape.channels;
+  const int64_t places = std::min(kPlaces, (source.size() + kNeighbours - 1) / kNeighbours);
+  for (int64_t place = 0; place < places; ++place) {
+    core::throw_if_stopped();
+    const int64_t first = place * source.size() / places, end = (place + 1) * source.size() / places;
+    for (int64_t index = first; index < std::min(end, first + kNeighbours); ++index) {
+      SampleContent content;
+      if (!source.read(index, buffer, content).empty()) continue;  // the loader decides about bad samples
+      for (int64_t i = 0; i < numbers; ++i) {
+        const double value = float_at(content.bytes, shape.element, i);
+        if (!std::isfinite(value)) {
+          throw core::Error(core::ErrorKind::data,
+                            core::format("{} holds {}", core::printable(source.name(index)), value),
+                            "replace what is not finite, or leave these samples out of the file");
+        }
+        sums[static_cast<size_t>(i % shape.channels)].add(value);
+      }
+      ++statistics.samples;
+    }
+  }
+  const auto count = static_cast<double>(statistics.samples) * static_cast<double>(shape.height * shape.width);
+  for (const ChannelSums& channel : sums) {
+    const double mean = count > 0 ? channel.sum / count : 0;
+    statistics.mean.push_back(channel.first + mean);
+    statistics.deviation.push_back(count > 0 ? std::sqrt(std::max(0.0, channel.squares / count - mean * mean)) : 0);
+  }
+  return statistics;
+}
+
+}  // namespace stoker::data

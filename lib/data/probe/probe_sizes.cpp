@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the images are like, from the headers of a few.
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/stop_signal.h"
+#include "data/image/decode.h"
+#include "data/source.h"
+
+namespace stoker::data {
+namespace {
+
+int64_t median_of(std::vector<int64_t> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// "" or why sample `index` has no readable header.
+std::string probe_header(const Source& source, int64_t index, const DecodeLimits& limits, std::vector<uint8_t>& buffer,
+                         ImageHeader& header) {
+  SampleContent content;
+  if (std::string cause = source.read(index, buffer, content); !cause.empty()) return cause;
+  if (!content.is_pixels()) return read_header(content.bytes, content.size, limits, header);
+  header.width = content.width;
+  header.height = content.height;
+  header.channels = content.channels;
+  return "";
+}
+
+}  // namespace
+
+SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
+  constexpr int64_t kProbes = 100;
+  DecodeLimits limits;
+  limits.max_megapixels = max_image_megapixels;
+  const int64_t probes = std::min(kProbes, source.size());
+  std::vector<uint8_t> buffer;
+  std::vector<int64_t> heights, widths;
+  int64_t gray = 0;
+  std::string first_trouble;
+  for (int64_t i = 0; i < probes; ++i) {
+    core::throw_if_stopped();
+    const int64_t index = i * source.size() / probes;
+    ImageHeader header;
+    const std::string reason = probe_header(source, index, limits, buffer, header);
+    if (!reason.empty()) {
+      if (first_trouble.empty()) first_trouble = core::printable(source.name(index)) + ": " + reason;
+      continue;
+    }
+    heights.push_back(header.height);
+    widths.push_back(header.width);
+    gray += header.channels == 1;
+  }
+  if (heights.empty()) {
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("none of {} images that were looked at can be read; the first is {}", probes, first_trouble),
+        "images are JPEG, PNG, BMP or WebP files");
+  }
+  const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());
+  return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths)};
+}
+
+bool holds_videos(const Source& source) { return source.size() > 0 && !source.frame_name(0, 0).empty(); }
+
+bool holds_pixels(const Source& source) {
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  return source.size() > 0 && source.read_head(0, 1, buffer, content).empty() && content.is_pixels();
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/probe/worker_probe.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "core/format.h"
+#include "core/system/stop_signal.h"
+#include "data/loader/sample_reader.h"
+
+namespace stoker::data {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Threads that make samples, of which so many are awake. Images differ in size by more than a short
+/// measurement averages out, so work is counted in stored bytes where they are known, else in images.
+class ProbeCrew {
+ public:
+  ProbeCrew(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings)
+      : source_(source), plan_(plan), settings_(settings), stride_(stride_for(source.size())) {
+    try {
+      for (int64_t i = 0; i < settings.max_workers; ++i) threads_.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error&) {
+      fail("no more threads can be started");
+    }
+  }
+  ~ProbeCrew() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      quitting_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  ProbeCrew(const ProbeCrew&) = delete;
+  ProbeCrew& operator=(const ProbeCrew&) = delete;
+
+  /// Work that `workers` threads do in a second. A fifth of the time passes before measuring begins.
+  double work_per_second(int64_t workers, double seconds) {
+    awake_ = workers;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);  // whoever is falling asleep has seen the old number
+    }
+    wake_.notify_all();
+    pause(0.2 * seconds);
+    const int64_t before = work_.load();
+    const Clock::time_point start = Clock::now();
+    pause(0.8 * seconds);
+    const int64_t after = work_.load();
+    return static_cast<double>(after - before) / std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  double images_per_work() const {
+    return static_cast<double>(images_.load()) / static_cast<double>(std::max<int64_t>(1, work_.load()));
+  }
+
+  std::string failure() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  /// Neighbours lie in one folder and look alike; a step that shares no divisor with the size meets all.
+  static int64_t stride_for(int64_t size) {
+    int64_t stride = static_cast<int64_t>(0.618 * static_cast<double>(size)) | 1;
+    while (std::gcd(stride, size) != 1) ++stride;
+    return stride;
+  }
+
+  static void pause(double seconds) {
+    core::throw_if_stopped();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  }
+
+  void fail(const std::string& why) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failure_.empty()) failure_ = why;
+    quitting_ = true;
+  }
+
+  /// False when the crew is to go home.
+  bool wait_until_awake(int64_t number) {
+    if (number < awake_.load(std::memory_order_relaxed) && !quitting_.load(std::memory_order_relaxed)) return true;
+    std::unique_lock<std::mutex> lock(mutex_);
+    wake_.wait(lock, [&] { return quitting_ || number < awake_; });
+    return !quitting_;
+  }
+
+  void work(int64_t number) {
+    try {
+      SampleReader reader(source_, plan_, settings_.limits, settings_.seed);
+      std::vector<uint8_t> row(static_cast<size_t>(plan_.shape.bytes()));
+      std::vector<float> targets(static_cast<size_t>(source_.num_targets()));
+      StageTimes times;
+      while (wait_until_awake(number)) {
+        const int64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
+        const int64_t sample = ticket % source_.size() * stride_ % source_.size();
+        // A bad image is work as well.
+        reader.read_into(sample, /*epoch=*/0, /*round=*/0, row.data(), targets.data(), times);
+        images_.fetch_add(1, std::memory_order_relaxed);
+        work_.fetch_add(std::max<int64_t>(1, source_.stored_bytes(sample)), std::memory_order_relaxed);
+      }
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
+  }
+
+  const Source& source_;
+  const TransformPlan& plan_;
+  const WorkerProbeSettings& settings_;
+  const int64_t stride_;
+  std::atomic<int64_t> next_{0}, images_{0}, work_{0}, awake_{0};
+  std::atomic<bool> quitting_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string failure_;
+  std::vector<std::thread> threads_;
+};
+
+/// 1, 2, 4, ... and `most`.
+std::vector<int64_t> counts_up_to(int64_t most) {
+  std::vector<int64_t> counts;
+  for (int64_t count = 1; count < most; count *= 2) counts.push_back(count);
+  counts.push_back(most);
+  return counts;
+}
+
+}  // namespace
+
+WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings) {
+  constexpr int64_t kFewSamples = 200;
+  WorkerProbe probe;
+  probe.skipped = settings.max_workers <= 1     ? "there is one CPU"
+                  : source.size() < kFewSamples ? "the data is small"
+                  : holds_pixels(source)        ? "the data needs no decoding"
+                                                : "";
+  if (!probe.skipped.empty()) return probe;
+
+  const std::vector<int64_t> counts = counts_up_to(settings.max_workers);
+  const double seconds = settings.seconds / (2 * static_cast<double>(counts.size()));
+  std::vector<double> best(counts.size(), 0);  // work per second
+  ProbeCrew crew(source, plan, settings);
+  // Up and down again, so that what changes over time (the page cache fills, clocks settle) favours no count.
+  for (size_t i = 0; i < 2 * counts.size(); ++i) {
+    const size_t which = i < counts.size() ? i : 2 * counts.size() - 1 - i;
+    best[which] = std::max(best[which], crew.work_per_second(counts[which], seconds));
+  }
+  probe.skipped = crew.failure();
+  if (!probe.skipped.empty()) return probe;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    probe.rates.push_back({counts[i], best[i] * crew.images_per_work()});
+  }
+  return probe;
+}
+
+int64_t best_workers(const std::vector<WorkerRate>& rates) {
+  double best = 0;
+  for (const WorkerRate& rate : rates) best = std::max(best, rate.images_per_second);
+  for (const WorkerRate& rate : rates) {
+    if (rate.images_per_second >= 0.99 * best) return rate.workers;
+  }
+  return 0;
+}
+
+std::string rates_text(const std::vector<WorkerRate>& rates) {
+  std::string text;
+  for (const WorkerRate& rate : rates) {
+    text += core::format("{}{} {}with {}", text.empty() ? "" : ", ",
+                         core::count_text(static_cast<int64_t>(rate.images_per_second)),
+                         text.empty() ? "images/s " : "", rate.workers);
+  }
+  return text;
+}
+
+}  // namespace stoker::data

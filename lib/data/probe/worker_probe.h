@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast samples can be made with so many threads, measured on the real data in about a second, and how
+// many are worth having. Knows nothing of batches or devices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/image/decode.h"
+#include "data/source.h"
+#include "data/transform/transform.h"
+
+namespace stoker::data {
+
+struct WorkerProbeSettings {
+  int64_t max_workers = 1;  ///< threads: no more are tried
+  double seconds = 1.2;     ///< of measuring, in all
+  uint64_t seed = 0;        ///< of the crops
+  DecodeLimits limits;
+};
+
+struct WorkerRate {
+  int64_t workers = 0;
+  double images_per_second = 0;
+};
+
+struct WorkerProbe {
+  std::vector<WorkerRate> rates;  ///< by number of workers, rising; empty: not measured
+  std::string skipped;            ///< why not, in words
+};
+
+/// Reads and transforms samples spread evenly over the source with 1, 2, 4, ... and max_workers threads, each
+/// count twice, and keeps the better. Not measured: sources of pixels, fewer than 200 samples, max_workers 1,
+/// and data that cannot be read, which training will report. Throws core::StopRequested.
+WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings);
+
+/// The smallest number of workers whose rate is within 1 % of the best; 0 without rates.
+int64_t best_workers(const std::vector<WorkerRate>& rates);
+
+/// "1,020 images/s with 1, 1,930 with 2".
+std::string rates_text(const std::vector<WorkerRate>& rates);
+
+}  // namespace stoker::data

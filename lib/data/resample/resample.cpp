@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/resample/resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "data/resample/resample_kernels.h"
+#include "data/storage/scratch.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr int kLeastHeldRows = 64;  // so that moving them is rare; 43 kB at 224 pixels
+
+/// Weights for outputs window..window+outputs of an axis resized from `in` to `resized` pixels.
+void compute_axis(int in, int resized, int window, int outputs, bool mirror, AxisWeights& axis) {
+  const double scale = static_cast<double>(in) / resized;
+  const double radius = std::max(scale, 1.0);
+  axis.stride = 2 * static_cast<int>(std::ceil(radius)) + 1;
+  axis.most_taps = 0;
+  axis.first.resize(static_cast<size_t>(outputs));
+  axis.count.resize(static_cast<size_t>(outputs));
+  axis.weights.resize(static_cast<size_t>(outputs) * static_cast<size_t>(axis.stride));
+  std::vector<double> exact(static_cast<size_t>(axis.stride));
+  for (int i = 0; i < outputs; ++i) {
+    const double center = (window + (mirror ? outputs - 1 - i : i) + 0.5) * scale;
+    const int first = std::max(0, static_cast<int>(center - radius + 0.5));
+    const int count = std::min(in, static_cast<int>(center + radius + 0.5)) - first;
+    double total = 0;
+    for (int t = 0; t < count; ++t) {
+      const double distance = std::abs((first + t - center + 0.5) / radius);
+      exact[static_cast<size_t>(t)] = distance < 1 ? 1 - distance : 0;
+      total += exact[static_cast<size_t>(t)];
+    }
+    int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
+    for (int t = 0; t < count; ++t) {
+      weights[t] = static_cast<int32_t>(0.5 + exact[static_cast<size_t>(t)] / total * (1 << kWeightBits));
+    }
+    axis.first[static_cast<size_t>(i)] = first;
+    axis.count[static_cast<size_t>(i)] = count;
+    axis.most_taps = std::max(axis.most_taps, count);
+  }
+}
+
+void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
+  constexpr int32_t kLowMask = (1 << PairedWeights::kLowBits) - 1;
+  const size_t outputs = axis.first.size();
+  paired.pairs = (axis.most_taps + 1) / 2;
+  paired.first.assign(axis.first.begin(), axis.first.end());
+  paired.high_and_low.resize(outputs * static_cast<size_t>(paired.pairs) * 2);
+  int32_t* out = paired.high_and_low.data();
+  for (size_t i = 0; i < outputs; ++i) {
+    const int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
+    for (int t = 0; t < 2 * paired.pairs; t += 2) {
+      const int32_t even = t < axis.count[i] ? weights[t] : 0, odd = t + 1 < axis.count[i] ? weights[t + 1] : 0;
+      *out++ = even >> PairedWeights::kLowBits | odd >> PairedWeights::kLowBits << 16;
+      *out++ = (even & kLowMask) | (odd & kLowMask) << 16;
+    }
+  }
+}
+
+}  // namespace
+
+RowResampler::RowResampler(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, bool use_simd)
+    : task_(task), scratch_(scratch), out_(out), use_simd_(use_simd && task.channels == 3 && has_avx2_kernels()) {
+  compute_axis(task.source_width, task.resized_width, task.window_left, task.out_width, task.mirror, scratch.columns);
+  compute_axis(task.source_height, task.resized_height, task.window_top, task.out_height, false, scratch.rows);
+  first_row_ = scratch.rows.first.front();
+  end_row_ = scratch.rows.first.back() + scratch.rows.count.back();
+#if defined(__x86_64__)
+  if (use_simd_) {
+    pair_weights(scratch.columns, scratch.paired_columns);
+    const int64_t last = std::max(scratch.columns.first.front(), scratch.columns.first.back());
+    const int64_t read = 3 * last + bytes_of_pairs(scratch.paired_columns.pairs);
+    reads_beyond_ = std::max<int64_t>(0, read - int64_t{3} * task.source_width);
+  }
+#endif
+  stride_ = int64_t{task.out_width} * task.channels + 4;  // room for a store beyond the last pixel
+  capacity_ = std::max(kLeastHeldRows, 2 * (scratch.rows.most_taps + kRowsAtOnce));
+  const auto needed = static_cast<size_t>(stride_ * capacity_);
+  if (scratch.narrowed.size() < needed) scratch.narrowed.resize(needed);
+  restart();
+}
+
+void RowResampler::restart() {
+  held_from_ = next_row_ = first_row_;
+  next_output_ = 0;
+}
+
+/// Moves the rows that outputs still need to the front when there is no room for the next ones.
+void RowResampler::make_room(int rows) {
+  if (next_row_ - held_from_ + rows <= capacity_) return;
+  const int needed_from = std::min(next_row_, scratch_.rows.first[static_cast<size_t>(next_output_)]);
+  uint8_t* const held = scratch_.narrowed.data();
+  std::memmove(held, held + (needed_from - held_from_) * stride_,
+               static_cast<size_t>((next_row_ - needed_from) * stride_));
+  held_from_ = needed_from;
+}
+
+void RowResampler::add(const uint8_t* rows, int64_t stride, int count, int64_t readable) {
+  if (next_output_ == task_.out_height) return;
+  make_room(count);
+  uint8_t* const narrowed = scratch_.narrowed.data() + (next_row_ - held_from_) * stride_;
+  bool is_done = false;
+#if defined(__x86_64__)
+  const int64_t read = (count - 1) * stride + int64_t{task_.source_width} * task_.channels + reads_beyond_;
+  if (use_simd_ && count == kRowsAtOnce && read <= readable) {
+    narrow_four_rows_avx2(rows, stride, scratch_.paired_columns, task_.out_width, narrowed, stride_);
+    is_done = true;
+  }
+  const auto merge = use_simd_ ? merge_rows_avx2 : merge_rows;
+#else
+  (void)readable;
+  const auto merge = merge_rows;
+#endif
+  for (int y = 0; y < count && !is_done; ++y) {
+    narrow_row(rows + y * stride, task_.channels, scratch_.columns, task_.out_width, narrowed + y * stride_);
+  }
+  next_row_ += count;
+  const AxisWeights& taps = scratch_.rows;
+  const int64_t row_bytes = int64_t{task_.out_width} * task_.channels;
+  for (; next_output_ < task_.out_height; ++next_output_) {
+    const auto i = static_cast<size_t>(next_output_);
+    if (taps.first[i] + taps.count[i] > next_row_) break;
+    merge(scratch_.narrowed.data() + (taps.first[i] - held_from_) * stride_, stride_,
+          taps.weights.data() + int64_t{next_output_} * taps.stride, taps.count[i], row_bytes,
+          out_ + next_output_ * row_bytes);
+  }
+}
+
+void resample(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, bool use_simd) {
+  RowResampler rows(task, scratch, out, use_simd);
+  const int64_t source_bytes =
+      (task.source_height - 1) * task.source_stride + int64_t{task.source_width} * task.channels;
+  for (int y = rows.first_row(); y < rows.end_row(); y += RowResampler::kRowsAtOnce) {
+    const int64_t offset = y * task.source_stride;
+    rows.add(task.source + offset, task.source_stride, std::min(RowResampler::kRowsAtOnce, rows.end_row() - y),
+             source_bytes - offset);
+  }
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/shard/pack_manifest.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+#include "core/text/json.h"
+
+namespace stoker::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kManifestName[] = "pack.json", kClassesName[] = "classes.txt";
+constexpr char kFormatName[] = "stoker-pack";
+constexpr int64_t kManifestVersion = 1;
+constexpr uint64_t kMaxManifestBytes = 1 << 20, kMaxClassesBytes = 64 << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+bool ends_with(const std::string& text, std::string_view tail) {
+  return text.size() >= tail.size() && text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
+}
+
+PackedSplit split_from(const core::Json& json) {
+  PackedSplit split;
+  json.at("identity").get_to(split.identity);
+  json.at("complete").get_to(split.complete);
+  json.at("shards").get_to(split.shards);
+  json.at("images").get_to(split.images);
+  json.at("bad_images").get_to(split.bad_images);
+  json.at("bytes").get_to(split.bytes);
+  return split;
+}
+
+}  // namespace
+
+std::optional<PackManifest> read_pack_manifest(const std::string& directory) {
+  const std::string path = directory + "/" + kManifestName;
+  if (!core::file_exists(path)) return std::nullopt;
+  const core::Json json = core::parse_json(core::read_file(path, kMaxManifestBytes), core::printable(path));
+  try {
+    if (json.at("format") != kFormatName || json.at("version") != kManifestVersion) {
+      throw core::Error(core::ErrorKind::data, core::format("{} is not a {} of version {}", core::printable(path),
+                                                            kFormatName, kManifestVersion));
+    }
+    PackManifest manifest;
+    for (const auto& [name, split] : json.at("splits").items()) manifest.emplace(name, split_from(split));
+    return manifest;
+  } catch (const core::Json::exception& error) {
+    throw core::Error(core::ErrorKind::data, core::format("{}: {}", core::printable(path), error.what()),
+                      "pack the data set again into another folder");
+  }
+}
+
+void write_pack_manifest(const std::string& directory, const PackManifest& manifest) {
+  core::Json splits = core::Json::object();
+  for (const auto& [name, split] : manifest) {
+    splits[name] = {{"complete", split.complete}, {"shards", split.shards},         {"images", split.images},
+                    {"bytes", split.bytes},       {"bad_images", split.bad_images}, {"identity", split.identity}};
+  }
+  const core::Json json = {{"format", kFormatName}, {"version", kManifestVersion}, {"splits", splits}};
+  core::write_file_atomically(directory + "/" + kManifestName, json.dump(2) + "\n", /*durable=*/true);
+}
+
+std::optional<std::vector<std::string>> read_classes_file(const std::string& directory) {
+  const std::string path = directory + "/" + kClassesName;
+  if (!core::file_exists(path)) return std::nullopt;
+  const std::string content = core::read_file(path, kMaxClassesBytes);
+  std::vector<std::string> names;
+  std::unordered_set<std::string> seen;
+  size_t at = content.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0 ? kByteOrderMark.size() : 0;
+  while (at < content.size()) {
+    const size_t end = std::min(content.find('\n', at), content.size());
+    std::string name = content.substr(at, end - at);
+    if (!name.empty() && name.back() == '\r') name.pop_back();
+    const bool is_new = seen.insert(name).second;
+    if (name.empty() || !is_new) {
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{}:{}: {}", core::printable(path), names.size() + 1,
+                                     name.empty() ? "the name of a class is missing"
+                                                  : "class '" + core::printable(name) + "' stood there before"),
+                        "the file has one name per line; the first line is class 0");
+    }
+    names.push_back(std::move(name));
+    at = end + 1;
+  }
+  return names;
+}
+
+void write_classes_file(const std::string& directory, const std::vector<std::string>& class_names) {
+  std::string content;
+  for (const std::string& name : class_names) {
+    if (name.empty() || name.find_first_of("\n\r") != std::string::npos) {
+      throw core::Error(
+          core::ErrorKind::data,
+          core::format("class '{}' cannot be packed: classes.txt has one name per line", core::printable(name)),
+          "rename the class");
+    }
+    content += name + "\n";
+  }
+  core::write_file_atomically(directory + "/" + kClassesName, content, /*durable=*/true);
+}
+
+std::string shard_file_name(const std::string& split, int64_t number) {
+  return core::format("{}-{:06}.tar", split, number);
+}
+
+std::vector<std::string> archives_in(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name[0] != '.' && ends_with(name, ".tar")) paths.push_back(directory + "/" + name);
+  }
+  if (error) {
+    throw core::errno_error(error.value(), "list", core::printable(directory), core::ErrorKind::no_input);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<std::string> shards_in(const std::string& directory, const std::string& split) {
+  std::vector<std::string> paths = archives_in(directory);
+  const auto of_another_split = [&](const std::string& path) {
+    const std::string rest = path.substr(directory.size() + 1);
+    if (rest == split + ".tar") return false;
+    const bool numbered = rest.compare(0, split.size() + 1, split + "-") == 0 &&
+                          std::isdigit(static_cast<unsigned char>(rest[split.size() + 1])) != 0;
+    return !numbered;
+  };
+  paths.erase(std::remove_if(paths.begin(), paths.end(), of_another_split), paths.end());
+  return paths;
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/shard/shard_scan.h"
+
+#include <algorithm>
+
+#include "core/hash.h"
+#include "core/system/stop_signal.h"
+#include "core/text/json.h"
+#include "data/container/tar_reader.h"
+#include "data/shard/shard_name.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr uint64_t kMaxLabelBytes = 4096, kMaxJsonBytes = 1 << 20;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+/// Members that share a key, so far.
+struct Sample {
+  std::string key;
+  TarEntry image;
+  int image_rank = -1;
+  int32_t label = -1;
+  bool has_cls = false;
+};
+
+class ShardScan {
+ public:
+  ShardScan(const ByteReader& shard, const ShardLabels& labels, ScanNotes& notes)
+      : shard_(shard), labels_(labels), notes_(notes), reader_(shard) {}
+
+  ShardIndex run() {
+    for (TarEntry entry; reader_.next(entry);) {
+      core::throw_if_stopped();
+      const MemberName parts = split_member(entry.name);
+      if (parts.key.empty()) {
+        notes_.count("members of shards that are no part of a sample", place_of(entry));
+        continue;
+      }
+      if (parts.key != sample_.key) {
+        close_sample();
+        sample_.key = parts.key;
+      }
+      take(entry, parts.kind);
+    }
+    close_sample();
+    if (reader_.passed_over() > 0) notes_.count("shards with links or devices, which are not read", shard_.name());
+    index_.shard_bytes = shard_.size();
+    index_.source_count = index_.entries.size();
+    index_.entries.shrink_to_fit();
+    index_.names.shrink_to_fit();
+    return std::move(index_);
+  }
+
+ private:
+  std::string place_of(const TarEntry& entry) const { return shard_.name() + "/" + entry.name; }
+
+  [[noreturn]] void fail(const TarEntry& entry, const std::string& cause) const {
+    throw core::Error(core::ErrorKind::data, core::printable(place_of(entry)) + ": " + cause,
+                      "a label is a number from 0, or the name of a class that stands in classes.txt");
+  }
+
+  void take(const TarEntry& entry, std::string_view kind) {
+    const int rank = image_kind_rank(kind);
+    if (rank >= 0 && (sample_.image_rank < 0 || rank < sample_.image_rank)) {
+      sample_.image = entry;
+      sample_.image_rank = rank;
+    } else if (kind == "cls") {
+      if (sample_.has_cls) fail(entry, "a second label of one sample");
+      sample_.has_cls = true;
+      const std::string text = reader_.content_of(entry, kMaxLabelBytes);
+      if (const std::string trouble = labels_.read_text(text, sample_.label); !trouble.empty()) fail(entry, trouble);
+    } else if (kind == "json" && !sample_.has_cls) {
+      const std::string text = reader_.content_of(entry, kMaxJsonBytes);
+      if (const std::string trouble = labels_.read_json(text, sample_.label); !trouble.empty()) fail(entry, trouble);
+    }
+  }
+
+  void close_sample() {
+    if (sample_.image_rank >= 0) {
+      const TarEntry& image = sample_.image;
+      if (image.size > kMaxShardImageBytes) {
+        fail(image, core::format("{} bytes, too much for an image", image.size));
+      }
+      index_.add(image.offset, static_cast<uint32_t>(image.size), sample_.label, name_of_member(image.name));
+    } else if (!sample_.key.empty()) {
+      notes_.count("samples of shards without an image", shard_.name() + "/" + sample_.key);
+    }
+    sample_ = Sample();
+  }
+
+  const ByteReader& shard_;
+  const ShardLabels& labels_;
+  ScanNotes& notes_;
+  TarReader reader_;
+  Sample sample_;
+  ShardIndex index_;
+};
+
+}  // namespace
+
+ShardLabels::ShardLabels(const std::vector<std::string>& class_names) {
+  for (size_t i = 0; i < class_names.size(); ++i) by_name_.emplace(class_names[i], static_cast<int32_t>(i));
+}
+
+std::string ShardLabels::read_text(std::string_view text, int32_t& label) const {
+  const std::string_view word = trimmed(text);
+  const bool digits = !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+  if (digits && word.size() <= 6) {
+    label = 0;
+    for (const char c : word) label = label * 10 + (c - '0');
+    return "";
+  }
+  const auto found = by_name_.find(std::string(word));
+  if (!digits && found != by_name_.end()) {
+    label = found->second;
+    return "";
+  }
+  if (digits) return core::format("label {} is too large", core::printable(word.substr(0, 40)));
+  return core::format("label '{}' is neither a number nor the name of a class", core::printable(word.substr(0, 80)));
+}
+
+std::string ShardLabels::read_json(const std::string& text, int32_t& label) const {
+  core::Json json;
+  try {
+    json = core::parse_json(text, "json");
+  } catch (const core::Error& error) {
+    return error.what();
+  }
+  const auto found = json.is_object() ? json.find("label") : json.end();
+  label = -1;
+  if (found == json.end() || found->is_null()) return "";
+  if (found->is_string()) return read_text(found->get<std::string>(), label);
+  if (found->is_number_unsigned()) return read_text(std::to_string(found->get<uint64_t>()), label);
+  return "its label is neither a whole number from 0 nor a text";
+}
+
+ShardIndex scan_shard(const ByteReader& shard, const ShardLabels& labels, ScanNotes& notes) {
+  return ShardScan(shard, labels, notes).run();
+}
+
+std::string digest_of(const ByteReader& bytes) {
+  constexpr uint64_t kStep = 1 << 20;
+  std::vector<uint8_t> buffer(static_cast<size_t>(std::min(kStep, bytes.size())));
+  core::Hasher hasher;
+  for (uint64_t at = 0; at < bytes.size(); at += kStep) {
+    core::throw_if_stopped();
+    const uint64_t count = std::min(kStep, bytes.size() - at);
+    bytes.read(at, buffer.data(), count);
+    hasher.add(buffer.data(), count);
+  }
+  return hasher.hex();
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/storage/staged_file.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "core/system/machine.h"
+#include "core/system/stop_signal.h"
+#include "data/storage/byte_reader.h"
+
+namespace stoker::data {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+namespace fs = std::filesystem;
+
+constexpr char kStagePrefix[] = "stoker-stage-";
+constexpr char kPart[] = ".part";
+
+std::string bytes_text(uint64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
+
+std::string absolute_path(const std::string& path) {
+  char* const resolved = ::realpath(path.c_str(), nullptr);
+  const std::string text = resolved == nullptr ? path : resolved;
+  std::free(resolved);
+  return text;
+}
+
+/// Names in `directory` that begin with `prefix`.
+std::vector<fs::path> copies_in(const std::string& directory, const std::string& prefix) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().rfind(prefix, 0) == 0) found.push_back(entry->path());
+  }
+  return found;
+}
+
+/// Removes a copy that no process uses.
+void remove_unused(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return;
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  ::close(fd);
+}
+
+/// The making of one copy: a file beside the final name that goes away unless it is kept.
+class Copying {
+ public:
+  Copying(const FileBytes& original, std::string final_path)
+      : original_(original),
+        final_path_(std::move(final_path)),
+        part_path_(core::format("{}.{}{}", final_path_, ::getpid(), kPart)) {
+    ::unlink(part_path_.c_str());  // of a process long gone with the same number
+    fd_ = ::open(part_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd_ < 0) throw core::errno_error(errno, "create", core::printable(part_path_), ErrorKind::cannot_create);
+    ::flock(fd_, LOCK_EX | LOCK_NB);
+  }
+  ~Copying() {
+    if (fd_ < 0) return;
+    ::unlink(part_path_.c_str());
+    ::close(fd_);
+  }
+  Copying(const Copying&) = delete;
+  Copying& operator=(const Copying&) = delete;
+
+  void copy_all() {
+    using Clock = std::chrono::steady_clock;
+    constexpr uint64_t kStep = 8 << 20;
+    constexpr std::chrono::seconds kSayEvery(5);
+    std::vector<uint8_t> buffer(std::min(kStep, std::max<uint64_t>(1, original_.size())));
+    Clock::time_point said = Clock::now();
+    for (uint64_t at = 0; at < original_.size();) {
+      core::throw_if_stopped();
+      const uint64_t count = std::min(kStep, original_.size() - at);
+      original_.read(at, buffer.data(), count);
+      write(buffer.data(), count);
+      at += count;
+      if (Clock::now() - said < kSayEvery) continue;
+      said = Clock::now();
+      core::log_info("staged    {} of {}", bytes_text(at), bytes_text(original_.size()));
+    }
+  }
+
+  /// Makes the copy visible under its final name; returns its descriptor, which is the caller's.
+  int keep() {
+    const int64_t ns = original_.stamp().modified_ns;
+    const timespec times[2] = {{0, UTIME_OMIT}, {ns / 1'000'000'000, ns % 1'000'000'000}};
+    if (::futimens(fd_, times) != 0 || ::rename(part_path_.c_str(), final_path_.c_str()) != 0) {
+      throw core::errno_error(errno, "create", core::printable(final_path_), ErrorKind::io);
+    }
+    ::flock(fd_, LOCK_SH);
+    const int kept = fd_;
+    fd_ = -1;
+    return kept;
+  }
+
+ private:
+  void write(const uint8_t* bytes, uint64_t count) {
+    for (uint64_t done = 0; done < count;) {
+      const ssize_t written = ::write(fd_, bytes + done, count - done);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw core::errno_error(errno, "write", core::printable(part_path_), ErrorKind::io);
+      done += static_cast<uint64_t>(written);
+    }
+  }
+
+  const FileBytes& original_;
+  const std::string final_path_, part_path_;
+  int fd_ = -1;
+};
+
+/// A descriptor, with its lock, of a whole copy that is still there; -1: none.
+int open_copy(const std::string& path, const FileStamp& stamp) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  struct stat info {};
+  const bool is_ours = ::flock(fd, LOCK_SH) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0 &&
+                       info.st_uid == ::geteuid() && info.st_size == stamp.size &&
+                       int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec == stamp.modified_ns;
+  if (is_ours) return fd;
+  ::close(fd);
+  return -1;
+}
+
+/// Bytes that a copy in `directory` may take; in memory no more than is free of that.
+uint64_t room_in(const std::string& directory) {
+  const uint64_t on_storage = core::free_bytes(directory);
+  struct statfs info {};
+  if (::statfs(directory.c_str(), &info) != 0 || info.f_type != TMPFS_MAGIC) return on_storage;
+  const int64_t memory = core::read_machine_facts().ram_available_bytes;
+  return memory > 0 ? std::min(on_storage, static_cast<uint64_t>(memory)) : on_storage;
+}
+
+void require_room(const FileBytes& original, const std::string& directory) {
+  if (room_in(directory) >= original.size()) return;
+  for (const fs::path& unused : copies_in(directory, kStagePrefix)) remove_unused(unused);
+  const uint64_t room = room_in(directory);
+  if (room >= original.size()) return;
+  throw Error(ErrorKind::cannot_create,
+              core::format("{} has room for {}, but {} has {}", core::printable(directory), bytes_text(room),
+                           core::printable(original.name()), bytes_text(original.size())),
+              "choose another --stage-dir, free some room there, or leave --stage-dir out");
+}
+
+}  // namespace
+
+std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, const std::string& directory,
+                                                    std::vector<std::string>& notes) {
+  if (!fs::is_directory(directory)) {
+    throw Error(ErrorKind::no_input, core::format("--stage-dir {} is no folder", core::printable(directory)),
+                "name one in memory, such as /dev/shm");
+  }
+  const FileBytes original(path);
+  const std::string same_path = core::format("{}{:016x}-", kStagePrefix, core::hash64(absolute_path(path)));
+  const std::string version = core::format("{} {}", original.stamp().size, original.stamp().modified_ns);
+  const std::string copy =
+      core::format("{}/{}{:016x}-{}", directory, same_path, core::hash64(version), fs::path(path).filename().string());
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    if (const int fd = open_copy(copy, original.stamp()); fd >= 0) {
+      notes.push_back(core::format("{} is read from its copy in {}, which was there already", core::printable(path),
+                                   core::printable(directory)));
+      return std::shared_ptr<const StagedFile>(new StagedFile(copy, fd));
+    }
+    for (const fs::path& leftover : copies_in(directory, same_path)) remove_unused(leftover);
+    require_room(original, directory);
+    core::log_info("staging   {} ({}) in {}", core::printable(path), bytes_text(original.size()),
+                   core::printable(directory));
+    const auto start = std::chrono::steady_clock::now();
+    Copying copying(original, copy);
+    copying.copy_all();
+    const int fd = copying.keep();
+    struct stat info {};
+    if (::fstat(fd, &info) == 0 && info.st_nlink > 0) {
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      notes.push_back(core::format("{} is read from a copy in {} ({} in {:.1f} s), which goes with the run",
+                                   core::printable(path), core::printable(directory), bytes_text(original.size()),
+                                   seconds));
+      return std::shared_ptr<const StagedFile>(new StagedFile(copy, fd));
+    }
+    ::close(fd);  // another process took it for unused between two locks
+  }
+  throw Error(ErrorKind::io, core::format("the copy {} vanishes as soon as it is made", core::printable(copy)),
+              "choose a --stage-dir that no other program cleans");
+}
+
+StagedFile::~StagedFile() {
+  struct stat info {
+  }, now{};
+  const bool is_last = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  const bool is_there = ::fstat(fd_, &info) == 0 && ::stat(path_.c_str(), &now) == 0 && info.st_ino == now.st_ino;
+  if (is_last && is_there) ::unlink(path_.c_str());
+  ::close(fd_);
+}
+
+}  // namespace stoker::data

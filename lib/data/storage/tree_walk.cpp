@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/storage/tree_walk.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/stop_signal.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp"};
+// Files that lie beside images and are none. Anything else is taken for an image: its content decides.
+constexpr std::array kOtherExtensions = {"txt",  "json", "jsonl", "csv", "tsv", "xml", "yaml", "yml",    "md",
+                                         "html", "htm",  "pdf",   "py",  "mat", "npy", "npz",  "pkl",    "h5",
+                                         "zip",  "gz",   "tar",   "db",  "ini", "log", "lnk",  "sha256", "md5"};
+
+std::string lower_extension(const std::string& path) {
+  const std::string name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+  const auto dot = name.find_last_of('.');
+  if (dot == std::string::npos || dot == 0) return "";
+  std::string extension = name.substr(dot + 1);
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension;
+}
+
+template <size_t kCount>
+bool is_one_of(const std::string& word, const std::array<const char*, kCount>& words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* other) { return word == other; });
+}
+
+std::string joined(const std::string& directory, const std::string& name) {
+  if (directory.empty()) return name;
+  if (name.empty()) return directory;
+  return directory.back() == '/' ? directory + name : directory + "/" + name;
+}
+
+std::vector<std::string> sorted_names(const std::string& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
+  if (!stream) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(stream.get());
+    if (entry == nullptr) break;
+    if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+      names.emplace_back(entry->d_name);
+  }
+  if (errno != 0) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+FileStamp stamp_from(const struct stat& info) {
+  return {info.st_size, int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
+void ScanNotes::count(const std::string& what, const std::string& path) {
+  Tally& tally = tallies_[what];
+  if (tally.count++ == 0) tally.first = path;
+}
+
+std::vector<std::string> ScanNotes::lines() const {
+  std::vector<std::string> lines;
+  for (const auto& [what, tally] : tallies_) {
+    lines.push_back(
+        core::format("{}: {} (the first: {})", what, core::count_text(tally.count), core::printable(tally.first)));
+  }
+  return lines;
+}
+
+bool has_image_name(const std::string& name) { return is_one_of(lower_extension(name), kImageExtensions); }
+
+std::vector<std::string> image_names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (std::string& name : sorted_names(directory)) {
+    if (name[0] != '.' && has_image_name(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+FileStamp stamp_of(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? stamp_from(info) : FileStamp{};
+}
+
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::vector<std::string> TreeWalker::folders_in(const std::string& directory) {
+  std::vector<std::string> folders;
+  for (const std::string& name : sorted_names(directory)) {
+    const std::string path = joined(directory, name);
+    struct stat link {};
+    if (name[0] == '.') continue;
+    if (::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && !follow_symlinks_) {
+      notes_.count("skipped symbolic links, as --no-follow-symlinks says", path);
+    } else if (is_directory(path)) {
+      folders.push_back(name);
+    } else {
+      notes_.count("skipped files beside the class folders", path);
+    }
+  }
+  return folders;
+}
+
+bool TreeWalker::claim(const std::string& directory) {
+  struct stat info {};
+  if (::stat(directory.c_str(), &info) != 0) {
+    throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  }
+  return visited_.insert({static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino)}).second;
+}
+
+void TreeWalker::claim_with_ancestors(const std::string& directory) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(directory.c_str(), nullptr), ::free);
+  if (!real) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  for (std::string path = real.get(); !path.empty(); path.resize(path.find_last_of('/'))) claim(path);
+}
+
+void TreeWalker::visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
+  const std::string folder = joined(directory, relative);
+  for (const std::string& name : sorted_names(folder)) {
+    core::throw_if_stopped();
+    if (name[0] == '.' || name == "Thumbs.db") {
+      notes_.count("skipped hidden files", joined(folder, name));
+    } else {
+      visit_entry(directory, joined(relative, name), visitor);
+    }
+  }
+}
+
+void TreeWalker::visit_entry(const std::string& directory, const std::string& relative, const FileVisitor& visitor) {
+  const std::string path = joined(directory, relative);
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return;  // gone since the folder was listed
+    throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);
+  }
+  if (S_ISLNK(info.st_mode)) {
+    if (!follow_symlinks_) return notes_.count("skipped symbolic links, as --no-follow-symlinks says", path);
+    if (::stat(path.c_str(), &info) != 0) {
+      if (is_storage_error(errno))
+        throw core::errno_error(errno, "look at", core::printable(path), core::ErrorKind::io);
+      notes_.count("symbolic links that lead nowhere", path);
+      if (has_image_name(relative)) visitor(relative, FileStamp{});
+      return;
+    }
+  }
+  if (S_ISDIR(info.st_mode)) {
+    if (claim(path)) return visit_images(directory, relative, visitor);
+    return notes_.count("skipped folders that links lead to a second time", path);
+  }
+  if (!S_ISREG(info.st_mode)) return notes_.count("skipped pipes, sockets and devices", path);
+  if (is_one_of(lower_extension(relative), kOtherExtensions))
+    return notes_.count("skipped files that are not images", path);
+  visitor(relative, stamp_from(info));
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walking folders of images in a fixed order, without ever hanging or going in circles. Knows nothing of
+// labels.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/storage/sample_file.h"
+
+namespace stoker::data {
+
+/// What was left out of a scan and why, with the first example of each kind.
+class ScanNotes {
+ public:
+  void count(const std::string& what, const std::string& path);
+  /// "skipped 3 files that are not images (the first: train/a/readme.txt)" and so on.
+  std::vector<std::string> lines() const;
+
+ private:
+  struct Tally {
+    int64_t count = 0;
+    std::string first;
+  };
+  std::map<std::string, Tally> tallies_;
+};
+
+/// One walker per split: a folder reached twice, by whatever links, is entered once. Folders are told apart
+/// by device and inode.
+class TreeWalker {
+ public:
+  using FileVisitor = std::function<void(const std::string& relative_path, const FileStamp& stamp)>;
+
+  TreeWalker(bool follow_symlinks, ScanNotes& notes) : follow_symlinks_(follow_symlinks), notes_(notes) {}
+
+  /// Names of the folders in `directory`, sorted bytewise; hidden ones are left out. Throws core::Error.
+  std::vector<std::string> folders_in(const std::string& directory);
+  /// Takes a folder for itself, so that links found later do not lead into it. False when it was taken
+  /// before.
+  bool claim(const std::string& directory);
+  /// Claims `directory` and all folders above it: a link to one of them is a circle.
+  void claim_with_ancestors(const std::string& directory);
+  /// Visits the image files at or below `directory`/`relative`, folder by folder, sorted bytewise. A dangling
+  /// link with an image's name is visited with an empty stamp: its read fails, and so it is counted as a bad
+  /// image. The folder itself has been claimed. Throws core::Error{permission, io} for folders that cannot be
+  /// listed, core::StopRequested.
+  void visit_images(const std::string& directory, const std::string& relative, const FileVisitor& visitor);
+
+ private:
+  void visit_entry(const std::string& directory, const std::string& relative, const FileVisitor& visitor);
+
+  const bool follow_symlinks_;
+  ScanNotes& notes_;
+  std::set<std::pair<uint64_t, uint64_t>> visited_;  ///< device and inode of folders
+};
+
+/// Names in `directory`, sorted bytewise, that are those of images; what they are is not looked at. Throws core::Error.
+std::vector<std::string> image_names_in(const std::string& directory);
+/// By extension, in any case of letters.
+bool has_image_name(const std::string& name);
+/// The stamp of a regular file, links followed; an empty one when there is none.
+FileStamp stamp_of(const std::string& path);
+bool is_directory(const std::string& path);
+
+}  // namespace stoker::data

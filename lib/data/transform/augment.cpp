@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/transform/augment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/format.h"
+#include "data/transform/augment_colour.h"
+#include "data/transform/augment_hue.h"
+#include "data/transform/augment_random.h"
+
+namespace stoker::data {
+namespace {
+
+using core::RngPurpose;
+
+/// One image on its way through the chain.
+class AugmentedImage {
+ public:
+  AugmentedImage(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch)
+      : plan_(plan), key_(key), image_(image), scratch_(scratch) {}
+
+  void turn_quarters_at_random();
+  void rotate();
+  void rand_augment();
+  void trivial_augment();
+  void jitter_colours();
+  void turn_gray();
+  void blur_at_random();
+  void add_gaussian_noise();
+  void erase_at_random();
+
+ private:
+  core::Rng stream(RngPurpose purpose) const { return {key_.seed, purpose, key_.epoch, key_.sample}; }
+  const uint8_t* copy_of_pixels() {
+    scratch_.copy.assign(image_.pixels, image_.pixels + image_.bytes());
+    return scratch_.copy.data();
+  }
+  void operate(MagnitudeSpace space, ImageOperation operation, int level, core::Rng& rng);
+
+  const AugmentPlan& plan_;
+  const SampleKey& key_;
+  const SquareImage& image_;
+  AugmentScratch& scratch_;
+};
+
+int below(core::Rng& rng, int bound) { return static_cast<int>(rng.below(static_cast<uint64_t>(bound))); }
+
+void AugmentedImage::turn_quarters_at_random() {
+  core::Rng rng = stream(RngPurpose::rotate90);
+  if (!rng.chance(plan_.rotate90)) return;
+  turn_quarters(copy_of_pixels(), 1 + below(rng, 3), image_);
+}
+
+void AugmentedImage::rotate() {
+  const double degrees = stream(RngPurpose::rotation).uniform(-plan_.rotation_degrees, plan_.rotation_degrees);
+  move_pixels(copy_of_pixels(), rotation_map(degrees, image_.side), plan_.interpolation, image_);
+}
+
+void AugmentedImage::operate(MagnitudeSpace space, ImageOperation operation, int level, core::Rng& rng) {
+  double magnitude = magnitude_of(operation, space, level, image_.side);
+  if (has_sign(operation) && below(rng, 2) == 1) magnitude = -magnitude;
+  apply_operation(operation, magnitude, plan_.interpolation, image_, scratch_.copy);
+}
+
+void AugmentedImage::rand_augment() {
+  core::Rng rng = stream(RngPurpose::rand_augment);
+  for (int i = 0; i < plan_.rand_augment_operations; ++i) {
+    const auto operation = static_cast<ImageOperation>(below(rng, kImageOperations));
+    operate(MagnitudeSpace::rand_augment, operation, plan_.rand_augment_level, rng);
+  }
+}
+
+void AugmentedImage::trivial_augment() {
+  core::Rng rng = stream(RngPurpose::trivial_augment);
+  const auto operation = static_cast<ImageOperation>(below(rng, kImageOperations));
+  const int level = below(rng, kMagnitudes);
+  operate(MagnitudeSpace::trivial_augment, operation, level, rng);
+}
+
+/// torchvision's ColorJitter: the four in a random order.
+void AugmentedImage::jitter_colours() {
+  core::Rng rng = stream(RngPurpose::color_jitter);
+  std::array<int, 4> order = {0, 1, 2, 3};
+  for (int left = 4; left > 1; --left) {
+    std::swap(order[static_cast<size_t>(left - 1)], order[static_cast<size_t>(below(rng, left))]);
+  }
+  const auto factor = [&rng](double reach) { return rng.uniform(std::max(0.0, 1 - reach), 1 + reach); };
+  const double brightness = factor(plan_.brightness), contrast = factor(plan_.contrast);
+  const double saturation = factor(plan_.saturation), hue = rng.uniform(-plan_.hue, plan_.hue);
+  for (const int step : order) {
+    if (step == 0 && plan_.brightness > 0) adjust_brightness(image_, brightness);
+    if (step == 1 && plan_.contrast > 0) adjust_contrast(image_, contrast);
+    if (step == 2 && plan_.saturation > 0) adjust_saturation(image_, saturation);
+    if (step == 3 && plan_.hue > 0) adjust_hue(image_, hue);
+  }
+}
+
+void AugmentedImage::turn_gray() {
+  if (stream(RngPurpose::grayscale).chance(plan_.grayscale)) to_grayscale(image_);
+}
+
+void AugmentedImage::blur_at_random() {
+  core::Rng rng = stream(RngPurpose::gaussian_blur);
+  if (!rng.chance(plan_.blur)) return;
+  blur(image_, plan_.blur_kernel, rng.uniform(plan_.blur_sigma_min, plan_.blur_sigma_max), scratch_.blur);
+}
+
+void AugmentedImage::add_gaussian_noise() {
+  core::Rng rng = stream(RngPurpose::gaussian_noise);
+  const uint64_t high = rng.next();
+  add_noise(image_, *plan_.noise, high << 32 | rng.next());
+}
+
+/// torchvision's RandomErasing: ten tries for a box that is smaller than the image, else nothing is erased.
+void AugmentedImage::erase_at_random() {
+  core::Rng rng = stream(RngPurpose::random_erasing);
+  if (!rng.chance(plan_.erasing)) return;
+  const double log_ratio_min = std::log(0.3), log_ratio_max = std::log(3.3);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double area = static_cast<double>(image_.area()) * rng.uniform(0.02, 0.33);
+    const double ratio = std::exp(rng.uniform(log_ratio_min, log_ratio_max));  // height / width
+    PixelBox box;
+    box.height = static_cast<int>(std::nearbyint(std::sqrt(area * ratio)));
+    box.width = static_cast<int>(std::nearbyint(std::sqrt(area / ratio)));
+    if (box.height >= image_.side || box.width >= image_.side) continue;
+    box.top = below(rng, image_.side - box.height + 1);
+    box.left = below(rng, image_.side - box.width + 1);
+    erase(image_, box, plan_.erased_value);
+    return;
+  }
+}
+
+std::array<uint8_t, 3> mean_pixel(const std::vector<double>& mean) {
+  std::array<uint8_t, 3> value{};
+  for (size_t c = 0; c < std::min<size_t>(3, mean.size()); ++c) {
+    value[c] = static_cast<uint8_t>(std::clamp(std::nearbyint(255 * mean[c]), 0.0, 255.0));
+  }
+  return value;
+}
+
+/// Adds "name value" to a list.
+void name_step(std::string& text, const std::string& step) { text += (text.empty() ? "" : ", ") + step; }
+
+bool jitters(const AugmentPlan& plan) {
+  return plan.brightness > 0 || plan.contrast > 0 || plan.saturation > 0 || plan.hue > 0;
+}
+
+}  // namespace
+
+bool AugmentPlan::does_anything() const {
+  return rotate90 > 0 || rotation_degrees > 0 || rand_augment_operations > 0 || trivial_augment || jitters(*this) ||
+         grayscale > 0 || blur > 0 || noise_sigma > 0 || erasing > 0;
+}
+
+AugmentPlan make_augment_plan(const config::DataOptions& data, const config::AugmentOptions& options) {
+  AugmentPlan plan;
+  plan.rotate90 = options.rotate90;
+  plan.rotation_degrees = options.rotation;
+  if (!options.rand_augment.empty()) {
+    plan.rand_augment_operations = static_cast<int>(options.rand_augment[0]);
+    plan.rand_augment_level = static_cast<int>(options.rand_augment[1]);
+  }
+  plan.trivial_augment = options.trivial_augment;
+  const std::vector<double>& jitter = options.color_jitter;  // one number is for the first three, as timm has it
+  const auto strength = [&jitter](size_t i) {
+    return jitter.size() == 1 ? jitter[0] : i < jitter.size() ? jitter[i] : 0;
+  };
+  plan.brightness = strength(0);
+  plan.contrast = strength(1);
+  plan.saturation = strength(2);
+  plan.hue = jitter.size() == 1 ? 0 : strength(3);
+  plan.grayscale = options.grayscale;
+  plan.blur = options.gaussian_blur;
+  plan.blur_kernel = static_cast<int>(options.gaussian_blur_kernel);
+  plan.blur_sigma_min = options.gaussian_blur_sigma_min;
+  plan.blur_sigma_max = options.gaussian_blur_sigma_max;
+  plan.noise_sigma = options.gaussian_noise;
+  if (plan.noise_sigma > 0) plan.noise = std::make_shared<const NoiseTable>(make_noise_table(plan.noise_sigma));
+  plan.erasing = options.random_erasing;
+  plan.erased_value = mean_pixel(data.mean);
+  plan.interpolation = options.augment_interpolation == config::AugmentInterpolation::nearest ? Interpolation::nearest
+                                                                                              : Interpolation::bilinear;
+  return plan;
+}
+
+std::string chain_text(const AugmentPlan& plan) {
+  using core::format;
+  std::string text;
+  if (plan.rotate90 > 0) name_step(text, format("quarter turns {:g}", plan.rotate90));
+  if (plan.rotation_degrees > 0) name_step(text, format("rotation {:g} degrees", plan.rotation_degrees));
+  if (plan.rand_augment_operations > 0) {
+    name_step(text, format("RandAugment {} x {}", plan.rand_augment_operations, plan.rand_augment_level));
+  }
+  if (plan.trivial_augment) name_step(text, "TrivialAugment");
+  if (jitters(plan)) {
+    name_step(text,
+              format("colour jitter {:g},{:g},{:g},{:g}", plan.brightness, plan.contrast, plan.saturation, plan.hue));
+  }
+  if (plan.grayscale > 0) name_step(text, format("grayscale {:g}", plan.grayscale));
+  if (plan.blur > 0) name_step(text, format("blur {:g}", plan.blur));
+  if (plan.noise_sigma > 0) name_step(text, format("noise {:g}", plan.noise_sigma));
+  if (plan.erasing > 0) name_step(text, format("random erasing {:g}", plan.erasing));
+  return text;
+}
+
+void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch) {
+  AugmentedImage augmented(plan, key, image, scratch);
+  if (plan.rotate90 > 0) augmented.turn_quarters_at_random();
+  if (plan.rotation_degrees > 0) augmented.rotate();
+  if (plan.rand_augment_operations > 0) augmented.rand_augment();
+  if (plan.trivial_augment) augmented.trivial_augment();
+  if (jitters(plan)) augmented.jitter_colours();
+  if (plan.grayscale > 0) augmented.turn_gray();
+  if (plan.blur > 0) augmented.blur_at_random();
+  if (plan.noise_sigma > 0) augmented.add_gaussian_noise();
+  if (plan.erasing > 0) augmented.erase_at_random();
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chain of random changes after crop, resize and flip: one declared order, each operation with a random
+// stream of its own, so that switching one on moves no draw of another. What is drawn is a pure function of
+// (seed, epoch, sample).
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "config/options.h"
+#include "core/rng.h"
+#include "data/transform/augment_filter.h"
+#include "data/transform/augment_geometry.h"
+
+namespace stoker::data {
+
+/// What may happen to an image, in the order in which it happens. Everything is off by default; fixed for a
+/// run.
+struct AugmentPlan {
+  double rotate90 = 0;              ///< probability of a turn by 1, 2 or 3 quarters
+  double rotation_degrees = 0;      ///< a turn by up to this either way; 0: off
+  int rand_augment_operations = 0;  ///< per image; 0: off
+  int rand_augment_level = 0;       ///< 0 to 30
+  bool trivial_augment = false;
+  double brightness = 0, contrast = 0, saturation = 0;    ///< factors from [max(0, 1 - x), 1 + x]; 0: off
+  double hue = 0;                                         ///< a turn of the colours by up to this share of the circle
+  double grayscale = 0;                                   ///< probability
+  double blur = 0;                                        ///< probability
+  int blur_kernel = 0;                                    ///< pixels, odd
+  double blur_sigma_min = 0, blur_sigma_max = 0;          ///< pixels
+  double noise_sigma = 0;                                 ///< share of the full range; 0: off
+  std::shared_ptr<const NoiseTable> noise;                ///< of noise_sigma
+  double erasing = 0;                                     ///< probability
+  std::array<uint8_t, 3> erased_value{};                  ///< per channel: the mean pixel, 0 after normalisation
+  Interpolation interpolation = Interpolation::bilinear;  ///< of turns by angles, shears and translations
+
+  bool does_anything() const;
+};
+
+/// `data` with mean, img_size and in_chans resolved.
+AugmentPlan make_augment_plan(const config::DataOptions& data, const config::AugmentOptions& options);
+
+/// The chain in one line, such as "colour jitter 0.4,0.4,0.4,0.1, random erasing 0.25"; empty when it does
+/// nothing.
+std::string chain_text(const AugmentPlan& plan);
+
+/// Which numbers are drawn.
+struct SampleKey {
+  uint64_t seed = 0, epoch = 0, sample = 0;
+};
+
+/// Scratch of one worker; capacity only grows.
+struct AugmentScratch {
+  std::vector<uint8_t> copy;
+  BlurScratch blur;
+};
+
+/// Changes the image in place. The order of operations, and of draws within each, is part of the format of a
+/// run.
+void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& image, AugmentScratch& scratch);
+
+}  // namespace stoker::data

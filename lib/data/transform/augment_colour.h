@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changes the colour of each pixel. The results are those of torchvision.transforms.functional on PIL
+// images (Pillow's arithmetic), byte for byte. Gray images: what needs colours leaves them as they are. Knows
+// nothing of chance.
+#pragma once
+
+#include "data/transform/square_image.h"
+
+namespace stoker::data {
+
+// Factors are at least 0; 1 changes nothing.
+void adjust_brightness(const SquareImage& image, double factor);  ///< towards black, or away from it
+void adjust_contrast(const SquareImage& image, double factor);    ///< towards the mean luma, or away from it
+void adjust_saturation(const SquareImage& image,
+                       double factor);  ///< towards each pixel's luma, or away from it
+
+void to_grayscale(const SquareImage& image);  ///< luma in all channels
+
+void posterize(const SquareImage& image, int bits);         ///< keeps the high `bits` (1 to 8) of each byte
+void solarize(const SquareImage& image, double threshold);  ///< inverts bytes that are not below it
+void stretch_contrast(const SquareImage& image);            ///< per channel to 0..255: Pillow's autocontrast
+void equalize_histogram(const SquareImage& image);          ///< per channel: Pillow's equalize
+
+/// original -> degenerate + factor x (original - degenerate), byte by byte, cut off to 0..255 and rounded
+/// down.
+void blend_bytes(const uint8_t* degenerate, uint8_t* original, int64_t bytes, double factor);
+
+}  // namespace stoker::data

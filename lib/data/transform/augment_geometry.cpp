@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled without fused multiply-add (see CMakeLists.txt): the same bits on every machine.
+#include "data/transform/augment_geometry.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace stoker::data {
+namespace {
+
+/// Positions in the source in fixed point: what one step to the right and one step down add, and where output
+/// pixel (0, 0) comes from.
+struct FixedMap {
+  FixedMap(const AffineMap& map, int bits)
+      : right_x(fixed(map[0], bits)),
+        right_y(fixed(map[3], bits)),
+        down_x(fixed(map[1], bits)),
+        down_y(fixed(map[4], bits)),
+        first_x(fixed(map[2] + map[0] * 0.5 + map[1] * 0.5, bits)),
+        first_y(fixed(map[5] + map[3] * 0.5 + map[4] * 0.5, bits)) {}
+
+  static int64_t fixed(double value, int bits) {
+    return static_cast<int64_t>(std::floor(std::ldexp(value, bits) + 0.5));
+  }
+
+  int64_t right_x, right_y, down_x, down_y, first_x, first_y;
+};
+
+template <int kChannels>
+void move_nearest(const uint8_t* source, const AffineMap& map, const SquareImage& image) {
+  constexpr int kBits = 16;  // Pillow's
+  const FixedMap fixed(map, kBits);
+  const auto side = static_cast<uint64_t>(image.side);
+  uint8_t* out = image.pixels;
+  for (int64_t row = 0; row < image.side; ++row) {
+    int64_t x = fixed.first_x + row * fixed.down_x, y = fixed.first_y + row * fixed.down_y;
+    for (int column = 0; column < image.side; ++column, out += kChannels) {
+      // Negative positions become huge ones.
+      const auto at_x = static_cast<uint64_t>(x >> kBits), at_y = static_cast<uint64_t>(y >> kBits);
+      const bool inside = at_x < side && at_y < side;
+      const uint8_t* const pixel = source + (inside ? (at_y * side + at_x) * kChannels : 0);
+      for (int c = 0; c < kChannels; ++c) out[c] = inside ? pixel[c] : 0;
+      x += fixed.right_x;
+      y += fixed.right_y;
+    }
+  }
+}
+
+template <int kChannels>
+void move_bilinear(const uint8_t* source, const AffineMap& map, const SquareImage& image) {
+  constexpr int kBits = 32, kWeightBits = 11;
+  constexpr int32_t kOne = 1 << kWeightBits;
+  constexpr int64_t kHalfPixel = int64_t{1} << (kBits - 1);
+  const FixedMap fixed(map, kBits);
+  const int64_t end = int64_t{image.side} << kBits, last = image.side - 1;
+  uint8_t* out = image.pixels;
+  for (int64_t row = 0; row < image.side; ++row) {
+    int64_t x = fixed.first_x + row * fixed.down_x, y = fixed.first_y + row * fixed.down_y;
+    for (int column = 0; column < image.side; ++column, out += kChannels, x += fixed.right_x, y += fixed.right_y) {
+      if (x < 0 || x >= end || y < 0 || y >= end) {
+        std::fill_n(out, kChannels, uint8_t{0});
+        continue;
+      }
+      const int64_t centre_x = x - kHalfPixel, centre_y = y - kHalfPixel;
+      const int64_t left = centre_x >> kBits, top = centre_y >> kBits;  // from -1 on
+      const auto weight_x = static_cast<int32_t>(centre_x >> (kBits - kWeightBits) & (kOne - 1));
+      const auto weight_y = static_cast<int32_t>(centre_y >> (kBits - kWeightBits) & (kOne - 1));
+      const int64_t column0 = std::max<int64_t>(left, 0) * kChannels, column1 = std::min(left + 1, last) * kChannels;
+      const uint8_t* const row0 = source + std::max<int64_t>(top, 0) * image.row_bytes();
+      const uint8_t* const row1 = source + std::min(top + 1, last) * image.row_bytes();
+      for (int c = 0; c < kChannels; ++c) {
+        const int32_t upper = row0[column0 + c] * (kOne - weight_x) + row0[column1 + c] * weight_x;
+        const int32_t lower = row1[column0 + c] * (kOne - weight_x) + row1[column1 + c] * weight_x;
+        out[c] = static_cast<uint8_t>((upper * (kOne - weight_y) + lower * weight_y) >> (2 * kWeightBits));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+AffineMap rotation_map(double degrees, int side) {
+  constexpr double kPi = 3.14159265358979323846;
+  const double radians = -degrees * (kPi / 180), centre = side / 2.0;
+  // Whole quarters stay exact: 1e-15 is where Pillow rounds.
+  const auto rounded = [](double value) { return std::nearbyint(value * 1e15) / 1e15; };
+  const double cosine = rounded(std::cos(radians)), sine = rounded(std::sin(radians));
+  return {cosine, sine,   -cosine * centre - sine * centre + centre,
+          -sine,  cosine, sine * centre - cosine * centre + centre};
+}
+
+AffineMap shear_map(double x, double y) { return {1, x, 0, y, 1, 0}; }
+
+AffineMap shift_map(int right, int down) {
+  return {1, 0, -static_cast<double>(right), 0, 1, -static_cast<double>(down)};
+}
+
+void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation, const SquareImage& image) {
+  if (interpolation == Interpolation::nearest) {
+    image.channels == 3 ? move_nearest<3>(source, map, image) : move_nearest<1>(source, map, image);
+  } else {
+    image.channels == 3 ? move_bilinear<3>(source, map, image) : move_bilinear<1>(source, map, image);
+  }
+}
+
+void turn_quarters(const uint8_t* source, int turns, const SquareImage& image) {
+  const int64_t last = image.side - 1, pixel = image.channels, row = image.row_bytes();
+  // Where output pixel (0, 0) comes from, and how far a step to the right and a step down lead.
+  const int64_t first = turns == 1 ? last * pixel : turns == 2 ? last * (row + pixel) : last * row;
+  const int64_t right = turns == 1 ? row : turns == 2 ? -pixel : -row;
+  const int64_t down = turns == 1 ? -pixel : turns == 2 ? -row : pixel;
+  uint8_t* out = image.pixels;
+  for (int64_t y = 0; y < image.side; ++y) {
+    const uint8_t* in = source + first + y * down;
+    for (int64_t x = 0; x < image.side; ++x, in += right) {
+      for (int c = 0; c < image.channels; ++c) *out++ = in[c];
+    }
+  }
+}
+
+}  // namespace stoker::data

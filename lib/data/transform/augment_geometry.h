@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What moves the pixels of a square image. Pixels that come from outside are black (0), as torchvision has
+// it. Knows nothing of chance.
+#pragma once
+
+#include <array>
+
+#include "data/transform/square_image.h"
+
+namespace stoker::data {
+
+enum class Interpolation { nearest, bilinear };
+
+/// The source of the centre of output pixel (x, y), counted from the corner of the image, is
+/// (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]) with x and y taken at the pixel's centre.
+using AffineMap = std::array<double, 6>;
+
+AffineMap rotation_map(double degrees, int side);  ///< counter-clockwise about the centre
+AffineMap shear_map(double x, double y);           ///< about the upper left corner: a row moves by -x times its y
+AffineMap shift_map(int right, int down);          ///< pixels
+
+/// Fills `image` from `source`, which has its shape and lies elsewhere. Nearest: the bytes of Pillow's
+/// transform. Bilinear: weights in steps of 1/2048, so that a byte may differ from Pillow's by 1. The map's
+/// numbers below 2^15.
+void move_pixels(const uint8_t* source, const AffineMap& map, Interpolation interpolation, const SquareImage& image);
+
+/// Fills `image` from `source`, turned counter-clockwise by `turns` (1, 2 or 3) quarters.
+void turn_quarters(const uint8_t* source, int turns, const SquareImage& image);
+
+}  // namespace stoker::data

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/transform/transform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/format.h"
+
+namespace stoker::data {
+namespace {
+
+/// To the nearest whole number, halves to even, as Python's round() that torchvision's geometry uses.
+int rounded_even(double value) { return static_cast<int>(std::nearbyint(value)); }
+
+int drawn_below(core::Rng& rng, int bound) { return static_cast<int>(rng.below(static_cast<uint64_t>(bound))); }
+
+/// The whole source, squashed to the output.
+SampleGeometry whole_source(const TransformPlan& plan, int source_width, int source_height) {
+  SampleGeometry geometry;
+  geometry.width = source_width;
+  geometry.height = source_height;
+  geometry.resize_width = plan.out_width();
+  geometry.resize_height = plan.out_height();
+  return geometry;
+}
+
+/// torchvision RandomResizedCrop.get_params: ten tries, then the largest centred box of an allowed ratio.
+SampleGeometry random_resized_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  SampleGeometry geometry = whole_source(plan, source_width, source_height);
+  const double area = static_cast<double>(source_width) * source_height;
+  const double log_min = std::log(plan.ratio_min), log_max = std::log(plan.ratio_max);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double target = area * rng.uniform(plan.scale_min, plan.scale_max);
+    const double ratio = std::exp(rng.uniform(log_min, log_max));
+    geometry.width = rounded_even(std::sqrt(target * ratio));
+    geometry.height = rounded_even(std::sqrt(target / ratio));
+    if (geometry.width < 1 || geometry.width > source_width) continue;
+    if (geometry.height < 1 || geometry.height > source_height) continue;
+    geometry.top = drawn_below(rng, source_height - geometry.height + 1);
+    geometry.left = drawn_below(rng, source_width - geometry.width + 1);
+    return geometry;
+  }
+  const double source_ratio = static_cast<double>(source_width) / source_height;
+  geometry.width = source_width;
+  geometry.height = source_height;
+  if (source_ratio < plan.ratio_min) {
+    geometry.height = std::clamp(rounded_even(source_width / plan.ratio_min), 1, source_height);
+  } else if (source_ratio > plan.ratio_max) {
+    geometry.width = std::clamp(rounded_even(source_height * plan.ratio_max), 1, source_width);
+  }
+  geometry.top = (source_height - geometry.height) / 2;
+  geometry.left = (source_width - geometry.width) / 2;
+  return geometry;
+}
+
+/// The whole source moved by up to crop_padding output pixels each way.
+SampleGeometry padded_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  SampleGeometry geometry = whole_source(plan, source_width, source_height);
+  const int padding = static_cast<int>(plan.crop_padding);
+  const auto drawn_shift = [&](int source_side, int out_side) {
+    const int shift = drawn_below(rng, 2 * padding + 1) - padding;
+    return rounded_even(static_cast<double>(shift) * source_side / out_side);
+  };
+  geometry.top = drawn_shift(source_height, plan.out_height());
+  geometry.left = drawn_shift(source_width, plan.out_width());
+  return geometry;
+}
+
+/// torchvision Resize(short side) and CenterCrop; the short side is floor(side / crop_pct) as timm has it. An output
+/// that is not square lies within the smallest resized image that covers it, so enlarged.
+SampleGeometry centre_window(const TransformPlan& plan, int source_width, int source_height) {
+  SampleGeometry geometry = whole_source(plan, source_width, source_height);
+  // The nudge keeps exact quotients, such as 224 / 0.875 = 256, from falling short by one rounding.
+  const auto enlarged = [&plan](int out) { return static_cast<int64_t>(std::floor(out / plan.crop_pct + 1e-9)); };
+  const int64_t least_width = enlarged(plan.out_width()), least_height = enlarged(plan.out_height());
+  const int64_t width = source_width, height = source_height;
+  const bool is_narrow = width * least_height <= height * least_width;
+  geometry.resize_width = static_cast<int>(is_narrow ? least_width : least_height * width / height);
+  geometry.resize_height = static_cast<int>(is_narrow ? least_width * height / width : least_height);
+  geometry.crop_left = rounded_even((geometry.resize_width - plan.out_width()) / 2.0);
+  geometry.crop_top = rounded_even((geometry.resize_height - plan.out_height()) / 2.0);
+  return geometry;
+}
+
+SampleGeometry drawn_box(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  if (!plan.training) {
+    return plan.eval_crop == config::EvalCrop::center ? centre_window(plan, source_width, source_height)
+                                                      : whole_source(plan, source_width, source_height);
+  }
+  switch (plan.train_crop) {
+    case config::TrainCrop::none: return whole_source(plan, source_width, source_height);
+    case config::TrainCrop::center: return centre_window(plan, source_width, source_height);
+    case config::TrainCrop::random_resized: return random_resized_box(plan, source_width, source_height, rng);
+    case config::TrainCrop::padded: return padded_box(plan, source_width, source_height, rng);
+  }
+  return whole_source(plan, source_width, source_height);
+}
+
+/// The region as packed pixels with zeros where it lies outside the source.
+const uint8_t* padded_region(const uint8_t* pixels, int source_height, int source_width, int channels,
+                             const SampleGeometry& geometry, std::vector<uint8_t>& padded) {
+  const int64_t row_bytes = static_cast<int64_t>(geometry.width) * channels;
+  padded.assign(static_cast<size_t>(row_bytes * geometry.height), 0);
+  const int from = std::max(0, geometry.left), to = std::min(source_width, geometry.left + geometry.width);
+  if (from >= to) return padded.data();
+  for (int y = std::max(0, -geometry.top); y < std::min(geometry.height, source_height - geometry.top); ++y) {
+    const uint8_t* const row = pixels + static_cast<int64_t>(y + geometry.top) * source_width * channels;
+    std::memcpy(padded.data() + y * row_bytes + static_cast<int64_t>(from - geometry.left) * channels,
+                row + static_cast<int64_t>(from) * channels,
+                static_cast<size_t>(to - from) * static_cast<size_t>(channels));
+  }
+  return padded.data();
+}
+
+/// Copies the window of a region that keeps its size.
+void copy_window(const ResampleTask& task, uint8_t* out) {
+  const int64_t row_bytes = static_cast<int64_t>(task.out_width) * task.channels;
+  for (int y = 0; y < task.out_height; ++y, out += row_bytes) {
+    const uint8_t* const row = task.source + (y + task.window_top) * task.source_stride +
+                               static_cast<int64_t>(task.window_left) * task.channels;
+    if (!task.mirror) {
+      std::memcpy(out, row, static_cast<size_t>(row_bytes));
+      continue;
+    }
+    for (int x = 0; x < task.out_width; ++x) {
+      for (int c = 0; c < task.channels; ++c) {
+        out[x * task.channels + c] = row[(task.out_width - 1 - x) * task.channels + c];
+      }
+    }
+  }
+}
+
+/// A mirrored head looks and leans the other way; up stays up. In the order yaw, pitch, roll.
+TargetRule target_rule_of(config::TaskKind task) {
+  TargetRule rule;
+  if (task == config::TaskKind::head_pose) rule.flip_signs = {-1, 1, -1};
+  return rule;
+}
+
+}  // namespace
+
+void TargetRule::mirror(float* targets) const {
+  for (const float sign : flip_signs) *targets++ *= sign;
+}
+
+TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment, bool training,
+                                  const SampleShape& fixed) {
+  TransformPlan plan;
+  plan.training = training;
+  plan.clip = {data.frame_sampling, data.frame_stride, training};
+  const auto add_masks = [&] {
+    if (training) plan.masks = make_mask_plan(augment, data.mean, plan.shape);
+  };
+  if (fixed.height > 0) {
+    plan.shape = fixed;
+    plan.train_crop = config::TrainCrop::none;
+    plan.eval_crop = config::EvalCrop::none;
+    add_masks();
+    return plan;
+  }
+  plan.shape = square_shape(data.img_size.value(), data.in_chans.value());
+  plan.shape.frames = fixed.frames;
+  plan.eval_crop = augment.eval_crop;
+  plan.crop_pct = augment.crop_pct.is_auto() ? 1.0 : augment.crop_pct.value();
+  if (!training) return plan;
+  plan.train_crop = augment.train_crop.value();
+  plan.scale_min = augment.scale_min;
+  plan.scale_max = augment.scale_max;
+  plan.ratio_min = augment.ratio_min;
+  plan.ratio_max = augment.ratio_max;
+  plan.crop_padding = augment.crop_padding.is_auto() ? 0 : augment.crop_padding.value();
+  plan.hflip = augment.hflip;
+  plan.augment = make_augment_plan(data, augment);
+  add_masks();
+  plan.target_rule = target_rule_of(data.task);
+  return plan;
+}
+
+std::string transform_text(const TransformPlan& plan) {
+  std::string text = !plan.training                                         ? ""
+                     : plan.train_crop == config::TrainCrop::random_resized ? "random-resized crop"
+                     : plan.train_crop == config::TrainCrop::padded         ? "padded crop"
+                                                                            : "";
+  const auto add = [&text](const std::string& step) { text += (text.empty() || step.empty() ? "" : ", ") + step; };
+  if (plan.training && plan.hflip > 0) add(core::format("mirrored {:g}", plan.hflip));
+  add(chain_text(plan.augment));
+  add(masks_text(plan.masks));
+  return text.empty() ? "none" : text;
+}
+
+SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng) {
+  SampleGeometry geometry = drawn_box(plan, source_width, source_height, rng);
+  geometry.flip = plan.training && plan.hflip > 0 && rng.chance(plan.hflip);
+  return geometry;
+}
+
+ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry) {
+  ResampleTask task;
+  task.channels = plan.channels();
+  task.source_width = geometry.width;
+  task.source_height = geometry.height;
+  task.resized_width = geometry.resize_width;
+  task.resized_height = geometry.resize_height;
+  task.window_left = geometry.crop_left;
+  task.window_top = geometry.crop_top;
+  task.out_width = plan.out_width();
+  task.out_height = plan.out_height();
+  task.mirror = geometry.flip;
+  return task;
+}
+
+void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
+                    const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row) {
+  ResampleTask task = resample_task(plan, geometry);
+  const bool inside = geometry.left >= 0 && geometry.top >= 0 && geometry.left + geometry.width <= source_width &&
+                      geometry.top + geometry.height <= source_height;
+  if (inside) {
+    task.source_stride = static_cast<int64_t>(source_width) * task.channels;
+    task.source = pixels + geometry.top * task.source_stride + static_cast<int64_t>(geometry.left) * task.channels;
+  } else {
+    task.source_stride = static_cast<int64_t>(geometry.width) * task.channels;
+    task.source = padded_region(pixels, source_height, source_width, task.channels, geometry, scratch.padded);
+  }
+  if (geometry.keeps_size()) {
+    copy_window(task, row);
+  } else {
+    resample(task, scratch.resample, row);
+  }
+}
+
+}  // namespace stoker::data

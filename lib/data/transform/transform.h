@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// From decoded pixels to one row of a batch: crop, resize, flip, written straight to where the batch lives.
+// What is drawn at random is a pure function of (seed, epoch, sample).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "core/rng.h"
+#include "data/clip_frames.h"
+#include "data/image/decode.h"
+#include "data/resample/resample.h"
+#include "data/sample_shape.h"
+#include "data/transform/augment.h"
+#include "data/transform/spec_augment.h"
+
+namespace stoker::data {
+
+/// What a transform does to the numbers that are learned with an image.
+struct TargetRule {
+  std::vector<float> flip_signs;  ///< [targets] factors of a mirrored image; empty: mirroring changes nothing
+  /// `targets` [flip_signs.size()] become those of the mirrored image.
+  void mirror(float* targets) const;
+};
+
+/// What happens to a sample; fixed for a run.
+struct TransformPlan {
+  bool training = false;
+  SampleShape shape;  ///< of what comes out
+  config::TrainCrop train_crop = config::TrainCrop::none;
+  double scale_min = 0.08, scale_max = 1, ratio_min = 0.75, ratio_max = 4.0 / 3;
+  int64_t crop_padding = 0;  ///< pixels
+  double hflip = 0;          ///< probability
+  AugmentPlan augment;       ///< what follows; training only
+  MaskPlan masks;            ///< what comes last; training only
+  config::EvalCrop eval_crop = config::EvalCrop::center;
+  double crop_pct = 1;
+  ClipPlan clip;  ///< which frames, where a sample is taken from several
+  TargetRule target_rule;
+  int channels() const { return static_cast<int>(shape.channels); }
+  int out_width() const { return static_cast<int>(shape.width); }
+  int out_height() const { return static_cast<int>(shape.height); }
+};
+
+/// The geometry drawn for one sample: the region of the source (may reach outside it when padded: such pixels
+/// are 0) that is resized, of which the output is a window, mirrored or not.
+struct SampleGeometry {
+  int left = 0, top = 0, width = 0, height = 0;  ///< pixels of the source
+  int resize_width = 0, resize_height = 0;       ///< the region's size after resizing
+  int crop_left = 0, crop_top = 0;               ///< where the output lies in the resized region
+  bool flip = false;
+  bool keeps_size() const { return resize_width == width && resize_height == height; }
+};
+
+/// `fixed`: what the source fixes of its samples' shape; where that is a size, samples stay as they are. Otherwise
+/// they become square images of bytes, img_size x img_size x in_chans.
+TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment, bool training,
+                                  const SampleShape& fixed = {});
+/// The whole plan in one line, such as "random-resized crop, mirrored 0.5, noise 0.02"; "none" when nothing
+/// varies.
+std::string transform_text(const TransformPlan& plan);
+/// The order of draws is part of the format of a run: box, then flip.
+SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng);
+
+/// Scratch of one worker.
+struct TransformScratch {
+  ResampleScratch resample;
+  std::vector<uint8_t> padded;  ///< the region, where it reaches outside the source
+};
+
+/// The resize of a geometry, without its source.
+ResampleTask resample_task(const TransformPlan& plan, const SampleGeometry& geometry);
+
+/// Writes an image of the plan's height, width and channels, HWC bytes, to `row`. Resizing is antialiased bilinear as
+/// Pillow and torchvision (antialias=True) do it, in integer arithmetic: the same bits on every machine.
+void transform_into(const uint8_t* pixels, int source_height, int source_width, const TransformPlan& plan,
+                    const SampleGeometry& geometry, TransformScratch& scratch, uint8_t* row);
+
+}  // namespace stoker::data

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/checkpoint.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/weights.h"
+#include "engine/device/random_state.h"
+
+namespace stoker::engine {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kAverageFile = "model_ema.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kRandomFile = "random.safetensors";
+constexpr const char* kStateFile = "state.json";
+constexpr const char* kConfigFile = "config.yaml";
+constexpr uint64_t kMaxTextBytes = 256 << 20;
+
+std::vector<NamedTensor> optimizer_state(Trainee& trainee) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& entry : trainee.optimizer->state()) tensors.push_back({entry.name, entry.tensor});
+  if (trainee.scaler->enabled()) {
+    tensors.push_back({"scaler.scale", trainee.scaler->scale()});
+    tensors.push_back({"scaler.growth_tracker", trainee.scaler->growth_tracker()});
+    tensors.push_back({"scaler.skipped", trainee.scaler->skipped()});
+  }
+  return tensors;
+}
+
+std::vector<NamedTensor> average_state(Trainee& trainee) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& entry : trainee.ema->averages()) tensors.push_back({entry.name, entry.tensor});
+  return tensors;
+}
+
+core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
+  core::Json list = core::Json::array();
+  for (const data::BadSample& sample : bad) {
+    // Paths may hold any bytes; JSON holds UTF-8 only. The index is what counts, the name is for people.
+    list.push_back({{"sample", sample.sample},
+                    {"name", core::printable(sample.name)},
+                    {"reason", core::printable(sample.reason)}});
+  }
+  return list;
+}
+
+void refuse_non_finite(const std::vector<NamedTensor>& tensors, const CheckpointFiles& files) {
+  std::vector<torch::Tensor> finite;
+  std::vector<std::string> names;
+  for (const NamedTensor& entry : tensors) {
+    if (!entry.tensor.is_floating_point()) continue;
+    finite.push_back(torch::isfinite(entry.tensor.detach()).all());
+    names.push_back(entry.name);
+  }
+  if (finite.empty()) return;
+  const torch::Tensor all = torch::stack(finite).to(torch::kCPU);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (all[static_cast<int64_t>(i)].item<bool>()) continue;
+    throw diverged_error(names[i] + " holds inf or NaN; no checkpoint was written", files);
+  }
+}
+
+core::Json options_json(const std::vector<std::pair<std::string, std::string>>& options) {
+  core::Json json = core::Json::object();
+  for (const auto& [name, value] : options) json[name] = value;
+  return json;
+}
+
+core::Json read_state_file(const std::string& path) {
+  return core::parse_json(core::read_file(path + "/" + kStateFile, kMaxTextBytes), path + "/" + kStateFile);
+}
+
+[[noreturn]] void bad_state(const std::string& path, const std::exception& error) {
+  throw Error(ErrorKind::data, format("{}/{}: {}", path, kStateFile, error.what()), "use another checkpoint");
+}
+
+}  // namespace
+
+core::Error diverged_error(const std::string& cause, const CheckpointFiles& files) {
+  const std::vector<int64_t> saved = files.list();
+  const std::string left = saved.empty() ? "no checkpoint has been written yet"
+                                         : "the last good checkpoint is kept: " + files.path_of(saved.front());
+  return {ErrorKind::diverged, "training diverged: " + cause,
+          "lower --lr, add --warmup-epochs or --clip-grad 1; " + left};
+}
+
+Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)
+    : settings_(settings), identity_(std::move(identity)), files_(settings.directory) {}
+
+std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const TrainState& state,
+                                                           Trainee& trainee,
+                                                           const std::vector<data::BadSample>& bad) const {
+  std::map<std::string, FileRecord> records;
+  const auto put_tensors = [&](const char* name, const std::vector<NamedTensor>& tensors) {
+    const WrittenFile written = write_safetensors(folder + "/" + name, tensors, {{"format", "pt"}});
+    records[name] = {written.bytes, written.digest};
+  };
+  put_tensors(kModelFile, model::state_of(*trainee.model));
+  put_tensors(kOptimizerFile, optimizer_state(trainee));
+  put_tensors(kRandomFile, random_state(trainee.device));
+  if (trainee.ema) put_tensors(kAverageFile, average_state(trainee));
+  const core::Json json = {{"train", state.to_json()},
+                           {"optimizer_steps", trainee.optimizer->steps_taken()},
+                           {"ema_updates", trainee.ema ? trainee.ema->updates() : 0},
+                           {"class_names", identity_.class_names},
+                           {"bad_samples", bad_samples_json(bad)}};
+  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n");
+  records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml);
+  return records;
+}
+
+CheckpointEvent Checkpoints::save(const TrainState& state, Trainee& trainee, const std::vector<data::BadSample>& bad,
+                                  bool is_best) {
+  const auto begin = std::chrono::steady_clock::now();
+  const uint64_t free_now = core::free_bytes(files_.directory());
+  if (settings_.space_check && free_now > 0 && last_bytes_ > 0 && free_now < static_cast<uint64_t>(last_bytes_)) {
+    throw Error(ErrorKind::io,
+                format("the disk under {} has {} free, a checkpoint needs {}", files_.directory(),
+                       core::bytes_text(double(free_now)), core::bytes_text(double(last_bytes_))),
+                "free some space, then run the same command again: older checkpoints are whole");
+  }
+  refuse_non_finite(model::state_of(*trainee.model), files_);
+  const core::Json extra = {{"training_options", options_json(identity_.training_options)},
+                            {"data_fingerprint", identity_.data_fingerprint},
+                            {"threads", identity_.threads}};
+  CheckpointEvent event;
+  event.bytes = files_.commit(
+      state.updates, [&](const std::string& folder) { return write_files(folder, state, trainee, bad); }, extra);
+  last_bytes_ = event.bytes;
+  files_.point("last", state.updates);
+  if (is_best) files_.point("best", state.updates);
+  files_.prune(settings_.keep_last,
+               settings_.keep_best ? std::vector<int64_t>{state.best_updates} : std::vector<int64_t>{});
+  event.path = files_.path_of(state.updates);
+  event.updates = state.updates;
+  event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return event;
+}
+
+std::vector<std::string> Checkpoints::differences(const std::string& path) const {
+  const core::Json extra = read_manifest(path).extra;  // load() verifies the files
+  std::vector<std::string> different;
+  try {
+    const core::Json& options = extra.at("training_options");
+    for (const auto& [name, value] : identity_.training_options) {
+      const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : "(not set)";
+      if (saved != value) different.push_back(format("--{}: the checkpoint has {}, this run {}", name, saved, value));
+    }
+    if (extra.at("data_fingerprint").get<std::string>() != identity_.data_fingerprint) {
+      different.push_back("data: files, sizes or labels changed since the checkpoint was written");
+    }
+    if (const auto threads = extra.at("threads").get<int64_t>(); threads != identity_.threads) {
+      core::log_warning("bit-identity is not promised: CPU threads {} -> {} (--threads {} keeps it)", threads,
+                        identity_.threads, threads);
+    }
+  } catch (const core::Json::exception& error) {
+    throw Error(ErrorKind::data, format("checkpoint {}: its manifest is not ours: {}", path, error.what()));
+  }
+  return different;
+}
+
+TrainState Checkpoints::load(const std::string& path, Trainee& trainee, std::vector<data::BadSample>& bad) {
+  verify_checkpoint(path);
+  const core::Json json = read_state_file(path);
+  const std::vector<NamedTensor> weights = read_safetensors(path + "/" + kModelFile).tensors;
+  const std::vector<NamedTensor> optimizer = read_safetensors(path + "/" + kOptimizerFile).tensors;
+  const std::vector<NamedTensor> random = read_safetensors(path + "/" + kRandomFile).tensors;
+  std::vector<NamedTensor> average, average_target;
+  if (trainee.ema) {
+    average = read_safetensors(path + "/" + kAverageFile).tensors;
+    average_target = average_state(trainee);
+  }
+  // Everything is compared before anything is changed.
+  const auto weights_target = model::state_of(*trainee.model);
+  const auto optimizer_target = optimizer_state(trainee);
+  require_same_table(weights_target, weights, path + "/" + kModelFile);
+  require_same_table(optimizer_target, optimizer, path + "/" + kOptimizerFile);
+  require_same_table(average_target, average, path + "/" + kAverageFile);
+  try {
+    const TrainState state = TrainState::from_json(json.at("train"), path + "/" + kStateFile);
+    for (const core::Json& sample : json.at("bad_samples")) {
+      bad.push_back({sample.at("sample").get<int64_t>(), sample.at("name").get<std::string>(),
+                     sample.at("reason").get<std::string>()});
+    }
+    trainee.optimizer->set_steps_taken(json.at("optimizer_steps").get<int64_t>());
+    if (trainee.ema) trainee.ema->set_updates(json.at("ema_updates").get<int64_t>());
+    copy_by_name(weights_target, weights);
+    copy_by_name(optimizer_target, optimizer);
+    copy_by_name(average_target, average);
+    try {
+      try {
+        restore_random_state(random, trainee.device);
+      } catch (const c10::Error& error) {
+        throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
+                                            error.what_without_backtrace()));
+      }
+    } catch (const c10::Error& error) {
+      throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
+                                          error.what_without_backtrace()));
+    }
+    return state;
+  } catch (const core::Json::exception& error) {
+    bad_state(path, error);
+  }
+}
+
+void Checkpoints::repair_links(const TrainState& state) {
+  if (files_.pointed("last") != state.updates) files_.point("last", state.updates);
+  if (state.best_updates >= 0 && files_.pointed("best") != state.best_updates) {
+    const std::vector<int64_t> present = files_.list();
+    if (std::find(present.begin(), present.end(), state.best_updates) != present.end()) {
+      files_.point("best", state.best_updates);
+    }
+  }
+}
+
+SavedModel load_saved_model(const std::string& path) {
+  const Manifest manifest = verify_checkpoint(path);
+  const core::Json json = read_state_file(path);
+  SavedModel saved;
+  saved.path = path;
+  saved.config_yaml = core::read_file(path + "/" + kConfigFile, kMaxTextBytes);
+  try {
+    saved.state = TrainState::from_json(json.at("train"), path + "/" + kStateFile);
+    json.at("class_names").get_to(saved.class_names);
+  } catch (const core::Json::exception& error) {
+    bad_state(path, error);
+  }
+  const bool averaged = manifest.files.count(kAverageFile) > 0;
+  saved.weights = read_safetensors(path + "/" + (averaged ? kAverageFile : kModelFile)).tensors;
+  return saved;
+}
+
+}  // namespace stoker::engine

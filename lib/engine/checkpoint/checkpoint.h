@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checkpoint holds: weights, optimizer, loss scale, average, random state, where the run stands, and the
+// identity of the run. Everything that is needed to go on with the same bits.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "data/loader/loader.h"
+#include "engine/files/checkpoint_files.h"
+#include "engine/run/events.h"
+#include "engine/run/train_state.h"
+#include "model/model.h"
+#include "optim/ema.h"
+#include "optim/grad_scaler.h"
+#include "optim/optimizer.h"
+
+namespace stoker::engine {
+
+/// What training changes.
+struct Trainee {
+  std::shared_ptr<model::ImageModel> model;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<optim::GradScaler> scaler;
+  std::unique_ptr<optim::Ema> ema;  ///< null when off
+  torch::Device device = torch::kCPU;
+};
+
+/// What must be the same for a resumed run to be the same run.
+struct RunIdentity {
+  std::string config_yaml;  ///< resolved, reloadable
+  std::vector<std::pair<std::string, std::string>> training_options;
+  std::string data_fingerprint;
+  std::vector<std::string> class_names;
+  int64_t threads = 1;  ///< not compared; bits depend on it, so a change is said out loud
+};
+
+/// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.
+core::Error diverged_error(const std::string& cause, const CheckpointFiles& files);
+
+class Checkpoints {
+ public:
+  struct Settings {
+    std::string directory;
+    int64_t keep_last = 2;
+    bool keep_best = true;
+    bool space_check = true;
+  };
+  Checkpoints(const Settings& settings, RunIdentity identity);
+
+  CheckpointFiles& files() { return files_; }
+
+  /// Saves and verifies; then moves `last` (and `best` when `is_best`) and prunes. Refuses weights that are not
+  /// finite with Error{diverged}. Throws Error{io} when the disk is full; older checkpoints stay.
+  CheckpointEvent save(const TrainState& state, Trainee& trainee, const std::vector<data::BadSample>& bad,
+                       bool is_best);
+
+  /// Lists, one per line, what differs between this run and the checkpoint's: options and data.
+  std::vector<std::string> differences(const std::string& path) const;
+
+  /// Restores everything. The whole table of names, types and shapes is compared before anything is changed.
+  TrainState load(const std::string& path, Trainee& trainee, std::vector<data::BadSample>& bad);
+
+  /// After a kill between the commit and the moving of links: makes `last` and `best` agree with `state`.
+  void repair_links(const TrainState& state);
+
+ private:
+  std::map<std::string, FileRecord> write_files(const std::string& folder, const TrainState& state, Trainee& trainee,
+                                                const std::vector<data::BadSample>& bad) const;
+
+  Settings settings_;
+  RunIdentity identity_;
+  CheckpointFiles files_;
+  int64_t last_bytes_ = 0;
+};
+
+/// The part of a checkpoint that evaluation and prediction need.
+struct SavedModel {
+  std::string path;
+  std::string config_yaml;
+  std::vector<std::string> class_names;
+  TrainState state;
+  std::vector<model::NamedTensor> weights;  ///< the average when the run kept one
+};
+/// Reads and verifies. `path` is a checkpoint folder.
+SavedModel load_saved_model(const std::string& path);
+
+}  // namespace stoker::engine

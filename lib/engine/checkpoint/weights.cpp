@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/weights.h"
+
+#include <c10/core/GradMode.h>
+
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "engine/checkpoint/safetensors.h"
+
+namespace stoker::engine {
+namespace {
+
+using core::format;
+using model::NamedTensor;
+
+std::unordered_map<std::string, torch::Tensor> by_name(const std::vector<NamedTensor>& tensors) {
+  std::unordered_map<std::string, torch::Tensor> map;
+  for (const NamedTensor& entry : tensors) map.emplace(entry.name, entry.tensor);
+  return map;
+}
+
+std::string shape_text(const torch::Tensor& tensor) {
+  std::string text = format("{}", c10::toString(tensor.scalar_type()));
+  text += "[";
+  for (int64_t i = 0; i < tensor.dim(); ++i) text += format("{}{}", i > 0 ? "," : "", tensor.size(i));
+  return text + "]";
+}
+
+bool same_kind(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
+}
+
+}  // namespace
+
+void require_same_table(const std::vector<NamedTensor>& wanted, const std::vector<NamedTensor>& given,
+                        const std::string& what) {
+  std::vector<std::string> problems;
+  auto left = by_name(given);
+  for (const NamedTensor& entry : wanted) {
+    const auto found = left.find(entry.name);
+    if (found == left.end()) {
+      problems.push_back(entry.name + " is missing");
+      continue;
+    }
+    if (!same_kind(entry.tensor, found->second)) {
+      problems.push_back(
+          format("{} is {} instead of {}", entry.name, shape_text(found->second), shape_text(entry.tensor)));
+    }
+    left.erase(found);
+  }
+  for (const NamedTensor& entry : given) {
+    if (left.count(entry.name) > 0) problems.push_back(core::printable(entry.name) + " is not of this model");
+  }
+  if (problems.empty()) return;
+  throw core::Error(core::ErrorKind::data, format("{}: {}", what, core::list_text(problems, 20)),
+                    "check --model, --num-classes and --in-chans against those of the checkpoint");
+}
+
+void copy_by_name(const std::vector<NamedTensor>& targets, const std::vector<NamedTensor>& sources) {
+  const c10::NoGradGuard no_gradients;
+  const auto values = by_name(sources);
+  for (const NamedTensor& target : targets) {
+    torch::Tensor tensor = target.tensor;
+    tensor.copy_(values.at(target.name));
+  }
+}
+
+void load_weights(torch::nn::Module& module, const std::vector<NamedTensor>& weights, const std::string& what) {
+  const auto targets = model::state_of(module);
+  require_same_table(targets, weights, what);
+  copy_by_name(targets, weights);
+}
+
+std::string load_pretrained(model::ImageModel& model, const std::string& path) {
+  const auto given = by_name(read_safetensors(path).tensors);
+  const std::string head = model.head_prefix();
+  std::vector<NamedTensor> targets, sources;
+  std::vector<std::string> fresh;
+  for (const NamedTensor& target : model::state_of(model)) {
+    const auto found = given.find(target.name);
+    const bool is_head = target.name.compare(0, head.size(), head) == 0;
+    if (is_head && (found == given.end() || !same_kind(found->second, target.tensor))) {
+      fresh.push_back(target.name);
+      continue;
+    }
+    targets.push_back(target);
+    if (found != given.end()) sources.push_back({target.name, found->second});
+  }
+  // Surplus tensors matter too, except those of a classifier that is being replaced.
+  for (const auto& [name, tensor] : given) {
+    const bool replaced = !fresh.empty() && name.compare(0, head.size(), head) == 0;
+    bool known = replaced;
+    for (const NamedTensor& source : sources) known = known || source.name == name;
+    if (!known) sources.push_back({name, tensor});
+  }
+  require_same_table(targets, sources, path);
+  copy_by_name(targets, sources);
+  if (fresh.empty()) return format("{} tensors from {}", targets.size(), path);
+  return format("{} tensors from {}; the classifier has another shape there, so it starts fresh: {}", targets.size(),
+                path, core::list_text(fresh));
+}
+
+}  // namespace stoker::engine

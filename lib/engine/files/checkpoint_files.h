@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints as directories on disk: how they are committed, found, verified and pruned. Knows nothing of what
+// the files mean. A checkpoint is complete exactly when its manifest.json verifies; see docs/run-directory.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/text/json.h"
+
+namespace stoker::engine {
+
+struct FileRecord {
+  int64_t bytes = 0;
+  std::string digest;  ///< XXH3-128, hexadecimal
+};
+
+struct Manifest {
+  int64_t updates = 0;
+  std::map<std::string, FileRecord> files;
+  core::Json extra;  ///< what the owner wants compared without reading the files
+};
+
+/// The folder `checkpoints` of one run. The run directory's lock must be held by whoever writes.
+class CheckpointFiles {
+ public:
+  explicit CheckpointFiles(std::string directory);
+
+  const std::string& directory() const { return directory_; }
+  std::string path_of(int64_t updates) const;  ///< .../step-00001234
+
+  /// Creates the folder, proves that it can be written to, and removes what an interrupted save left behind.
+  void prepare();
+
+  /// Writes one checkpoint: `fill(folder)` writes files and returns their records; then the manifest, fsync,
+  /// rename, fsync of the parent, and a verification from disk. A checkpoint of the same update is replaced
+  /// in one step. On any error nothing of the old state is lost. Returns the bytes written.
+  int64_t commit(int64_t updates, const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
+                 const core::Json& extra);
+
+  /// Points the link `name` (last, best) at the checkpoint of `updates`.
+  void point(const std::string& name, int64_t updates);
+  /// Updates that the link names; -1 when there is none.
+  int64_t pointed(const std::string& name) const;
+  /// Deletes all but the newest `keep_last` (at least 2) and those in `keep`.
+  void prune(int64_t keep_last, const std::vector<int64_t>& keep);
+
+  std::vector<int64_t> list() const;  ///< updates of all checkpoints, newest first, verified or not
+  /// Path of the newest checkpoint that verifies, or ""; warns about every newer one that does not.
+  std::string newest_verified() const;
+
+ private:
+  std::string directory_;
+};
+
+/// Reads the manifest alone: cheap, and enough to compare a run with a checkpoint. Throws Error{data} or no_input.
+Manifest read_manifest(const std::string& path);
+/// Reads the manifest of a checkpoint folder and checks every file's size and digest.
+/// Throws Error{data} (or no_input) that names the file and what is wrong with it.
+Manifest verify_checkpoint(const std::string& path);
+/// Writes a file durably and returns its record.
+FileRecord write_checkpoint_file(const std::string& path, std::string_view content);
+
+}  // namespace stoker::engine

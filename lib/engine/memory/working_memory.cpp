@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/memory/working_memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "engine/memory/cpu_allocator.h"
+#include "engine/memory/heap_model.h"
+
+namespace stoker::engine {
+namespace {
+
+#if defined(__has_feature)
+#define STOKER_HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define STOKER_HAS_FEATURE(feature) 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || STOKER_HAS_FEATURE(address_sanitizer)
+constexpr bool kIsSanitized = true;  // a block of its own from the C library each, so that writing past its end is seen
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
+thread_local int open_scopes = 0;
+
+int64_t rounded_up(int64_t bytes, int64_t step) { return (bytes + step - 1) / step * step; }
+
+/// Addresses are reserved at the start, as many as the machine has memory and swap, and become memory as the heap
+/// grows.
+class Stretch {
+ public:
+  bool reserve() {
+    struct rlimit addresses {};
+    if (::getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur != RLIM_INFINITY) return false;
+    struct sysinfo machine {};
+    if (::sysinfo(&machine) != 0) return false;
+    const auto bytes = static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit) / kPage * kPage;
+    void* const begin = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) return false;
+    ::madvise(begin, bytes,
+              MADV_HUGEPAGE);  // fewer faults and TLB misses; a kernel without them says no, and that is all
+    begin_ = static_cast<char*>(begin);
+    reserved_ = bytes;
+    return true;
+  }
+  /// False where there is no memory for it.
+  bool reach(int64_t end) {
+    if (end <= usable_) return true;
+    const int64_t wanted = std::min(rounded_up(end, kPage), reserved_);
+    if (end > wanted || ::mprotect(begin_, wanted, PROT_READ | PROT_WRITE) != 0) return false;
+    usable_ = wanted;
+    return true;
+  }
+  void give_back(int64_t place, int64_t bytes) const {
+    const int64_t page = ::sysconf(_SC_PAGESIZE), first = rounded_up(place, page), end = (place + bytes) / page * page;
+    if (first < end) ::madvise(begin_ + first, end - first, MADV_DONTNEED);
+  }
+  /// So that it is no longer counted as memory of the process either, as a limit of that does (RLIMIT_DATA).
+  void give_back_beyond(int64_t height) {
+    const int64_t end = rounded_up(height, kPage);
+    if (end >= usable_) return;
+    ::madvise(begin_ + end, usable_ - end, MADV_DONTNEED);
+    if (::mprotect(begin_ + end, usable_ - end, PROT_NONE) == 0) usable_ = end;
+  }
+  char* at(int64_t place) const { return begin_ + place; }
+  int64_t place_of(const void* memory) const { return static_cast<const char*>(memory) - begin_; }
+
+ private:
+  static constexpr int64_t kPage = 2 << 20;  // bytes: a huge one
+
+  char* begin_ = nullptr;
+  int64_t reserved_ = 0, usable_ = 0;  // bytes
+};
+
+/// LibTorch's allocator of CPU tensors, and working memory where a scope is open.
+class WorkingMemory final : public CpuAllocator<WorkingMemory> {
+ public:
+  bool install() {
+    if (kIsSanitized || !stretch_.reserve()) return false;
+    c10::SetCPUAllocator(this);
+    return true;
+  }
+  void give_back() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    heap_.shrink();
+    heap_.visit_gaps([this](int64_t place, int64_t bytes) { stretch_.give_back(place, bytes); });
+    stretch_.give_back_beyond(heap_.height());
+  }
+  int64_t height() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return heap_.height();
+  }
+  int64_t held() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return held_;
+  }
+
+  /// Never destroyed: tensors of static lifetime may come after it.
+  static WorkingMemory& instance() {
+    static WorkingMemory* const memory = new WorkingMemory;
+    return *memory;
+  }
+
+  static c10::DataPtr block(size_t bytes) {
+    const int64_t taken = working_block_bytes(static_cast<int64_t>(bytes));
+    if (open_scopes == 0 || taken == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
+    void* const memory = instance().cut(taken);
+    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", instance().height(),
+                " that activations and gradients have taken");
+    return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  static void free_block(void* memory) {
+    if (memory != nullptr && !instance().put_back(memory)) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
+  }
+
+ private:
+  void* cut(int64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const int64_t place = heap_.allocate(bytes);
+    if (place == HeapModel::kNoPlace) return nullptr;
+    char* const memory = stretch_.at(place);
+    try {
+      blocks_.emplace(memory, bytes);
+    } catch (const std::bad_alloc&) {
+      heap_.release(place, bytes);
+      throw;
+    }
+    held_ += bytes;
+    return memory;
+  }
+
+  bool put_back(void* memory) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = blocks_.find(memory);
+    if (found == blocks_.end()) return false;
+    const int64_t bytes = found->second;
+    held_ -= bytes;
+    blocks_.erase(found);
+    try {
+      heap_.release(stretch_.place_of(memory), bytes);
+    } catch (const std::bad_alloc&) {  // a tensor must be able to end all the same: its place is lost
+    }
+    return true;
+  }
+
+  std::mutex mutex_;
+  Stretch stretch_;
+  HeapModel heap_{[this](int64_t height) { return stretch_.reach(height); }};
+  std::unordered_map<void*, int64_t> blocks_;  ///< bytes of those that are held
+  int64_t held_ = 0;
+};
+
+}  // namespace
+
+WorkingMemoryScope::WorkingMemoryScope() { ++open_scopes; }
+WorkingMemoryScope::~WorkingMemoryScope() { --open_scopes; }
+
+bool install_working_memory() {
+  static const bool is_installed = WorkingMemory::instance().install();
+  return is_installed;
+}
+
+void give_back_working_memory() { WorkingMemory::instance().give_back(); }
+
+int64_t working_memory_height() { return WorkingMemory::instance().height(); }
+int64_t working_memory_held() { return WorkingMemory::instance().held(); }
+
+}  // namespace stoker::engine

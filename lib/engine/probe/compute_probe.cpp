@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/probe/compute_probe.h"
+
+#include <ATen/Parallel.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
+#include "engine/device/device.h"
+
+namespace stoker::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Calls per second. The first call, which makes plans and buffers, counts only when it takes the whole time.
+double rate_of(const std::function<void()>& call, torch::Device device, double seconds) {
+  Clock::time_point begin = Clock::now();
+  call();
+  synchronize(device);
+  const double first = core::seconds_since(begin);
+  if (first > seconds) return 1 / first;
+  const int calls_per_look = device.is_cuda() ? 10 : 1;
+  begin = Clock::now();
+  int64_t calls = 0;
+  double elapsed = 0;
+  for (; elapsed < seconds; elapsed = core::seconds_since(begin)) {
+    core::throw_if_stopped();
+    for (int i = 0; i < calls_per_look; ++i) call();
+    synchronize(device);
+    calls += calls_per_look;
+  }
+  return static_cast<double>(calls) / elapsed;
+}
+
+double matmul_gflops(torch::Device device, torch::ScalarType dtype, double seconds) {
+  const int64_t n = device.is_cuda() ? 4096 : 512;
+  const auto options = torch::TensorOptions().device(device).dtype(dtype);
+  const torch::Tensor a = torch::ones({n, n}, options), b = torch::ones({n, n}, options);  // [n, n]
+  torch::Tensor c = torch::empty({n, n}, options);
+  const double operations = 2.0 * static_cast<double>(n * n * n);
+  return 1e-9 * operations * rate_of([&] { torch::mm_out(c, a, b); }, device, seconds);
+}
+
+double convolution_gflops(torch::Device device, torch::ScalarType dtype, bool channels_last, double seconds,
+                          int64_t cpu_batch = 8) {
+  constexpr int64_t kChannels = 64, kSize = 56;
+  const int64_t batch = device.is_cuda() ? 128 : cpu_batch;
+  const auto format = channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
+  const auto options = torch::TensorOptions().device(device).dtype(dtype);
+  const torch::Tensor images = torch::ones({batch, kChannels, kSize, kSize}, options).contiguous(format);
+  const torch::Tensor weight = torch::ones({kChannels, kChannels, 3, 3}, options).contiguous(format);
+  const double operations = 2.0 * 9 * static_cast<double>(batch * kSize * kSize * kChannels * kChannels);
+  const auto call = [&] { torch::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1); };
+  return 1e-9 * operations * rate_of(call, device, seconds);
+}
+
+/// 0 when LibTorch has no kernel for it.
+double or_none(const std::function<double()>& measure) {
+  try {
+    return measure();
+  } catch (const c10::Error&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<ComputeSpeed> probe_compute(const std::string& device_name, double seconds_each) {
+  const torch::NoGradGuard no_grad;
+  const torch::Device device = open_device(device_name);
+  const std::pair<const char*, torch::ScalarType> kTypes[] = {
+      {"float32", torch::kFloat32}, {"bfloat16", torch::kBFloat16}, {"float16", torch::kFloat16}};
+  std::vector<ComputeSpeed> speeds;
+  for (const auto& [name, dtype] : kTypes) {
+    const torch::ScalarType type = dtype;
+    speeds.push_back({"matmul", name, false, or_none([&] { return matmul_gflops(device, type, seconds_each); })});
+  }
+  for (const auto& [name, dtype] : kTypes) {
+    const torch::ScalarType type = dtype;
+    for (const bool channels_last : {false, true}) {
+      speeds.push_back({"convolution", name, channels_last,
+                        or_none([&] { return convolution_gflops(device, type, channels_last, seconds_each); })});
+    }
+  }
+  return speeds;
+}
+
+ThreadSpeed probe_threads(int64_t threads, double seconds) {
+  const torch::NoGradGuard no_grad;
+  ThreadSpeed speed;
+  speed.threads = threads;
+  at::set_num_threads(1);
+  const double alone = matmul_gflops(torch::kCPU, torch::kFloat32, seconds / 3);
+  at::set_num_threads(static_cast<int>(threads));
+  if (threads < 2) return speed;
+  speed.speedup = matmul_gflops(torch::kCPU, torch::kFloat32, seconds / 3) / alone;
+  // LibTorch gives a thread at least 32768 elements: some 10 us of work.
+  torch::Tensor vector = torch::ones({threads * 32768});  // [threads x 32768]
+  vector.neg_();                                          // wakes the threads
+  std::vector<double> handovers;
+  const Clock::time_point begin = Clock::now();
+  while (handovers.size() < 5000 && core::seconds_since(begin) < seconds / 3) {
+    const Clock::time_point one = Clock::now();
+    vector.neg_();
+    handovers.push_back(core::seconds_since(one));
+  }
+  std::sort(handovers.begin(), handovers.end());
+  speed.handover_seconds = handovers[handovers.size() / 2];
+  speed.worst_handover_seconds = handovers[handovers.size() * 95 / 100];
+  return speed;
+}
+
+double threads_speed(int64_t threads, double seconds) {
+  const torch::NoGradGuard no_grad;
+  const int before = at::get_num_threads();
+  const torch::Tensor images = torch::ones({4, 32, 28, 28}).contiguous(torch::MemoryFormat::ChannelsLast);
+  const torch::Tensor weight = torch::ones({32, 32, 3, 3}).contiguous(torch::MemoryFormat::ChannelsLast);
+  const auto call = [&] { torch::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1); };
+  at::set_num_threads(1);
+  const double alone = rate_of(call, torch::kCPU, seconds / 2);
+  at::set_num_threads(static_cast<int>(threads));
+  const double together = rate_of(call, torch::kCPU, seconds / 2);
+  at::set_num_threads(before);
+  return together / alone;
+}
+
+double bfloat16_speed(const std::string& device_name, double seconds) {
+  const torch::NoGradGuard no_grad;
+  const torch::Device device = open_device(device_name);
+  const double float32 =
+      convolution_gflops(device, torch::kFloat32, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1);
+  const double bfloat16 = or_none([&] {
+    return convolution_gflops(device, torch::kBFloat16, /*channels_last=*/true, seconds / 2, /*cpu_batch=*/1);
+  });
+  return float32 > 0 ? bfloat16 / float32 : 0;
+}
+
+}  // namespace stoker::engine

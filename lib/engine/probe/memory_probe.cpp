@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/probe/memory_probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
+#include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
+#include "engine/task/evaluate.h"
+
+namespace stoker::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixels
+constexpr int64_t kFewImages = 2;
+constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be foreseen
+
+/// Runs passes of one trainee and takes their measure.
+class Prober {
+ public:
+  Prober(Trainee& trainee, const Task& task, const ProbeSettings& settings)
+      : trainee_(trainee), task_(task), settings_(settings), step_(settings.update, task, trainee) {}
+
+  TracedWork train(int64_t images, int64_t side) {
+    trainee_.model->train();
+    const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
+    return measured(images, [&] {
+      Mix mix;
+      if (settings_.mixes) mix.own_share = 0.6;
+      for (int i = 0; i < (settings_.accumulates ? 2 : 1); ++i) step_.accumulate(batch, images, mix);
+      // Gradients are given back within the work, so that the next pass begins as this one did.
+      trainee_.optimizer->zero_grad();
+    });
+  }
+
+  TracedWork evaluate(int64_t images, int64_t side) {
+    trainee_.model->eval();
+    const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
+    return measured(images, [&] {
+      task_.predictions(infer(*trainee_.model, batch.images, settings_.update.precision, settings_.tta));
+    });
+  }
+
+  int64_t input_bytes(int64_t side) const {
+    const data::Batch batch = noise_batch(settings_, 1, side, trainee_.device);
+    return static_cast<int64_t>(batch.images.nbytes() + batch.labels.nbytes() + batch.targets.nbytes());
+  }
+
+ private:
+  /// What was there before is left out. On a device the peak alone is known: a trace of one block.
+  TracedWork measured(int64_t images, const std::function<void()>& work) const {
+    core::throw_if_stopped();
+    if (trainee_.device.is_cpu()) return {images, trace_allocations(work)};
+    forget_device_peak(trainee_.device);
+    const int64_t before = device_memory(trainee_.device).allocated_bytes;
+    work();
+    synchronize(trainee_.device);
+    return {images, {std::max<int64_t>(0, device_memory(trainee_.device).peak_allocated_bytes - before)}};
+  }
+
+  Trainee& trainee_;
+  const Task& task_;
+  const ProbeSettings& settings_;
+  UpdateStep step_;
+};
+
+/// Forward and backward, and forward alone, on two numbers of images of `side` pixels.
+ActivationModel passes_on(Prober& prober, int64_t side, int64_t few, int64_t more) {
+  ActivationModel model;
+  model.probe_side = side;
+  model.input_bytes = prober.input_bytes(side);
+  model.train_small = prober.train(few, side);
+  model.eval_small = prober.evaluate(few, side);
+  model.train_large = prober.train(more, side);
+  model.eval_large = prober.evaluate(more, side);
+  return model;
+}
+
+/// So few that it does not take long, so many that convolutions choose the way that they choose for a batch: LibTorch
+/// computes inputs of up to 20,480 numbers without oneDNN.
+ActivationModel passes(Prober& prober, int64_t side) {
+  if (side < kScoutSide) return passes_on(prober, side, 4, 8);
+  if (side < kUsualSide) return passes_on(prober, side, 3, 4);
+  return passes_on(prober, side, kFewImages, kFewImages + 1);
+}
+
+/// Large images may neither fit nor end: small ones say so beforehand. Nothing when they do both, or when the network
+/// takes no other size than its own.
+bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scouted) {
+  const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
+  if (side_of(settings) <= kLargeSide || !is_square) return false;
+  const double side = static_cast<double>(side_of(settings)) / kScoutSide;
+  try {
+    prober.train(kFewImages, kScoutSide);  // what is done for the first time takes longer
+    const Clock::time_point again = Clock::now();
+    scouted = passes(prober, kScoutSide);
+    scouted.area_factor = side * side;
+    const double seconds = core::seconds_since(again) * side * side;
+    const bool fits = settings.memory_bytes <= 0 || scouted.training_bytes(kFewImages) < settings.memory_bytes;
+    return !fits || seconds > kPatienceSeconds;
+  } catch (const c10::Error& error) {
+    if (is_out_of_memory(error)) throw;
+    return false;
+  }
+}
+
+/// An image of so many times the area takes as much as so many images.
+int64_t by_area(const ActivationModel& model, int64_t images) {
+  return std::llround(static_cast<double>(images) * model.area_factor);
+}
+
+}  // namespace
+
+int64_t ActivationModel::training_bytes(int64_t images) const {
+  const int64_t tried = by_area(*this, images);
+  return extrapolated_peak(train_small, train_large, tried) + tried * input_bytes;
+}
+
+int64_t ActivationModel::evaluation_bytes(int64_t images) const {
+  const int64_t tried = by_area(*this, images);
+  return extrapolated_peak(eval_small, eval_large, tried) + tried * input_bytes;
+}
+
+int64_t ActivationModel::working_bytes(const BatchSizes& batches) const {
+  const auto training = [this](int64_t images) { return TracedPass{train_small, train_large, by_area(*this, images)}; };
+  const auto evaluation = [this](int64_t images) { return TracedPass{eval_small, eval_large, by_area(*this, images)}; };
+  return working_height({training(batches.train), training(batches.last_train), evaluation(batches.val),
+                         evaluation(batches.last_val), training(batches.train), evaluation(batches.val)});
+}
+
+ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSettings& settings) {
+  const Clock::time_point begin = Clock::now();
+  const Undisturbed undisturbed(trainee);
+  Prober prober(trainee, task, settings);
+  try {
+    ActivationModel model;
+    if (!scout(prober, settings, model)) {
+      if (trainee.device.is_cuda()) prober.train(kFewImages, side_of(settings));  // workspaces of the libraries
+      model = passes(prober, side_of(settings));
+    }
+    model.seconds = core::seconds_since(begin);
+    return model;
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+  }
+  throw core::Error(core::ErrorKind::out_of_memory,
+                    core::format("the network and {} images of {} x {} pixels do not fit into the memory that is free",
+                                 kFewImages, settings.input.end()[-1], settings.input.end()[-2]),
+                    "choose a smaller --img-size or a smaller --model");
+}
+
+int64_t gradient_bytes(const model::ImageModel& model) {
+  int64_t bytes = 0;
+  for (const torch::Tensor& parameter : model.parameters()) {
+    if (parameter.requires_grad()) bytes += static_cast<int64_t>(parameter.nbytes());
+  }
+  return bytes;
+}
+
+int64_t state_bytes(const model::ImageModel& model) {
+  int64_t bytes = 0;
+  for (const model::NamedTensor& entry : model::state_of(model)) bytes += static_cast<int64_t>(entry.tensor.nbytes());
+  return bytes;
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an update and an evaluation take on the device besides weights and optimizer state, measured on a few images of
+// noise. Leaves what is trained as it was. Knows nothing of budgets.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/memory/allocation_trace.h"
+#include "engine/probe/trial.h"
+
+namespace stoker::engine {
+
+/// Memory as a function of images. On the CPU from two traces each; on a device from two peaks.
+struct ActivationModel {
+  TracedWork train_small, train_large;  ///< one update's forward and backward, its gradients included
+  TracedWork eval_small, eval_large;    ///< what evaluates a batch, without gradients
+  int64_t input_bytes = 0;              ///< of one image that was tried, its labels and targets included
+  double seconds = 0;                   ///< that the probe took
+  int64_t probe_side = 0;               ///< pixels; smaller than asked for when those were too large to try
+  double area_factor = 1;               ///< the area of an image that was asked for, over that of the probe
+
+  /// At most at once, the input included.
+  int64_t training_bytes(int64_t images) const;
+  int64_t evaluation_bytes(int64_t images) const;
+  /// On the CPU: how far working memory grows in a run on such batches, inputs not included.
+  int64_t working_bytes(const BatchSizes& batches) const;
+};
+
+/// Forward and backward on a few images twice, fewer of larger ones; forward alone on as many. Large images are scouted
+/// with smaller ones first: where these say that 2 images cannot fit into `memory_bytes`, or would take longer than
+/// some seconds, their figures are extended by the area. Buffers, gradients and random state are as before afterwards.
+/// Throws Error{out_of_memory} when even 2 images do not fit.
+ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSettings& settings);
+
+/// Bytes of the parameters that are trained, and of all parameters and buffers.
+int64_t gradient_bytes(const model::ImageModel& model);
+int64_t state_bytes(const model::ImageModel& model);
+
+}  // namespace stoker::engine

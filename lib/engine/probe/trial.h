@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trying a network on noise so that nothing of it is left behind. Knows nothing of what is measured meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/step/kept_state.h"
+#include "engine/step/update_step.h"
+#include "engine/task/task.h"
+
+namespace stoker::engine {
+
+struct ProbeSettings {
+  UpdateSettings update;
+  std::vector<int64_t> input;  ///< shape of one image or clip as the network sees it: {3, 224, 224}
+  int64_t num_classes = 0;     ///< or targets
+  bool channels_last = false;
+  bool mixes = false;        ///< mixup or CutMix is on
+  bool accumulates = false;  ///< an update has several micro-batches
+  config::TestTimeAugmentation tta = config::TestTimeAugmentation::none;
+  int64_t memory_bytes = 0;  ///< what may be taken; 0: not known
+};
+
+/// The longer side of an input, in pixels.
+int64_t side_of(const ProbeSettings& settings);
+
+/// `images` of noise as the feed would hand them over, of `side` pixels in the place of the longer side.
+data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device);
+
+/// For its lifetime a trainee may be tried: buffers, gradients and random state are as before afterwards, whichever way
+/// it ends.
+class Undisturbed {
+ public:
+  explicit Undisturbed(Trainee& trainee) : trainee_(trainee), kept_(*trainee.model, trainee.device) {}
+  ~Undisturbed() {
+    trainee_.optimizer->zero_grad();
+    kept_.restore();
+    trainee_.model->train();
+  }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+
+ private:
+  Trainee& trainee_;
+  KeptState kept_;
+};
+
+}  // namespace stoker::engine

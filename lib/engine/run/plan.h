@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of a run: images, micro-batches, updates. Pure and torch-free.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/run/events.h"
+#include "engine/run/train_state.h"
+
+namespace stoker::engine {
+
+/// One optimizer update: the micro-batches [first_batch, first_batch + batch_count) of an epoch.
+struct UpdateWindow {
+  int64_t first_batch = 0;
+  int64_t batch_count = 0;
+  int64_t planned_images = 0;  ///< what the gradient is averaged over; bad images, when skipped, are fewer
+};
+
+/// An epoch has ceil(images / batch_size) micro-batches (floor when the last short one is dropped) and
+/// ceil(micro-batches / accumulation) updates; the last window may be short, and so may its last batch.
+struct EpochPlan {
+  int64_t images = 0;        ///< per epoch, dropped ones left out
+  int64_t batch_size = 1;    ///< images per micro-batch
+  int64_t batches = 0;       ///< micro-batches per epoch
+  int64_t accumulation = 1;  ///< micro-batches per update
+
+  int64_t updates() const { return (batches + accumulation - 1) / accumulation; }
+  /// Of update number `update` of an epoch; number updates() is the empty window at the end.
+  UpdateWindow window(int64_t update) const;
+};
+
+/// What ends a run besides the epochs; 0 means no limit.
+struct RunLimits {
+  int64_t epochs = 0;
+  int64_t max_updates = 0;
+  double max_seconds = 0;  ///< compared with TrainState::train_seconds, which counts all processes of the run
+  int64_t patience = 0;    ///< epochs without improvement
+};
+
+/// Why a run that stands at `at` has nothing left to do, or nothing when it has.
+std::optional<StopReason> limit_reached(const RunLimits& limits, const TrainState& at);
+
+/// Updates of the whole run with `limits.max_updates` taken into account.
+int64_t total_updates(const EpochPlan& plan, const RunLimits& limits);
+
+}  // namespace stoker::engine

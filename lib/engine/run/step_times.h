@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of updates goes, as plain values. Torch-free, so that observers may read it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/time/durations.h"
+#include "data/loader/loader_stats.h"
+
+namespace stoker::engine {
+
+/// What the training thread does between the begin of an update and the begin of the next.
+enum class StepPart {
+  wait,     ///< for the loader
+  copy,     ///< onto the device, or into normalised floats on the CPU
+  forward,  ///< with the loss
+  backward,
+  optimizer,  ///< with clipping, loss scaling and moving average
+  report,     ///< reading figures from the device (the one host sync), showing and writing them
+  save,       ///< checkpoints
+  other       ///< the rest: sums, listeners, limits
+};
+inline constexpr size_t kStepParts = 8;
+inline constexpr std::array<const char*, kStepParts> kStepPartNames = {"wait",      "copy",   "forward", "backward",
+                                                                       "optimizer", "report", "save",    "other"};
+
+/// Seconds per update, by part.
+struct StepParts {
+  std::array<core::Spread, kStepParts> spreads;
+  const core::Spread& operator[](StepPart part) const { return spreads[static_cast<size_t>(part)]; }
+  core::Spread& operator[](StepPart part) { return spreads[static_cast<size_t>(part)]; }
+};
+
+/// Seconds per sample, by stage of a worker.
+struct StageSpreads {
+  core::Spread read, decode, resize, augment, write;
+};
+
+/// A window of updates: since the last report, or since the epoch began. Validation is no part of it.
+struct TimeSplit {
+  int64_t updates = 0;
+  double seconds = 0;       ///< of all of them
+  double wall_seconds = 0;  ///< from reading to reading: what the loader's and the CPU's figures are of
+  core::Spread update;      ///< from the begin of one to the begin of the next
+  StepParts parts;          ///< by the clock of the training thread
+  bool has_device = false;
+  StepParts device;  ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
+  StageSpreads sample;
+  data::LoaderStats loader;         ///< seconds and counts of the window; sizes as they are now
+  double training_cpu_seconds = 0;  ///< of the training thread
+  double process_cpu_seconds = 0;   ///< of all threads
+
+  /// Of the time of the updates, 0 to 1.
+  double share(StepPart part) const {
+    return update.mean_seconds > 0 ? parts[part].mean_seconds / update.mean_seconds : 0;
+  }
+  /// Batches that were decoded and waiting when one was asked for.
+  double mean_queue() const {
+    return loader.batches_asked_for > 0
+               ? static_cast<double>(loader.ready_when_asked) / static_cast<double>(loader.batches_asked_for)
+               : 0;
+  }
+};
+
+}  // namespace stoker::engine

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/train_state.h"
+
+#include <string_view>
+
+#include "core/error.h"
+
+namespace stoker::engine {
+namespace {
+
+/// Calls visit(name, field) for every field: reading and writing cannot disagree.
+template <typename State, typename Visit>
+void for_each_field(State& state, Visit visit) {
+  visit("epoch", state.epoch);
+  visit("update_in_epoch", state.update_in_epoch);
+  visit("updates", state.updates);
+  visit("images", state.images);
+  visit("learning_rate", state.learning_rate);
+  visit("epoch_loss_sum", state.epoch_loss_sum);
+  visit("epoch_score_sum", state.epoch_score_sum);
+  visit("epoch_images", state.epoch_images);
+  visit("best_value", state.best_value);
+  visit("best_epoch", state.best_epoch);
+  visit("best_updates", state.best_updates);
+  visit("epochs_without_improvement", state.epochs_without_improvement);
+  visit("pieces", state.pieces);
+  visit("train_seconds", state.train_seconds);
+}
+
+/// JSON would turn 1.5 or true into a count. The smallest value that a count can have is the one it starts with.
+bool read_field(const core::Json& value, int64_t& field) {
+  if (!value.is_number_integer() || value.get<int64_t>() < field) return false;
+  field = value.get<int64_t>();
+  return true;
+}
+
+bool read_field(const core::Json& value, double& field) {
+  if (!value.is_number()) return false;
+  field = value.get<double>();
+  return true;
+}
+
+}  // namespace
+
+core::Json TrainState::to_json() const {
+  core::Json json = core::Json::object();
+  for_each_field(*this, [&](const char* name, const auto& field) { json[name] = field; });
+  return json;
+}
+
+TrainState TrainState::from_json(const core::Json& json, const std::string& what) {
+  TrainState state;
+  for_each_field(state, [&](const char* name, auto& field) {
+    const auto found = json.find(name);
+    if (found == json.end() && std::string_view(name) == "pieces") return;
+    if (found == json.end() || !read_field(*found, field)) {
+      throw core::Error(core::ErrorKind::data, what + ": the training state lacks a usable field " + name);
+    }
+  });
+  return state;
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a forward pass changes besides its result: buffers of the network and random numbers. Kept so that it can be put
+// back.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <utility>
+#include <vector>
+
+#include "engine/device/random_state.h"
+
+namespace stoker::engine {
+
+/// The buffers of a module (batch norm's running statistics, say) as they were when this was made.
+class KeptBuffers {
+ public:
+  explicit KeptBuffers(const torch::nn::Module& module);
+  void restore() const;
+
+ private:
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> kept_;  ///< the buffer, and a copy of it
+};
+
+/// The same with the random state of the CPU and of `device`.
+class KeptState {
+ public:
+  KeptState(const torch::nn::Module& module, torch::Device device)
+      : buffers_(module), random_(random_state(device)), device_(device) {}
+  void restore() const {
+    buffers_.restore();
+    restore_random_state(random_, device_);
+  }
+
+ private:
+  KeptBuffers buffers_;
+  RandomState random_;
+  torch::Device device_;
+};
+
+}  // namespace stoker::engine

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/step_account.h"
+
+#include <algorithm>
+
+#include "core/system/machine.h"
+#include "core/time/trace.h"
+#include "core/time/watching.h"
+
+namespace stoker::engine {
+namespace {
+
+// Marks that are no part: the others are the number of the part that they end.
+constexpr int kUpdateBegins = -1, kEpochBegins = -2;
+
+int64_t nanoseconds_between(std::chrono::steady_clock::time_point begin, std::chrono::steady_clock::time_point end) {
+  return std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
+}
+
+/// Seconds and counts of the time between; sizes of now.
+data::LoaderStats difference(const data::LoaderStats& now, const data::LoaderStats& before) {
+  data::LoaderStats window = now;
+  window.images -= before.images;
+  window.bad_images -= before.bad_images;
+  window.consumer_wait_seconds -= before.consumer_wait_seconds;
+  window.read_seconds -= before.read_seconds;
+  window.decode_seconds -= before.decode_seconds;
+  window.augment_seconds -= before.augment_seconds;
+  window.resize_seconds -= before.resize_seconds;
+  window.write_seconds -= before.write_seconds;
+  window.worker_idle_seconds -= before.worker_idle_seconds;
+  window.worker_cpu_seconds -= before.worker_cpu_seconds;
+  window.batches_asked_for -= before.batches_asked_for;
+  window.ready_when_asked -= before.ready_when_asked;
+  window.empty_when_asked -= before.empty_when_asked;
+  return window;
+}
+
+}  // namespace
+
+StepAccount::StepAccount(torch::Device device, const data::Loader& loader)
+    : StepAccount(make_device_timeline(device), loader) {}
+
+StepAccount::StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader)
+    : loader_(loader), timeline_(std::move(timeline)) {}
+
+void StepAccount::begin_epoch() {
+  update_ = -1;
+  if (!core::is_watched()) return;
+  if (timeline_) timeline_->mark(kEpochBegins);
+  read_totals();
+  at_report_ = at_recent_ = at_epoch_ = totals_;
+}
+
+void StepAccount::begin_update(int64_t number) {
+  end_epoch();  // or the update before
+  if (!core::is_watched()) return;
+  update_ = number;
+  last_ = update_begin_ = Clock::now();
+  waited_before_ = loader_.waited_seconds();
+  if (!timeline_) return;
+  timeline_->mark(kUpdateBegins);
+  numbers_.push_back(number);
+  read_device();
+}
+
+void StepAccount::fetched() {
+  if (update_ < 0) return;
+  const Clock::time_point now = Clock::now();
+  const double waited = loader_.waited_seconds();
+  const auto wait = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::max(0.0, waited - waited_before_)));
+  const Clock::time_point came = std::min(now, last_ + wait);
+  waited_before_ = waited;
+  add(StepPart::wait, last_, came);
+  add(StepPart::copy, came, now);
+  last_ = now;
+  if (timeline_) timeline_->mark(static_cast<int>(StepPart::wait));
+}
+
+void StepAccount::done(StepPart part) {
+  if (update_ < 0) return;
+  const Clock::time_point now = Clock::now();
+  add(part, last_, now);
+  last_ = now;
+  if (timeline_) timeline_->mark(static_cast<int>(part));
+}
+
+void StepAccount::end_epoch() {
+  if (update_ < 0) return;
+  done(StepPart::other);
+  end_update();
+  update_ = -1;
+}
+
+void StepAccount::add(StepPart part, Clock::time_point begin, Clock::time_point end) {
+  now_[static_cast<size_t>(part)] += nanoseconds_between(begin, end);
+  if (core::is_tracing() && end > begin) core::add_span(kStepPartNames[static_cast<size_t>(part)], begin, end);
+}
+
+void StepAccount::end_update() {
+  for (size_t i = 0; i < kStepParts; ++i) totals_.parts[i].add(now_[i]);
+  now_ = {};
+  totals_.update.add(nanoseconds_between(update_begin_, last_));
+  if (core::is_tracing()) core::add_span("update", update_begin_, last_, update_);
+}
+
+/// Takes the marks that the device has passed.
+void StepAccount::read_device() {
+  for (DeviceTimeline::Mark mark; timeline_->take(mark); device_last_ = mark) {
+    if (mark.what >= 0) {
+      const auto part = static_cast<size_t>(mark.what);
+      device_now_[part] += nanoseconds_between(device_last_.time, mark.time);
+      const bool works = mark.what > static_cast<int>(StepPart::copy) && mark.what < static_cast<int>(StepPart::report);
+      if (works) core::add_device_span(kStepPartNames[part], device_last_.time, mark.time, device_update_);
+      continue;
+    }
+    if (device_update_ >= 0) {
+      for (size_t i = 0; i < kStepParts; ++i) totals_.device[i].add(device_now_[i]);
+    }
+    device_now_ = {};
+    device_update_ = -1;
+    if (mark.what == kUpdateBegins && !numbers_.empty()) {
+      device_update_ = numbers_.front();
+      numbers_.erase(numbers_.begin());
+    }
+  }
+}
+
+void StepAccount::read_totals() {
+  if (timeline_) read_device();
+  totals_.samples = loader_.sample_times();
+  totals_.loader = loader_.stats();
+  totals_.training_cpu_seconds = core::read_thread_cpu_seconds();
+  totals_.process_cpu_seconds = core::read_process_cpu_seconds();
+  totals_.at = Clock::now();
+}
+
+TimeSplit StepAccount::since_report() {
+  if (!core::is_watched()) return {};
+  read_totals();
+  const TimeSplit window = since(at_report_);
+  at_report_ = totals_;
+  return window;
+}
+
+TimeSplit StepAccount::since_epoch_began() {
+  if (!core::is_watched()) return {};
+  read_totals();
+  return since(at_epoch_);
+}
+
+TimeSplit StepAccount::recent(double seconds) {
+  if (!core::is_watched()) return {};
+  if (std::chrono::duration<double>(Clock::now() - at_recent_.at).count() < seconds) return {};
+  read_totals();
+  const TimeSplit window = since(at_recent_);
+  at_recent_ = totals_;
+  return window;
+}
+
+TimeSplit StepAccount::since(const Totals& before) const {
+  TimeSplit split;
+  const core::DurationCounts updates = totals_.update.since(before.update);
+  split.update = updates.spread();
+  split.updates = split.update.count;
+  split.seconds = updates.total_seconds();
+  split.wall_seconds = std::chrono::duration<double>(totals_.at - before.at).count();
+  split.has_device = timeline_ != nullptr;
+  for (size_t i = 0; i < kStepParts; ++i) {
+    split.parts.spreads[i] = totals_.parts[i].since(before.parts[i]).spread();
+    if (timeline_) split.device.spreads[i] = totals_.device[i].since(before.device[i]).spread();
+  }
+  split.sample = {totals_.samples.read.since(before.samples.read).spread(),
+                  totals_.samples.decode.since(before.samples.decode).spread(),
+                  totals_.samples.resize.since(before.samples.resize).spread(),
+                  totals_.samples.augment.since(before.samples.augment).spread(),
+                  totals_.samples.write.since(before.samples.write).spread()};
+  split.loader = difference(totals_.loader, before.loader);
+  split.training_cpu_seconds = totals_.training_cpu_seconds - before.training_cpu_seconds;
+  split.process_cpu_seconds = totals_.process_cpu_seconds - before.process_cpu_seconds;
+  return split;
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps account of where the time of updates goes, while they happen, without a host sync: clocks on the
+// training thread, marks in the device's stream that are read when they have been passed, and what the loader
+// says. Tells the trace too, while one is recorded. Knows nothing of models or of who reads the figures.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "data/loader/loader.h"
+#include "engine/device/device_timeline.h"
+#include "engine/run/step_times.h"
+
+namespace stoker::engine {
+
+/// One thread, the one that trains. A call ends the stretch of time that began with the call before it. While
+/// core::is_watched() is false nothing is measured and all figures are 0.
+class StepAccount {
+ public:
+  StepAccount(torch::Device device, const data::Loader& loader);
+  /// With a time line that the caller made; nullptr: the device has none.
+  StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader);
+
+  void begin_epoch();
+  void begin_update(int64_t number);
+  void fetched();  ///< a batch: as much as the loader says was waiting, the rest copying
+  void done(StepPart part);
+  void end_epoch();  ///< what follows belongs to no update
+
+  TimeSplit since_report();  ///< or since the epoch began; begins the next window
+  TimeSplit since_epoch_began();
+  /// A window that is long enough to judge by: of at least `seconds`, within the epoch. Else one without
+  /// updates.
+  TimeSplit recent(double seconds);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Nanoseconds = std::array<int64_t, kStepParts>;
+
+  /// Totals at one moment.
+  struct Totals {
+    std::array<core::DurationCounts, kStepParts> parts, device;
+    core::DurationCounts update;
+    data::SampleTimes samples;
+    data::LoaderStats loader;
+    double training_cpu_seconds = 0, process_cpu_seconds = 0;
+    Clock::time_point at;
+  };
+  void end_update();
+  void add(StepPart part, Clock::time_point begin, Clock::time_point end);
+  void read_device();
+  void read_totals();
+  TimeSplit since(const Totals& before) const;
+
+  const data::Loader& loader_;
+  const std::unique_ptr<DeviceTimeline> timeline_;
+  Clock::time_point last_, update_begin_;
+  int64_t update_ = -1;               ///< the one under way; -1: none
+  double waited_before_ = 0;          ///< what the loader said at last_
+  Nanoseconds now_{}, device_now_{};  ///< of the update under way
+  DeviceTimeline::Mark device_last_;
+  int64_t device_update_ = -1;    ///< that the device works at
+  std::vector<int64_t> numbers_;  ///< updates whose marks are not all taken, in order
+  Totals totals_, at_report_, at_recent_, at_epoch_;
+};
+
+}  // namespace stoker::engine

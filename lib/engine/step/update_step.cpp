@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/update_step.h"
+
+#include <ATen/ops/cat.h>
+
+#include <algorithm>
+
+#include "engine/memory/working_memory.h"
+#include "optim/gradients.h"
+
+namespace stoker::engine {
+
+namespace {
+
+/// Rows [begin, end); `samples` stay behind.
+data::Batch rows_of(const data::Batch& batch, int64_t begin, int64_t end) {
+  if (begin == 0 && end == batch.image_count()) return batch;
+  data::Batch rows;
+  rows.images = batch.images.slice(0, begin, end);
+  rows.labels = batch.labels.slice(0, begin, end);
+  if (batch.targets.defined()) rows.targets = batch.targets.slice(0, begin, end);
+  rows.planned_images = end - begin;
+  return rows;
+}
+
+}  // namespace
+
+/// `batch` holds mixed images; `partners` their other labels and targets, empty when nothing is mixed.
+Forward UpdateStep::accumulate_piece(const data::Batch& batch, const data::Batch& partners, int64_t images_in_update,
+                                     const Mix& mix) {
+  Forward out;
+  {
+    const AutocastScope autocast(settings_.precision);
+    out.outputs = trainee_.model->forward(batch.images);
+    out.loss_sum = task_.training_loss_sum(out.outputs, batch);
+    if (mix.own_share < 1) {
+      out.loss_sum =
+          mix.own_share * out.loss_sum + (1 - mix.own_share) * task_.training_loss_sum(out.outputs, partners);
+    }
+  }
+  done(StepPart::forward);
+  trainee_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
+  done(StepPart::backward);
+  return out;
+}
+
+Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix) {
+  const WorkingMemoryScope working_memory;
+  const int64_t images = batch.image_count(), pieces = std::clamp<int64_t>(images / 2, 1, pieces_);
+  const bool is_mixed = mix.own_share < 1;
+  data::Batch mixed = batch;
+  mixed.images = mixed_images(batch.images, mix);
+  const data::Batch partners = is_mixed ? with_partners_targets(batch) : data::Batch();
+  Forward out;
+  std::vector<torch::Tensor> outputs;
+  for (int64_t i = 0; i < pieces; ++i) {
+    const int64_t begin = i * images / pieces, end = (i + 1) * images / pieces;
+    Forward piece = accumulate_piece(rows_of(mixed, begin, end), is_mixed ? rows_of(partners, begin, end) : partners,
+                                     images_in_update, mix);
+    if (pieces == 1) {
+      out = std::move(piece);
+      break;
+    }
+    // Without its graph: the activations of this piece go before those of the next come.
+    outputs.push_back(piece.outputs.detach());
+    out.loss_sum = i == 0 ? piece.loss_sum.detach() : out.loss_sum + piece.loss_sum.detach();
+  }
+  if (pieces > 1) out.outputs = at::cat(outputs);
+  out.judged_by = mix.own_share < 0.5 ? partners : batch;
+  return out;
+}
+
+void UpdateStep::correct_mean(int64_t planned, int64_t images) {
+  const double correction = static_cast<double>(planned) / static_cast<double>(images);
+  for (torch::Tensor& gradient : trainee_.optimizer->gradients()) gradient.mul_(correction);
+}
+
+void UpdateStep::apply(double learning_rate) {
+  const std::vector<torch::Tensor> gradients = trainee_.optimizer->gradients();
+  if (gradients.empty()) return;
+  const torch::Tensor found_inf = trainee_.scaler->unscale(gradients);
+  if (settings_.clip_grad > 0) {
+    gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode);
+  }
+  trainee_.optimizer->step(learning_rate, found_inf);
+  trainee_.scaler->update();
+  trainee_.optimizer->zero_grad();
+  if (trainee_.ema) trainee_.ema->update(*trainee_.model, found_inf);
+  done(StepPart::optimizer);
+}
+
+}  // namespace stoker::engine

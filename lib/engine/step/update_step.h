@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One optimizer update: gradients gathered over micro-batches, then applied. The arithmetic of training, without
+// the loop around it; `train bench step` times exactly this.
+#pragma once
+
+#include <torch/types.h>
+
+#include "config/options.h"
+#include "data/feed/device_feed.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/device/precision.h"
+#include "engine/step/mixup.h"
+#include "engine/step/step_account.h"
+#include "engine/task/task.h"
+
+namespace stoker::engine {
+
+struct UpdateSettings {
+  Precision precision;
+  double clip_grad = 0;  ///< 0: off
+  config::ClipMode clip_mode = config::ClipMode::norm;
+};
+
+/// What a forward pass gave; both stay on the device.
+struct Forward {
+  torch::Tensor outputs;   ///< [B, num_outputs], float32 or the autocast type
+  torch::Tensor loss_sum;  ///< float32 [], sum over the micro-batch
+  data::Batch judged_by;   ///< whose labels or targets results are counted against: of mixed images the larger share's
+};
+
+class UpdateStep {
+ public:
+  /// `account` is told which part is done; may be absent.
+  UpdateStep(const UpdateSettings& settings, const Task& task, Trainee& trainee, StepAccount* account = nullptr)
+      : settings_(settings), task_(task), trainee_(trainee), account_(account) {}
+
+  /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
+  /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
+  /// shared between the labels of both, which is what cross entropy with their mixed one-hot labels comes to. In
+  /// pieces(): one piece after the other, so that the activations of one are held at a time. No host sync.
+  Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix = {});
+  /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
+  void correct_mean(int64_t planned, int64_t images);
+  /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
+  /// gradient nothing happens. No host sync with fused optimizers.
+  void apply(double learning_rate);
+
+  /// In how many pieces each batch is computed from here on, as far as each has two images: batch norm sees a piece at
+  /// a time, all else is the sum over them.
+  void set_pieces(int64_t pieces) { pieces_ = pieces; }
+  int64_t pieces() const { return pieces_; }
+
+  /// Before clipping, of the last update: float32 [] on the device; undefined when not measured.
+  const torch::Tensor& gradient_norm() const { return gradient_norm_; }
+
+ private:
+  void done(StepPart part) const {
+    if (account_) account_->done(part);
+  }
+  Forward accumulate_piece(const data::Batch& batch, const data::Batch& partners, int64_t images_in_update,
+                           const Mix& mix);
+
+  UpdateSettings settings_;
+  const Task& task_;
+  Trainee& trainee_;
+  StepAccount* const account_;
+  int64_t pieces_ = 1;
+  torch::Tensor gradient_norm_;
+};
+
+}  // namespace stoker::engine

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/task/metrics.h"
+
+namespace stoker::engine {
+
+void RunningSums::restore(const SumValues& values) {
+  sums_ = torch::tensor({values.loss_sum, values.score_sum}, at::kDouble).to(device_);
+  images_ = values.images;
+}
+
+void RunningSums::add(const torch::Tensor& loss_sum, const torch::Tensor& score_sum, int64_t images) {
+  const torch::NoGradGuard no_gradients;
+  sums_[0].add_(loss_sum.detach());
+  if (score_sum.defined()) sums_[1].add_(score_sum.detach());
+  images_ += images;
+}
+
+RunningSums RunningSums::copy() const {
+  RunningSums other = *this;
+  other.sums_ = sums_.clone();
+  return other;
+}
+
+SumValues RunningSums::read() const {
+  const torch::Tensor host = sums_.to(torch::kCPU);
+  const double* const values = host.data_ptr<double>();
+  return {values[0], values[1], images_};
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/task/task.h"
+
+#include <algorithm>
+
+#include "config/task_facts.h"
+#include "core/error.h"
+
+namespace stoker::engine {
+
+std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device) {
+  switch (spec.kind) {
+    case config::TaskKind::multiclass: return make_multiclass_task(spec, device);
+    case config::TaskKind::binary: return make_binary_task(spec, device);
+    case config::TaskKind::multilabel: return make_multilabel_task(spec, device);
+    case config::TaskKind::regression: return make_regression_task(spec, device);
+    case config::TaskKind::head_pose: return make_head_pose_task(spec, device);
+  }
+  throw core::Error(core::ErrorKind::bug, "a task without a factory");
+}
+
+Metric metric(config::EvalMetric which, MetricUnit unit, double value) {
+  std::string name = config::eval_metric_name(which);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return {std::move(name), unit, value};
+}
+
+bool lower_is_better(config::EvalMetric which) {
+  return which == config::EvalMetric::loss || which == config::EvalMetric::mae || which == config::EvalMetric::rmse;
+}
+
+}  // namespace stoker::engine

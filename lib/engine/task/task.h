@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is learned: how many outputs the network needs, what a batch costs, and what its results are judged
+// by. One file per task implements it. Knows nothing of the loop, of models or of files.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "data/feed/device_feed.h"
+#include "engine/run/events.h"
+
+namespace stoker::engine {
+
+/// Figures with names for rows and columns, for people and CSV.
+struct ResultTable {
+  struct Row {
+    std::string name;
+    std::vector<double> values;  ///< one per column; NaN: undefined
+  };
+  std::string name;    ///< file name without .csv: "per_class"
+  std::string corner;  ///< heads the column of row names: "class"
+  std::vector<std::string> columns;
+  size_t whole_columns = 0;  ///< so many columns from the left are counts
+  std::vector<Row> rows;
+};
+
+/// Gathers results over a split. Everything stays on the device until it is read.
+class EvalMetrics {
+ public:
+  virtual ~EvalMetrics() = default;
+  /// outputs float32 [B, num_outputs], B > 0. No host sync.
+  virtual void add(const torch::Tensor& outputs, const data::Batch& batch) = 0;
+  /// With values, in the order of Task::metrics(). An undefined one is NaN.
+  virtual std::vector<Metric> read() const = 0;
+  /// Per class or target; `names` are those of the outputs, or of the classes of a binary task.
+  virtual std::vector<ResultTable> tables(const std::vector<std::string>& names) const = 0;
+};
+
+/// Immutable; its tensors lie on one device.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual int64_t num_outputs() const = 0;
+  /// Sum over the batch of what training minimises: float32 []. outputs [B, num_outputs] float32 or the
+  /// autocast type.
+  virtual torch::Tensor training_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
+  /// The same as evaluation reports it: without smoothing and without weights of classes.
+  virtual torch::Tensor eval_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
+  /// The one figure that is shown while training, by name and unit, and its sum over a batch: [] (hits, or
+  /// errors).
+  virtual Metric score() const = 0;
+  virtual torch::Tensor score_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
+  /// What evaluation reports besides the loss, without values; the first two are the ones to look at.
+  virtual std::vector<Metric> metrics() const = 0;
+  /// `with_tables`: tables() will be asked for.
+  virtual std::unique_ptr<EvalMetrics> make_metrics(bool with_tables) const = 0;
+  /// What the outputs say, float32: probabilities per class or label, numbers in the unit of the targets.
+  virtual torch::Tensor predictions(const torch::Tensor& outputs) const = 0;
+};
+
+struct TaskSpec {
+  config::TaskKind kind = config::TaskKind::multiclass;
+  config::TaskOptions options;  ///< resolved
+  double label_smoothing = 0;
+  int64_t num_classes = 0;  ///< or targets
+};
+std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device);
+
+/// A metric under the name that --eval-metric knows, with `_` for `-` as columns have it.
+Metric metric(config::EvalMetric which, MetricUnit unit, double value = 0);
+bool lower_is_better(config::EvalMetric which);
+
+// One factory per file.
+std::unique_ptr<Task> make_multiclass_task(const TaskSpec& spec, torch::Device device);
+std::unique_ptr<Task> make_binary_task(const TaskSpec& spec, torch::Device device);
+std::unique_ptr<Task> make_multilabel_task(const TaskSpec& spec, torch::Device device);
+std::unique_ptr<Task> make_regression_task(const TaskSpec& spec, torch::Device device);
+std::unique_ptr<Task> make_head_pose_task(const TaskSpec& spec, torch::Device device);
+
+}  // namespace stoker::engine

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/conv.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/MemoryFormat.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <tuple>
+#include <variant>
+
+#include "model/layers/conv_kernels.h"
+
+namespace stoker::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+const uint16_t* bits(const torch::Tensor& bfloat16s) { return static_cast<const uint16_t*>(bfloat16s.data_ptr()); }
+
+ConvShape2d shape_of(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& y, int64_t stride,
+                     int64_t padding) {
+  return {x.size(0), x.size(1), x.size(2), x.size(3), y.size(1), y.size(2), y.size(3), weight.size(2), stride, padding};
+}
+
+/// Convolution without bias, in bfloat16, of weights that stay float.
+class Bfloat16Conv : public torch::autograd::Function<Bfloat16Conv> {
+ public:
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
+                               int64_t stride, int64_t padding) {
+    const torch::Tensor rounded = weight.to(x.scalar_type());
+    context->save_for_backward({x, rounded});
+    context->saved_data["stride"] = stride;
+    context->saved_data["padding"] = padding;
+    return at::conv2d(x, rounded, {}, {stride, stride}, {padding, padding});
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const torch::Tensor &x = saved[0], &weight = saved[1];
+    const int64_t stride = context->saved_data["stride"].toInt(), padding = context->saved_data["padding"].toInt();
+    const torch::Tensor dy = gradients.at(0).contiguous(c10::MemoryFormat::ChannelsLast);
+    torch::Tensor x_gradient;
+    if (context->needs_input_grad(0)) {
+      x_gradient = std::get<0>(
+          at::convolution_backward(dy, x, weight, c10::nullopt, {stride, stride}, {padding, padding}, {1, 1},
+                                   /*transposed=*/false, {0, 0}, /*groups=*/1, {true, false, false}));
+    }
+    const torch::Tensor weight_gradient = at::empty_like(weight, weight.options().dtype(at::kFloat));
+    conv_weight_gradient(
+        shape_of(x, weight, dy, stride, padding), bits(x), bits(dy),
+        {weight_gradient.stride(0), weight_gradient.stride(1), weight_gradient.stride(2), weight_gradient.stride(3)},
+        weight_gradient.data_ptr<float>());
+    return {x_gradient, weight_gradient, torch::Tensor(), torch::Tensor()};
+  }
+};
+
+using std::get_if;  // up to 1.13, LibTorch has a variant of its own, with one of its own
+
+/// Pixels on each side; nullptr where a name stands for them.
+const torch::ExpandingArray<2>* padding_of(const torch::nn::Conv2dImpl& conv) {
+  return get_if<torch::ExpandingArray<2>>(&conv.options.padding());
+}
+
+bool is_square(const torch::ExpandingArray<2>& sides) { return sides->at(0) == sides->at(1); }
+
+/// Whether the kernels can do it and are faster: each thread takes some of the input's channels, so there must be
+/// enough.
+bool is_for_kernels(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
+  const auto& options = conv.options;
+  const torch::ExpandingArray<2>* const padding = padding_of(conv);
+  const int64_t parts = conv.weight.size(1) / kConvLanes, threads = at::get_num_threads();
+  return torch::GradMode::is_enabled() && conv.weight.requires_grad() && has_conv_kernels() && x.device().is_cpu() &&
+         x.dim() == 4 && x.scalar_type() == at::kBFloat16 && x.is_contiguous(c10::MemoryFormat::ChannelsLast) &&
+         conv.weight.scalar_type() == at::kFloat && !conv.bias.defined() && options.groups() == 1 &&
+         get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr && padding != nullptr &&
+         is_square(*padding) && is_square(options.stride()) && is_square(options.kernel_size()) &&
+         options.dilation()->at(0) == 1 && options.dilation()->at(1) == 1 && x.size(1) == conv.weight.size(1) &&
+         x.size(1) % kConvLanes == 0 && conv.weight.size(0) % kConvLanes == 0 && x.numel() > 0 &&
+         (parts % threads == 0 || parts >= 4 * threads);
+}
+
+}  // namespace
+
+torch::Tensor convolve(torch::nn::Conv2d& conv, const torch::Tensor& x) {
+  if (!is_for_kernels(*conv, x)) return conv(x);
+  return Bfloat16Conv::apply(x, conv->weight, conv->options.stride()->at(0), (*padding_of(*conv))->at(0));
+}
+
+}  // namespace stoker::model

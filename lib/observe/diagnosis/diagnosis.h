@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what was measured to one verdict: what limits the run, the one knob to turn, the value to try and how
+// much that should gain. A pure function. Knows neither who measures nor who shows it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/text/json.h"
+#include "engine/run/events.h"
+#include "observe/resources/resources.h"
+
+namespace stoker::observe {
+
+enum class Verdict {
+  nothing,                 ///< nothing to gain
+  storage,                 ///< input-bound: reading
+  cold_cache,              ///< input-bound: reading for the first time
+  decode,                  ///< input-bound: decoding
+  augmentation,            ///< input-bound: resizing and augmenting
+  workers,                 ///< input-bound: too few workers
+  prefetch,                ///< input-bound in bursts: too few batches ahead
+  contention,              ///< other processes use the CPUs
+  competing_threads,       ///< another process holds a CPU that threads of the network wait for each other on
+  oversubscribed_threads,  ///< more threads than CPUs
+  copy,                    ///< copies to the device
+  sync,                    ///< waiting for the device to report
+  saving,                  ///< writing checkpoints
+  launch,                  ///< fixed costs per update: the batch is too small
+  throttled,               ///< the device's clocks are down
+  device                   ///< the device computes all the time
+};
+/// "input-bound: too few workers": as files and people have it.
+const char* verdict_text(Verdict verdict);
+
+struct AugmentationInUse {
+  std::string flag;  ///< that turns it off: "--gaussian-blur", or "--no-trivial-augment"
+  std::string off;   ///< with this value: "0"; "" where the flag takes none
+};
+
+/// What is known of a run. Absent figures lead to verdicts that do without them.
+struct DiagnosisFacts {
+  engine::TimeSplit times;
+  ResourceReading resources;
+  int64_t cpus = 1;    ///< that this process may use
+  bool on_cpu = true;  ///< the network computes on the CPU
+
+  int64_t batch_size = 1, threads = 1, prefetch_factor = 4;
+  bool pin_memory = true;  ///< or copies cannot be made faster by it
+  bool amp = false;
+  bool holds_pixels = false, holds_files = false;  ///< the cache, for at least most images
+  std::vector<AugmentationInUse> augmentations;    ///< the costliest first
+
+  int64_t images_per_epoch = 0;
+  double stored_bytes = 0, pixel_bytes = 0;  ///< of all training images, as files and decoded; 0: unknown
+  double free_ram_bytes = 0;                 ///< 0: unknown
+  bool first_epoch = false;                  ///< of this process
+  int64_t epochs_left = 0;                   ///< after this one
+
+  // Ceilings, measured when they are needed.
+  std::optional<double> threads_speed;   ///< of `threads` threads over one, now
+  std::optional<double> cpus_speed;      ///< of as many threads as CPUs over one, now
+  std::optional<double> bfloat16_speed;  ///< of convolutions over float32
+  std::optional<double> fixed_seconds;   ///< of an update, for whatever batch: launching operations
+};
+
+struct Diagnosis {
+  Verdict verdict = Verdict::nothing;
+  std::vector<std::string> evidence;  ///< short facts with figures
+  std::string knob;                   ///< "--num-workers"; "": none can be turned
+  std::string value;                  ///< "4"
+  std::string advice;                 ///< "--num-workers 4", or what to do where no option helps
+  double gain_percent = 0;            ///< more images per second; >= 0
+};
+
+Diagnosis diagnose(const DiagnosisFacts& facts);
+
+/// "input-bound: too few workers (waits for data 47%, ...): --num-workers 2 should give 54% more images/s".
+std::string diagnosis_text(const Diagnosis& diagnosis);
+core::Json diagnosis_json(const Diagnosis& diagnosis);
+
+}  // namespace stoker::observe

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says of itself before it starts: who, where, on what, with which arithmetic, and what was chosen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/table/table.h"
+
+namespace stoker::observe {
+
+struct BannerFacts {
+  std::string version;   ///< "0.1.0"
+  std::string libtorch;  ///< "LibTorch 1.13.0, CPU build"
+  std::string command_line;
+  std::string device;     ///< "cpu" or "cuda:0 NVIDIA H200 (139 GB)"
+  std::string precision;  ///< "bfloat16 autocast, channels-last"
+  int64_t train_images = 0, val_images = 0, num_classes = 0;
+  std::string task;                 ///< "multiclass"
+  std::string learned = "classes";  ///< or "targets": what num_classes counts
+  std::string augment;              ///< "padded crop, mirrored 0.5"
+  std::vector<std::string> data_notes;
+  std::string model;  ///< "small_cnn"
+  int64_t parameters = 0;
+  int64_t frozen_parameters = 0;
+  int64_t batch_size = 0, accumulation = 1, updates_per_epoch = 0, epochs = 0, total_updates = 0;
+  int64_t num_workers = 0;
+  int64_t loader_ring_bytes = 0;
+  std::vector<std::string> memory;  ///< lines of the memory plan
+  std::vector<std::string> caches;  ///< of each split: "training images: ram, ..."
+  double learning_rate = 0;
+  std::string run_dir;
+  std::string start;  ///< "from scratch" or "resumes runs/x/checkpoints/step-00000100 (epoch 1)"
+};
+
+std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Table& table);
+
+}  // namespace stoker::observe

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/listeners/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace stoker::observe {
+namespace {
+
+// The cursor rests at the beginning of the live line. A terminal that is made narrower breaks the line over several
+// rows and keeps the cursor on the first of them, so that erasing from there to the end of the screen leaves nothing.
+constexpr const char* kToLineBegin = "\r";
+constexpr const char* kEraseBehind = "\x1b[J";
+// A multiplexer may tell of its new width late: until then too long a line is cut instead of broken.
+constexpr const char* kCutLongLines = "\x1b[?7l";
+constexpr const char* kBreakLongLines = "\x1b[?7h";
+
+bool terminal_can_rewrite() {
+  const char* const term = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) && term != nullptr && std::string_view(term) != "dumb" && *term != '\0';
+}
+
+}  // namespace
+
+int terminal_columns() {
+  struct winsize size {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+Console::Console(bool quiet) : live_(!quiet && terminal_can_rewrite()) {
+  core::set_console_writer([this](core::LogLevel level, std::string_view line) { write_line(level, line); });
+}
+
+Console::~Console() {
+  clear_live();
+  core::set_console_writer(nullptr);
+}
+
+void Console::show_live(std::vector<LinePart> line) {
+  if (!live_) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  line_ = std::move(line);
+  draw_live_locked();
+}
+
+void Console::clear_live() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  erase_live_locked();
+  line_.clear();
+}
+
+void Console::draw_live_locked() {
+  if (line_.empty()) return;
+  // Never into the last column: some terminals then go on in the next row.
+  const std::string text = fit_line(line_, terminal_columns() - 1);
+  std::printf("%s%s%s%s%s%s", kToLineBegin, kCutLongLines, text.c_str(), kBreakLongLines, kEraseBehind, kToLineBegin);
+  std::fflush(stdout);
+}
+
+void Console::erase_live_locked() {
+  if (line_.empty()) return;
+  std::printf("%s%s", kToLineBegin, kEraseBehind);
+  std::fflush(stdout);
+}
+
+void Console::write_line(core::LogLevel level, std::string_view line) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  erase_live_locked();
+  std::FILE* const stream = level >= core::LogLevel::warning ? stderr : stdout;
+  const char* const prefix = level == core::LogLevel::warning ? "warning: "
+                             : level == core::LogLevel::error ? "error: "
+                                                              : "";
+  std::fprintf(stream, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+  std::fflush(stream);
+  draw_live_locked();
+}
+
+}  // namespace stoker::observe

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/listeners/progress.h"
+
+#include <algorithm>
+
+#include "core/format.h"
+#include "core/log.h"
+#include "observe/diagnosis/time_figures.h"
+
+namespace stoker::observe {
+namespace {
+
+constexpr size_t kShownMetrics = 2;  // of an evaluation; the others stand in the files
+
+using Clock = std::chrono::steady_clock;
+using core::format;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+std::vector<LinePart> joined(std::vector<LinePart> parts, const std::vector<LinePart>& more) {
+  parts.insert(parts.end(), more.begin(), more.end());
+  return parts;
+}
+
+/// What a narrow terminal keeps, the most important first; docs/tuning.md lists it in this order.
+enum Rank {
+  kEpoch,
+  kLoss,
+  kSlowed,
+  kRate,
+  kEta,
+  kDataWait,
+  kGpu,
+  kCpu,
+  kUpdate,
+  kMetric,
+  kVram,
+  kRam,
+  kLearningRate,
+  kGradient,
+  kLossScale,
+  kUnknown,  // a figure that is n/a
+  kStep,     // long, and the lines of each epoch have it
+};
+
+}  // namespace
+
+std::string metric_text(const engine::Metric& metric, int percent_digits) {
+  switch (metric.unit) {
+    case engine::MetricUnit::percent: return format("{} {:.{}f}%", metric.name, metric.value, percent_digits);
+    case engine::MetricUnit::degrees: return format("{} {:.2f} degrees", metric.name, metric.value);
+    case engine::MetricUnit::ratio: return format("{} {:.4f}", metric.name, metric.value);
+    case engine::MetricUnit::number: break;
+  }
+  return format("{} {:.5g}", metric.name, metric.value);
+}
+
+std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
+  std::vector<LinePart> parts = {{format("loss {:.4f}", event.train_loss), kLoss},
+                                 {metric_text(event.train_score, 1), kMetric},
+                                 {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
+                                 {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
+                                 {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
+                                 {step_text(event.times), kStep}};
+  if (event.gradient_norm >= 0) parts.push_back({format("grad norm {:.3g}", event.gradient_norm), kGradient});
+  if (event.loss_scale > 0) {
+    parts.push_back({format("loss scale {:g}  skipped {}", event.loss_scale, event.skipped_updates), kLossScale});
+  }
+  return parts;
+}
+
+std::vector<LinePart> resource_parts(const ResourceReading& reading) {
+  const ResourceTexts texts = resource_texts(reading);
+  const GpuReading& gpu = reading.gpu;
+  return {{texts.gpu, gpu.busy_percent ? kGpu : kUnknown, /*bar=*/true},
+          {texts.vram, gpu.memory_used_bytes ? kVram : kUnknown, true},
+          {texts.cpu, reading.cpu_percent ? kCpu : kUnknown, true},
+          {texts.ram, reading.ram_used_bytes ? kRam : kUnknown, true},
+          {texts.slowed, kSlowed, true}};
+}
+
+Progress::Progress(Console& console, ResourceSampler* resources, const Diagnoser* diagnoser)
+    : console_(console), resources_(resources), diagnoser_(diagnoser) {
+  if (!resources_ || !console_.is_live()) return;
+  resources_->listen([this](const ResourceReading& reading) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reading_ = reading;
+    if (!front_.empty()) console_.show_live(joined(front_, resource_parts(reading_)));
+  });
+}
+
+Progress::~Progress() {
+  if (resources_) resources_->listen({});
+}
+
+void Progress::on_start(const engine::StartEvent& event) {
+  start_ = event;
+  begin_ = Clock::now();
+}
+
+std::vector<LinePart> Progress::position_parts(const engine::UpdateEvent& at) const {
+  const int64_t done_here = at.updates - start_.start_updates;
+  const int64_t left = start_.total_updates - at.updates;
+  const double seconds = seconds_between(begin_, Clock::now());
+  const std::string eta =
+      done_here > 0 ? core::duration_text(seconds / static_cast<double>(done_here) * static_cast<double>(left)) : "n/a";
+  return {{format("epoch {}/{}", at.epoch + 1, start_.epochs), kEpoch},
+          {format("update {}/{}", at.update_in_epoch, start_.updates_per_epoch), kUpdate},
+          {"ETA " + eta, kEta}};
+}
+
+bool Progress::time_to_redraw() {
+  if (!console_.is_live()) return false;
+  const auto now = Clock::now();
+  if (seconds_between(last_redraw_, now) < 0.1) return false;
+  last_redraw_ = now;
+  return true;
+}
+
+void Progress::show(std::vector<LinePart> front) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  front_ = std::move(front);
+  console_.show_live(resources_ ? joined(front_, resource_parts(reading_)) : front_);
+}
+
+void Progress::on_update(const engine::UpdateEvent& event) {
+  if (time_to_redraw()) show(joined(position_parts(event), last_report_));
+}
+
+void Progress::on_report(const engine::ReportEvent& event) {
+  last_report_ = report_parts(event);
+  const std::vector<LinePart> line = joined(position_parts(event.at), last_report_);
+  if (console_.is_live()) {
+    show(line);
+    core::log_debug("{}", whole_line(line));
+  } else {
+    core::log_info("{}", whole_line(resources_ ? joined(line, resource_parts(resources_->last_report())) : line));
+  }
+}
+
+void Progress::on_evaluation(int64_t images_done, int64_t images_total) {
+  if (time_to_redraw()) show({{format("validating  {}/{}", images_done, images_total), kEpoch}});
+}
+
+void Progress::on_epoch(const engine::EpochEvent& event) {
+  std::string line = format("epoch {}/{} done  train loss {:.4f}", event.epoch + 1, start_.epochs, event.train_loss);
+  if (event.has_eval) {
+    line += format("  val loss {:.4f}", event.eval_loss);
+    for (size_t i = 0; i < std::min<size_t>(kShownMetrics, event.metrics.size()); ++i) {
+      line += "  " + metric_text(event.metrics[i], 2);
+    }
+    if (event.is_best) line += "  (best)";
+  }
+  line += format("  {} images/s  data wait {:.0f}%  {} + {} validation",
+                 core::count_text(static_cast<int64_t>(event.images_per_second)), 100 * event.data_wait_share,
+                 core::duration_text(event.train_seconds), core::duration_text(event.eval_seconds));
+  if (event.bad_images > 0) line += format("  bad images skipped: {}", event.bad_images);
+  if (resources_) line += "  " + resource_text(resources_->last_epoch());
+  core::log_info("{}", line);
+  for (const std::string& times : time_lines(event.times)) core::log_info("  {}", times);
+  if (diagnoser_ && diagnoser_->has_any()) core::log_info("  diagnosis: {}", diagnosis_text(diagnoser_->latest()));
+}
+
+void Progress::on_checkpoint(const engine::CheckpointEvent& event) {
+  core::log_debug("saved {} ({}, {})", event.path, core::bytes_text(static_cast<double>(event.bytes)),
+                  core::duration_text(event.seconds));
+}
+
+void Progress::on_finish(const engine::FinishEvent&) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  front_.clear();
+  console_.clear_live();
+}
+
+}  // namespace stoker::observe

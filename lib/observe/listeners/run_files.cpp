@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/listeners/run_files.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+#include "core/system/machine.h"
+#include "observe/diagnosis/time_figures.h"
+
+namespace stoker::observe {
+namespace {
+
+using core::format;
+using core::Json;
+
+constexpr size_t kFrontMetrics = 2;
+constexpr uint64_t kMaxSummaryBytes = 64 << 20;
+
+std::string utc_now() { return core::utc_text(std::time(nullptr)); }
+
+/// JSON has no infinities; null says that there is no number.
+Json number_or_null(double value) { return value == value && value - value == 0 ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+std::string summary_header(const std::vector<engine::Metric>& metrics) {
+  std::string front, back;
+  for (size_t i = 0; i < metrics.size(); ++i) (i < kFrontMetrics ? front : back) += ",eval_" + metrics[i].name;
+  return "epoch,train_loss,eval_loss" + front +
+         ",lr,updates,images,best,bad_images,train_seconds,eval_seconds,images_per_second,data_wait_share,"
+         "update_seconds,update_p95_seconds,update_max_seconds" +
+         back;
+}
+
+std::string summary_until(const std::string& text, const std::string& header, int64_t start_epoch) {
+  std::string kept = header + "\n";
+  std::istringstream lines(text.substr(0, text.find_last_of('\n') + 1));
+  for (std::string line; std::getline(lines, line);) {
+    char* end = nullptr;
+    const int64_t epoch = std::strtoll(line.c_str(), &end, 10);
+    if (end != line.c_str() && *end == ',' && epoch < start_epoch) kept += line + "\n";
+  }
+  return kept;
+}
+
+RunFiles::RunFiles(std::string run_dir, const ResourceSampler* resources, const Diagnoser* diagnoser)
+    : run_dir_(std::move(run_dir)), resources_(resources), diagnoser_(diagnoser) {}
+
+/// null before there is one.
+Json RunFiles::diagnosis() const {
+  return diagnoser_ && diagnoser_->has_any() ? diagnosis_json(diagnoser_->latest()) : Json(nullptr);
+}
+
+void RunFiles::on_start(const engine::StartEvent& event) {
+  start_ = event;
+  const std::string path = run_dir_ + "/summary.csv";
+  const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes) : "";
+  core::write_file_atomically(path, summary_until(old, summary_header(event.metrics), event.start_epoch),
+                              /*durable=*/true);
+  append_event({{"event", event.start_updates > 0 || event.start_epoch > 0 ? "resume" : "start"},
+                {"epoch", event.start_epoch},
+                {"updates", event.start_updates},
+                {"epochs", event.epochs},
+                {"updates_per_epoch", event.updates_per_epoch},
+                {"total_updates", event.total_updates}});
+  write_status("training", {{"epoch", event.start_epoch}, {"updates", event.start_updates}});
+}
+
+void RunFiles::on_report(const engine::ReportEvent& event) {
+  Json fields = {{"epoch", event.at.epoch},
+                 {"updates", event.at.updates},
+                 {"update_in_epoch", event.at.update_in_epoch},
+                 {"train_loss", number_or_null(event.train_loss)},
+                 {"train_" + event.train_score.name, number_or_null(event.train_score.value)},
+                 {"lr", event.at.learning_rate},
+                 {"images_per_second", event.images_per_second},
+                 {"data_wait_share", event.data_wait_share},
+                 {"gradient_norm", event.gradient_norm < 0 ? Json(nullptr) : number_or_null(event.gradient_norm)},
+                 {"skipped_updates", event.skipped_updates},
+                 {"elapsed_seconds", event.elapsed_seconds},
+                 {"loader",
+                  {{"read_seconds", event.loader.read_seconds},
+                   {"decode_seconds", event.loader.decode_seconds},
+                   {"resize_seconds", event.loader.resize_seconds},
+                   {"augment_seconds", event.loader.augment_seconds},
+                   {"write_seconds", event.loader.write_seconds},
+                   {"worker_idle_seconds", event.loader.worker_idle_seconds},
+                   {"batches_ready", event.loader.batches_ready},
+                   {"batches_capacity", event.loader.batches_capacity}}}};
+  fields["times"] = time_json(event.times);
+  fields["diagnosis"] = diagnosis();
+  if (resources_) fields["resources"] = resource_json(resources_->last_report());
+  Json line = {{"event", "report"}};
+  line.update(fields);
+  append_event(line);
+  write_status("training", fields);
+}
+
+void RunFiles::on_epoch(const engine::EpochEvent& event) {
+  const auto evaluated = [&](double value) { return event.has_eval ? format("{:.6f}", value) : std::string(); };
+  std::string front, back;
+  for (size_t i = 0; i < start_.metrics.size(); ++i) {
+    const bool defined = i < event.metrics.size() && !std::isnan(event.metrics[i].value);
+    (i < kFrontMetrics ? front : back) += "," + (defined ? evaluated(event.metrics[i].value) : "");
+  }
+  core::append_file(
+      run_dir_ + "/summary.csv",
+      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f}{}\n", event.epoch,
+             event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
+             event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds, event.images_per_second,
+             event.data_wait_share, event.times.update.mean_seconds, event.times.update.p95_seconds,
+             event.times.update.max_seconds, back));
+  const std::optional<int64_t> allocated = core::read_allocated_bytes();
+  Json line = {{"event", "epoch"},
+               {"epoch", event.epoch},
+               {"updates", event.updates},
+               {"train_loss", number_or_null(event.train_loss)},
+               {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
+               {"best", event.is_best},
+               {"resident_bytes", core::read_process_memory().resident_bytes},
+               {"allocated_bytes", allocated ? Json(*allocated + event.working_bytes) : Json(nullptr)},
+               {"images_per_second", event.images_per_second},
+               {"data_wait_share", event.data_wait_share}};
+  for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
+  for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
+  line["times"] = time_json(event.times);
+  line["diagnosis"] = diagnosis();
+  if (resources_) line["resources"] = resource_json(resources_->last_epoch());
+  append_event(line);
+}
+
+void RunFiles::on_checkpoint(const engine::CheckpointEvent& event) {
+  append_event({{"event", "checkpoint"},
+                {"updates", event.updates},
+                {"path", event.path},
+                {"bytes", event.bytes},
+                {"seconds", event.seconds}});
+}
+
+void RunFiles::on_finish(const engine::FinishEvent& event) {
+  const Json fields = {{"reason", engine::reason_text(event.reason, event.signal_name)},
+                       {"updates", event.updates},
+                       {"epochs_done", event.epochs_done},
+                       {"best_value", number_or_null(event.best_value)},
+                       {"best_epoch", event.best_epoch},
+                       {"checkpoint", event.checkpoint},
+                       {"elapsed_seconds", event.elapsed_seconds}};
+  Json line = {{"event", "finish"}};
+  line.update(fields);
+  append_event(line);
+  const bool goes_on = event.reason == engine::StopReason::signal || event.reason == engine::StopReason::max_time;
+  write_status(goes_on ? "stopped" : "finished", fields);
+}
+
+void RunFiles::append_event(Json event) const {
+  event["time"] = utc_now();
+  core::append_file(run_dir_ + "/metrics.jsonl", event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void RunFiles::write_status(const std::string& state, Json fields) const {
+  Json status = {{"state", state}, {"pid", ::getpid()}, {"time", utc_now()}};
+  status.update(fields);
+  try {
+    core::write_file_atomically(run_dir_ + "/status.json",
+                                status.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", /*durable=*/false);
+  } catch (const core::Error&) {
+    // News only; the rows above are what counts, and they throw.
+  }
+}
+
+}  // namespace stoker::observe

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what the run uses once a second, on a thread of its own. Knows /proc, cgroups and NVML; not training.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "core/system/machine.h"
+#include "engine/run/events.h"
+#include "observe/resources/resources.h"
+
+namespace stoker::observe {
+
+/// Turns counters of the kernel into rates since the reading before. One thread.
+class ProcessMeter {
+ public:
+  ProcessMeter();
+  /// Everything but the GPU. Rates are absent when less than 0.1 s went by since the last call.
+  ResourceReading read();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point last_time_;
+  double last_cpu_seconds_;
+  std::optional<core::MachineCpuSeconds> last_machine_;
+  std::optional<core::MachineCpuSeconds> last_allowed_;
+  std::optional<core::StorageTraffic> last_traffic_;
+  std::optional<core::RunDelay> last_delay_;
+  int64_t last_switches_;
+  int cpus_;
+};
+
+/// Sums up what a report and an epoch used: first in a list of observers, so that the others can read it. Reading is
+/// safe from any thread. The destructor joins.
+class ResourceSampler : public engine::Observer {
+ public:
+  struct Settings {
+    std::string gpu_pci_bus_id;  ///< empty: no GPU is used
+    std::string nvml_library = Nvml::kLibrary;
+    std::chrono::milliseconds period{1000};
+  };
+  using Listener = std::function<void(const ResourceReading&)>;
+
+  /// The thread takes no signals: those of the program stay with its main thread.
+  explicit ResourceSampler(Settings settings);
+  ~ResourceSampler() override;
+  ResourceSampler(const ResourceSampler&) = delete;
+  ResourceSampler& operator=(const ResourceSampler&) = delete;
+
+  /// Called on the sampling thread after every reading; must not throw. When this returns, the listener before it has
+  /// been called for the last time; an empty one ends it.
+  void listen(Listener listener);
+
+  ResourceReading latest() const;
+  /// Between the last two reports, or epochs; the latest reading when none fell between them.
+  ResourceReading last_report() const;
+  ResourceReading last_epoch() const;
+
+  void on_report(const engine::ReportEvent& event) override;
+  void on_epoch(const engine::EpochEvent& event) override;
+
+ private:
+  void run();
+  ResourceReading close(ResourceWindow& window);
+
+  const Settings settings_;
+  std::mutex listener_mutex_;
+  Listener listener_;
+  mutable std::mutex mutex_;  ///< guards all that follows
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  ResourceReading latest_, report_, epoch_;
+  ResourceWindow report_window_, epoch_window_;
+  std::thread thread_;  ///< last: it uses all of the above
+};
+
+}  // namespace stoker::observe

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/memory_plan.h"
+
+#include <algorithm>
+
+#include "core/format.h"
+
+namespace stoker::app {
+namespace {
+
+using core::format;
+
+std::string size_of(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
+
+/// Batches that a loader holds; see data::Loader.
+int64_t ring_of(const PlanInputs& inputs) {
+  return std::max<int64_t>(2, inputs.prefetch_factor) + (inputs.num_workers > 0 ? 1 : 0);
+}
+
+/// Of one loader: no more rows are ever written than an epoch has images.
+int64_t slab_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images) {
+  return std::min(ring_of(inputs) * batch_size, images) * inputs.pixel_bytes;
+}
+
+/// Images of the short batch at the end of an epoch.
+int64_t last_batch(int64_t batch_size, int64_t images) {
+  return images % std::max<int64_t>(1, std::min(batch_size, images));
+}
+
+int64_t bytes_at(const std::function<int64_t(int64_t)>& of_images, int64_t images) {
+  return of_images && images > 0 ? of_images(images) : 0;
+}
+
+/// What the weights and their companions take on disk, and in memory while they are read back.
+int64_t saved_bytes(const PlanInputs& inputs) {
+  return inputs.weight_bytes + inputs.optimizer_bytes + inputs.average_bytes;
+}
+
+/// What training or evaluation holds at most, inputs and gradients included, beside weights and optimizer state.
+int64_t working_bytes(const PlanInputs& inputs) {
+  const int64_t train_batch = std::min(inputs.batch_size, inputs.train_images);
+  const int64_t val_batch = std::min(inputs.val_batch_size, inputs.val_images);
+  const int64_t training = bytes_at(inputs.training_bytes, train_batch);
+  const int64_t evaluation = bytes_at(inputs.evaluation_bytes, val_batch);
+  if (!inputs.on_cpu()) {
+    const int64_t copied_ahead = 2 * std::max(train_batch, val_batch) * inputs.pixel_bytes;
+    return std::max(training, evaluation) + copied_ahead;
+  }
+  // A feed keeps the tensor of its full batch and that of the short last one.
+  const engine::BatchSizes sizes{train_batch, last_batch(inputs.batch_size, inputs.train_images), val_batch,
+                                 last_batch(inputs.val_batch_size, inputs.val_images)};
+  const int64_t kept = sizes.train + sizes.last_train + sizes.val + sizes.last_val;
+  if (inputs.working_bytes) return inputs.working_bytes(sizes) + kept * inputs.input_bytes;
+  // Each pass brings its own full input along.
+  return std::max(training + (kept - sizes.train) * inputs.input_bytes,
+                  evaluation + (kept - sizes.val) * inputs.input_bytes);
+}
+
+void add_line(std::vector<PlanLine>& lines, const std::string& name, int64_t bytes, const std::string& detail = "") {
+  if (bytes > 0) lines.push_back({name, bytes, detail});
+}
+
+int64_t sum_of_lines(const std::vector<PlanLine>& lines) {
+  int64_t sum = 0;
+  for (const PlanLine& line : lines) sum += line.bytes;
+  return sum;
+}
+
+void add_model_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
+  add_line(lines, "weights", inputs.weight_bytes);
+  add_line(lines, "average", inputs.average_bytes, "of the weights");
+  add_line(lines, "optimizer", inputs.optimizer_bytes);
+  add_line(lines, "gradients", inputs.gradient_bytes);
+  const int64_t working = working_bytes(inputs);
+  add_line(lines, "activations", std::max<int64_t>(0, working - inputs.gradient_bytes),
+           format("micro-batch of {}, evaluation of {}", std::min(inputs.batch_size, inputs.train_images),
+                  std::min(inputs.val_batch_size, inputs.val_images)));
+}
+
+void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
+  add_line(lines, "program", inputs.program_bytes, "and libraries, measured");
+  add_line(lines, "data", inputs.data_bytes, "list of samples, and pixels that the source holds");
+  add_line(lines, "slabs",
+           slab_bytes(inputs, inputs.batch_size, inputs.train_images) +
+               slab_bytes(inputs, inputs.val_batch_size, inputs.val_images),
+           format("{} batches of {} to train on, {} of {} to evaluate on", ring_of(inputs), inputs.batch_size,
+                  ring_of(inputs), inputs.val_batch_size));
+  add_line(lines, "cache", inputs.cache_bytes, "when full");
+  const int64_t readers = std::max<int64_t>(1, inputs.num_workers);
+  add_line(lines, "decode scratch", 2 * readers * inputs.scratch_bytes,
+           format("{} worker{} for each split", readers, readers == 1 ? "" : "s"));
+}
+
+bool fits(const MemoryPlan& plan, const MemoryRoom& room, double margin) {
+  const auto within = [margin](int64_t needed, int64_t held, int64_t free) {
+    return free <= 0 || static_cast<double>(needed - held) <= (1 - margin) * static_cast<double>(free);
+  };
+  return within(plan.host_bytes, room.host_held_bytes, room.host_free_bytes) &&
+         (plan.device == "cpu" || within(plan.device_bytes, room.device_held_bytes, room.device_free_bytes));
+}
+
+bool fits(const PlanInputs& inputs, const MemoryRoom& room, double margin = 0) {
+  return fits(make_memory_plan(inputs), room, margin);
+}
+
+/// With evaluation batches that are no larger.
+PlanInputs with_batch(PlanInputs inputs, int64_t batch_size) {
+  inputs.batch_size = batch_size;
+  inputs.val_batch_size = std::min(inputs.val_batch_size, batch_size);
+  return inputs;
+}
+
+/// "--batch-size 96 --val-batch-size 96", and the way to the same update where the batch divides it.
+std::string batch_flags(const PlanInputs& asked, const PlanInputs& smaller) {
+  std::string flags = format("--batch-size {}", smaller.batch_size);
+  const std::string val = smaller.val_batch_size < asked.val_batch_size && asked.val_batch_size != asked.batch_size
+                              ? format(" --val-batch-size {}", smaller.val_batch_size)
+                              : "";
+  flags += val;
+  const int64_t images = asked.batch_size * asked.accumulation_steps;
+  for (int64_t batch = smaller.batch_size; batch > 1; --batch) {
+    if (images % batch != 0) continue;
+    if (batch == smaller.batch_size) return flags + format(" --accumulation-steps {}", images / batch);
+    return flags +
+           format(", or for the same update --batch-size {}{} --accumulation-steps {}", batch, val, images / batch);
+  }
+  return flags;
+}
+
+std::string memory_line(const std::string& where, int64_t bytes, int64_t held, int64_t free,
+                        const std::vector<PlanLine>& lines) {
+  std::string parts;
+  for (const PlanLine& line : lines) {
+    parts += format("{}{} {}", parts.empty() ? "" : " + ", line.name, size_of(line.bytes));
+  }
+  const std::string room = free > 0 ? format(" of {}", size_of(held + free)) : "";
+  return format("memory    {} {}{}: {}", where, size_of(bytes), room, parts);
+}
+
+core::Json lines_json(const std::vector<PlanLine>& lines) {
+  core::Json list = core::Json::array();
+  for (const PlanLine& line : lines) {
+    list.push_back({{"name", line.name}, {"bytes", line.bytes}, {"detail", line.detail}});
+  }
+  return list;
+}
+
+core::Json bytes_or_null(int64_t bytes) { return bytes > 0 ? core::Json(bytes) : core::Json(nullptr); }
+
+}  // namespace
+
+MemoryPlan make_memory_plan(const PlanInputs& inputs) {
+  MemoryPlan plan;
+  plan.device = inputs.device;
+  plan.checkpoint_bytes = saved_bytes(inputs);
+  add_host_lines(inputs, plan.on_host);
+  // Reading a checkpoint and training take turns. Writing one, too, but working memory is not for others.
+  const int64_t read_back = inputs.resumes ? saved_bytes(inputs) + inputs.weight_bytes : 0;
+  const int64_t checkpoint = std::max(inputs.largest_tensor_bytes, read_back);
+  if (inputs.on_cpu()) {
+    add_model_lines(inputs, plan.on_host);
+    const int64_t free_meanwhile = std::max(working_bytes(inputs), inputs.gradient_bytes);
+    const int64_t always = inputs.working_bytes ? inputs.largest_tensor_bytes : 0;
+    add_line(plan.on_host, "checkpoint", std::max(always, checkpoint - free_meanwhile),
+             "beyond what training leaves free meanwhile");
+  } else {
+    add_model_lines(inputs, plan.on_device);
+    add_line(plan.on_host, "checkpoint", checkpoint, "a copy of the largest tensor, or of all when resuming");
+  }
+  const int64_t sum = sum_of_lines(plan.on_host);
+  add_line(plan.on_host, "start", inputs.highest_so_far_bytes - sum, "was needed before training");
+  plan.host_bytes = std::max(sum, inputs.highest_so_far_bytes);
+  plan.device_bytes = sum_of_lines(plan.on_device);
+  return plan;
+}
+
+std::string shortage(const MemoryPlan& plan, const MemoryRoom& room) {
+  if (fits(plan, room, /*margin=*/0)) return "";
+  MemoryPlan host_alone = plan;
+  host_alone.device = "cpu";
+  if (!fits(host_alone, room, 0)) {
+    return format("the run would take {} of memory, {} more than this process holds; {} are free",
+                  size_of(plan.host_bytes), size_of(plan.host_bytes - room.host_held_bytes),
+                  size_of(room.host_free_bytes));
+  }
+  return format("the run would take {} of memory on {}, {} more than this process holds there; {} are free",
+                size_of(plan.device_bytes), plan.device, size_of(plan.device_bytes - room.device_held_bytes),
+                size_of(room.device_free_bytes));
+}
+
+int64_t largest_batch(PlanInputs inputs, const MemoryRoom& room, int64_t most, double margin) {
+  int64_t fitting = 0, beyond = most + 1;
+  while (fitting + 1 < beyond) {
+    const int64_t middle = fitting + (beyond - fitting) / 2;
+    (fits(with_batch(inputs, middle), room, margin) ? fitting : beyond) = middle;
+  }
+  return fitting;
+}
+
+std::string largest_that_fits(const PlanInputs& inputs, const MemoryRoom& room) {
+  PlanInputs uncached = inputs;
+  uncached.cache_bytes = 0;
+  if (inputs.cache_bytes > 0 && fits(uncached, room)) return "--cache none";
+  PlanInputs alone = inputs;  // the batch stays, what surrounds it shrinks
+  alone.cache_bytes = 0;
+  for (alone.num_workers = inputs.num_workers / 2; alone.num_workers > 0; alone.num_workers /= 2) {
+    if (!fits(alone, room)) continue;
+    return format("{}--num-workers {}", inputs.cache_bytes > 0 ? "--cache none " : "", alone.num_workers);
+  }
+  if (const int64_t batch = largest_batch(inputs, room, inputs.batch_size - 1, /*margin=*/0); batch > 0) {
+    return batch_flags(inputs, with_batch(inputs, batch));
+  }
+  PlanInputs least = uncached;
+  least.prefetch_factor = 1;
+  least.num_workers = std::min<int64_t>(1, inputs.num_workers);
+  const int64_t batch = largest_batch(least, room, inputs.batch_size, /*margin=*/0);
+  if (batch == 0) return "";
+  return format("{}--num-workers {} --prefetch-factor 1 {}", inputs.cache_bytes > 0 ? "--cache none " : "",
+                least.num_workers, batch_flags(inputs, with_batch(least, batch)));
+}
+
+std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryRoom& room) {
+  std::vector<std::string> lines = {
+      memory_line("host", plan.host_bytes, room.host_held_bytes, room.host_free_bytes, plan.on_host)};
+  if (!plan.on_device.empty()) {
+    lines.push_back(
+        memory_line(plan.device, plan.device_bytes, room.device_held_bytes, room.device_free_bytes, plan.on_device));
+  }
+  return lines;
+}
+
+std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryRoom& room) {
+  std::vector<std::string> table;
+  const auto add = [&](const std::string& where, const std::vector<PlanLine>& lines, int64_t bytes, int64_t held,
+                       int64_t free) {
+    if (lines.empty()) return;
+    for (const PlanLine& line : lines) {
+      table.push_back(format("{:<9} {:<15}{:>10}{}", where, line.name, size_of(line.bytes),
+                             line.detail.empty() ? "" : "  " + line.detail));
+    }
+    const std::string room_text =
+        free > 0 ? format("  highest; this process holds {} now, {} are free", size_of(held), size_of(free))
+                 : "  highest";
+    table.push_back(format("{:<9} {:<15}{:>10}{}", where, "in all", size_of(bytes), room_text));
+  };
+  add("host", plan.on_host, plan.host_bytes, room.host_held_bytes, room.host_free_bytes);
+  add(plan.device, plan.on_device, plan.device_bytes, room.device_held_bytes, room.device_free_bytes);
+  return table;
+}
+
+core::Json plan_json(const MemoryPlan& plan, const MemoryRoom& room) {
+  core::Json json = {{"host",
+                      {{"bytes", plan.host_bytes},
+                       {"held_bytes", bytes_or_null(room.host_held_bytes)},
+                       {"free_bytes", bytes_or_null(room.host_free_bytes)},
+                       {"lines", lines_json(plan.on_host)}}},
+                     {"device", nullptr},
+                     {"checkpoint_bytes", plan.checkpoint_bytes}};
+  if (!plan.on_device.empty()) {
+    json["device"] = {{"name", plan.device},
+                      {"bytes", plan.device_bytes},
+                      {"held_bytes", bytes_or_null(room.device_held_bytes)},
+                      {"free_bytes", bytes_or_null(room.device_free_bytes)},
+                      {"lines", lines_json(plan.on_device)}};
+  }
+  return json;
+}
+
+}  // namespace stoker::app

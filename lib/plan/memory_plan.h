@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run is going to hold in memory, by line, from sizes that are given: arithmetic, words and JSON. Nothing here
+// measures, allocates or prints.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/text/json.h"
+#include "engine/memory/allocation_trace.h"
+
+namespace stoker::app {
+
+/// What a plan is made from. Sizes are bytes.
+struct PlanInputs {
+  std::string device = "cpu";                  ///< "cpu" or "cuda:0"
+  int64_t batch_size = 1, val_batch_size = 1;  ///< images
+  int64_t accumulation_steps = 1;
+  int64_t num_workers = 0, prefetch_factor = 4;
+  int64_t train_images = 0, val_images = 0;  ///< per epoch
+  int64_t pixel_bytes = 0;                   ///< one image as the loader hands it over, with label and targets
+  int64_t input_bytes = 0;                   ///< one image as the network sees it
+  int64_t scratch_bytes = 0;                 ///< of one worker
+  int64_t program_bytes = 0;                 ///< program and libraries, as they are resident
+  int64_t data_bytes = 0;                    ///< list of the samples, and their pixels where the source holds them
+  int64_t cache_bytes = 0;                   ///< of both splits when full
+  int64_t weight_bytes = 0;                  ///< parameters and buffers
+  int64_t gradient_bytes = 0, optimizer_bytes = 0, average_bytes = 0;
+  int64_t largest_tensor_bytes = 0;
+  int64_t highest_so_far_bytes = 0;  ///< that the process has held at once before this plan
+  bool resumes = false;              ///< a checkpoint is read before training begins
+  /// What one micro-batch and one evaluation batch of so many images take: input, activations and, of training,
+  /// gradients. Empty: not known.
+  std::function<int64_t(int64_t images)> training_bytes, evaluation_bytes;
+  /// On the CPU, where it is known: how far the memory grows that batches of such sizes are worked on in, their inputs
+  /// not included; see engine/working_memory.
+  std::function<int64_t(const engine::BatchSizes& images)> working_bytes;
+
+  bool on_cpu() const { return device == "cpu"; }
+};
+
+struct PlanLine {
+  std::string name;  ///< "slabs"
+  int64_t bytes = 0;
+  std::string detail;  ///< "5 x 256 and 5 x 256 images"
+};
+
+struct MemoryPlan {
+  std::string device;  ///< whose memory `on_device` is; "cpu": the host holds everything
+  std::vector<PlanLine> on_host;
+  std::vector<PlanLine> on_device;
+  int64_t host_bytes = 0, device_bytes = 0;  ///< highest at any moment
+  int64_t checkpoint_bytes = 0;              ///< one on disk
+};
+MemoryPlan make_memory_plan(const PlanInputs& inputs);
+
+/// What there is. 0: not known, and then nothing is refused.
+struct MemoryRoom {
+  int64_t host_held_bytes = 0;  ///< by this process now
+  int64_t host_free_bytes = 0;  ///< that it can take besides
+  int64_t device_held_bytes = 0, device_free_bytes = 0, device_total_bytes = 0;
+};
+/// "" when the plan fits; else what is short, in one sentence.
+std::string shortage(const MemoryPlan& plan, const MemoryRoom& room);
+/// The least change that fits, as flags: without a cache, the largest batch, fewer workers, all of it. "" when there is
+/// none.
+std::string largest_that_fits(const PlanInputs& inputs, const MemoryRoom& room);
+/// The largest micro-batch in [1, most] that leaves `margin` (a share) of what there is; 0 when not even one image
+/// fits. Evaluation takes no larger batches than training then.
+int64_t largest_batch(PlanInputs inputs, const MemoryRoom& room, int64_t most, double margin);
+
+/// For the banner: one line per memory.
+std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryRoom& room);
+/// For `train plan`: a table.
+std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryRoom& room);
+/// {"host": {"bytes": ..., "free_bytes": ..., "lines": [{"name", "bytes", "detail"}]}, "device": ...,
+/// "checkpoint_bytes": ...}
+core::Json plan_json(const MemoryPlan& plan, const MemoryRoom& room);
+
+}  // namespace stoker::app

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/bench/bench.h"
+
+#include <gtest/gtest.h>
+
+#include "config/config.h"
+#include "core/system/machine.h"
+#include "tests/data/made_data.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr BenchEffort kOneEpoch{/*rounds=*/1, /*seconds_per_round=*/0};
+
+config::Options options_for(int64_t img_size) {
+  config::Configuration configuration;
+  core::MachineFacts machine;
+  machine.cpus = 2;
+  machine.ram_bytes = machine.ram_available_bytes = int64_t{8} << 30;
+  config::resolve_machine(configuration, machine);
+  config::DataFacts facts;
+  facts.num_classes = 2;
+  facts.channels = 3;
+  facts.median_height = facts.median_width = 64;
+  facts.train_images = 7;
+  configuration.options.data.img_size = img_size;
+  config::resolve_data(configuration, facts);
+  configuration.options.loader.batch_size = 4;
+  configuration.options.loader.num_workers = 1;
+  return configuration.options;
+}
+
+TEST(BenchTest, SpreadIsTheMedianAndTheEnds) {
+  const Spread odd = spread_of({3, 1, 9}), even = spread_of({4, 1, 2, 9});
+  EXPECT_EQ(odd.median, 3);
+  EXPECT_EQ(odd.lowest, 1);
+  EXPECT_EQ(odd.highest, 9);
+  EXPECT_EQ(even.median, 3);
+  EXPECT_EQ(spread_of({}).median, 0);
+}
+
+TEST(BenchTest, TextHasTheUnitBehindTheMedian) {
+  EXPECT_EQ(text_of({2, 1, 3}, "images/s"), "2.0 images/s (1.0 to 3.0)");
+}
+
+TEST(BenchTest, LoaderFiguresAreThoseOfTheFiles) {
+  const data::TempFolder folder;
+  for (int i = 0; i < 7; ++i) {
+    folder.write("image" + std::to_string(i) + ".jpg", data::jpeg_of(data::pattern_pixels(80, 60, 3), 80, 60));
+  }
+  const BenchResult result = bench_loader(options_for(32), data::open_loose_images(folder.path(), true), kOneEpoch);
+  const core::Json& figures = result.figures;
+  EXPECT_EQ(figures["images"], 7);
+  EXPECT_EQ(figures["cores"], 1);
+  EXPECT_EQ(figures["batch_size"], 4);
+  EXPECT_GT(result.images_per_second.median, 0);
+  EXPECT_EQ(figures["images_per_second_per_core"], result.images_per_second.median);
+  const double rate = figures["images_per_second"]["median"],
+               decode = figures["pure_decode_images_per_second"]["median"];
+  EXPECT_NEAR(figures["decode_efficiency_percent"]["median"].get<double>(), 100 * rate / decode, 1e-6);
+  EXPECT_GT(figures["cpu_seconds_per_1000_images"]["median"], 0);
+  EXPECT_GT(figures["first_batch_milliseconds"]["median"], 0);
+  EXPECT_GE(figures["gap_milliseconds"]["p99"], figures["gap_milliseconds"]["p50"]);
+  EXPECT_GT(figures["peak_rss_bytes"], 1e6);
+  for (const char* const stage : {"read", "decode", "resize"}) {
+    EXPECT_GT(figures["microseconds_per_sample"][stage], 0) << stage;
+  }
+}
+
+}  // namespace
+}  // namespace stoker::app

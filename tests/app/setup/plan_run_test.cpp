@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/plan_run.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/config/command_words.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr int64_t kMB = 1'000'000;
+
+/// One image takes 1 MB, besides 100 MB for all.
+PlanInputs inputs_of(const std::string& device, int64_t train_images) {
+  PlanInputs inputs;
+  inputs.device = device;
+  inputs.train_images = train_images;
+  inputs.val_images = 100;
+  inputs.program_bytes = 100 * kMB;
+  inputs.training_bytes = [](int64_t images) { return images * kMB; };
+  return inputs;
+}
+
+MemoryRoom free_room(int64_t free_megabytes) {
+  MemoryRoom room;
+  room.host_held_bytes = 100 * kMB;
+  room.host_free_bytes = room.device_free_bytes = free_megabytes * kMB;
+  return room;
+}
+
+int64_t chosen(const std::vector<std::string>& words, const PlanInputs& inputs, int64_t free_megabytes) {
+  std::vector<std::string> all = {"--batch-size", "auto"};
+  all.insert(all.end(), words.begin(), words.end());
+  const auto c = fixtures::parsed(all);
+  return choose_batch(c->options, inputs, free_room(free_megabytes)).batch_size;
+}
+
+TEST(PlanRunTest, AnAutomaticBatchIsTheMostThatFitsWithAMargin) {
+  EXPECT_EQ(chosen({}, inputs_of("cuda:0", 1'000'000), 1000), 896) << "900 with 10 % to spare, in eights";
+  EXPECT_EQ(chosen({}, inputs_of("cpu", 1'000'000), 50), 40) << "20 % to spare";
+  EXPECT_EQ(chosen({}, inputs_of("cpu", 1'000'000), 100'000), 64) << "more is of no use on a CPU";
+  EXPECT_EQ(chosen({}, inputs_of("cuda:0", 999'999), 4), 3) << "few are not rounded";
+}
+
+TEST(PlanRunTest, AnEpochKeepsItsUpdates) {
+  EXPECT_EQ(chosen({}, inputs_of("cuda:0", 800), 1000), 96) << "800 images in 8 updates are 100, in eights 96";
+  EXPECT_EQ(chosen({}, inputs_of("cpu", 257), 1000), 31) << "batches of 32 would leave one image alone";
+}
+
+TEST(PlanRunTest, ATotalBatchIsDivided) {
+  EXPECT_EQ(chosen({"--total-batch-size", "1000"}, inputs_of("cuda:0", 1'000'000), 600), 500);
+  EXPECT_EQ(chosen({"--total-batch-size", "96"}, inputs_of("cpu", 1'000'000), 1000), 48);
+}
+
+TEST(PlanRunTest, WhereNotEvenOneImageFitsThereIsNoBatch) {
+  PlanInputs inputs = inputs_of("cpu", 1000);
+  inputs.program_bytes = 500 * kMB;
+  const auto failure = fixtures::failure_of([&] { chosen({}, inputs, 10); });
+  EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
+  EXPECT_TRUE(failure.says("not even one image fits")) << failure.message;
+}
+
+TEST(PlanRunTest, ARefusalNamesWhatFits) {
+  PlanInputs inputs = inputs_of("cpu", 1'000'000);
+  inputs.batch_size = 64;
+  inputs.val_batch_size = 64;
+  const auto c = fixtures::parsed({"--batch-size", "64"});
+  const auto failure = fixtures::failure_of([&] { refuse_what_does_not_fit(c->options, inputs, free_room(33)); });
+  EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
+  EXPECT_NE(
+      failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),
+      std::string::npos)
+      << failure.hint;
+  const auto regardless = fixtures::parsed({"--no-plan-check"});
+  EXPECT_NO_THROW(refuse_what_does_not_fit(regardless->options, inputs, free_room(33)));
+  EXPECT_NO_THROW(refuse_what_does_not_fit(c->options, inputs, free_room(100)));
+}
+
+}  // namespace
+}  // namespace stoker::app

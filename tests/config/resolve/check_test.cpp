@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/resolve/check.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/config/command_words.h"
+
+namespace stoker::config {
+namespace {
+
+using fixtures::Failure;
+using fixtures::failure_of;
+using fixtures::parsed;
+
+Failure machine_failure(std::vector<std::string> words) {
+  words.insert(words.begin(), {"--data-dir", "/data", "--device", "cpu"});
+  return failure_of([&] { resolve_machine(*parsed(words), core::MachineFacts{}); });
+}
+
+Failure data_failure(std::vector<std::string> words) {
+  words.insert(words.begin(), {"--data-dir", "/data"});
+  return failure_of([&] {
+    auto c = parsed(words);
+    resolve_machine(*c, core::MachineFacts{});
+    resolve_data(*c, {10, 3, 32, 32, 1000});
+  });
+}
+
+TEST(CheckTest, DefaultsFitTogether) { EXPECT_EQ(machine_failure({}).message, ""); }
+
+TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
+  const std::pair<std::vector<std::string>, const char*> kCases[] = {
+      {{"--scale-min", "0.5", "--scale-max", "0.25"}, "scale-min 0.5 is above scale-max 0.25"},
+      {{"--ratio-min", "2"}, "ratio-min 2 is above ratio-max 1.3333333333333333"},
+      {{"--sched", "multistep"}, "sched multistep needs decay-milestones, such as 30,60,80"},
+      {{"--decay-milestones", "30,20"}, "decay-milestones must increase: 30,20"},
+      {{"--epochs", "5", "--warmup-epochs", "5"}, "warmup-epochs 5 leaves nothing of 5 epochs"},
+      {{"--lr", "0.1", "--min-lr", "0.2"}, "min-lr 0.2 is above lr 0.1"},
+      {{"--lr", "0.1", "--warmup-lr", "0.2"}, "warmup-lr 0.2 is above lr 0.1"},
+      {{"--sched", "one-cycle", "--warmup-epochs", "1"},
+       "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0"},
+      {{"--momentum", "0"}, "nesterov needs momentum above 0: set momentum, or no-nesterov"},
+      {{"--patience", "3", "--val-every", "never"}, "patience needs evaluations, but val-every is never"},
+      {{"--rand-augment", "2"}, "rand-augment is 2: it takes the number of operations and their strength, as 2,9"},
+      {{"--rand-augment", "0,9"}, "rand-augment is 0,9: it takes the number of operations and their strength, as 2,9"},
+      {{"--rand-augment", "2,9.5"},
+       "rand-augment is 2,9.5: it takes the number of operations and their strength, as 2,9"},
+      {{"--rand-augment", "2,9", "--trivial-augment"},
+       "rand-augment and trivial-augment choose from the same operations: set one of them"},
+      {{"--color-jitter", "0.4,0.4"}, "color-jitter has 2 values: it takes 1, 3 or 4"},
+      {{"--color-jitter", "0.4,0.4,0.4,0.6"}, "the hue of color-jitter is 0.6, above 0.5, half a circle"},
+      {{"--gaussian-blur-sigma-min", "3"}, "gaussian-blur-sigma-min 3 is above gaussian-blur-sigma-max 2"},
+      {{"--gaussian-blur-kernel", "4"}, "gaussian-blur-kernel must be odd, not 4"},
+      {{"--mixup-prob", "0.5"}, "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha"},
+      {{"--mixup-alpha", "0.2", "--mixup-switch-prob", "0.3"},
+       "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0"},
+      {{"--val-fraction", "0.1", "--val-split", "test"},
+       "val-fraction and val-split both say what to evaluate on: set one of them"},
+  };
+  for (const auto& [words, message] : kCases) {
+    const Failure failure = machine_failure(words);
+    EXPECT_EQ(failure.kind, core::ErrorKind::config) << message;
+    EXPECT_EQ(failure.message, message);
+  }
+}
+
+TEST(CheckTest, NearlyBrokenRulesHold) {
+  EXPECT_EQ(machine_failure({"--scale-min", "0.5", "--scale-max", "0.5"}).message, "");
+  EXPECT_EQ(machine_failure({"--sched", "multistep", "--decay-milestones", "1,2"}).message, "");
+  EXPECT_EQ(machine_failure({"--momentum", "0", "--no-nesterov"}).message, "");
+  EXPECT_EQ(machine_failure({"--momentum", "0", "--opt", "adamw"}).message, "");
+  EXPECT_EQ(machine_failure({"--val-fraction", "0.1"}).message, "");
+  EXPECT_EQ(machine_failure({"--aa", "ta_wide", "--color-jitter", "0.4", "--reprob", "0.25"}).message, "");
+  EXPECT_EQ(machine_failure({"--auto-augment", "ra", "--mixup", "0.2", "--cutmix", "1", "--mixup-prob", "0.5",
+                             "--mixup-switch-prob", "0.3"})
+                .message,
+            "");
+}
+
+TEST(CheckTest, MirrorImagesAreForTasksWhoseTargetsTheyShare) {
+  for (const char* const task : {"multiclass", "binary", "multilabel"}) {
+    EXPECT_EQ(machine_failure({"--task", task, "--tta", "hflip"}).message, "") << task;
+  }
+  for (const std::string task : {"regression", "head-pose"}) {
+    const Failure failure = machine_failure({"--task", task, "--tta", "hflip"});
+    EXPECT_EQ(failure.kind, core::ErrorKind::config) << task;
+    EXPECT_EQ(failure.message, "tta hflip averages over mirror images, but the numbers that task " + task +
+                                   " learns may be others for them: set tta none");
+    EXPECT_EQ(machine_failure({"--task", task, "--tta", "none"}).message, "") << task;
+  }
+}
+
+TEST(CheckTest, AllBrokenRulesAreListedAtOnce) {
+  const Failure failure =
+      machine_failure({"--scale-min", "0.9", "--scale-max", "0.1", "--sched", "multistep", "--fp16"});
+  EXPECT_EQ(failure.message,
+            "3 options do not fit together:\n"
+            "  scale-min 0.9 is above scale-max 0.1\n"
+            "  sched multistep needs decay-milestones, such as 30,60,80\n"
+            "  amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
+}
+
+TEST(CheckTest, TheBlurMustNotReachBeyondTheMirroredBorder) {
+  const std::vector<std::string> words = {"--img-size", "16", "--gaussian-blur", "0.5", "--gaussian-blur-kernel"};
+  std::vector<std::string> fits = words, too_far = words;
+  fits.push_back("31");
+  too_far.push_back("33");
+  EXPECT_EQ(data_failure(fits).message, "");
+  EXPECT_EQ(data_failure(too_far).message, "gaussian-blur-kernel 33 reaches beyond the mirrored border of 16 pixels");
+  EXPECT_EQ(data_failure({"--img-size", "16", "--gaussian-blur", "0.5"}).message, "");
+}
+
+TEST(CheckTest, NormalizationMustMatchTheChannels) {
+  const Failure failure = data_failure({"--mean", "0.5", "--std", "0.1,0.2"});
+  EXPECT_EQ(failure.kind, core::ErrorKind::config);
+  EXPECT_TRUE(failure.says("mean has 1 value, but in-chans is 3")) << failure.message;
+  EXPECT_TRUE(failure.says("std has 2 values, but in-chans is 3")) << failure.message;
+}
+
+TEST(CheckTest, TheNetworkNeedsAnOutputForEachClass) {
+  EXPECT_EQ(data_failure({"--num-classes", "9"}).message, "num-classes is 9, but the data has 10 classes");
+  EXPECT_EQ(data_failure({"--num-classes", "11"}).message, "");
+}
+
+}  // namespace
+}  // namespace stoker::config

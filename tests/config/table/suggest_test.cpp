@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/table/suggest.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::config {
+namespace {
+
+const std::vector<std::string> kNames = {"batch-size", "lr", "log", "epochs"};
+
+TEST(SuggestTest, FindsTheNameThatWasMeant) {
+  EXPECT_EQ(near_name("bacth-size", kNames), "batch-size");
+  EXPECT_EQ(near_name("epoch", kNames), "epochs");
+  EXPECT_EQ(suggestion("epoch", kNames, "--"), "; did you mean --epochs?");
+}
+
+TEST(SuggestTest, OfEquallyNearNamesTheOneOfSimilarLengthIsTaken) {
+  EXPECT_EQ(near_name("adamv", {"adam", "adamw"}), "adamw");
+  EXPECT_EQ(near_name("sede", {"std", "seed"}), "seed");
+}
+
+TEST(SuggestTest, ShortWordsOnlyMatchNamesThatBeginAlike) {
+  EXPECT_EQ(near_name("lrr", kNames), "lr");
+  EXPECT_EQ(near_name("foo", kNames), "");
+  EXPECT_EQ(near_name("x", kNames), "");
+}
+
+TEST(SuggestTest, StrangeAndHugeWordsMatchNothing) {
+  EXPECT_EQ(near_name("", kNames), "");
+  EXPECT_EQ(near_name(std::string(1000000, 'e'), kNames), "");
+  EXPECT_EQ(suggestion("completely-different", kNames), "");
+}
+
+}  // namespace
+}  // namespace stoker::config

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/system/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "core/error.h"
+#include "tests/temporary_directory.h"
+
+namespace stoker::core {
+namespace {
+
+using fixtures::TemporaryDirectory;
+
+template <typename Action>
+Error error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return Error(ErrorKind::bug, "");
+}
+
+TEST(ReadFileTest, ReturnsTheWholeContent) {
+  const TemporaryDirectory folder;
+  EXPECT_EQ(read_file(folder.write("a", std::string("x\0y", 3)), 10), std::string("x\0y", 3));
+}
+
+TEST(ReadFileTest, NamesThePathAndCauseOfEveryFailure) {
+  const TemporaryDirectory folder;
+  const Error missing = error_of([&] { read_file(folder / "none", 10); });
+  EXPECT_EQ(missing.kind(), ErrorKind::no_input);
+  EXPECT_NE(std::string(missing.what()).find("none: No such file"), std::string::npos) << missing.what();
+  const Error directory = error_of([&] { read_file(folder.path(), 10); });
+  EXPECT_EQ(directory.kind(), ErrorKind::no_input);
+  EXPECT_NE(std::string(directory.what()).find("it is a directory"), std::string::npos);
+  const Error longer = error_of([&] { read_file(folder.write("big", "12345678901"), 10); });
+  EXPECT_EQ(longer.kind(), ErrorKind::data);
+}
+
+TEST(ReadFileTest, RefusesAFifoWithoutHanging) {
+  const TemporaryDirectory folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const Error error = error_of([&] { read_file(folder / "pipe", 10); });
+  EXPECT_NE(std::string(error.what()).find("not a regular file"), std::string::npos);
+}
+
+TEST(CheckedWriterTest, LeavesNothingWhenItIsNotFinished) {
+  const TemporaryDirectory folder;
+  {
+    CheckedWriter writer(folder / "half");
+    writer.write("abc", 3);
+  }
+  EXPECT_FALSE(file_exists(folder / "half"));
+  CheckedWriter writer(folder / "whole");
+  writer.write("abc", 3);
+  writer.finish();
+  EXPECT_EQ(read_file(folder / "whole", 10), "abc");
+}
+
+TEST(CheckedWriterTest, NeverOverwritesAndNeverFollowsLinks) {
+  const TemporaryDirectory folder;
+  folder.write("target", "precious");
+  ASSERT_EQ(::symlink((folder / "target").c_str(), (folder / "link").c_str()), 0);
+  EXPECT_EQ(error_of([&] { CheckedWriter writer(folder / "link"); }).kind(), ErrorKind::cannot_create);
+  EXPECT_EQ(error_of([&] { CheckedWriter writer(folder / "target"); }).kind(), ErrorKind::cannot_create);
+  EXPECT_EQ(read_file(folder / "target", 10), "precious");
+}
+
+TEST(CheckedWriterTest, AFullDiskIsAnInputOutputError) {
+  if (!file_exists("/dev/full")) GTEST_SKIP();
+  // /dev/full exists, so it cannot be created; what matters is the mapping of ENOSPC.
+  EXPECT_EQ(errno_error(ENOSPC, "write", "x", ErrorKind::cannot_create).kind(), ErrorKind::io);
+}
+
+TEST(AtomicWriteTest, ReplacesContentAndLeavesNoTemporaryFile) {
+  const TemporaryDirectory folder;
+  write_file_atomically(folder / "a", "one", true);
+  write_file_atomically(folder / "a", "two", true);
+  EXPECT_EQ(read_file(folder / "a", 10), "two");
+  int entries = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++entries;
+  EXPECT_EQ(entries, 1);
+}
+
+TEST(MakeDirectoriesTest, CreatesParentsAndSaysWhenAFileIsInTheWay) {
+  const TemporaryDirectory folder;
+  make_directories(folder / "a/b/c");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
+  folder.write("file", "");
+  EXPECT_EQ(error_of([&] { make_directories(folder / "file"); }).kind(), ErrorKind::cannot_create);
+  EXPECT_EQ(error_of([&] { make_directories(folder / "file/x"); }).kind(), ErrorKind::cannot_create);
+}
+
+TEST(LockFileTest, RefusesASecondHolderByNameAndIsFreeAfterTheFirst) {
+  const TemporaryDirectory folder;
+  {
+    const LockFile held(folder / ".lock");
+    const Error error = error_of([&] { const LockFile second(folder / ".lock"); });
+    EXPECT_EQ(error.kind(), ErrorKind::run_dir_in_use);
+    EXPECT_NE(std::string(error.what()).find("pid " + std::to_string(::getpid())), std::string::npos) << error.what();
+  }
+  const LockFile again(folder / ".lock");
+}
+
+TEST(LockFileTest, IsDroppedWhenTheHolderIsKilled) {
+  const TemporaryDirectory folder;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const LockFile held(folder / ".lock");
+    (void)!::write(ready[1], "x", 1);
+    ::pause();
+  }
+  char byte;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_THROW(LockFile(folder / ".lock"), Error);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const LockFile again(folder / ".lock");
+}
+
+}  // namespace
+}  // namespace stoker::core

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/system/stop_signal.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace stoker::core {
+namespace {
+
+TEST(StopSignalTest, ARequestIsSeenNamedAndCleared) {
+  EXPECT_FALSE(stop_requested());
+  request_stop(SIGTERM);
+  EXPECT_TRUE(stop_requested());
+  EXPECT_EQ(stop_signal_name(), "TERM");
+  EXPECT_THROW(throw_if_stopped(), StopRequested);
+  request_stop(0);
+  EXPECT_FALSE(stop_requested());
+  EXPECT_NO_THROW(throw_if_stopped());
+}
+
+TEST(StopSignalTest, TermUsr1AndIntAskToStopAndUsr2AsksToSave) {
+  install_stop_signals();
+  for (const auto& [number, name] :
+       {std::pair(SIGTERM, "TERM"), std::pair(SIGUSR1, "USR1"), std::pair(SIGINT, "INT")}) {
+    ::raise(number);
+    EXPECT_EQ(stop_signal_name(), name);
+    request_stop(0);
+  }
+  EXPECT_FALSE(take_save_request());
+  ::raise(SIGUSR2);
+  EXPECT_FALSE(stop_requested());
+  EXPECT_TRUE(take_save_request());
+  EXPECT_FALSE(take_save_request()) << "a request is taken once";
+}
+
+TEST(StopSignalTest, ASecondInterruptLeavesAtOnceWith130) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    install_stop_signals();
+    ::raise(SIGINT);
+    ::raise(SIGINT);
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+}
+
+TEST(StopSignalTest, ABrokenPipeDoesNotKill) {
+  install_stop_signals();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  EXPECT_EQ(::write(ends[1], "x", 1), -1);
+  ::close(ends[1]);
+}
+
+}  // namespace
+}  // namespace stoker::core

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/memory/heap_model.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::engine {
+namespace {
+
+TEST(HeapModelTest, GrowsAtItsEndAndNeverShrinks) {
+  HeapModel heap;
+  EXPECT_EQ(heap.allocate(100), 0);
+  EXPECT_EQ(heap.allocate(50), 100);
+  heap.release(100, 50);
+  EXPECT_EQ(heap.height(), 150);
+}
+
+TEST(HeapModelTest, TakesTheSmallestGapThatIsLargeEnough) {
+  HeapModel heap;
+  for (const int64_t bytes : {100, 1, 40, 1, 60, 1}) heap.allocate(bytes);
+  heap.release(0, 100);
+  heap.release(101, 40);
+  heap.release(142, 60);
+  EXPECT_EQ(heap.allocate(50), 142);
+  EXPECT_EQ(heap.allocate(40), 101);
+  EXPECT_EQ(heap.allocate(101), 203) << "no gap is large enough";
+}
+
+TEST(HeapModelTest, NeighboursBecomeOneGap) {
+  for (const int middle : {0, 1, 2}) {  // released last
+    HeapModel heap;
+    for (int i = 0; i < 3; ++i) heap.allocate(10);
+    heap.allocate(1);
+    for (const int i : {0, 1, 2}) {
+      if (i != middle) heap.release(10 * i, 10);
+    }
+    heap.release(10 * middle, 10);
+    EXPECT_EQ(heap.allocate(30), 0) << middle;
+  }
+}
+
+TEST(HeapModelTest, AGapAtTheEndIsLengthened) {
+  HeapModel heap;
+  heap.allocate(10);
+  const int64_t last = heap.allocate(20);
+  heap.release(last, 20);
+  EXPECT_EQ(heap.allocate(30), 10);
+  EXPECT_EQ(heap.height(), 40);
+}
+
+TEST(HeapModelTest, ShrinksToItsLastBlock) {
+  HeapModel heap;
+  for (const int64_t bytes : {10, 20, 30}) heap.allocate(bytes);
+  heap.release(0, 10);
+  heap.shrink();
+  EXPECT_EQ(heap.height(), 60) << "a block lies at the end";
+  heap.release(30, 30);
+  heap.shrink();
+  EXPECT_EQ(heap.height(), 30);
+  EXPECT_EQ(heap.allocate(15), 30);
+  EXPECT_EQ(heap.allocate(10), 0);
+}
+
+TEST(HeapModelTest, WhereItMayNotGrowNothingChanges) {
+  HeapModel heap([](int64_t height) { return height <= 100; });
+  heap.allocate(60);
+  const int64_t last = heap.allocate(20);
+  heap.release(last, 20);
+  EXPECT_EQ(heap.allocate(41), HeapModel::kNoPlace);
+  EXPECT_EQ(heap.height(), 80);
+  EXPECT_EQ(heap.allocate(40), 60);
+}
+
+}  // namespace
+}  // namespace stoker::engine

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/step_account.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <thread>
+
+#include "core/text/json.h"
+#include "core/time/trace.h"
+
+namespace stoker::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Samples that take 2 ms each.
+class SlowSource : public data::Source {
+ public:
+  SlowSource() { class_names_ = {"a", "b"}; }
+  int64_t size() const override { return 40; }
+  int64_t label(int64_t index) const override { return index % 2; }
+  std::string name(int64_t index) const override { return std::to_string(index); }
+  std::string relative_name(int64_t index) const override { return name(index); }
+  std::string read(int64_t, std::vector<uint8_t>& buffer, data::SampleContent& content) const override {
+    std::this_thread::sleep_for(milliseconds(2));
+    buffer.assign(16, 7);
+    content.bytes = buffer.data();
+    content.size = 16;
+    content.height = content.width = 4;
+    content.channels = 1;
+    return "";
+  }
+};
+
+data::Loader slow_loader(int64_t workers) {
+  data::TransformPlan plan;
+  plan.shape = data::square_shape(4, 1);
+  data::LoaderSettings settings;
+  settings.batch_size = 4;
+  settings.num_workers = workers;
+  return data::Loader(std::make_shared<SlowSource>(), plan, settings);
+}
+
+/// One update as the trainer makes it: a batch, forward, backward, optimizer, and 3 ms of `after`.
+void update(StepAccount& account, data::Loader& loader, int64_t number, StepPart after) {
+  account.begin_update(number);
+  data::HostBatch batch;
+  ASSERT_TRUE(loader.next(batch));
+  loader.release(batch);
+  account.fetched();
+  std::this_thread::sleep_for(milliseconds(4));
+  account.done(StepPart::forward);
+  std::this_thread::sleep_for(milliseconds(6));
+  account.done(StepPart::backward);
+  account.done(StepPart::optimizer);
+  std::this_thread::sleep_for(milliseconds(3));
+  account.done(after);
+}
+
+TEST(StepAccountTest, EveryMomentOfAnUpdateBelongsToOnePart) {
+  data::Loader loader = slow_loader(0);
+  StepAccount account(torch::Device(torch::kCPU), loader);
+  loader.begin_epoch(0);
+  account.begin_epoch();
+  for (int64_t i = 0; i < 5; ++i) update(account, loader, i, StepPart::other);
+  account.end_epoch();
+  const TimeSplit times = account.since_epoch_began();
+  EXPECT_EQ(times.updates, 5);
+  EXPECT_GE(times.parts[StepPart::wait].mean_seconds, 0.008);  // four samples of 2 ms
+  EXPECT_GE(times.parts[StepPart::forward].mean_seconds, 0.004);
+  EXPECT_GE(times.parts[StepPart::backward].mean_seconds, 0.006);
+  EXPECT_GE(times.parts[StepPart::other].mean_seconds, 0.003);
+  double sum = 0;
+  for (const core::Spread& part : times.parts.spreads) sum += part.mean_seconds;
+  EXPECT_NEAR(sum, times.update.mean_seconds, 1e-6);
+  EXPECT_NEAR(times.seconds, 5 * times.update.mean_seconds, 1e-6);
+  EXPECT_FALSE(times.has_device);
+}
+
+TEST(StepAccountTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
+  data::Loader loader = slow_loader(2);
+  StepAccount account(torch::Device(torch::kCPU), loader);
+  loader.begin_epoch(0);
+  account.begin_epoch();
+  for (int64_t i = 0; i < 10; ++i) update(account, loader, i, StepPart::other);
+  account.end_epoch();
+  const TimeSplit times = account.since_epoch_began();
+  EXPECT_EQ(times.sample.read.count, 40);
+  EXPECT_GE(times.sample.read.mean_seconds, 0.002);
+  EXPECT_GE(times.sample.read.max_seconds, times.sample.read.p95_seconds);
+  EXPECT_EQ(times.loader.batches_asked_for, 10);
+  EXPECT_GE(times.loader.empty_when_asked, 1);  // the first
+  EXPECT_LE(times.mean_queue(), 5);
+  EXPECT_GT(times.process_cpu_seconds, 0);
+}
+
+TEST(StepAccountTest, AReportIsChargedToItsUpdateAndToTheWindowThatFollows) {
+  data::Loader loader = slow_loader(0);
+  StepAccount account(torch::Device(torch::kCPU), loader);
+  loader.begin_epoch(0);
+  account.begin_epoch();
+  update(account, loader, 0, StepPart::other);
+  update(account, loader, 1, StepPart::other);
+  const TimeSplit first = account.since_report();
+  EXPECT_EQ(first.updates, 1);  // the second is not over
+  EXPECT_EQ(first.parts[StepPart::report].mean_seconds, 0);
+  std::this_thread::sleep_for(milliseconds(5));
+  account.done(StepPart::report);
+  update(account, loader, 2, StepPart::other);
+  const TimeSplit second = account.since_report();
+  EXPECT_EQ(second.updates, 1);
+  EXPECT_GE(second.parts[StepPart::report].mean_seconds, 0.005);
+}
+
+TEST(StepAccountTest, ValidationBelongsToNoUpdate) {
+  data::Loader loader = slow_loader(0);
+  StepAccount account(torch::Device(torch::kCPU), loader);
+  loader.begin_epoch(0);
+  account.begin_epoch();
+  update(account, loader, 0, StepPart::other);
+  account.end_epoch();
+  std::this_thread::sleep_for(milliseconds(200));
+  account.done(StepPart::save);
+  account.begin_epoch();
+  loader.begin_epoch(1);
+  update(account, loader, 1, StepPart::other);
+  account.end_epoch();
+  const TimeSplit times = account.since_epoch_began();
+  EXPECT_EQ(times.updates, 1);
+  EXPECT_LT(times.update.max_seconds, 0.15);
+}
+
+/// A device that passes each mark `delay` after it was made, when the test lets it.
+class PlayedTimeline : public DeviceTimeline {
+ public:
+  struct Script {
+    std::deque<Mark> passed;
+    std::vector<int> marks;
+  };
+  explicit PlayedTimeline(Script& script) : script_(script) {}
+  void mark(int what) override { script_.marks.push_back(what); }
+  bool take(Mark& mark) override {
+    if (script_.passed.empty()) return false;
+    mark = script_.passed.front();
+    script_.passed.pop_front();
+    return true;
+  }
+
+ private:
+  Script& script_;
+};
+
+TEST(StepAccountTest, ADevicesPartsAreReadOnceItHasPassedThem) {
+  data::Loader loader = slow_loader(0);
+  PlayedTimeline::Script device;
+  StepAccount account(std::make_unique<PlayedTimeline>(device), loader);
+  loader.begin_epoch(0);
+  account.begin_epoch();
+  update(account, loader, 0, StepPart::other);
+  const TimeSplit before = account.since_epoch_began();
+  EXPECT_TRUE(before.has_device);
+  EXPECT_EQ(before.device[StepPart::forward].count, 0);
+
+  // The device takes 5 ms until the first batch is there, then 10 ms for each part, and idles in between.
+  auto time = std::chrono::steady_clock::now();
+  for (const int what : device.marks) {
+    const bool computes = what == static_cast<int>(StepPart::forward) || what == static_cast<int>(StepPart::backward) ||
+                          what == static_cast<int>(StepPart::optimizer);
+    time += computes ? milliseconds(10) : milliseconds(what == static_cast<int>(StepPart::wait) ? 5 : 0);
+    device.passed.push_back({what, time});
+  }
+  device.passed.push_back({-1, time});  // the next update begins
+  const TimeSplit after = account.since_epoch_began();
+  EXPECT_EQ(after.device[StepPart::forward].count, 1);
+  EXPECT_NEAR(after.device[StepPart::wait].mean_seconds, 0.005, 1e-9);
+  EXPECT_NEAR(after.device[StepPart::forward].mean_seconds, 0.010, 1e-9);
+  EXPECT_NEAR(after.device[StepPart::backward].mean_seconds, 0.010, 1e-9);
+}
+
+TEST(StepAccountTest, ATraceHasThePartsInsideTheirUpdate) {
+  data::Loader loader = slow_loader(0);
+  StepAccount account(torch::Device(torch::kCPU), loader);
+  core::begin_trace(1000);
+  loader.begin_epoch(0);
+  account.begin_epoch();
+  update(account, loader, 41, StepPart::other);
+  account.end_epoch();
+  const core::Json trace = core::parse_json(core::take_trace_json(), "trace");
+  double begin = -1, end = -1;
+  std::vector<std::string> inside;
+  for (const core::Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double from = event["ts"], to = from + event["dur"].get<double>();
+    if (event["name"] == "update") {
+      EXPECT_EQ(event["args"]["number"], 41);
+      begin = from;
+      end = to;
+    } else {
+      EXPECT_GE(from, begin - 0.01) << event;
+      EXPECT_LE(to, end + 0.01) << event;
+      inside.push_back(event["name"]);
+    }
+  }
+  for (const char* const name : {"wait", "sample", "read", "forward", "backward", "other"}) {
+    EXPECT_NE(std::find(inside.begin(), inside.end(), name), inside.end()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace stoker::engine

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/diagnosis/diagnoser.h"
+
+#include <gtest/gtest.h>
+
+#include "core/log.h"
+
+namespace stoker::observe {
+namespace {
+
+using engine::StepPart;
+
+/// Updates of 10 ms of which so many go to reports; the network takes the rest.
+engine::TimeSplit window(double report_ms, double save_ms = 0) {
+  engine::TimeSplit times;
+  times.updates = 300;
+  times.seconds = times.wall_seconds = 3;
+  times.update.mean_seconds = 0.010;
+  times.parts[StepPart::report].mean_seconds = 1e-3 * report_ms;
+  times.parts[StepPart::save].mean_seconds = 1e-3 * save_ms;
+  times.parts[StepPart::forward].mean_seconds = 1e-3 * (10 - report_ms - save_ms);
+  times.training_cpu_seconds = times.process_cpu_seconds = 300e-3 * (10 - report_ms - save_ms);
+  return times;
+}
+
+engine::ReportEvent report(const engine::TimeSplit& times) {
+  engine::ReportEvent event;
+  event.recent_times = times;
+  return event;
+}
+
+class DiagnoserTest : public ::testing::Test {
+ protected:
+  DiagnoserTest() {
+    core::set_console_writer([this](core::LogLevel, std::string_view line) { said_.emplace_back(line); });
+  }
+  ~DiagnoserTest() override { core::set_console_writer(nullptr); }
+  std::vector<std::string> said_;
+};
+
+TEST_F(DiagnoserTest, SaysAVerdictOnceAndANewOneAgain) {
+  Diagnoser diagnoser({}, {}, nullptr);
+  diagnoser.on_report(report(window(4)));
+  EXPECT_TRUE(said_.empty()) << "the first window warms up";
+  EXPECT_FALSE(diagnoser.has_any());
+  diagnoser.on_report(report(window(4)));
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_EQ(said_[0].rfind("diagnosis: sync-bound (reporting takes 4ms of each update's 10ms): --report-every 5s", 0),
+            0u)
+      << said_[0];
+  diagnoser.on_report(report(window(4.1)));
+  EXPECT_EQ(said_.size(), 1u);
+  diagnoser.on_report(report(window(0, 5)));
+  ASSERT_EQ(said_.size(), 2u);
+  EXPECT_NE(said_[1].find("checkpoint-bound"), std::string::npos);
+}
+
+TEST_F(DiagnoserTest, KeepsQuietWhenThereIsLittleToGain) {
+  Diagnoser diagnoser({}, {}, nullptr);
+  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(window(0.7)));
+  EXPECT_TRUE(said_.empty());
+  EXPECT_EQ(diagnoser.latest().verdict, Verdict::sync);
+  EXPECT_NEAR(diagnoser.latest().gain_percent, 7.5, 0.1);
+}
+
+TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
+  int asked_threads = 0, asked_bfloat16 = 0, asked_fixed = 0;
+  CeilingProbes probes;
+  probes.threads_speed = [&](int64_t) { return ++asked_threads, 1.0; };
+  probes.bfloat16_speed = [&] { return ++asked_bfloat16, 2.0; };
+  probes.fixed_seconds = [&] { return ++asked_fixed, 0.0; };
+  DiagnosisFacts known;
+  known.threads = 2;
+  known.cpus = 2;
+  Diagnoser diagnoser(known, probes, nullptr);
+  engine::TimeSplit waits = window(0);
+  waits.parts[StepPart::forward].mean_seconds = 0.001;
+  waits.parts[StepPart::wait].mean_seconds = 0.009;
+  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(waits));
+  EXPECT_EQ(asked_threads + asked_bfloat16 + asked_fixed, 0);
+  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(window(0)));
+  EXPECT_EQ(asked_threads, 0) << "nobody competes, and there are as many threads as CPUs";
+  EXPECT_EQ(asked_bfloat16, 1);
+  EXPECT_EQ(asked_fixed, 1);
+}
+
+TEST_F(DiagnoserTest, OfALongUpdateTheFixedPartIsNotAskedFor) {
+  int asked = 0;
+  CeilingProbes probes;
+  probes.fixed_seconds = [&] { return ++asked, 0.0; };
+  Diagnoser diagnoser({}, probes, nullptr);
+  engine::TimeSplit times = window(0);
+  times.update.mean_seconds = 1;
+  times.parts[StepPart::forward].mean_seconds = 0.9;
+  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(times));
+  EXPECT_EQ(asked, 0);
+}
+
+TEST_F(DiagnoserTest, JudgesAnEpochOfEnoughUpdates) {
+  Diagnoser diagnoser({}, {}, nullptr);
+  engine::EpochEvent epoch;
+  epoch.times = window(4);
+  epoch.times.updates = 2;
+  diagnoser.on_epoch(epoch);
+  EXPECT_FALSE(diagnoser.has_any());
+  epoch.times.updates = 100;
+  diagnoser.on_epoch(epoch);
+  EXPECT_EQ(diagnoser.latest().verdict, Verdict::sync);
+}
+
+}  // namespace
+}  // namespace stoker::observe

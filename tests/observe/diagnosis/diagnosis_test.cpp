@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/diagnosis/diagnosis.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "observe/diagnosis/step_model.h"
+
+namespace stoker::observe {
+namespace {
+
+using engine::StepPart;
+
+constexpr double kMs = 1e-3;
+
+void spread(core::Spread& spread, double mean_ms) {
+  spread = {100, mean_ms * kMs, 1.1 * mean_ms * kMs, 1.5 * mean_ms * kMs};
+}
+
+/// A run of 100 updates of 64 images on two CPUs; times in milliseconds per update. The network takes 60 ms
+/// with one thread, the workers as much as they are told.
+class FactsOf {
+ public:
+  FactsOf() {
+    facts_.cpus = 2;
+    facts_.batch_size = 64;
+    facts_.threads = 1;
+    facts_.prefetch_factor = 4;
+    facts_.images_per_epoch = 6400;
+    facts_.epochs_left = 3;
+    facts_.free_ram_bytes = 16e9;
+    facts_.stored_bytes = 0.7e9;
+    facts_.pixel_bytes = 30e9;  // does not fit
+    network(60);
+    workers(2).reads(2).decodes(60).resizes(20);
+  }
+
+  FactsOf& network(double ms) {
+    forward_ = 0.35 * ms;
+    backward_ = 0.6 * ms;
+    optimizer_ = 0.05 * ms;
+    return *this;
+  }
+  FactsOf& workers(int count) {
+    facts_.times.loader.num_workers = count;
+    return *this;
+  }
+  FactsOf& reads(double ms) {
+    read_ = ms;
+    return *this;
+  }
+  FactsOf& decodes(double ms) {
+    decode_ = ms;
+    return *this;
+  }
+  FactsOf& resizes(double ms) {
+    resize_ = ms;
+    return *this;
+  }
+  FactsOf& augments(double ms) {
+    augment_ = ms;
+    return *this;
+  }
+  FactsOf& idles(double ms) {
+    idle_ = ms;
+    return *this;
+  }
+  FactsOf& waits(double ms) {
+    wait_ = ms;
+    return *this;
+  }
+  FactsOf& copies(double ms) {
+    copy_ = ms;
+    return *this;
+  }
+  FactsOf& reports(double ms) {
+    report_ = ms;
+    return *this;
+  }
+  FactsOf& saves(double ms) {
+    save_ = ms;
+    return *this;
+  }
+  /// Reading waits and needs no CPU.
+  FactsOf& storage_is_slow() {
+    read_cpu_share_ = 0.05;
+    return *this;
+  }
+  FactsOf& computing_cpu(double ms) {
+    computing_cpu_ = ms;
+    return *this;
+  }
+  FactsOf& with(const std::function<void(DiagnosisFacts&)>& change) {
+    change(facts_);
+    return *this;
+  }
+
+  DiagnosisFacts made() const {
+    DiagnosisFacts facts = facts_;
+    engine::TimeSplit& times = facts.times;
+    const double computing = forward_ + backward_ + optimizer_;
+    const double update = wait_ + copy_ + computing + report_ + save_;
+    times.updates = 100;
+    times.wall_seconds = times.seconds = 100 * update * kMs;
+    spread(times.update, update);
+    spread(times.parts[StepPart::wait], wait_);
+    spread(times.parts[StepPart::copy], copy_);
+    spread(times.parts[StepPart::forward], forward_);
+    spread(times.parts[StepPart::backward], backward_);
+    spread(times.parts[StepPart::optimizer], optimizer_);
+    spread(times.parts[StepPart::report], report_);
+    spread(times.parts[StepPart::save], save_);
+    data::LoaderStats& loader = times.loader;
+    loader.read_seconds = 100 * read_ * kMs;
+    loader.decode_seconds = 100 * decode_ * kMs;
+    loader.resize_seconds = 100 * resize_ * kMs;
+    loader.augment_seconds = 100 * augment_ * kMs;
+    loader.worker_idle_seconds = 100 * idle_ * kMs;
+    loader.worker_cpu_seconds =
+        loader.num_workers > 0 ? 100 * (read_cpu_share_ * read_ + decode_ + resize_ + augment_) * kMs : 0;
+    const double decodes_itself = loader.num_workers > 0 ? 0 : decode_ + resize_ + augment_;
+    times.training_cpu_seconds = 100 * (computing_cpu_ > 0 ? computing_cpu_ : computing + copy_ + decodes_itself) * kMs;
+    times.process_cpu_seconds = times.training_cpu_seconds + loader.worker_cpu_seconds;
+    const double per_image = 1.0 / static_cast<double>(facts.batch_size);
+    spread(times.sample.read, read_ * per_image);
+    spread(times.sample.decode, decode_ * per_image);
+    spread(times.sample.resize, resize_ * per_image);
+    spread(times.sample.augment, augment_ * per_image);
+    return facts;
+  }
+  Diagnosis diagnosed() const { return diagnose(made()); }
+
+ private:
+  DiagnosisFacts facts_;
+  double read_ = 0, decode_ = 0, resize_ = 0, augment_ = 0, idle_ = 0, wait_ = 0, copy_ = 0, report_ = 0, save_ = 0;
+  double forward_ = 0, backward_ = 0, optimizer_ = 0, computing_cpu_ = 0, read_cpu_share_ = 1;
+};
+
+struct Golden {
+  const char* name;
+  FactsOf facts;
+  Verdict verdict;
+  const char* knob;
+  const char* value;
+  double gain_percent;  ///< within 5 of it
+};
+
+std::vector<Golden> table() {
+  std::vector<Golden> rows;
+  const auto add = [&](const char* name, const FactsOf& facts, Verdict verdict, const char* knob, const char* value,
+                       double gain) {
+    rows.push_back({name, facts, verdict, knob, value, gain});
+  };
+  add("one worker with work for two, a network that waits for half of the time",
+      FactsOf().network(40).workers(1).waits(80).reads(5).decodes(95).resizes(20), Verdict::workers, "--num-workers",
+      "2", 50);
+  add("the training thread decodes", FactsOf().network(60).workers(0).waits(80), Verdict::workers, "--num-workers", "2",
+      100);
+  add("huge files: both workers decode all the time", FactsOf().network(20).waits(90).decodes(180).resizes(20),
+      Verdict::decode, "", "", 95);
+  add("huge files that fit in memory once decoded",
+      FactsOf().network(20).waits(90).decodes(180).resizes(20).with([](DiagnosisFacts& f) { f.pixel_bytes = 2e9; }),
+      Verdict::decode, "--cache", "ram", 450);
+  add("heavy augmentation",
+      FactsOf().network(20).waits(90).decodes(30).resizes(10).augments(160).with([](DiagnosisFacts& f) {
+        f.augmentations = {{"--gaussian-blur", "0"}};
+      }),
+      Verdict::augmentation, "--gaussian-blur", "0", 265);
+  add("storage that answers late, epoch after epoch",
+      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow(), Verdict::storage, "--cache",
+      "compressed", 482);
+  add("the same in the first epoch, for data that memory will hold",
+      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow().with(
+          [](DiagnosisFacts& f) { f.first_epoch = true; }),
+      Verdict::cold_cache, "", "", 482);
+  add("storage that answers late, data larger than memory",
+      FactsOf().network(20).waits(140).reads(300).decodes(20).resizes(0).storage_is_slow().with(
+          [](DiagnosisFacts& f) { f.stored_bytes = 1e12; }),
+      Verdict::storage, "--num-workers", "8", 255);
+  add("bursts: workers idle while the network waits",
+      FactsOf().network(60).waits(40).decodes(60).resizes(20).idles(110).with(
+          [](DiagnosisFacts& f) { f.prefetch_factor = 1; }),
+      Verdict::prefetch, "--prefetch-factor", "8", 28);
+  add("somebody else's programs on both CPUs",
+      FactsOf().network(110).computing_cpu(60).waits(30).decodes(60).resizes(20).with([](DiagnosisFacts& f) {
+        f.resources.other_cpus = 1.0;
+        f.resources.threads_without_cpu = 1.2;
+      }),
+      Verdict::contention, "", "", 100);
+  add("threads of the network wait for one that another process keeps off its CPU",
+      FactsOf().network(3000).with([](DiagnosisFacts& f) {
+        f.threads = 2;
+        f.resources.other_cpus = 0.9;
+        f.threads_speed = 0.02;
+      }),
+      Verdict::competing_threads, "--threads", "1", 2225);
+  add("sixteen threads on two CPUs", FactsOf().network(400).with([](DiagnosisFacts& f) {
+    f.threads = 16;
+    f.threads_speed = 0.3;
+    f.cpus_speed = 1.8;
+  }),
+      Verdict::oversubscribed_threads, "--threads", "2", 271);
+  add("pageable memory",
+      FactsOf().network(20).copies(60).decodes(20).resizes(5).with([](DiagnosisFacts& f) { f.pin_memory = false; }),
+      Verdict::copy, "--pin-memory", "", 200);
+  add("a report after every update", FactsOf().network(4).reports(6).decodes(2).resizes(1), Verdict::sync,
+      "--report-every", "5s", 150);
+  add("a checkpoint every few updates", FactsOf().network(20).saves(20).decodes(2).resizes(1), Verdict::saving,
+      "--save-every", "30m", 100);
+  add("a batch of two images", FactsOf().network(10).decodes(1).resizes(0.2).with([](DiagnosisFacts& f) {
+    f.batch_size = 2;
+    f.fixed_seconds = 7 * kMs;
+  }),
+      Verdict::launch, "--batch-size", "64", 237);
+  add("a network that computes all the time, in float32",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.bfloat16_speed = 2.5; }),
+      Verdict::device, "--amp", "", 64);
+  add("one thread on two CPUs of which one idles",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_speed = 1.8; }),
+      Verdict::device, "--threads", "2", 45);
+  add("a GPU that is too hot",
+      FactsOf().network(100).computing_cpu(10).decodes(20).resizes(5).with([](DiagnosisFacts& f) {
+        f.times.has_device = true;
+        f.on_cpu = false;
+        f.resources.gpu.clock_reasons = 0x40;
+        f.resources.gpu.clock_mhz = 990;
+        f.resources.gpu.highest_clock_mhz = 1980;
+      }),
+      Verdict::throttled, "", "", 100);
+  add("all well: bfloat16, threads as they should be",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+        f.amp = true;
+        f.bfloat16_speed = 2.5;
+      }),
+      Verdict::nothing, "", "", 0);
+  add("no update yet", FactsOf().with([](DiagnosisFacts& f) { f.images_per_epoch = 0; }).network(0).decodes(0),
+      Verdict::nothing, "", "", 0);
+  return rows;
+}
+
+TEST(DiagnosisTest, EveryBottleneckHasItsVerdictItsKnobAndItsGain) {
+  for (const Golden& row : table()) {
+    const Diagnosis found = row.facts.diagnosed();
+    EXPECT_STREQ(verdict_text(found.verdict), verdict_text(row.verdict)) << row.name << ": " << diagnosis_text(found);
+    EXPECT_EQ(found.knob, row.knob) << row.name;
+    EXPECT_EQ(found.value, row.value) << row.name;
+    EXPECT_NEAR(found.gain_percent, row.gain_percent, std::max(5.0, 0.05 * row.gain_percent)) << row.name;
+    EXPECT_FALSE(row.verdict != Verdict::nothing && found.evidence.empty()) << row.name;
+  }
+}
+
+TEST(DiagnosisTest, AGainIsNeverBelowZeroNorWithoutLimit) {
+  for (const Golden& row : table()) {
+    for (const double wait : {0.0, 1.0, 30.0, 1000.0}) {
+      for (const double others : {0.0, 0.5, 2.0}) {
+        FactsOf facts = row.facts;
+        facts.waits(wait).with([&](DiagnosisFacts& f) { f.resources.other_cpus = others; });
+        const Diagnosis found = facts.diagnosed();
+        EXPECT_GE(found.gain_percent, 0) << row.name;
+        EXPECT_TRUE(std::isfinite(found.gain_percent)) << row.name;
+        EXPECT_EQ(found.gain_percent > 0, found.verdict != Verdict::nothing) << row.name;
+      }
+    }
+  }
+}
+
+/// The more a run waits for its workers, the more there is to gain by feeding it better.
+TEST(DiagnosisTest, TheGainGrowsWithTheTimeThatIsWaitedForData) {
+  double before = 0;
+  for (double decode = 45; decode < 1000; decode *= 1.2) {
+    const double wait = std::max(0.0, decode + 20 - 40);  // one worker against a network of 40 ms
+    const Diagnosis found =
+        FactsOf().network(40).workers(1).reads(0).decodes(decode).resizes(20).waits(wait).diagnosed();
+    EXPECT_GE(found.gain_percent, before - 1e-6) << decode;
+    before = found.gain_percent;
+  }
+  EXPECT_GT(before, 50);
+}
+
+TEST(DiagnosisTest, ARunThatDoesNotWaitIsNotToldToFeedItBetter) {
+  for (const double decode : {1.0, 20.0, 70.0}) {
+    const Diagnosis found = FactsOf().network(100).decodes(decode).resizes(1).waits(2).diagnosed();
+    EXPECT_EQ(found.verdict, Verdict::nothing) << diagnosis_text(found);
+  }
+}
+
+TEST(DiagnosisTest, MoreWorkersAreNotPromisedMoreCpusThanThereAre) {
+  const Diagnosis found = FactsOf().network(100).workers(1).decodes(180).resizes(20).waits(100).diagnosed();
+  // 200 ms of workers and 100 of the network on two CPUs: 150 ms at best, of 200.
+  EXPECT_EQ(found.verdict, Verdict::workers);
+  EXPECT_LE(found.gain_percent, 34);
+}
+
+TEST(DiagnosisTest, TheTextHasVerdictEvidenceAdviceAndGain) {
+  const Diagnosis found = {Verdict::workers,  {"waits for data 47%", "1 workers, busy all the time"},
+                           "--num-workers",   "2",
+                           "--num-workers 2", 54.4};
+  EXPECT_EQ(diagnosis_text(found),
+            "input-bound: too few workers (waits for data 47%, 1 workers, busy all the time): --num-workers "
+            "2; predicted "
+            "54% more images/s");
+  EXPECT_EQ(diagnosis_json(found)["verdict"], "input-bound: too few workers");
+  EXPECT_EQ(diagnosis_json(found)["gain_percent"], 54.4);
+}
+
+TEST(StepModelTest, TheSlowestOfTrainingThreadWorkersAndCpusIsTheLimit) {
+  StepModel model;
+  model.training = 3;
+  model.network_cpu = 3;
+  model.worker_cpu = 4;
+  model.worker_blocked = 2;
+  model.workers = 1;
+  model.cpus = 2;
+  EXPECT_EQ(model.limit(), 6);  // one worker: 4 of work, 2 of waiting
+  model.workers = 4;
+  EXPECT_EQ(model.limit(), 3.5);  // 7 of work on two CPUs
+  model.cpus = 8;
+  EXPECT_EQ(model.limit(), 3);  // the training thread
+  model.workers = 0;
+  EXPECT_EQ(model.limit(), 9);  // does it all
+}
+
+TEST(StepModelTest, OtherProcessesTakeCpusAway) {
+  StepModel model;
+  model.network_cpu = 2;
+  model.worker_cpu = 2;
+  model.workers = 2;
+  model.training = 2;
+  model.cpus = 2;
+  model.taken_cpus = 1;
+  EXPECT_EQ(model.limit(), 4);
+}
+
+}  // namespace
+}  // namespace stoker::observe

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/report/svg_chart.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace stoker::observe {
+namespace {
+
+using Values = std::vector<double>;
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+Chart chart_with(const ChartLine& line) {
+  Chart chart;
+  chart.title = "Loss";
+  chart.x_label = "epochs";
+  chart.y_label = "nats";
+  chart.lines = {line};
+  return chart;
+}
+
+TEST(SvgChartTest, TicksAreRoundAndCoverTheData) {
+  EXPECT_EQ(nice_ticks(0, 100, 5), (Values{0, 20, 40, 60, 80, 100}));
+  const Values ticks = nice_ticks(0.13, 0.94, 5);
+  EXPECT_LE(ticks.front(), 0.13);
+  EXPECT_GE(ticks.back(), 0.94);
+  EXPECT_LE(ticks.size(), 7u);
+  EXPECT_GE(nice_ticks(0, 0, 5).size(), 2u);
+  EXPECT_GE(nice_ticks(3, 3, 5).size(), 2u);
+}
+
+TEST(SvgChartTest, LargeNumbersAreShort) {
+  EXPECT_EQ(tick_text(0), "0");
+  EXPECT_EQ(tick_text(0.25), "0.25");
+  EXPECT_EQ(tick_text(12000), "12k");
+  EXPECT_EQ(tick_text(2.5e6), "2.5M");
+  EXPECT_EQ(tick_text(-15000), "-15k");
+}
+
+TEST(SvgChartTest, NamesItsAxesWithUnits) {
+  const std::string svg = svg_chart(chart_with({"training", {1, 2, 3}, {0.9, 0.5, 0.25}}));
+  EXPECT_NE(svg.find(">epochs</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">nats</text>"), std::string::npos);
+  EXPECT_NE(svg.find("training <b>0.25</b>"), std::string::npos) << svg;
+  EXPECT_EQ(count_of(svg, "<circle"), 3u);
+}
+
+TEST(SvgChartTest, LowValuesStandLow) {
+  const std::string svg = svg_chart(chart_with({"a", {0, 10}, {100, 0}}));
+  EXPECT_NE(svg.find("M46.0 22.0L388.0 194.0"), std::string::npos) << svg;
+}
+
+TEST(SvgChartTest, OnePointAndNoPoint) {
+  EXPECT_EQ(svg_chart(chart_with({"a", {}, {}})), "");
+  EXPECT_EQ(svg_chart(Chart()), "");
+  const std::string svg = svg_chart(chart_with({"a", {1}, {0}}));
+  EXPECT_EQ(count_of(svg, "<circle"), 1u);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+TEST(SvgChartTest, ManyPointsAreAveragedAndItIsSaid) {
+  ChartLine line = {"a", {}, {}};
+  for (int i = 0; i < 10'000; ++i) {
+    line.x.push_back(i);
+    line.y.push_back(i % 2);
+  }
+  const std::string svg = svg_chart(chart_with(line));
+  EXPECT_LT(svg.size(), 20'000u);
+  EXPECT_NE(svg.find("up to 25 values per point"), std::string::npos);
+}
+
+TEST(SvgChartTest, LabelsCannotBreakOut) {
+  const std::string svg = svg_chart(chart_with({"<script>alert(1)</script>\"'&\x01", {1}, {2}}));
+  EXPECT_EQ(svg.find("<script"), std::string::npos);
+  EXPECT_NE(svg.find("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\\x01"), std::string::npos) << svg;
+}
+
+}  // namespace
+}  // namespace stoker::observe
