@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "app/setup/assemble.h"
-#include "app/setup/feeding.h"
+#include "app/setup/loader_tuning.h"
 #include "app/setup/plan_run.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -33,7 +33,7 @@ PlanInputs evaluation_sizes(const config::Options& options, const data::Source& 
 }
 
 void refuse_evaluation_that_does_not_fit(const config::Options& options, const PlanInputs& inputs,
-                                         const MemoryRoom& room) {
+                                         const MemoryBudget& room) {
   const std::string short_of = shortage(make_memory_plan(inputs), room);
   if (short_of.empty()) return;
   const int64_t batch = largest_batch(inputs, room, inputs.val_batch_size, /*margin=*/0);

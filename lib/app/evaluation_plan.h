@@ -16,6 +16,6 @@ PlanInputs evaluation_sizes(const config::Options& options, const data::Source& 
 
 /// Throws Error{out_of_memory} with the batch that would fit, unless plan-check is off: then it is a warning.
 void refuse_evaluation_that_does_not_fit(const config::Options& options, const PlanInputs& inputs,
-                                         const MemoryRoom& room);
+                                         const MemoryBudget& room);
 
 }  // namespace stoker::app

@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "engine/device/torch_compat.h"
-#include "engine/memory/working_memory.h"
+#include "engine/memory/activation_arena.h"
 
 namespace stoker::app {
 namespace {
@@ -76,7 +76,7 @@ void prepare_process() {
   raise_open_file_limit();
   survive_file_size_limit();
   keep_freed_memory();
-  engine::install_working_memory();
+  engine::install_activation_arena();
   send_torch_warnings_to_log();
 }
 

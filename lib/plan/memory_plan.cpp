@@ -18,7 +18,7 @@ int64_t ring_of(const PlanInputs& inputs) {
 }
 
 /// Of one loader: no more rows are ever written than an epoch has images.
-int64_t slab_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images) {
+int64_t batch_buffer_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images) {
   return std::min(ring_of(inputs) * batch_size, images) * inputs.pixel_bytes;
 }
 
@@ -80,9 +80,9 @@ void add_model_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
 void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
   add_line(lines, "program", inputs.program_bytes, "and libraries, measured");
   add_line(lines, "data", inputs.data_bytes, "list of samples, and pixels that the source holds");
-  add_line(lines, "slabs",
-           slab_bytes(inputs, inputs.batch_size, inputs.train_images) +
-               slab_bytes(inputs, inputs.val_batch_size, inputs.val_images),
+  add_line(lines, "batch buffers",
+           batch_buffer_bytes(inputs, inputs.batch_size, inputs.train_images) +
+               batch_buffer_bytes(inputs, inputs.val_batch_size, inputs.val_images),
            format("{} batches of {} to train on, {} of {} to evaluate on", ring_of(inputs), inputs.batch_size,
                   ring_of(inputs), inputs.val_batch_size));
   add_line(lines, "cache", inputs.cache_bytes, "when full");
@@ -91,7 +91,7 @@ void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
            format("{} worker{} for each split", readers, readers == 1 ? "" : "s"));
 }
 
-bool fits(const MemoryPlan& plan, const MemoryRoom& room, double margin) {
+bool fits(const MemoryPlan& plan, const MemoryBudget& room, double margin) {
   const auto within = [margin](int64_t needed, int64_t held, int64_t free) {
     return free <= 0 || static_cast<double>(needed - held) <= (1 - margin) * static_cast<double>(free);
   };
@@ -99,7 +99,7 @@ bool fits(const MemoryPlan& plan, const MemoryRoom& room, double margin) {
          (plan.device == "cpu" || within(plan.device_bytes, room.device_held_bytes, room.device_free_bytes));
 }
 
-bool fits(const PlanInputs& inputs, const MemoryRoom& room, double margin = 0) {
+bool fits(const PlanInputs& inputs, const MemoryBudget& room, double margin = 0) {
   return fits(make_memory_plan(inputs), room, margin);
 }
 
@@ -174,7 +174,7 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
   return plan;
 }
 
-std::string shortage(const MemoryPlan& plan, const MemoryRoom& room) {
+std::string shortage(const MemoryPlan& plan, const MemoryBudget& room) {
   if (fits(plan, room, /*margin=*/0)) return "";
   MemoryPlan host_alone = plan;
   host_alone.device = "cpu";
@@ -188,7 +188,7 @@ std::string shortage(const MemoryPlan& plan, const MemoryRoom& room) {
                 size_of(room.device_free_bytes));
 }
 
-int64_t largest_batch(PlanInputs inputs, const MemoryRoom& room, int64_t most, double margin) {
+int64_t largest_batch(PlanInputs inputs, const MemoryBudget& room, int64_t most, double margin) {
   int64_t fitting = 0, beyond = most + 1;
   while (fitting + 1 < beyond) {
     const int64_t middle = fitting + (beyond - fitting) / 2;
@@ -197,7 +197,7 @@ int64_t largest_batch(PlanInputs inputs, const MemoryRoom& room, int64_t most, d
   return fitting;
 }
 
-std::string largest_that_fits(const PlanInputs& inputs, const MemoryRoom& room) {
+std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& room) {
   PlanInputs uncached = inputs;
   uncached.cache_bytes = 0;
   if (inputs.cache_bytes > 0 && fits(uncached, room)) return "--cache none";
@@ -219,7 +219,7 @@ std::string largest_that_fits(const PlanInputs& inputs, const MemoryRoom& room) 
                 least.num_workers, batch_flags(inputs, with_batch(least, batch)));
 }
 
-std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryRoom& room) {
+std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryBudget& room) {
   std::vector<std::string> lines = {
       memory_line("host", plan.host_bytes, room.host_held_bytes, room.host_free_bytes, plan.on_host)};
   if (!plan.on_device.empty()) {
@@ -229,7 +229,7 @@ std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryRoom& 
   return lines;
 }
 
-std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryRoom& room) {
+std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& room) {
   std::vector<std::string> table;
   const auto add = [&](const std::string& where, const std::vector<PlanLine>& lines, int64_t bytes, int64_t held,
                        int64_t free) {
@@ -248,7 +248,7 @@ std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryRoom& ro
   return table;
 }
 
-core::Json plan_json(const MemoryPlan& plan, const MemoryRoom& room) {
+core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& room) {
   core::Json json = {{"host",
                       {{"bytes", plan.host_bytes},
                        {"held_bytes", bytes_or_null(room.host_held_bytes)},

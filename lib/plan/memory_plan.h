@@ -42,7 +42,7 @@ struct PlanInputs {
 };
 
 struct PlanLine {
-  std::string name;  ///< "slabs"
+  std::string name;  ///< "batch buffers"
   int64_t bytes = 0;
   std::string detail;  ///< "5 x 256 and 5 x 256 images"
 };
@@ -57,26 +57,26 @@ struct MemoryPlan {
 MemoryPlan make_memory_plan(const PlanInputs& inputs);
 
 /// What there is. 0: not known, and then nothing is refused.
-struct MemoryRoom {
+struct MemoryBudget {
   int64_t host_held_bytes = 0;  ///< by this process now
   int64_t host_free_bytes = 0;  ///< that it can take besides
   int64_t device_held_bytes = 0, device_free_bytes = 0, device_total_bytes = 0;
 };
 /// "" when the plan fits; else what is short, in one sentence.
-std::string shortage(const MemoryPlan& plan, const MemoryRoom& room);
+std::string shortage(const MemoryPlan& plan, const MemoryBudget& room);
 /// The least change that fits, as flags: without a cache, the largest batch, fewer workers, all of it. "" when there is
 /// none.
-std::string largest_that_fits(const PlanInputs& inputs, const MemoryRoom& room);
+std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& room);
 /// The largest micro-batch in [1, most] that leaves `margin` (a share) of what there is; 0 when not even one image
 /// fits. Evaluation takes no larger batches than training then.
-int64_t largest_batch(PlanInputs inputs, const MemoryRoom& room, int64_t most, double margin);
+int64_t largest_batch(PlanInputs inputs, const MemoryBudget& room, int64_t most, double margin);
 
 /// For the banner: one line per memory.
-std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryRoom& room);
+std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryBudget& room);
 /// For `train plan`: a table.
-std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryRoom& room);
+std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& room);
 /// {"host": {"bytes": ..., "free_bytes": ..., "lines": [{"name", "bytes", "detail"}]}, "device": ...,
 /// "checkpoint_bytes": ...}
-core::Json plan_json(const MemoryPlan& plan, const MemoryRoom& room);
+core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& room);
 
 }  // namespace stoker::app

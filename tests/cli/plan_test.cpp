@@ -32,7 +32,7 @@ TEST(PlanTest, SaysWhatARunTakesAndBeginsNone) {
   SCOPED_TRACE(story_of(words, ended));
   ASSERT_EQ(ended.exit_code, 0);
   EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=planned");
-  for (const char* const part : {"\"fits\": true", "\"name\": \"slabs\"", "\"name\": \"activations\"",
+  for (const char* const part : {"\"fits\": true", "\"name\": \"batch buffers\"", "\"name\": \"activations\"",
                                  "\"name\": \"weights\"", "\"fits_with\": null", "\"device\": null"}) {
     EXPECT_NE(ended.out.find(part), std::string::npos) << part;
   }
@@ -61,7 +61,7 @@ TEST(PlanTest, WhatCannotFitIsRefusedBeforeTheRunWithEachPart) {
   SCOPED_TRACE(story_of(words, ended));
   EXPECT_EQ(ended.exit_code, 81);
   EXPECT_LT(ended.cpu_seconds, 10);
-  EXPECT_NE(ended.out.find("host      slabs"), std::string::npos);
+  EXPECT_NE(ended.out.find("host      batch buffers"), std::string::npos);
   EXPECT_NE(ended.err.find("error: the run would take "), std::string::npos);
   EXPECT_EQ(ended.out.find("time "), std::string::npos) << "nothing is timed that cannot run";
 }

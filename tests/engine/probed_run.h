@@ -23,11 +23,11 @@ struct ProbedRun {
     spec.img_size = side;
     spec.width = width;
     spec.drop_rate = 0.2;
-    trainee.model = model::make_model(spec);
+    learner.model = model::make_model(spec);
     std::vector<optim::NamedParameter> parameters;
-    for (const auto& item : trainee.model->named_parameters()) parameters.push_back({item.key(), item.value()});
-    trainee.optimizer = std::make_unique<optim::Optimizer>(parameters, config::OptimOptions());
-    trainee.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
+    for (const auto& item : learner.model->named_parameters()) parameters.push_back({item.key(), item.value()});
+    learner.optimizer = std::make_unique<optim::Optimizer>(parameters, config::OptimOptions());
+    learner.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
     engine::TaskSpec task_spec;
     task_spec.num_classes = 10;
     task = engine::make_task(task_spec, torch::kCPU);
@@ -37,19 +37,19 @@ struct ProbedRun {
 
   /// What forward and backward on `images` really take at most.
   int64_t measured_bytes(int64_t images) {
-    engine::UpdateStep step(settings.update, *task, trainee);
-    trainee.model->train();
+    engine::UpdateStep step(settings.update, *task, learner);
+    learner.model->train();
     return engine::peak_bytes(engine::trace_allocations([&] {
       data::Batch batch;
       batch.images = at::randn({images, 3, settings.input[1], settings.input[2]});
       batch.labels = at::zeros({images}, at::kLong);
       batch.targets = at::zeros({images, 10});
       step.accumulate(batch, images);
-      trainee.optimizer->zero_grad();
+      learner.optimizer->zero_grad();
     }));
   }
 
-  engine::Trainee trainee;
+  engine::Learner learner;
   std::unique_ptr<engine::Task> task;
   engine::ProbeSettings settings;
 };

@@ -38,8 +38,8 @@ int64_t line_of(const std::vector<PlanLine>& lines, const std::string& name) {
   return 0;
 }
 
-MemoryRoom room_of(int64_t free_megabytes) {
-  MemoryRoom room;
+MemoryBudget room_of(int64_t free_megabytes) {
+  MemoryBudget room;
   room.host_held_bytes = 215 * kMegabyte;
   room.host_free_bytes = free_megabytes * kMegabyte;
   return room;
@@ -47,7 +47,7 @@ MemoryRoom room_of(int64_t free_megabytes) {
 
 TEST(MemoryPlanTest, LinesAddUpToTheHighestMoment) {
   const MemoryPlan plan = make_memory_plan(small_run());
-  EXPECT_EQ(line_of(plan.on_host, "slabs"), 5 * 64 * 1000 + 5 * 32 * 1000);
+  EXPECT_EQ(line_of(plan.on_host, "batch buffers"), 5 * 64 * 1000 + 5 * 32 * 1000);
   EXPECT_EQ(line_of(plan.on_host, "decode scratch"), 4 * kMegabyte);
   EXPECT_EQ(line_of(plan.on_host, "gradients"), 10 * kMegabyte);
   // 64 images to train on; the feed of the other split keeps its input of 32 images.
@@ -68,7 +68,7 @@ TEST(MemoryPlanTest, EvaluationCountsWhereItTakesMoreThanTraining) {
   EXPECT_EQ(line_of(plan.on_host, "activations") + 10 * kMegabyte, 320 * kMegabyte + 64 * 4000);
 }
 
-TEST(MemoryPlanTest, WorkingMemoryIsKnownByTheSizesOfAllBatches) {
+TEST(MemoryPlanTest, TheActivationArenaIsKnownByTheSizesOfAllBatches) {
   PlanInputs inputs = small_run();
   inputs.train_images = 6410;  // the last batch has 10
   inputs.working_bytes = [](const engine::BatchSizes& images) {
@@ -89,7 +89,7 @@ TEST(MemoryPlanTest, SlabsAreNoLargerThanAnEpoch) {
   PlanInputs inputs = small_run();
   inputs.train_images = 100;
   inputs.val_images = 40;
-  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "slabs"), 140 * 1000);
+  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "batch buffers"), 140 * 1000);
 }
 
 TEST(MemoryPlanTest, ADeviceHoldsTheNetworkAndTheHostTheData) {
@@ -164,10 +164,10 @@ TEST(MemoryPlanTest, TheLeastChangeThatFitsIsNamed) {
 TEST(MemoryPlanTest, TheSummaryNamesEveryPart) {
   const std::vector<std::string> lines = plan_summary(make_memory_plan(small_run()), room_of(1000));
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(
-      lines[0],
-      "memory    host 303.6 MB of 1.2 GB: program 200.0 MB + data 5.0 MB + slabs 480.0 kB + decode scratch 4.0 MB + "
-      "weights 10.0 MB + optimizer 10.0 MB + gradients 10.0 MB + activations 64.1 MB");
+  EXPECT_EQ(lines[0],
+            "memory    host 303.6 MB of 1.2 GB: program 200.0 MB + data 5.0 MB + batch buffers 480.0 kB + decode "
+            "scratch 4.0 MB + "
+            "weights 10.0 MB + optimizer 10.0 MB + gradients 10.0 MB + activations 64.1 MB");
   EXPECT_EQ(plan_json(make_memory_plan(small_run()), room_of(1000))["host"]["lines"].size(), 8u);
 }
 

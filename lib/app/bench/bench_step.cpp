@@ -40,10 +40,10 @@ data::Batch random_batch(const config::Options& options, torch::Device device) {
 BenchResult bench_step(const config::Options& options, const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
   const engine::Precision precision = precision_of(options, device);
-  engine::Trainee trainee = build_trainee(options, device);
-  trainee.model->train();
+  engine::Learner learner = build_learner(options, device);
+  learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  engine::UpdateStep step(update_settings(options, precision), *task, trainee);
+  engine::UpdateStep step(update_settings(options, precision), *task, learner);
   const data::Batch batch = random_batch(options, device);
   const int64_t images_in_update = batch.planned_images * options.train.accumulation_steps;
   const auto update = [&] {

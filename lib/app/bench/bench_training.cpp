@@ -29,10 +29,10 @@ class EndlessFeed {
 BenchResult bench_training(const config::Options& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
-  engine::Trainee trainee = build_trainee(options, device);
-  trainee.model->train();
+  engine::Learner learner = build_learner(options, device);
+  learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  engine::UpdateStep step(update_settings(options, precision_of(options, device)), *task, trainee);
+  engine::UpdateStep step(update_settings(options, precision_of(options, device)), *task, learner);
   const auto feed = training_feed(options, source, device);
   EndlessFeed batches(*feed);
   int64_t images = 0;

@@ -7,9 +7,9 @@
 namespace stoker::app {
 
 Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& console)
-    : resources_(observe::ResourceSampler::Settings{engine::pci_bus_id(run.trainee.device)}),
+    : resources_(observe::ResourceSampler::Settings{engine::pci_bus_id(run.learner.device)}),
       diagnoser_(known_facts(run.options, run.machine, run.data_facts, *run.datasets.train),
-                 ceiling_probes(run.options, run.machine, *run.datasets.train, run.trainee, run.task), &resources_),
+                 throughput_probes(run.options, run.machine, *run.datasets.train, run.learner, run.task), &resources_),
       run_files_(run_dir, &resources_, &diagnoser_),
       worst_file_(run_dir, run.options, run.datasets.val),
       progress_(console, &resources_, &diagnoser_) {

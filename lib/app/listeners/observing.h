@@ -29,7 +29,7 @@ struct Watched {
   const core::MachineFacts& machine;
   const config::DataFacts& data_facts;
   const data::Datasets& datasets;
-  engine::Trainee& trainee;
+  engine::Learner& learner;
   const engine::Task& task;
 };
 

@@ -168,28 +168,28 @@ engine::RunLimits limits_of(const config::Options& options, double seconds_befor
           options.train.patience};
 }
 
-engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes) {
-  engine::Trainee trainee;
-  trainee.device = device;
-  trainee.model = build_model(options, device);
-  if (device.is_cpu()) refuse_training_beyond_memory(options, *trainee.model);
+engine::Learner build_learner(const config::Options& options, torch::Device device, bool resumes) {
+  engine::Learner learner;
+  learner.device = device;
+  learner.model = build_model(options, device);
+  if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
   if (!options.model.init_from.empty() && !resumes) {
-    core::log_info("starting weights: {}", engine::load_pretrained(*trainee.model, options.model.init_from));
+    core::log_info("starting weights: {}", engine::load_pretrained(*learner.model, options.model.init_from));
   }
-  model::freeze(*trainee.model, options.model.freeze);
-  if (options.model.grad_checkpointing) trainee.model->set_stage_runner(engine::run_and_recompute);
-  trainee.optimizer =
-      std::make_unique<optim::Optimizer>(learning_parameters(*trainee.model, options.optim.layer_decay), options.optim);
+  model::freeze(*learner.model, options.model.freeze);
+  if (options.model.grad_checkpointing) learner.model->set_stage_runner(engine::run_and_recompute);
+  learner.optimizer =
+      std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options.optim.layer_decay), options.optim);
   optim::GradScalerSettings scaling;
   scaling.enabled = options.precision.amp && options.precision.amp_dtype.value() == config::AmpDtype::float16;
   scaling.init_scale = options.precision.init_scale;
   scaling.growth_interval = options.precision.scale_growth_interval;
-  trainee.scaler = std::make_unique<optim::GradScaler>(scaling, device);
+  learner.scaler = std::make_unique<optim::GradScaler>(scaling, device);
   if (options.optim.model_ema) {
-    trainee.ema =
-        std::make_unique<optim::Ema>(*trainee.model, options.optim.model_ema_decay, options.optim.model_ema_warmup);
+    learner.ema =
+        std::make_unique<optim::Ema>(*learner.model, options.optim.model_ema_decay, options.optim.model_ema_warmup);
   }
-  return trainee;
+  return learner;
 }
 
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision) {

@@ -51,7 +51,7 @@ engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader&
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
 engine::RunLimits limits_of(const config::Options& options, double seconds_before);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
-engine::Trainee build_trainee(const config::Options& options, torch::Device device, bool resumes = false);
+engine::Learner build_learner(const config::Options& options, torch::Device device, bool resumes = false);
 /// How training images are varied, in one line.
 std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix);
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);

@@ -8,7 +8,7 @@
 #include "app/setup/plan_run.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/compute_probe.h"
-#include "engine/probe/launch_probe.h"
+#include "engine/probe/launch_overhead.h"
 
 namespace stoker::app {
 namespace {
@@ -67,19 +67,20 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
   return facts;
 }
 
-observe::CeilingProbes ceiling_probes(const config::Options& options, const core::MachineFacts& machine,
-                                      const data::Source& train, engine::Trainee& trainee, const engine::Task& task) {
+observe::ThroughputProbes throughput_probes(const config::Options& options, const core::MachineFacts& machine,
+                                            const data::Source& train, engine::Learner& learner,
+                                            const engine::Task& task) {
   const std::string device = options.device.device;
   const bool native = device == "cpu"
                           ? machine.native_bfloat16
-                          : machine.accelerators[static_cast<size_t>(trainee.device.index())].native_bfloat16;
-  observe::CeilingProbes probes;
+                          : machine.accelerators[static_cast<size_t>(learner.device.index())].native_bfloat16;
+  observe::ThroughputProbes probes;
   probes.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
   if (native) probes.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
-  probes.fixed_seconds = [settings = trial_settings(options, train, trainee.device),
-                          batch = options.loader.batch_size.value(), &trainee, &task] {
+  probes.overhead_seconds = [settings = probe_settings(options, train, learner.device),
+                             batch = options.loader.batch_size.value(), &learner, &task] {
     try {
-      return engine::fixed_seconds(trainee, task, settings, batch, kLaunchSeconds);
+      return engine::overhead_seconds(learner, task, settings, batch, kLaunchSeconds);
     } catch (const std::exception& error) {  // a run that computes its batches in pieces, say, goes on without
       if (!engine::is_out_of_memory(error)) throw;
       return 0.0;

@@ -14,9 +14,10 @@ namespace stoker::app {
 /// `options` resolved; `train` as the loader reads it.
 observe::DiagnosisFacts known_facts(const config::Options& options, const core::MachineFacts& machine,
                                     const config::DataFacts& data_facts, const data::Source& train);
-/// The probes try `trainee` on noise in between updates, and leave it as it was; all that is passed outlives them.
-observe::CeilingProbes ceiling_probes(const config::Options& options, const core::MachineFacts& machine,
-                                      const data::Source& train, engine::Trainee& trainee, const engine::Task& task);
+/// The probes try `learner` on noise in between updates, and leave it as it was; all that is passed outlives them.
+observe::ThroughputProbes throughput_probes(const config::Options& options, const core::MachineFacts& machine,
+                                            const data::Source& train, engine::Learner& learner,
+                                            const engine::Task& task);
 
 /// Seconds per byte that copying memory which is not page-locked is slowed down by: tests and
 /// scripts/bench/bottlenecks.py set STOKER_TEST_SLOW_COPY to microseconds per megabyte, since no machine

@@ -38,13 +38,13 @@ class EpochsOfBatches {
   int64_t epoch_ = 0;
 };
 
-void measure_training(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
+void measure_training(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
                       const engine::Task& task, EpochEstimate& estimate) {
-  const torch::Device device = trainee.device;
+  const torch::Device device = learner.device;
   const auto feed = training_feed(options, datasets.train, device);
   estimate.train_images = feed->loader().images_per_epoch();
-  engine::UpdateStep step(update_settings(options, precision_of(options, device)), task, trainee);
-  trainee.model->train();
+  engine::UpdateStep step(update_settings(options, precision_of(options, device)), task, learner);
+  learner.model->train();
   const int64_t steps = options.train.accumulation_steps;
   EpochsOfBatches batches(*feed);
   const auto update = [&] {
@@ -79,33 +79,33 @@ void measure_training(const config::Options& options, const data::Datasets& data
   if (images > 0) estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
 }
 
-void measure_evaluation(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
+void measure_evaluation(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
                         EpochEstimate& estimate) {
-  const auto feed = evaluation_feed(options, datasets.val, trainee.device);
-  const engine::Precision precision = precision_of(options, trainee.device);
-  trainee.model->eval();
+  const auto feed = evaluation_feed(options, datasets.val, learner.device);
+  const engine::Precision precision = precision_of(options, learner.device);
+  learner.model->eval();
   feed->begin_epoch(0);
   const Clock::time_point begin = Clock::now();
   double images = 0;
   for (data::Batch batch; core::seconds_since(begin) < kEvalSeconds && feed->next(batch);) {
     core::throw_if_stopped();
-    if (batch.image_count() > 0) engine::infer(*trainee.model, batch.images, precision, options.train.tta);
+    if (batch.image_count() > 0) engine::infer(*learner.model, batch.images, precision, options.train.tta);
     images += static_cast<double>(batch.planned_images);
   }
-  engine::synchronize(trainee.device);
+  engine::synchronize(learner.device);
   if (images > 0)
     estimate.eval_seconds = core::seconds_since(begin) * static_cast<double>(datasets.val->size()) / images;
 }
 
 }  // namespace
 
-EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
+EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
                             const engine::Task& task) {
   EpochEstimate estimate;
   estimate.batch_size = options.loader.batch_size;
   estimate.epochs = options.train.epochs;
-  measure_training(options, datasets, trainee, task, estimate);
-  measure_evaluation(options, datasets, trainee, estimate);
+  measure_training(options, datasets, learner, task, estimate);
+  measure_evaluation(options, datasets, learner, estimate);
   return estimate;
 }
 

@@ -11,7 +11,7 @@ namespace stoker::data {
 struct Datasets;
 }
 namespace stoker::engine {
-struct Trainee;
+struct Learner;
 class Task;
 }  // namespace stoker::engine
 
@@ -30,7 +30,7 @@ struct EpochEstimate {
 
 /// Trains for some 8 seconds, or 3 epochs where these are shorter, and evaluates for 2 at most; the weights are others
 /// afterwards. Options are resolved. Throws core::StopRequested.
-EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Trainee& trainee,
+EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
                             const engine::Task& task);
 
 core::Json estimate_json(const EpochEstimate& estimate);

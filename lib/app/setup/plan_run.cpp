@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "app/setup/assemble.h"
-#include "app/setup/feeding.h"
+#include "app/setup/loader_tuning.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -16,7 +16,7 @@
 #include "core/system/memory_limit.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
-#include "engine/memory/working_memory.h"
+#include "engine/memory/activation_arena.h"
 #include "engine/probe/memory_probe.h"
 
 namespace stoker::app {
@@ -61,28 +61,28 @@ PlanInputs known_sizes(const PlanParts& parts) {
   inputs.scratch_bytes = worker_scratch_bytes(parts.facts, data::holds_pixels(train));
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
   inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();
-  inputs.weight_bytes = engine::state_bytes(*parts.trainee.model);
-  inputs.gradient_bytes = engine::gradient_bytes(*parts.trainee.model);
+  inputs.weight_bytes = engine::state_bytes(*parts.learner.model);
+  inputs.gradient_bytes = engine::gradient_bytes(*parts.learner.model);
   inputs.optimizer_bytes = inputs.gradient_bytes * optimizer_copies(options.optim);
-  inputs.average_bytes = parts.trainee.ema ? inputs.weight_bytes : 0;
-  inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.trainee.model);
+  inputs.average_bytes = parts.learner.ema ? inputs.weight_bytes : 0;
+  inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.learner.model);
   inputs.resumes = parts.resumes;
   inputs.training_bytes = [inputs](int64_t images) { return inputs.gradient_bytes + images * inputs.input_bytes; };
   inputs.evaluation_bytes = [inputs](int64_t images) { return images * inputs.input_bytes; };
   return inputs;
 }
 
-engine::ProbeSettings probe_settings(const PlanParts& parts, const MemoryRoom& room) {
-  engine::ProbeSettings settings = trial_settings(parts.options, *parts.datasets.train, parts.trainee.device);
-  settings.memory_bytes = parts.trainee.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
+engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const MemoryBudget& room) {
+  engine::ProbeSettings settings = probe_settings(parts.options, *parts.datasets.train, parts.learner.device);
+  settings.memory_bytes = parts.learner.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
   return settings;
 }
 /// Nothing where the network cannot be tried this way: training will say why, or it was told to go on regardless.
-std::optional<engine::ActivationModel> probed(const PlanParts& parts, const MemoryRoom& room) {
+std::optional<engine::ActivationModel> probed(const PlanParts& parts, const MemoryBudget& room) {
   std::optional<core::MemoryLimit> limit;
-  if (parts.trainee.device.is_cpu()) limit.emplace();
+  if (parts.learner.device.is_cpu()) limit.emplace();
   try {
-    return engine::probe_memory(parts.trainee, parts.task, probe_settings(parts, room));
+    return engine::probe_memory(parts.learner, parts.task, memory_probe_settings(parts, room));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory || parts.options.run.plan_check) throw;
     core::log_warning("--no-plan-check goes on although {}", error.what());
@@ -99,7 +99,7 @@ core::Json observed_json(const ObservedMemory& observed) {
 
 }  // namespace
 
-engine::ProbeSettings trial_settings(const config::Options& options, const data::Source& train, torch::Device device) {
+engine::ProbeSettings probe_settings(const config::Options& options, const data::Source& train, torch::Device device) {
   engine::ProbeSettings settings;
   settings.update = update_settings(options, precision_of(options, device));
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
@@ -115,7 +115,7 @@ engine::ProbeSettings trial_settings(const config::Options& options, const data:
 
 void give_back_freed_memory() {
   ::malloc_trim(0);
-  engine::give_back_working_memory();
+  engine::trim_activation_arena();
 }
 
 int64_t settled_resident_bytes() {
@@ -123,8 +123,8 @@ int64_t settled_resident_bytes() {
   return core::read_process_memory().resident_bytes;
 }
 
-MemoryRoom memory_room(torch::Device device) {
-  MemoryRoom room;
+MemoryBudget memory_room(torch::Device device) {
+  MemoryBudget room;
   room.host_held_bytes = core::read_process_memory().resident_bytes;
   room.host_free_bytes = core::read_machine_facts().ram_available_bytes;
   const engine::DeviceMemory memory = engine::device_memory(device);
@@ -143,14 +143,14 @@ PlanInputs measure_plan(const PlanParts& parts) {
     inputs.highest_so_far_bytes = core::read_process_memory().peak_resident_bytes;
     return inputs;
   };
-  const MemoryRoom room = memory_room(parts.trainee.device);
+  const MemoryBudget room = memory_room(parts.learner.device);
   finish(resident_before);
   if (!shortage(make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
   if (const auto activations = probed(parts, room)) {
     inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
     inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };
     if (inputs.on_cpu()) {
-      const double gaps = engine::install_working_memory() ? 1 : kGapsOfTheHeap;
+      const double gaps = engine::install_activation_arena() ? 1 : kGapsOfTheHeap;
       inputs.working_bytes = [model = *activations, gaps](const engine::BatchSizes& sizes) {
         return std::llround(gaps * static_cast<double>(model.working_bytes(sizes)));
       };
@@ -161,7 +161,7 @@ PlanInputs measure_plan(const PlanParts& parts) {
   return finish(settled_resident_bytes());
 }
 
-config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryRoom& room) {
+config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryBudget& room) {
   const int64_t total = options.train.total_batch_size, images = inputs.train_images;
   int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
   if (total > 0) {
@@ -203,7 +203,7 @@ void settle_batch(config::Configuration& configuration) {
   config::resolve_batch(configuration, {batch, 0, "usual; training takes the most that fits"});
 }
 
-void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryRoom& room) {
+void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room) {
   const std::string short_of = shortage(make_memory_plan(inputs), room);
   if (short_of.empty()) return;
   const std::string flags = largest_that_fits(inputs, room);
@@ -221,7 +221,7 @@ ObservedMemory observed_memory(torch::Device device) {
   return {core::read_process_memory().peak_resident_bytes, engine::device_memory(device).peak_bytes};
 }
 
-void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryRoom& room,
+void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryBudget& room,
                      const std::optional<ObservedMemory>& observed) {
   const core::Json json = {{"predicted", plan_json(plan, room)},
                            {"observed", observed ? observed_json(*observed) : core::Json(nullptr)}};

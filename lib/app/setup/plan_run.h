@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "data/source.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/probe/trial.h"
+#include "engine/probe/probe_input.h"
 #include "engine/task/task.h"
 #include "plan/memory_plan.h"
 
@@ -21,35 +21,35 @@ int64_t settled_resident_bytes();
 void give_back_freed_memory();
 
 /// What the network is tried with: the shape of the run's images, its precision and loss.
-engine::ProbeSettings trial_settings(const config::Options& options, const data::Source& train, torch::Device device);
+engine::ProbeSettings probe_settings(const config::Options& options, const data::Source& train, torch::Device device);
 
 /// What a plan is measured on. Options are resolved, but for batch-size and what follows from it.
 struct PlanParts {
   const config::Options& options;
   const config::DataFacts& facts;
   const data::Datasets& datasets;
-  engine::Trainee& trainee;
+  engine::Learner& learner;
   const engine::Task& task;
   int64_t data_bytes = 0;  ///< that opening the data took
   bool resumes = false;
 };
 
 /// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.
-/// The trainee is as before afterwards. Where a lower limit already says that the run cannot fit nothing is tried. The
+/// The learner is as before afterwards. Where a lower limit already says that the run cannot fit nothing is tried. The
 /// cache is left out. Throws Error{out_of_memory} when the network and two images do not fit, unless plan-check is off.
 PlanInputs measure_plan(const PlanParts& parts);
 
-MemoryRoom memory_room(torch::Device device);
+MemoryBudget memory_room(torch::Device device);
 
 /// What batch-size auto takes: the largest micro-batch that fits with a margin, that divides total-batch-size where one
 /// is given, and that is no larger than is useful (docs/tuning.md). Throws Error{out_of_memory} when no image fits.
-config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryRoom& room);
+config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryBudget& room);
 
 /// batch-size auto for work that is not planned: a usual one. After resolve_data().
 void settle_batch(config::Configuration& configuration);
 
 /// Throws Error{out_of_memory} with the largest that fits, unless plan-check is off: then it is a warning.
-void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryRoom& room);
+void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room);
 
 /// Highest memory of this process, and of LibTorch on its device.
 struct ObservedMemory {
@@ -57,7 +57,7 @@ struct ObservedMemory {
 };
 ObservedMemory observed_memory(torch::Device device);
 /// plan.json of a run: predicted, and at its end observed.
-void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryRoom& room,
+void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryBudget& room,
                      const std::optional<ObservedMemory>& observed);
 
 }  // namespace stoker::app

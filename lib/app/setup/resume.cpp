@@ -103,16 +103,16 @@ void keep_choices(config::Configuration& configuration, const std::string& check
   keep_batch(configuration, extra);
 }
 
-engine::TrainState start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
-                                   engine::Trainee& trainee, data::Loader& loader) {
+engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
+                                    engine::Learner& learner, data::Loader& loader) {
   if (checkpoint.empty()) return {};
   std::vector<data::BadSample> bad;
-  const engine::TrainState at = checkpoints.load(checkpoint, trainee, bad);
+  const engine::RunProgress at = checkpoints.load(checkpoint, learner, bad);
   loader.restore_bad_samples(bad);
   return at;
 }
 
-void take_over_checkpoints(const std::string& checkpoint, const engine::TrainState& at,
+void take_over_checkpoints(const std::string& checkpoint, const engine::RunProgress& at,
                            engine::Checkpoints& checkpoints) {
   if (checkpoint.empty()) return;
   set_newer_aside(checkpoints.files(), at.updates);

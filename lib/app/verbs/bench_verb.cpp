@@ -6,7 +6,7 @@
 #include "app/bench/bench.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
-#include "app/setup/feeding.h"
+#include "app/setup/loader_tuning.h"
 #include "app/setup/plan_run.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -18,7 +18,7 @@ namespace {
 
 /// An epoch of this many images is long enough for a round, and short enough for whole ones. Where nothing is decoded
 /// all are read: few would come out of the processor's caches.
-constexpr int64_t kMostImages = 4096, kMostPixelSamples = 1'000'000;
+constexpr int64_t kMaxImages = 4096, kMaxPixelSamples = 1'000'000;
 
 /// What ImageNet has, where nothing else was asked for.
 config::DataFacts facts_without_data(const config::DataOptions& options) {
@@ -73,7 +73,8 @@ std::shared_ptr<const data::Source> cached_as_asked(config::Configuration& confi
   data::Datasets datasets;
   datasets.train = source;
   datasets.val = data::evenly_spaced(source, 1);
-  const Caches caches = add_caches(configuration, machine, datasets, slab_bytes(configuration.options, *source));
+  const Caches caches =
+      add_caches(configuration, machine, datasets, batch_buffer_bytes(configuration.options, *source));
   for (const std::string& line : caches.lines) core::log_info("{}", line);
   return datasets.train;
 }
@@ -89,7 +90,7 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
     return bench_step(options);
   }
   std::shared_ptr<const data::Source> source = bench_source(options.data);
-  source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMostPixelSamples : kMostImages);
+  source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMaxPixelSamples : kMaxImages);
   config::DataFacts facts = facts_of(*source, options.data);
   if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
   config::resolve_data(configuration, facts);

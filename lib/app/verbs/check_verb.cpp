@@ -73,8 +73,8 @@ EpochEstimate estimate_epoch(config::Configuration& configuration) {
   config::resolve_model(configuration, model_facts_of(options.model));
   settle_batch(configuration);
   const torch::Device device = open_and_configure_device(options);
-  engine::Trainee trainee = build_trainee(options, device);
-  return measure_epoch(options, datasets, trainee, *build_task(options, device));
+  engine::Learner learner = build_learner(options, device);
+  return measure_epoch(options, datasets, learner, *build_task(options, device));
 }
 
 }  // namespace

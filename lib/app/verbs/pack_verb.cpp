@@ -37,7 +37,7 @@ int64_t whole_number(const std::string& flag, const std::string& text, int64_t m
 
 /// "512MB" (powers of 1000) and "1GiB" (of 1024) are bytes, a plain number is images.
 void read_shard_size(const std::string& text, data::PackSettings& settings) {
-  constexpr int64_t kMost = 1'000'000'000;
+  constexpr int64_t kMax = 1'000'000'000;
   const std::pair<const char*, uint64_t> units[] = {{"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},
                                                     {"KB", 1'000},       {"MB", 1'000'000},   {"GB", 1'000'000'000}};
   int64_t number = 0;
@@ -48,7 +48,7 @@ void read_shard_size(const std::string& text, data::PackSettings& settings) {
     settings.shard_bytes = static_cast<uint64_t>(number) * bytes;
     return;
   }
-  if (!config::read_integer(text, 1, kMost, number).empty()) {
+  if (!config::read_integer(text, 1, kMax, number).empty()) {
     refuse("--shard-size", text, "write bytes as 512MB or 1GiB, or a number of images as 10000");
   }
   settings.shard_images = number;

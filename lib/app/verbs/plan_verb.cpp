@@ -7,7 +7,7 @@
 #include "app/setup/assemble.h"
 #include "app/setup/epoch_estimate.h"
 #include "app/setup/plan_run.h"
-#include "app/setup/preparation.h"
+#include "app/setup/run_setup.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
@@ -62,15 +62,15 @@ Outcome plan(const Invocation& invocation) {
   const config::Options& options = configuration.options;
   const bool as_json = configuration.command.json;
   if (as_json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
-  Preparation prepared;
+  RunSetup prepared;
   prepared.machine = machine_with_accelerators();
   config::resolve_machine(configuration, prepared.machine);
-  prepare_data(configuration, /*measure=*/!configuration.command.print_config, prepared);
+  set_up_data(configuration, /*measure=*/!configuration.command.print_config, prepared);
   if (configuration.command.print_config) {
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
-  prepare_training(configuration, /*resumes=*/false, prepared);
+  set_up_training(configuration, /*resumes=*/false, prepared);
 
   const MemoryPlan memory = make_memory_plan(prepared.inputs);
   const std::string short_of = shortage(memory, prepared.room);
@@ -89,7 +89,7 @@ Outcome plan(const Invocation& invocation) {
   for (const std::string& line : prepared.caches.lines) text += "cache     " + line + "\n";
   text += disk_line(disk) + "\n";
   if (short_of.empty() || !options.run.plan_check) {
-    const EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.trainee, *prepared.task);
+    const EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.learner, *prepared.task);
     json["epoch"] = estimate_json(estimate);
     text += time_line(estimate) + "\n";
   }

@@ -7,11 +7,11 @@
 #include "app/output/result_output.h"
 #include "app/output/run_report.h"
 #include "app/setup/assemble.h"
-#include "app/setup/feeding.h"
+#include "app/setup/loader_tuning.h"
 #include "app/setup/plan_run.h"
-#include "app/setup/preparation.h"
 #include "app/setup/resume.h"
 #include "app/setup/run_directory.h"
+#include "app/setup/run_setup.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -69,7 +69,7 @@ void refuse_full_disk(const config::Options& options, int64_t checkpoint_bytes, 
 }
 
 observe::BannerFacts banner_facts(const Invocation& invocation, const data::Datasets& datasets,
-                                  const engine::TrainerSettings& settings, const engine::Trainee& trainee,
+                                  const engine::TrainerSettings& settings, const engine::Learner& learner,
                                   const data::LoaderStats& loader) {
   const config::Options& options = invocation.configuration.options;
   observe::BannerFacts facts;
@@ -77,8 +77,8 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.libtorch = engine::libtorch_text();
   facts.command_line = command_line_text(invocation);
   facts.device = options.device.device;
-  if (trainee.device.is_cuda()) {
-    const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(trainee.device.index()));
+  if (learner.device.is_cuda()) {
+    const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(learner.device.index()));
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
   }
   facts.precision = precision_text(options, settings.update.precision);
@@ -91,8 +91,8 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.data_notes = invocation.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;
-  facts.parameters = model::parameter_count(*trainee.model);
-  facts.frozen_parameters = model::frozen_count(*trainee.model);
+  facts.parameters = model::parameter_count(*learner.model);
+  facts.frozen_parameters = model::frozen_count(*learner.model);
   facts.batch_size = options.loader.batch_size;
   facts.accumulation = options.train.accumulation_steps;
   facts.updates_per_epoch = settings.plan.updates();
@@ -161,7 +161,7 @@ Outcome train(const Invocation& invocation) {
   const config::CommandLine& command = configuration.command;
   const bool only_shows = command.print_config || command.dry_run;
 
-  Preparation prepared;
+  RunSetup prepared;
   prepared.machine = machine_with_accelerators();
   config::resolve_machine(configuration, prepared.machine);
   std::unique_ptr<RunDirectory> run_dir;
@@ -170,10 +170,11 @@ Outcome train(const Invocation& invocation) {
     core::open_log_file(run_dir->path() + "/train.log");
   }
   observe::Console console(options.log.quiet);
-  prepare_data(configuration, /*measure=*/!only_shows, prepared);
+  set_up_data(configuration, /*measure=*/!only_shows, prepared);
   if (command.print_config) {
     if (!options.loader.batch_size.is_auto()) {
-      add_caches(configuration, prepared.machine, prepared.datasets, slab_bytes(options, *prepared.datasets.train));
+      add_caches(configuration, prepared.machine, prepared.datasets,
+                 batch_buffer_bytes(options, *prepared.datasets.train));
     }
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
@@ -183,20 +184,20 @@ Outcome train(const Invocation& invocation) {
   if (!only_shows) files.prepare();
   const std::string checkpoint = choose_checkpoint(options.run, files);
   keep_choices(configuration, checkpoint);
-  prepare_training(configuration, /*resumes=*/!checkpoint.empty(), prepared);
+  set_up_training(configuration, /*resumes=*/!checkpoint.empty(), prepared);
   refuse_what_does_not_fit(options, prepared.inputs, prepared.room);
   engine::Checkpoints checkpoints(
       {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check},
       identity_of(configuration, prepared.datasets));
   if (!checkpoint.empty()) refuse_other_run(checkpoints, checkpoint, options.run.override_resume);
 
-  const torch::Device device = prepared.trainee.device;
-  engine::Trainee& trainee = prepared.trainee;
+  const torch::Device device = prepared.learner.device;
+  engine::Learner& learner = prepared.learner;
   const auto train_feed = training_feed(options, prepared.datasets.train, device);
   const auto val_feed = evaluation_feed(options, prepared.datasets.val, device);
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
   refuse_single_image_batch(options, plan);
-  const engine::TrainState at = start_or_resume(checkpoint, checkpoints, trainee, train_feed->loader());
+  const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());
   give_back_freed_memory();  // a checkpoint was read into it
   engine::TrainerSettings settings = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
@@ -204,7 +205,7 @@ Outcome train(const Invocation& invocation) {
 
   const MemoryPlan memory = make_memory_plan(prepared.inputs);
   observe::BannerFacts facts =
-      banner_facts(invocation, prepared.datasets, settings, trainee, train_feed->loader().stats());
+      banner_facts(invocation, prepared.datasets, settings, learner, train_feed->loader().stats());
   facts.caches = prepared.caches.lines;
   facts.memory = plan_summary(memory, prepared.room);
   const auto end = engine::limit_reached(settings.limits, at);
@@ -223,10 +224,10 @@ Outcome train(const Invocation& invocation) {
                               config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
   write_plan_file(run_dir->path(), memory, prepared.room, /*observed=*/std::nullopt);
 
-  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, trainee, *prepared.task}, run_dir->path(),
+  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, learner, *prepared.task}, run_dir->path(),
               console);
   engine::Trainer trainer(settings,
-                          {*prepared.task, trainee, *train_feed, *val_feed, schedule, checkpoints, watch.observer()});
+                          {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints, watch.observer()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   const engine::FinishEvent finish = trainer.run(at);

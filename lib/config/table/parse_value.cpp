@@ -193,11 +193,11 @@ std::string read_size(std::string_view text, int64_t& bytes) {
   const size_t amount_length = text.find_last_of("0123456789.") + 1;
   for (const SizeUnit& unit : kSizeUnits) {
     if (text.substr(amount_length) != unit.name) continue;
-    constexpr double kMost = 1e18;
+    constexpr double kMax = 1e18;
     double amount = 0;
-    if (!read_number(text.substr(0, amount_length), {0, kMost, true, false}, amount).empty()) break;
+    if (!read_number(text.substr(0, amount_length), {0, kMax, true, false}, amount).empty()) break;
     const double whole = std::floor(amount * static_cast<double>(unit.bytes));
-    if (whole > kMost) return out_of_range(text, "up to 1000000TB");
+    if (whole > kMax) return out_of_range(text, "up to 1000000TB");
     bytes = static_cast<int64_t>(whole);
     return "";
   }

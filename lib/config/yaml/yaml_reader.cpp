@@ -16,7 +16,7 @@ namespace stoker::config {
 namespace {
 
 /// A file of nonsense must not fill the screen, or the time to look for near names.
-constexpr size_t kMostProblems = 100;
+constexpr size_t kMaxProblems = 100;
 
 class YamlAssigner {
  public:
@@ -41,7 +41,7 @@ class YamlAssigner {
  private:
   template <typename Visit>
   void for_each_entry(const YamlNode& map, Visit visit) {
-    for (size_t i = 0; i + 1 < map.items.size() && problems_.size() <= kMostProblems; i += 2) {
+    for (size_t i = 0; i + 1 < map.items.size() && problems_.size() <= kMaxProblems; i += 2) {
       const YamlNode& key = map.items[i];
       if (key.refused) continue;
       if (key.kind != YamlNode::Kind::scalar || key.text.empty()) {
@@ -171,7 +171,7 @@ void read_yaml(const std::string& text, const std::string& path, Origin::Kind ki
   if (!nothing_read) YamlAssigner(shown_path, kind, table, found).read_top(top);
   std::stable_sort(found.begin(), found.end(),
                    [](const YamlProblem& a, const YamlProblem& b) { return a.line < b.line; });
-  const size_t reported = std::min(found.size(), kMostProblems);
+  const size_t reported = std::min(found.size(), kMaxProblems);
   for (size_t i = 0; i < reported; ++i) {
     problems.push_back(core::format("{}:{}: {}", shown_path, found[i].line, found[i].text));
   }

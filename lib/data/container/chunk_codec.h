@@ -11,7 +11,7 @@
 namespace stoker::data {
 
 /// How many times its size deflate can make of a stored byte (zlib's documentation: 1032 to 1), rounded up.
-constexpr int64_t kMostInflation = 1040;
+constexpr int64_t kMaxInflation = 1040;
 
 /// Undoes `filters`, of which those of `skipped` (bit i: filter i) were not applied, last first. `stored` are
 /// the bytes of the file; it is used as scratch. `content` must have the size of the chunk and receives it.

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kObjectHeadBytes = 16, kMessageHead = 8, kNodeHead = 24, kAddressBytes = 8;
 constexpr uint16_t kLayoutMessage = 0x0008, kContinuation = 0x0010;
 constexpr uint8_t kChunkedLayout = 2, kChunkNode = 1;
-constexpr uint64_t kMostBlocks = 64, kMostBlockBytes = 1 << 20;  ///< of an object header
+constexpr uint64_t kMaxBlocks = 64, kMaxBlockBytes = 1 << 20;  ///< of an object header
 
 class ChunkTree {
  public:
@@ -59,8 +59,8 @@ class ChunkTree {
     const Bytes head = read(object_header, kObjectHeadBytes);
     if (head[0] != 1) return false;
     std::vector<std::pair<uint64_t, uint64_t>> blocks = {{object_header + kObjectHeadBytes, number(head, 8, 4)}};
-    for (size_t i = 0; i < blocks.size() && blocks.size() <= kMostBlocks; ++i) {
-      if (blocks[i].second > kMostBlockBytes) fail(blocks[i].first, "an object header that is too large");
+    for (size_t i = 0; i < blocks.size() && blocks.size() <= kMaxBlocks; ++i) {
+      if (blocks[i].second > kMaxBlockBytes) fail(blocks[i].first, "an object header that is too large");
       const Bytes block = read(blocks[i].first, blocks[i].second);
       for (size_t at = 0; at + kMessageHead <= block.size();) {
         const auto type = static_cast<uint16_t>(number(block, at, 2));

@@ -14,8 +14,8 @@
 namespace stoker::data {
 namespace {
 
-constexpr size_t kMostLines = 40;
-constexpr int64_t kMostColumns = 4096;  ///< of labels, as in CSV files
+constexpr size_t kMaxLines = 40;
+constexpr int64_t kMaxColumns = 4096;  ///< of labels, as in CSV files
 
 herr_t refuse_external_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
 
@@ -149,7 +149,7 @@ std::vector<std::string> Hdf5File::data_set_lines() const {
   std::vector<std::string> lines;
   for (const std::string& name : names) {
     if (!has_data_set(name)) continue;
-    if (lines.size() == kMostLines) {
+    if (lines.size() == kMaxLines) {
       lines.push_back("...");
       break;
     }
@@ -222,8 +222,8 @@ void Hdf5File::Impl::put_chunk(NumberArray& array, const std::vector<uint64_t>& 
 
 void Hdf5File::Impl::find_chunks(hid_t data_set, NumberArray& array) const {
   const Hdf5Handle properties(H5Dget_create_plist(data_set), H5Pclose);
-  hsize_t sides[kMostRank] = {};
-  const int rank = H5Pget_chunk(properties.id(), kMostRank, sides);
+  hsize_t sides[kMaxRank] = {};
+  const int rank = H5Pget_chunk(properties.id(), kMaxRank, sides);
   if (rank != static_cast<int>(array.dims.size())) fail(array.name, "its chunks have other dimensions", "");
   uint64_t chunks = 1;
   for (size_t i = 0; i < array.dims.size(); ++i) {
@@ -249,16 +249,16 @@ bool Hdf5File::Impl::walk_tree(hid_t data_set, uint64_t chunks, NumberArray& arr
 
 /// For files that were written for the latest release of the library.
 void Hdf5File::Impl::ask_for_chunks(hid_t data_set, NumberArray& array) const {
-  constexpr hsize_t kMost = 20'000;  // the library counts from the first for each: seconds
+  constexpr hsize_t kMax = 20'000;  // the library counts from the first for each: seconds
   const Hdf5Handle space(H5Dget_space(data_set), H5Sclose);
   hsize_t written = 0;
   H5Dget_num_chunks(data_set, space.id(), &written);
-  if (written > kMost) {
-    fail(array.name, core::format("it has {} chunks in an index of the latest kind; {} are read", written, kMost),
+  if (written > kMax) {
+    fail(array.name, core::format("it has {} chunks in an index of the latest kind; {} are read", written, kMax),
          "write it again with larger chunks, or without libver='latest': h5repack FILE NEWFILE");
   }
   for (hsize_t i = 0; i < written; ++i) {
-    hsize_t offsets[kMostRank] = {}, stored = 0;
+    hsize_t offsets[kMaxRank] = {}, stored = 0;
     unsigned skipped = 0;
     haddr_t address = 0;
     if (H5Dget_chunk_info(data_set, space.id(), i, offsets, &skipped, &address, &stored) < 0 ||
@@ -282,8 +282,8 @@ LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
     fail(core::format("labels are [samples] or [samples, columns], not {}", sides_text(hdf5_dims(data_set.id()))));
   }
   if (labels.dims[0] != samples) fail(core::format("{} labels for {} samples", labels.dims[0], samples));
-  if (labels.columns() > kMostColumns) {
-    fail(core::format("{} columns; there may be {}", labels.columns(), kMostColumns));
+  if (labels.columns() > kMaxColumns) {
+    fail(core::format("{} columns; there may be {}", labels.columns(), kMaxColumns));
   }
   const H5T_class_t kind = H5Tget_class(type.id());
   labels.is_whole = kind == H5T_INTEGER || kind == H5T_ENUM;

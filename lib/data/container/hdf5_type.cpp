@@ -53,8 +53,8 @@ std::string hdf5_type_text(hid_t type) {
 std::vector<int64_t> hdf5_dims(hid_t data_set) {
   const Hdf5Handle space(H5Dget_space(data_set), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space.id());
-  if (rank < 1 || rank > kMostRank || H5Sget_simple_extent_type(space.id()) != H5S_SIMPLE) return {};
-  hsize_t sides[kMostRank] = {};
+  if (rank < 1 || rank > kMaxRank || H5Sget_simple_extent_type(space.id()) != H5S_SIMPLE) return {};
+  hsize_t sides[kMaxRank] = {};
   H5Sget_simple_extent_dims(space.id(), sides, nullptr);
   std::vector<int64_t> dims;
   for (int i = 0; i < rank; ++i) {

@@ -43,7 +43,7 @@ bool hdf5_element(hid_t type, Element& element);
 /// "float16", "big-endian int32", "string": for messages.
 std::string hdf5_type_text(hid_t type);
 /// More dimensions than this are not read.
-inline constexpr int kMostRank = 8;
+inline constexpr int kMaxRank = 8;
 /// Sides of an open data set; empty for a single value.
 std::vector<int64_t> hdf5_dims(hid_t data_set);
 /// "[200000, 64, 64]"

@@ -12,14 +12,14 @@ namespace stoker::data {
 namespace {
 
 constexpr int64_t kCacheBytes = 256 << 20;
-constexpr int64_t kMostBytes = 1 << 30;  ///< of a sample, and of a chunk
+constexpr int64_t kMaxBytes = 1 << 30;  ///< of a sample, and of a chunk
 constexpr char kRepackHint[] = "write the data set again, or get the file again";
 
-/// The product of all numbers from `first` on; kMostBytes + 1 when it is larger than that.
+/// The product of all numbers from `first` on; kMaxBytes + 1 when it is larger than that.
 int64_t bounded_product(const std::vector<int64_t>& numbers, size_t first) {
   int64_t product = 1;
   for (size_t i = first; i < numbers.size(); ++i) {
-    if (numbers[i] > kMostBytes / product) return kMostBytes + 1;
+    if (numbers[i] > kMaxBytes / product) return kMaxBytes + 1;
     product *= numbers[i];
   }
   return product;
@@ -47,7 +47,7 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
   }
   sample_ = part_ = box_of(array_.dims);
   const int64_t numbers = bounded_product(array_.dims, 1);
-  if (numbers > kMostBytes / element_) fail("a sample has more than " + bytes_of_count(kMostBytes));
+  if (numbers > kMaxBytes / element_) fail("a sample has more than " + bytes_of_count(kMaxBytes));
   sample_bytes_ = part_bytes_ = numbers * element_;
   if (array_.chunk.empty()) {
     check_one_piece();
@@ -55,8 +55,8 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
   }
   part_ = box_of(array_.chunk);
   const int64_t chunk_numbers = bounded_product(array_.chunk, 0);
-  if (chunk_numbers > kMostBytes / element_) {
-    fail("a chunk has more than " + bytes_of_count(kMostBytes),
+  if (chunk_numbers > kMaxBytes / element_) {
+    fail("a chunk has more than " + bytes_of_count(kMaxBytes),
          core::format("give it smaller chunks: h5repack -l {}:CHUNK=...", array_.name));
   }
   chunk_bytes_ = chunk_numbers * element_;
@@ -69,7 +69,7 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
   if (is_filtered() && array_.chunk[0] > 1) {
     // At least what a few neighbouring runs of samples need.
     cache_ =
-        std::make_unique<ChunkCache>(std::max(kCacheBytes, std::min(kMostBytes, 4 * grid_.numbers() * chunk_bytes_)));
+        std::make_unique<ChunkCache>(std::max(kCacheBytes, std::min(kMaxBytes, 4 * grid_.numbers() * chunk_bytes_)));
   }
 }
 
@@ -104,7 +104,7 @@ void SampleArray::check_chunks() const {
       fail(core::format("the chunk of sample {}, {} bytes from byte {} on, does not lie inside the file of {} bytes",
                         first, place.bytes, place.offset, file_->size()));
     }
-    const bool is_possible = is_filtered() ? chunk_bytes_ / kMostInflation <= int64_t{place.bytes} &&
+    const bool is_possible = is_filtered() ? chunk_bytes_ / kMaxInflation <= int64_t{place.bytes} &&
                                                  int64_t{place.bytes} <= 2 * chunk_bytes_ + 1024
                                            : int64_t{place.bytes} == chunk_bytes_;
     if (!is_possible) {

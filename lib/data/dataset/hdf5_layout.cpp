@@ -22,7 +22,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-constexpr double kMostClasses = 1'000'000;
+constexpr double kMaxNumberOfClasses = 1'000'000;
 
 class Hdf5Layout : public Layout {
  public:
@@ -46,7 +46,7 @@ class Hdf5Layout : public Layout {
       for (int64_t i = 0; i < labels.columns(); ++i) names.push_back(format("{}{}", stem, i));
       return names;
     }
-    check_classes(opened, kMostClasses);
+    check_classes(opened, kMaxNumberOfClasses);
     const double largest = *std::max_element(labels.values.begin(), labels.values.end());
     int64_t classes = static_cast<int64_t>(largest) + 1;
     if (options_.task == config::TaskKind::binary) classes = std::max<int64_t>(2, classes);
@@ -215,8 +215,8 @@ void Hdf5Layout::read_shape(Opened& opened) const {
     for (const int64_t side : dims) text += (text.empty() ? "" : ", ") + std::to_string(side);
     refuse(format("its shape is [{}]", text));
   }
-  constexpr int64_t kMostSide = 65'535;
-  if (image[0] > kMostSide || image[1] > kMostSide) refuse(format("samples of {} x {}", image[0], image[1]));
+  constexpr int64_t kMaxSide = 65'535;
+  if (image[0] > kMaxSide || image[1] > kMaxSide) refuse(format("samples of {} x {}", image[0], image[1]));
   opened.shape = {0, image[0], image[1], image[2], array.element};
 }
 

@@ -32,7 +32,7 @@ std::string hdf5_file_of(const std::string& data_dir, const std::string& split) 
 }
 
 std::vector<std::string> hdf5_files_in(const std::string& data_dir) {
-  constexpr size_t kMost = 40;
+  constexpr size_t kMax = 40;
   if (is_file(data_dir)) return {data_dir};
   std::vector<std::string> files;
   std::error_code error;
@@ -42,7 +42,7 @@ std::vector<std::string> hdf5_files_in(const std::string& data_dir) {
     }
   }
   std::sort(files.begin(), files.end());
-  if (files.size() > kMost) files.resize(kMost);
+  if (files.size() > kMax) files.resize(kMax);
   return files;
 }
 

@@ -64,7 +64,7 @@ class CopyAheadFeed : public FeedPath {
 
  private:
   struct Copy {
-    HostBatch host;                         ///< holds the slab until the copy is done
+    HostBatch host;                         ///< holds the buffer until the copy is done
     torch::Tensor pixels, labels, targets;  ///< as in `host`, on the device
     c10::Event done;
   };
@@ -96,7 +96,7 @@ class CopyAheadFeed : public FeedPath {
     }
   }
 
-  /// Gives slabs back whose copies are done.
+  /// Gives buffers back whose copies are done.
   void release_copied() {
     while (!copying_.empty() && copying_.front().done.query()) {
       loader_.release(copying_.front().host);
@@ -104,7 +104,7 @@ class CopyAheadFeed : public FeedPath {
     }
   }
 
-  /// Afterwards no slab is read by the device.
+  /// Afterwards no buffer is read by the device.
   void finish_copies() {
     device_.synchronizeStream(copy_stream_);
     release_copied();
@@ -126,7 +126,7 @@ class CopyAheadFeed : public FeedPath {
   const c10::Stream copy_stream_;
   torch::Tensor byte_scale_, float_scale_, offset_;  ///< float32 [1, C, 1, 1]
   std::optional<Copy> ahead_;
-  std::deque<Copy> copying_;  ///< handed out; slabs not yet given back
+  std::deque<Copy> copying_;  ///< handed out; buffers not yet given back
 };
 
 }  // namespace

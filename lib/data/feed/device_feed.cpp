@@ -30,7 +30,7 @@ class TensorPool {
   std::deque<torch::Tensor> tensors_;
 };
 
-/// The network runs on the CPU: normalise into a float tensor, give the slab back at once.
+/// The network runs on the CPU: normalise into a float tensor, give the buffer back at once.
 class CpuFeed : public FeedPath {
  public:
   CpuFeed(Loader& loader, const FeedSettings& settings)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From host slabs to normalised batches on the device, copied ahead of use. On CUDA the copy runs on its own
+// From host buffers to normalised batches on the device, copied ahead of use. On CUDA the copy runs on its own
 // stream, ordered by events; on the CPU it is the normalisation alone. Knows nothing of models.
 #pragma once
 
@@ -49,7 +49,7 @@ class DeviceFeed {
 
  private:
   std::shared_ptr<Loader> loader_;
-  std::unique_ptr<FeedPath> path_;  ///< declared last: it reads slabs of the loader
+  std::unique_ptr<FeedPath> path_;  ///< declared last: it reads buffers of the loader
 };
 
 }  // namespace stoker::data

@@ -39,9 +39,9 @@ struct Region {
 };
 
 /// Takes the rows of an image from a decoder, top to bottom, as they are decoded.
-class PixelRows {
+class RowSink {
  public:
-  virtual ~PixelRows() = default;
+  virtual ~RowSink() = default;
   /// What comes: rows of held.width x `channels` bytes. Once more when a decode has to start over.
   virtual void begin(const Region& held, int channels) = 0;
   /// Where the next row goes; those before it are complete.
@@ -71,6 +71,6 @@ std::string decode_region(const uint8_t* bytes, uint64_t size, int channels, con
 bool can_decode_rows(const ImageHeader& header, const Region& wanted);
 /// As decode_region(), the pixels going to `rows` instead: nothing holds the region as a whole.
 std::string decode_rows(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        const Region& wanted, PixelRows& rows);
+                        const Region& wanted, RowSink& rows);
 
 }  // namespace stoker::data

@@ -151,8 +151,8 @@ __attribute__((always_inline)) inline bool EntropyDecoder::read_blocks_inline(JB
     do {
       bits.refill();
       entry = ac.look(bits.buffer);
-      // Two whole entries and one that is not fit what a refill gives: 2 * kBits + kMostBits <= 56.
-      static_assert(2 * Table::kBits + Table::kMostBits <= 56);
+      // Two whole entries and one that is not fit what a refill gives: 2 * kBits + kMaxBits <= 56.
+      static_assert(2 * Table::kBits + Table::kMaxBits <= 56);
       if ((entry & Table::kSpecial) == 0) {
         take(entry, k);
         if (k >= DCTSIZE2 - 1) break;

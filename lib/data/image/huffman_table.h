@@ -31,7 +31,7 @@ class HuffmanTable {
   static constexpr uint32_t kSpecial = 0x8000;
   static constexpr uint32_t kEndOfBlock = kSpecial;  ///< advance 0, in special entries
   static constexpr uint32_t kBad = 0;                ///< from find(): no such code
-  static constexpr int kMostBits = 16 + 15;          ///< that a code and its value take
+  static constexpr int kMaxBits = 16 + 15;           ///< that a code and its value take
 
   static int length_of(uint32_t entry) { return static_cast<int>(entry & 0xFF); }
   static int advance_of(uint32_t entry) { return static_cast<int>(entry >> 8 & 0x7F); }
@@ -44,7 +44,7 @@ class HuffmanTable {
   /// The entry for a bit buffer whose next bit is the topmost.
   uint32_t look(uint64_t buffer) const { return entries_[buffer >> (64 - kBits)]; }
   /// For a special entry: the whole meaning, as an entry that is not special, or kEndOfBlock with its length,
-  /// or kBad. The buffer must hold kMostBits bits.
+  /// or kBad. The buffer must hold kMaxBits bits.
   uint32_t find(uint64_t buffer) const;
 
  private:

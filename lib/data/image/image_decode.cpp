@@ -21,7 +21,7 @@ bool can_decode_rows(const ImageHeader& header, const Region& wanted) {
 }
 
 std::string decode_rows(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        const Region& wanted, PixelRows& rows) {
+                        const Region& wanted, RowSink& rows) {
   return decode_jpeg(bytes, size, channels, limits, wanted, rows);
 }
 

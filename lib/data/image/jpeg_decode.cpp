@@ -162,7 +162,7 @@ bool start_region(JpegSession& session, Region& region) {
 }
 
 /// Rows top..bottom of what was started.
-bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t* ink_row, PixelRows& rows) {
+bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t* ink_row, RowSink& rows) {
   if (setjmp(session.on_error) != 0) return false;
   jpeg_decompress_struct& codec = session.codec;
   const auto top = static_cast<JDIMENSION>(region.top), bottom = top + static_cast<JDIMENSION>(region.height);
@@ -191,7 +191,7 @@ bool fail_with(JpegSession& session, const std::string& reason) {
 
 /// The steps in order; false when one failed.
 bool decode_in_session(JpegSession& session, const uint8_t* bytes, uint64_t size, int channels,
-                       const DecodeLimits& limits, Region region, PixelRows& rows) {
+                       const DecodeLimits& limits, Region region, RowSink& rows) {
   if (!read_session_header(session, bytes, size, channels)) return false;
   const double megapixels = 1e-6 * session.codec.output_width * session.codec.output_height;
   const bool inside = region.left + region.width <= static_cast<int>(session.codec.output_width) &&
@@ -218,7 +218,7 @@ class SessionEnd {
 
 /// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone.
 Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t* bytes, uint64_t size, int channels,
-                    const DecodeLimits& limits, const Region& region, PixelRows& rows) {
+                    const DecodeLimits& limits, const Region& region, RowSink& rows) {
   session = {};
   session.entropy = entropy;
   session.max_scans = limits.max_jpeg_scans;
@@ -231,7 +231,7 @@ Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t
 }
 
 /// Into memory for all of them.
-class RowsOfImage : public PixelRows {
+class RowsOfImage : public RowSink {
  public:
   RowsOfImage(ImageBuffer& image, const Region& wanted) : image_(image), held_(wanted) {}
 
@@ -263,7 +263,7 @@ class RowsOfImage : public PixelRows {
 }  // namespace
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        const Region& wanted, PixelRows& rows, EntropyStage stage) {
+                        const Region& wanted, RowSink& rows, EntropyStage stage) {
   if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
   JpegSession session;

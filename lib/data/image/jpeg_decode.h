@@ -22,7 +22,7 @@ enum class EntropyStage { own, libjpeg };
 /// Throws std::bad_alloc, and Error{data} when the time limit is over: how long a decode takes is no property
 /// of the image alone, so that it must not be skipped like a bad one.
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        const Region& wanted, PixelRows& rows, EntropyStage stage = EntropyStage::own);
+                        const Region& wanted, RowSink& rows, EntropyStage stage = EntropyStage::own);
 
 /// The same into `out`; on return, good or not, `wanted` is what that holds.
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits, Region& wanted,

@@ -21,12 +21,12 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
   check_settings();
   if (settings.class_balanced) classes = samples_by_class(*source);
   // Workers fill one more than the consumer may hold.
-  slabs = std::vector<Slab>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
+  buffers = std::vector<BatchBuffer>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
   records = std::vector<StageRecord>(static_cast<size_t>(std::max<int64_t>(1, settings.num_workers)));
   if (settings.num_workers == 0) {
     own_reader.emplace(*source, plan, settings.limits, settings.seed);
   } else {
-    for (Slab& slab : slabs) allocate(slab);
+    for (BatchBuffer& buffer : buffers) allocate(buffer);
     start_workers();
   }
 }
@@ -59,19 +59,19 @@ int64_t Loader::Impl::images_in_batch(int64_t batch) const {
   return std::min(settings.batch_size, samples - batch * settings.batch_size);
 }
 
-void Loader::Impl::allocate(Slab& slab) const {
-  slab.allocate(settings.batch_size, plan.shape, source->num_targets(),
-                settings.pin_memory && torch::cuda::is_available());
+void Loader::Impl::allocate(BatchBuffer& buffer) const {
+  buffer.allocate(settings.batch_size, plan.shape, source->num_targets(),
+                  settings.pin_memory && torch::cuda::is_available());
 }
 
-/// Makes the slab of a turn ready for writing.
-void Loader::Impl::prepare(int64_t turn) {
-  if (turn >= epoch.batches) return;
-  Slab& slab = slab_of(turn);
-  if (!slab.images.defined()) allocate(slab);
-  slab.ready = false;
-  slab.troubles.clear();
-  slab.rows_left.store(images_in_turn(turn));
+/// Makes the buffer of a batch_index ready for writing.
+void Loader::Impl::prepare(int64_t batch_index) {
+  if (batch_index >= epoch.batches) return;
+  BatchBuffer& buffer = buffer_of(batch_index);
+  if (!buffer.images.defined()) allocate(buffer);
+  buffer.ready = false;
+  buffer.row_errors.clear();
+  buffer.rows_left.store(images_in_batch_at(batch_index));
 }
 
 Loader::Impl::~Impl() {
@@ -106,84 +106,85 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     epoch.rounds = std::move(order.rounds);
     epoch.known_bad.clear();
     for (const auto& entry : bad) epoch.known_bad.push_back(entry.first);
-    turns_handed_over = 0;
-    last_asked = -1;
-    turns_released = 0;
-    next_ticket = 0;
+    batches_handed_over = 0;
+    last_awaited_batch = -1;
+    batches_released = 0;
+    next_row_index = 0;
     cancelled = false;
     ++generation;
     if (settings.num_workers > 0) {
-      for (int64_t turn = 0; turn < static_cast<int64_t>(slabs.size()); ++turn) prepare(turn);
+      for (int64_t batch_index = 0; batch_index < static_cast<int64_t>(buffers.size()); ++batch_index)
+        prepare(batch_index);
     }
   }
   epoch_begun.notify_all();
 }
 
 bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
-  const int64_t turn = turns_handed_over;
-  if (turn >= epoch.batches) return false;
-  if (turn - turns_released.load() >= may_hold()) {
+  const int64_t batch_index = batches_handed_over;
+  if (batch_index >= epoch.batches) return false;
+  if (batch_index - batches_released.load() >= may_hold()) {
     throw core::Error(core::ErrorKind::bug, "more batches are held at once than the loader allows");
   }
   const auto start = LoaderClock::now();
   if (settings.num_workers == 0) {
-    fill_turn_here(turn, may_stop);
+    fill_batch_here(batch_index, may_stop);
   } else {
-    wait_until_ready(turn, may_stop);
+    wait_until_ready(batch_index, may_stop);
   }
   consumer_wait_ns += nanoseconds_since(start);
-  judge_troubles(turn);
-  Slab& slab = slab_of(turn);
-  const int64_t images = slab.close_gaps(images_in_turn(turn));
-  batch.images = slab.images.narrow(0, 0, images);
-  batch.labels = slab.labels.narrow(0, 0, images);
-  batch.targets = slab.targets.narrow(0, 0, images);
-  batch.samples.assign(slab.samples.begin(), slab.samples.begin() + images);
-  batch.planned_images = images_in_turn(turn);
-  batch.slab = static_cast<int64_t>(generation << 32) | (turn & 0xFFFFFFFF);
+  resolve_row_errors(batch_index);
+  BatchBuffer& buffer = buffer_of(batch_index);
+  const int64_t images = buffer.close_gaps(images_in_batch_at(batch_index));
+  batch.images = buffer.images.narrow(0, 0, images);
+  batch.labels = buffer.labels.narrow(0, 0, images);
+  batch.targets = buffer.targets.narrow(0, 0, images);
+  batch.samples.assign(buffer.samples.begin(), buffer.samples.begin() + images);
+  batch.planned_images = images_in_batch_at(batch_index);
+  batch.buffer = static_cast<int64_t>(generation << 32) | (batch_index & 0xFFFFFFFF);
   images_out += images;
   bad_out += batch.planned_images - images;
-  ++turns_handed_over;
+  ++batches_handed_over;
   return true;
 }
 
-/// Without workers: reads the turn on the calling thread. Started again after an interruption, it starts
+/// Without workers: reads the batch_index on the calling thread. Started again after an interruption, it starts
 /// over.
-void Loader::Impl::fill_turn_here(int64_t turn, bool may_stop) {
+void Loader::Impl::fill_batch_here(int64_t batch_index, bool may_stop) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    prepare(turn);
+    prepare(batch_index);
   }
-  for (int64_t row = 0; row < images_in_turn(turn); ++row) {
+  for (int64_t row = 0; row < images_in_batch_at(batch_index); ++row) {
     if (may_stop) core::throw_if_stopped();
-    fill_row(*own_reader, records[0], turn, row);
+    fill_row(*own_reader, records[0], batch_index, row);
   }
-  finish_row(turn);
+  finish_row(batch_index);
 }
 
-void Loader::Impl::wait_until_ready(int64_t turn, bool may_stop) {
+void Loader::Impl::wait_until_ready(int64_t batch_index, bool may_stop) {
   constexpr std::chrono::milliseconds kStopPoll(50);
   std::unique_lock<std::mutex> lock(mutex);
-  if (turn != last_asked) {  // not after an interruption
-    last_asked = turn;
+  if (batch_index != last_awaited_batch) {  // not after an interruption
+    last_awaited_batch = batch_index;
     ++asked;
-    ready_when_asked += ready_turns();
-    empty_when_asked += slab_of(turn).ready ? 0 : 1;
+    ready_when_asked += ready_batches();
+    empty_when_asked += buffer_of(batch_index).ready ? 0 : 1;
   }
-  while (!turn_ready.wait_for(lock, kStopPoll, [&] { return slab_of(turn).ready; })) {
+  while (!batch_ready.wait_for(lock, kStopPoll, [&] { return buffer_of(batch_index).ready; })) {
     if (may_stop) core::throw_if_stopped();
   }
 }
 
 /// Decides about the rows without image in the order of the stream, so that the outcome is the same for any
-/// number of workers. Leaves `troubles` sorted by row.
-void Loader::Impl::judge_troubles(int64_t turn) {
+/// number of workers. Leaves `row_errors` sorted by row.
+void Loader::Impl::resolve_row_errors(int64_t batch_index) {
   const std::lock_guard<std::mutex> lock(mutex);
-  Slab& slab = slab_of(turn);
-  slab.sort_troubles();
-  for (const RowTrouble& trouble : slab.troubles) {
+  BatchBuffer& buffer = buffer_of(batch_index);
+  buffer.sort_row_errors();
+  for (const RowError& trouble : buffer.row_errors) {
     if (trouble.error) throw *trouble.error;
-    record_bad(slab.samples[static_cast<size_t>(trouble.row)], trouble.reason);
+    record_bad(buffer.samples[static_cast<size_t>(trouble.row)], trouble.reason);
   }
 }
 
@@ -207,19 +208,19 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
 }
 
 void Loader::Impl::release(const HostBatch& batch) {
-  const auto of_generation = static_cast<uint64_t>(batch.slab) >> 32;
-  if (batch.slab < 0 || of_generation != (generation & 0x7FFFFFFF)) return;  // of an epoch that is over
-  const int64_t turn = turns_released.load();
-  if ((turn & 0xFFFFFFFF) != (batch.slab & 0xFFFFFFFF) || turn >= turns_handed_over) {
+  const auto of_generation = static_cast<uint64_t>(batch.buffer) >> 32;
+  if (batch.buffer < 0 || of_generation != (generation & 0x7FFFFFFF)) return;  // of an epoch that is over
+  const int64_t batch_index = batches_released.load();
+  if ((batch_index & 0xFFFFFFFF) != (batch.buffer & 0xFFFFFFFF) || batch_index >= batches_handed_over) {
     throw core::Error(core::ErrorKind::bug, "batches must be released once each and in order");
   }
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    slab_of(turn).ready = false;
-    if (settings.num_workers > 0) prepare(turn + static_cast<int64_t>(slabs.size()));
-    turns_released.store(turn + 1, std::memory_order_release);
+    buffer_of(batch_index).ready = false;
+    if (settings.num_workers > 0) prepare(batch_index + static_cast<int64_t>(buffers.size()));
+    batches_released.store(batch_index + 1, std::memory_order_release);
   }
-  slab_freed.notify_all();
+  buffer_freed.notify_all();
 }
 
 Loader::Loader(std::shared_ptr<const Source> source, TransformPlan plan, LoaderSettings settings)

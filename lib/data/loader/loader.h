@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader: worker threads turn samples into rows of batch slabs, a fixed ring of slabs is handed over in
+// The loader: worker threads turn samples into rows of batch buffers, a fixed ring of buffers is handed over in
 // order. Bit-identical for any number of workers and any prefetch. Knows nothing of models or devices.
 #pragma once
 
@@ -20,7 +20,7 @@ struct LoaderSettings {
   int64_t batch_size = 1;       ///< images
   int64_t num_workers = 0;      ///< threads; 0: the calling thread decodes
   int64_t prefetch_factor = 4;  ///< batches ahead of the one in use
-  bool pin_memory = false;      ///< page-locked slabs, for copies that overlap
+  bool pin_memory = false;      ///< page-locked buffers, for copies that overlap
   bool shuffle = false;
   int64_t shuffle_buffer = 0;   ///< images that are shuffled among each other; 0: all
   bool class_balanced = false;  ///< with shuffle: every class equally often; see balanced_order.h
@@ -31,7 +31,7 @@ struct LoaderSettings {
   DecodeLimits limits;
 };
 
-/// One batch in host memory. The tensors are views of a slab: valid until the batch is released.
+/// One batch in host memory. The tensors are views of a buffer: valid until the batch is released.
 struct HostBatch {
   torch::Tensor images;          ///< uint8, float16 or float32 [n, H, W, C], clips [n, T, H, W, C], contiguous; pinned
                                  ///< when asked for
@@ -39,7 +39,7 @@ struct HostBatch {
   torch::Tensor targets;         ///< float32 [n, num_targets of the source]
   std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports
   int64_t planned_images = 0;    ///< n + skipped bad images
-  int64_t slab = -1;             ///< internal: which slab of the ring
+  int64_t buffer = -1;           ///< internal: which buffer of the ring
 };
 
 /// A sample that could not be used.
@@ -72,7 +72,7 @@ class Loader {
   bool next(HostBatch& batch, bool may_stop = true);
   /// True when next() would not wait. Never true without workers.
   bool is_ready() const;
-  /// Gives the slab back for refilling.
+  /// Gives the buffer back for refilling.
   void release(const HostBatch& batch);
 
   LoaderStats stats() const;

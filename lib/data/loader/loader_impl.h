@@ -10,9 +10,9 @@
 #include <optional>
 #include <thread>
 
+#include "data/loader/batch_buffer.h"
 #include "data/loader/loader.h"
 #include "data/loader/sample_reader.h"
-#include "data/loader/slab.h"
 #include "data/loader/stage_times.h"
 
 namespace stoker::data {
@@ -33,9 +33,9 @@ struct EpochOrder {
   std::vector<int64_t> known_bad;  ///< sorted; not read again
 };
 
-// Batches of an epoch are counted from first_batch on as "turns". Turn t lives in slab t % ring. Ticket k is
-// row k % batch_size of turn k / batch_size; a worker takes the next ticket, waits until the turn's slab is
-// free, writes the row. Turns become ready in any order and are handed over in order.
+// Batches of an epoch are counted from first_batch on as "batches". Batch b lives in buffer t % ring. Row index k is
+// row k % batch_size of batch_index k / batch_size; a worker takes the next row_index, waits until the batch_index's
+// buffer is free, writes the row. Batches become ready in any order and are handed over in order.
 struct Loader::Impl {
   Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given);
   ~Impl();
@@ -43,30 +43,30 @@ struct Loader::Impl {
   void check_settings() const;
   int64_t batches_per_epoch() const;
   int64_t images_in_batch(int64_t batch) const;
-  int64_t images_in_turn(int64_t turn) const { return images_in_batch(epoch.first_batch + turn); }
+  int64_t images_in_batch_at(int64_t batch_index) const { return images_in_batch(epoch.first_batch + batch_index); }
   int64_t may_hold() const { return std::max<int64_t>(2, settings.prefetch_factor); }
-  Slab& slab_of(int64_t turn) { return slabs[static_cast<size_t>(turn) % slabs.size()]; }
-  void allocate(Slab& slab) const;
-  void prepare(int64_t turn);
+  BatchBuffer& buffer_of(int64_t batch_index) { return buffers[static_cast<size_t>(batch_index) % buffers.size()]; }
+  void allocate(BatchBuffer& buffer) const;
+  void prepare(int64_t batch_index);
 
   void start_workers();
   void worker_main(int worker);
   void work_on_epoch(SampleReader& reader, StageRecord& record);
-  bool wait_until_free(int64_t turn);
-  void fill_row(SampleReader& reader, StageRecord& record, int64_t turn, int64_t row);
+  bool wait_until_free(int64_t batch_index);
+  void fill_row(SampleReader& reader, StageRecord& record, int64_t batch_index, int64_t row);
   void add_times(StageRecord& record, const StageTimes& times);
-  void finish_row(int64_t turn);
+  void finish_row(int64_t batch_index);
   void cancel_epoch(std::unique_lock<std::mutex>& lock);
 
   void begin_epoch(int64_t number, int64_t first_batch);
   bool next(HostBatch& batch, bool may_stop);
-  void fill_turn_here(int64_t turn, bool may_stop);
-  void wait_until_ready(int64_t turn, bool may_stop);
-  void judge_troubles(int64_t turn);
+  void fill_batch_here(int64_t batch_index, bool may_stop);
+  void wait_until_ready(int64_t batch_index, bool may_stop);
+  void resolve_row_errors(int64_t batch_index);
   void record_bad(int64_t sample, const std::string& reason);
   void release(const HostBatch& batch);
   bool is_ready() const;
-  int64_t ready_turns() const;
+  int64_t ready_batches() const;
   LoaderStats stats() const;
   SampleTimes sample_times() const;
 
@@ -77,9 +77,9 @@ struct Loader::Impl {
   std::vector<std::vector<uint32_t>> classes;  ///< their samples, when balanced
 
   mutable std::mutex mutex;
-  std::condition_variable epoch_begun, slab_freed, turn_ready, workers_idle;
+  std::condition_variable epoch_begun, buffer_freed, batch_ready, workers_idle;
   mutable std::vector<std::thread> threads;
-  std::vector<Slab> slabs;
+  std::vector<BatchBuffer> buffers;
   std::vector<StageRecord> records;  ///< one per worker, or one for the calling thread
   EpochOrder epoch;
   std::map<int64_t, BadSample> bad;  ///< by sample
@@ -87,10 +87,10 @@ struct Loader::Impl {
   int active_workers = 0;
   bool quitting = false;
   std::atomic<bool> cancelled{false};
-  std::atomic<int64_t> next_ticket{0};
-  std::atomic<int64_t> turns_handed_over{0}, turns_released{0};  ///< written by the consumer
-  int64_t last_asked = -1;                                       ///< turn that next() has waited for; of the consumer
-  std::optional<SampleReader> own_reader;                        ///< of the calling thread when there are no workers
+  std::atomic<int64_t> next_row_index{0};
+  std::atomic<int64_t> batches_handed_over{0}, batches_released{0};  ///< written by the consumer
+  int64_t last_awaited_batch = -1;         ///< batch_index that next() has waited for; of the consumer
+  std::optional<SampleReader> own_reader;  ///< of the calling thread when there are no workers
 
   std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0}, resize_ns{0},
       augment_ns{0}, write_ns{0}, idle_ns{0}, asked{0}, ready_when_asked{0}, empty_when_asked{0};

@@ -22,10 +22,11 @@ double cpu_seconds_of(pthread_t thread) {
 }  // namespace
 
 bool Loader::Impl::is_ready() const {
-  const int64_t turn = turns_handed_over.load();
+  const int64_t batch_index = batches_handed_over.load();
   const std::lock_guard<std::mutex> lock(mutex);
-  return settings.num_workers > 0 && turn < epoch.batches && turn - turns_released.load() < may_hold() &&
-         slabs[static_cast<size_t>(turn) % slabs.size()].ready;
+  return settings.num_workers > 0 && batch_index < epoch.batches &&
+         batch_index - batches_released.load() < may_hold() &&
+         buffers[static_cast<size_t>(batch_index) % buffers.size()].ready;
 }
 
 LoaderStats Loader::Impl::stats() const {
@@ -40,7 +41,7 @@ LoaderStats Loader::Impl::stats() const {
   result.resize_seconds = kSecond * static_cast<double>(resize_ns.load());
   result.write_seconds = kSecond * static_cast<double>(write_ns.load());
   result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
-  result.batches_capacity = static_cast<int64_t>(slabs.size());
+  result.batches_capacity = static_cast<int64_t>(buffers.size());
   result.num_workers = static_cast<int>(settings.num_workers);
   result.cache_bytes = source->cached_bytes();
   result.batches_asked_for = asked.load();
@@ -48,19 +49,20 @@ LoaderStats Loader::Impl::stats() const {
   result.empty_when_asked = empty_when_asked.load();
   for (std::thread& thread : threads) result.worker_cpu_seconds += cpu_seconds_of(thread.native_handle());
   const std::lock_guard<std::mutex> lock(mutex);
-  for (const Slab& slab : slabs) {
-    result.ring_bytes += slab.bytes();
+  for (const BatchBuffer& buffer : buffers) {
+    result.ring_bytes += buffer.bytes();
   }
-  result.batches_ready = ready_turns();
+  result.batches_ready = ready_batches();
   return result;
 }
 
 /// Decoded and not yet handed over. The mutex must be held.
-int64_t Loader::Impl::ready_turns() const {
-  const auto ring = static_cast<int64_t>(slabs.size());
+int64_t Loader::Impl::ready_batches() const {
+  const auto ring = static_cast<int64_t>(buffers.size());
   int64_t ready = 0;
-  for (int64_t turn = turns_handed_over; turn < std::min(epoch.batches, turns_released.load() + ring); ++turn) {
-    if (slabs[static_cast<size_t>(turn % ring)].ready) ++ready;
+  for (int64_t batch_index = batches_handed_over; batch_index < std::min(epoch.batches, batches_released.load() + ring);
+       ++batch_index) {
+    if (buffers[static_cast<size_t>(batch_index % ring)].ready) ++ready;
   }
   return ready;
 }

@@ -18,14 +18,14 @@ struct LoaderStats {
   double augment_seconds = 0;
   double resize_seconds = 0;       ///< written to where the batch lives as part of it
   double write_seconds = 0;        ///< pixels that keep their size, copied to where the batch lives
-  double worker_idle_seconds = 0;  ///< workers waited for a free slab
+  double worker_idle_seconds = 0;  ///< workers waited for a free buffer
   double worker_cpu_seconds = 0;   ///< of all worker threads, as the kernel counts
   int64_t batches_ready = 0;       ///< now: decoded and waiting
   int64_t batches_asked_for = 0;   ///< by the consumer
   int64_t ready_when_asked = 0;    ///< sum over those: decoded and waiting at that moment
   int64_t empty_when_asked = 0;    ///< how many of those had to be waited for
-  int64_t batches_capacity = 0;    ///< slabs in the ring
-  int64_t ring_bytes = 0;          ///< memory of all slabs
+  int64_t batches_capacity = 0;    ///< buffers in the ring
+  int64_t ring_bytes = 0;          ///< memory of all buffers
   int64_t cache_bytes = 0;         ///< memory of cached samples, now
   int num_workers = 0;
 };

@@ -58,44 +58,44 @@ void Loader::Impl::worker_main(int worker) {
 
 void Loader::Impl::work_on_epoch(SampleReader& reader, StageRecord& record) {
   while (!cancelled.load(std::memory_order_relaxed)) {
-    const int64_t ticket = next_ticket.fetch_add(1, std::memory_order_relaxed);
-    const int64_t turn = ticket / settings.batch_size, row = ticket % settings.batch_size;
-    if (turn >= epoch.batches) return;
-    if (row >= images_in_turn(turn)) continue;  // of the short last batch
-    if (!wait_until_free(turn)) return;
-    fill_row(reader, record, turn, row);
-    finish_row(turn);
+    const int64_t row_index = next_row_index.fetch_add(1, std::memory_order_relaxed);
+    const int64_t batch_index = row_index / settings.batch_size, row = row_index % settings.batch_size;
+    if (batch_index >= epoch.batches) return;
+    if (row >= images_in_batch_at(batch_index)) continue;  // of the short last batch
+    if (!wait_until_free(batch_index)) return;
+    fill_row(reader, record, batch_index, row);
+    finish_row(batch_index);
   }
 }
 
 /// False when the epoch was cancelled.
-bool Loader::Impl::wait_until_free(int64_t turn) {
-  const auto ring = static_cast<int64_t>(slabs.size());
-  if (turn < turns_released.load(std::memory_order_acquire) + ring) return true;
+bool Loader::Impl::wait_until_free(int64_t batch_index) {
+  const auto ring = static_cast<int64_t>(buffers.size());
+  if (batch_index < batches_released.load(std::memory_order_acquire) + ring) return true;
   const core::TraceScope trace("idle");
   const auto start = LoaderClock::now();
   std::unique_lock<std::mutex> lock(mutex);
-  slab_freed.wait(lock, [&] { return cancelled.load() || turn < turns_released.load() + ring; });
+  buffer_freed.wait(lock, [&] { return cancelled.load() || batch_index < batches_released.load() + ring; });
   idle_ns += nanoseconds_since(start);
   return !cancelled.load();
 }
 
-void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t turn, int64_t row) {
-  Slab& slab = slab_of(turn);
-  const int64_t position = (epoch.first_batch + turn) * settings.batch_size + row;
+void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t batch_index, int64_t row) {
+  BatchBuffer& buffer = buffer_of(batch_index);
+  const int64_t position = (epoch.first_batch + batch_index) * settings.batch_size + row;
   const int64_t sample = epoch.order.empty() ? position : epoch.order[static_cast<size_t>(position)];
   const uint32_t round = epoch.rounds.empty() ? 0 : epoch.rounds[static_cast<size_t>(position)];
-  slab.samples[static_cast<size_t>(row)] = sample;
-  slab.label_rows[row] = source->label(sample);
-  RowTrouble trouble;
+  buffer.samples[static_cast<size_t>(row)] = sample;
+  buffer.label_rows[row] = source->label(sample);
+  RowError trouble;
   trouble.row = row;
   StageTimes times;
   try {
     if (std::binary_search(epoch.known_bad.begin(), epoch.known_bad.end(), sample)) {
       trouble.reason = "known to be bad";
     } else {
-      trouble.reason = reader.read_into(sample, epoch.epoch, round, slab.image_rows + row * slab.row_bytes,
-                                        slab.target_rows + row * slab.num_targets, times);
+      trouble.reason = reader.read_into(sample, epoch.epoch, round, buffer.image_rows + row * buffer.row_bytes,
+                                        buffer.target_rows + row * buffer.num_targets, times);
     }
   } catch (const core::Error& error) {
     trouble.error = error;
@@ -110,7 +110,7 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t t
   if (core::is_watched()) add_times(record, times);
   if (trouble.reason.empty() && !trouble.error) return;
   const std::lock_guard<std::mutex> lock(mutex);
-  slab.troubles.push_back(std::move(trouble));
+  buffer.row_errors.push_back(std::move(trouble));
 }
 
 void Loader::Impl::add_times(StageRecord& record, const StageTimes& times) {
@@ -122,20 +122,20 @@ void Loader::Impl::add_times(StageRecord& record, const StageTimes& times) {
   record.add(times);
 }
 
-void Loader::Impl::finish_row(int64_t turn) {
-  Slab& slab = slab_of(turn);
-  if (slab.rows_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void Loader::Impl::finish_row(int64_t batch_index) {
+  BatchBuffer& buffer = buffer_of(batch_index);
+  if (buffer.rows_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    slab.ready = true;
+    buffer.ready = true;
   }
-  turn_ready.notify_one();
+  batch_ready.notify_one();
 }
 
-/// Returns once no worker touches the plan or a slab, and none will before the lock is given up.
+/// Returns once no worker touches the plan or a buffer, and none will before the lock is given up.
 void Loader::Impl::cancel_epoch(std::unique_lock<std::mutex>& lock) {
   cancelled = true;
-  slab_freed.notify_all();
+  buffer_freed.notify_all();
   workers_idle.wait(lock, [&] { return active_workers == 0; });
 }
 

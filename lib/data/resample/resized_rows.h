@@ -11,7 +11,7 @@
 
 namespace stoker::data {
 
-class ResizedRows : public PixelRows {
+class ResizedRows : public RowSink {
  public:
   /// `task`: of the part of the image that begins at (left, top); its source is not looked at. What is passed by
   /// reference outlives this. The output is complete when the decode has succeeded.

@@ -30,20 +30,20 @@ constexpr const char* kStateFile = "state.json";
 constexpr const char* kConfigFile = "config.yaml";
 constexpr uint64_t kMaxTextBytes = 256 << 20;
 
-std::vector<NamedTensor> optimizer_state(Trainee& trainee) {
+std::vector<NamedTensor> optimizer_state(Learner& learner) {
   std::vector<NamedTensor> tensors;
-  for (const auto& entry : trainee.optimizer->state()) tensors.push_back({entry.name, entry.tensor});
-  if (trainee.scaler->enabled()) {
-    tensors.push_back({"scaler.scale", trainee.scaler->scale()});
-    tensors.push_back({"scaler.growth_tracker", trainee.scaler->growth_tracker()});
-    tensors.push_back({"scaler.skipped", trainee.scaler->skipped()});
+  for (const auto& entry : learner.optimizer->state()) tensors.push_back({entry.name, entry.tensor});
+  if (learner.scaler->enabled()) {
+    tensors.push_back({"scaler.scale", learner.scaler->scale()});
+    tensors.push_back({"scaler.growth_tracker", learner.scaler->growth_tracker()});
+    tensors.push_back({"scaler.skipped", learner.scaler->skipped()});
   }
   return tensors;
 }
 
-std::vector<NamedTensor> average_state(Trainee& trainee) {
+std::vector<NamedTensor> average_state(Learner& learner) {
   std::vector<NamedTensor> tensors;
-  for (const auto& entry : trainee.ema->averages()) tensors.push_back({entry.name, entry.tensor});
+  for (const auto& entry : learner.ema->averages()) tensors.push_back({entry.name, entry.tensor});
   return tensors;
 }
 
@@ -101,21 +101,21 @@ core::Error diverged_error(const std::string& cause, const CheckpointFiles& file
 Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)
     : settings_(settings), identity_(std::move(identity)), files_(settings.directory) {}
 
-std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const TrainState& state,
-                                                           Trainee& trainee,
+std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const RunProgress& state,
+                                                           Learner& learner,
                                                            const std::vector<data::BadSample>& bad) const {
   std::map<std::string, FileRecord> records;
   const auto put_tensors = [&](const char* name, const std::vector<NamedTensor>& tensors) {
     const WrittenFile written = write_safetensors(folder + "/" + name, tensors, {{"format", "pt"}});
     records[name] = {written.bytes, written.digest};
   };
-  put_tensors(kModelFile, model::state_of(*trainee.model));
-  put_tensors(kOptimizerFile, optimizer_state(trainee));
-  put_tensors(kRandomFile, random_state(trainee.device));
-  if (trainee.ema) put_tensors(kAverageFile, average_state(trainee));
+  put_tensors(kModelFile, model::state_of(*learner.model));
+  put_tensors(kOptimizerFile, optimizer_state(learner));
+  put_tensors(kRandomFile, random_state(learner.device));
+  if (learner.ema) put_tensors(kAverageFile, average_state(learner));
   const core::Json json = {{"train", state.to_json()},
-                           {"optimizer_steps", trainee.optimizer->steps_taken()},
-                           {"ema_updates", trainee.ema ? trainee.ema->updates() : 0},
+                           {"optimizer_steps", learner.optimizer->steps_taken()},
+                           {"ema_updates", learner.ema ? learner.ema->updates() : 0},
                            {"class_names", identity_.class_names},
                            {"bad_samples", bad_samples_json(bad)}};
   records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n");
@@ -123,7 +123,7 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
   return records;
 }
 
-CheckpointEvent Checkpoints::save(const TrainState& state, Trainee& trainee, const std::vector<data::BadSample>& bad,
+CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
                                   bool is_best) {
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t free_now = core::free_bytes(files_.directory());
@@ -133,13 +133,13 @@ CheckpointEvent Checkpoints::save(const TrainState& state, Trainee& trainee, con
                        core::bytes_text(double(free_now)), core::bytes_text(double(last_bytes_))),
                 "free some space, then run the same command again: older checkpoints are whole");
   }
-  refuse_non_finite(model::state_of(*trainee.model), files_);
+  refuse_non_finite(model::state_of(*learner.model), files_);
   const core::Json extra = {{"training_options", options_json(identity_.training_options)},
                             {"data_fingerprint", identity_.data_fingerprint},
                             {"threads", identity_.threads}};
   CheckpointEvent event;
   event.bytes = files_.commit(
-      state.updates, [&](const std::string& folder) { return write_files(folder, state, trainee, bad); }, extra);
+      state.updates, [&](const std::string& folder) { return write_files(folder, state, learner, bad); }, extra);
   last_bytes_ = event.bytes;
   files_.point("last", state.updates);
   if (is_best) files_.point("best", state.updates);
@@ -173,37 +173,37 @@ std::vector<std::string> Checkpoints::differences(const std::string& path) const
   return different;
 }
 
-TrainState Checkpoints::load(const std::string& path, Trainee& trainee, std::vector<data::BadSample>& bad) {
+RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad) {
   verify_checkpoint(path);
   const core::Json json = read_state_file(path);
   const std::vector<NamedTensor> weights = read_safetensors(path + "/" + kModelFile).tensors;
   const std::vector<NamedTensor> optimizer = read_safetensors(path + "/" + kOptimizerFile).tensors;
   const std::vector<NamedTensor> random = read_safetensors(path + "/" + kRandomFile).tensors;
   std::vector<NamedTensor> average, average_target;
-  if (trainee.ema) {
+  if (learner.ema) {
     average = read_safetensors(path + "/" + kAverageFile).tensors;
-    average_target = average_state(trainee);
+    average_target = average_state(learner);
   }
   // Everything is compared before anything is changed.
-  const auto weights_target = model::state_of(*trainee.model);
-  const auto optimizer_target = optimizer_state(trainee);
+  const auto weights_target = model::state_of(*learner.model);
+  const auto optimizer_target = optimizer_state(learner);
   require_same_table(weights_target, weights, path + "/" + kModelFile);
   require_same_table(optimizer_target, optimizer, path + "/" + kOptimizerFile);
   require_same_table(average_target, average, path + "/" + kAverageFile);
   try {
-    const TrainState state = TrainState::from_json(json.at("train"), path + "/" + kStateFile);
+    const RunProgress state = RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
     for (const core::Json& sample : json.at("bad_samples")) {
       bad.push_back({sample.at("sample").get<int64_t>(), sample.at("name").get<std::string>(),
                      sample.at("reason").get<std::string>()});
     }
-    trainee.optimizer->set_steps_taken(json.at("optimizer_steps").get<int64_t>());
-    if (trainee.ema) trainee.ema->set_updates(json.at("ema_updates").get<int64_t>());
+    learner.optimizer->set_steps_taken(json.at("optimizer_steps").get<int64_t>());
+    if (learner.ema) learner.ema->set_updates(json.at("ema_updates").get<int64_t>());
     copy_by_name(weights_target, weights);
     copy_by_name(optimizer_target, optimizer);
     copy_by_name(average_target, average);
     try {
       try {
-        restore_random_state(random, trainee.device);
+        restore_random_state(random, learner.device);
       } catch (const c10::Error& error) {
         throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
                                             error.what_without_backtrace()));
@@ -218,7 +218,7 @@ TrainState Checkpoints::load(const std::string& path, Trainee& trainee, std::vec
   }
 }
 
-void Checkpoints::repair_links(const TrainState& state) {
+void Checkpoints::repair_links(const RunProgress& state) {
   if (files_.pointed("last") != state.updates) files_.point("last", state.updates);
   if (state.best_updates >= 0 && files_.pointed("best") != state.best_updates) {
     const std::vector<int64_t> present = files_.list();
@@ -235,7 +235,7 @@ SavedModel load_saved_model(const std::string& path) {
   saved.path = path;
   saved.config_yaml = core::read_file(path + "/" + kConfigFile, kMaxTextBytes);
   try {
-    saved.state = TrainState::from_json(json.at("train"), path + "/" + kStateFile);
+    saved.state = RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
     json.at("class_names").get_to(saved.class_names);
   } catch (const core::Json::exception& error) {
     bad_state(path, error);

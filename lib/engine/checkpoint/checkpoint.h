@@ -14,7 +14,7 @@
 #include "data/loader/loader.h"
 #include "engine/files/checkpoint_files.h"
 #include "engine/run/events.h"
-#include "engine/run/train_state.h"
+#include "engine/run/run_progress.h"
 #include "model/model.h"
 #include "optim/ema.h"
 #include "optim/grad_scaler.h"
@@ -23,7 +23,7 @@
 namespace stoker::engine {
 
 /// What training changes.
-struct Trainee {
+struct Learner {
   std::shared_ptr<model::ImageModel> model;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::GradScaler> scaler;
@@ -57,20 +57,20 @@ class Checkpoints {
 
   /// Saves and verifies; then moves `last` (and `best` when `is_best`) and prunes. Refuses weights that are not
   /// finite with Error{diverged}. Throws Error{io} when the disk is full; older checkpoints stay.
-  CheckpointEvent save(const TrainState& state, Trainee& trainee, const std::vector<data::BadSample>& bad,
+  CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
                        bool is_best);
 
   /// Lists, one per line, what differs between this run and the checkpoint's: options and data.
   std::vector<std::string> differences(const std::string& path) const;
 
   /// Restores everything. The whole table of names, types and shapes is compared before anything is changed.
-  TrainState load(const std::string& path, Trainee& trainee, std::vector<data::BadSample>& bad);
+  RunProgress load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad);
 
   /// After a kill between the commit and the moving of links: makes `last` and `best` agree with `state`.
-  void repair_links(const TrainState& state);
+  void repair_links(const RunProgress& state);
 
  private:
-  std::map<std::string, FileRecord> write_files(const std::string& folder, const TrainState& state, Trainee& trainee,
+  std::map<std::string, FileRecord> write_files(const std::string& folder, const RunProgress& state, Learner& learner,
                                                 const std::vector<data::BadSample>& bad) const;
 
   Settings settings_;
@@ -84,7 +84,7 @@ struct SavedModel {
   std::string path;
   std::string config_yaml;
   std::vector<std::string> class_names;
-  TrainState state;
+  RunProgress state;
   std::vector<model::NamedTensor> weights;  ///< the average when the run kept one
 };
 /// Reads and verifies. `path` is a checkpoint folder.

@@ -56,8 +56,8 @@ std::string manifest_text(const Manifest& manifest) {
 
 /// JSON would turn 1.5, true or -1 into a count.
 int64_t count_of(const core::Json& value, const std::string& path) {
-  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost) {
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMax) {
     broken(path, "its manifest has a number that is not a count");
   }
   return value.get<int64_t>();

@@ -11,7 +11,7 @@
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
-#include "engine/memory/working_memory.h"
+#include "engine/memory/activation_arena.h"
 
 namespace stoker::engine {
 
@@ -39,7 +39,7 @@ class AveragedWeights {
   model::ImageModel& model_;
 };
 
-[[noreturn]] void throw_diverged(double loss, const TrainState& at, const CheckpointFiles& files) {
+[[noreturn]] void throw_diverged(double loss, const RunProgress& at, const CheckpointFiles& files) {
   const char* const value = std::isnan(loss) ? "NaN" : loss > 0 ? "infinite" : "minus infinity";  // no "-nan"
   throw diverged_error(
       core::format("the loss is {} at update {} (learning rate {:g})", value, at.updates, at.learning_rate), files);
@@ -50,28 +50,28 @@ class AveragedWeights {
 Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
     : settings_(settings),
       task_(parts.task),
-      trainee_(parts.trainee),
+      learner_(parts.learner),
       train_feed_(parts.train_feed),
       val_feed_(parts.val_feed),
       schedule_(parts.schedule),
       checkpoints_(parts.checkpoints),
       observer_(parts.observer),
-      account_(parts.trainee.device, parts.train_feed.loader()),
-      step_(settings.update, parts.task, parts.trainee, &account_),
-      sums_(parts.trainee.device),
+      timer_(parts.learner.device, parts.train_feed.loader()),
+      step_(settings.update, parts.task, parts.learner, &timer_),
+      sums_(parts.learner.device),
       save_every_(settings.save_every),
       report_every_(settings.report_every),
       val_every_(settings.val_every),
       run_begin_(Clock::now()) {}
 
-FinishEvent Trainer::run(TrainState at) {
+FinishEvent Trainer::run(RunProgress at) {
   observer_.on_start({settings_.limits.epochs, settings_.plan.updates(),
                       total_updates(settings_.plan, settings_.limits), settings_.plan.images, at.epoch, at.updates,
                       task_.metrics()});
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;
   step_.set_pieces(at.pieces);
-  if (settings_.auto_micro_batch) trainee_.optimizer->state();  // made now: nothing is allocated once weights move
+  if (settings_.auto_micro_batch) learner_.optimizer->state();  // made now: nothing is allocated once weights move
   for (;;) {
     if (const auto reason = limit_reached(settings_.limits, at)) return finish(at, *reason);
     const EpochEnd end = train_epoch(at);
@@ -84,12 +84,12 @@ FinishEvent Trainer::run(TrainState at) {
   }
 }
 
-Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
-  trainee_.model->train();
+Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
+  learner_.model->train();
   sums_.restore({at.epoch_loss_sum, at.epoch_score_sum, at.epoch_images});
   train_feed_.begin_epoch(at.epoch, settings_.plan.window(at.update_in_epoch).first_batch);
   epoch_begin_ = last_report_ = {sums_.read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
-  account_.begin_epoch();
+  timer_.begin_epoch();
 
   EpochEnd end = EpochEnd::complete;
   while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
@@ -100,7 +100,7 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
       break;
     }
     observer_.on_update(update_event(at));
-    account_.done(StepPart::other);
+    timer_.done(StepPart::other);
     if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
     at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
 
@@ -115,14 +115,14 @@ Trainer::EpochEnd Trainer::train_epoch(TrainState& at) {
       save(at, /*is_best=*/false);
     }
   }
-  account_.end_epoch();
+  timer_.end_epoch();
   read_sums(at);
   return end;
 }
 
 /// One update = the micro-batches of its window; a micro-batch is what fits the device at once.
-void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
-  account_.begin_update(at.updates);
+void Trainer::do_update(const UpdateWindow& window, RunProgress& at) {
+  timer_.begin_update(at.updates);
   const int64_t images =
       settings_.auto_micro_batch ? gather_in_smaller_pieces(window, at) : gather_gradients(window, at);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
@@ -134,21 +134,22 @@ void Trainer::do_update(const UpdateWindow& window, TrainState& at) {
 }
 
 /// Forward and backward over the window; returns how many images had a part in it.
-int64_t Trainer::gather_gradients(const UpdateWindow& window, const TrainState& at) {
+int64_t Trainer::gather_gradients(const UpdateWindow& window, const RunProgress& at) {
   int64_t images = 0;
   for (int64_t i = 0; i < window.batch_count; ++i) {
     data::Batch batch;
     const bool may_stop = i == 0;  // an update that has begun is finished
     if (!train_feed_.next(batch, may_stop))
       throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
-    account_.fetched();
+    timer_.fetched();
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
     const Mix mix =
         draw_mix(settings_.mix, at.epoch, window.first_batch + i, batch.images.size(-1), batch.images.size(-2));
     const Forward out = step_.accumulate(batch, window.planned_images, mix);
-    sums_.add(out.loss_sum, task_.score_sum(out.outputs, out.judged_by), batch.image_count());  // stays on the device
+    sums_.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against),
+              batch.image_count());  // stays on the device
     images += batch.image_count();
-    account_.done(StepPart::other);
+    timer_.done(StepPart::other);
   }
   return images;
 }
@@ -156,10 +157,10 @@ int64_t Trainer::gather_gradients(const UpdateWindow& window, const TrainState& 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch
 /// counts as finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch
 /// cut short by a limit is validated too but stays under way, so that a raised limit goes on from there.
-void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
+void Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
   EpochEvent event = summarize_epoch(at);
   if (!std::isfinite(event.train_loss)) throw_diverged(event.train_loss, at, checkpoints_.files());
-  TrainState next = at;
+  RunProgress next = at;
   if (end == EpochEnd::complete) {
     ++next.epoch;
     next.update_in_epoch = 0;
@@ -179,7 +180,7 @@ void Trainer::finish_epoch(TrainState& at, EpochEnd end) {
   core::throw_if_stopped();
 }
 
-EpochEvent Trainer::summarize_epoch(const TrainState& at) {
+EpochEvent Trainer::summarize_epoch(const RunProgress& at) {
   const double seconds = std::max(1e-9, core::seconds_since(epoch_begin_.begin));
   EpochEvent event;
   event.epoch = at.epoch;
@@ -191,16 +192,16 @@ EpochEvent Trainer::summarize_epoch(const TrainState& at) {
   event.images_per_second = static_cast<double>(at.epoch_images - epoch_begin_.sums.images) / seconds;
   event.data_wait_share = (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
   event.bad_images = static_cast<int64_t>(train_feed_.loader().bad_samples().size());
-  event.times = account_.since_epoch_began();
-  event.working_bytes = working_memory_held();
+  event.times = timer_.since_epoch_began();
+  event.working_bytes = activation_arena_held();
   return event;
 }
 
-void Trainer::validate(TrainState& at, EpochEvent& event) {
+void Trainer::validate(RunProgress& at, EpochEvent& event) {
   const core::TraceScope trace("validation");
   const Clock::time_point begin = Clock::now();
   WorstSamples worst(task_, kWorstSamples);
-  const EvalReport result = evaluate_trainee(worst);
+  const EvalReport result = evaluate_learner(worst);
   event.has_eval = true;
   event.eval_loss = result.loss;
   event.metrics = result.metrics;
@@ -210,19 +211,19 @@ void Trainer::validate(TrainState& at, EpochEvent& event) {
 }
 
 /// Evaluates the averaged weights when the run keeps them, else the weights themselves.
-EvalReport Trainer::evaluate_trainee(WorstSamples& worst) {
+EvalReport Trainer::evaluate_learner(WorstSamples& worst) {
   const auto on_batch = [this, &worst, done = int64_t{0}](const data::Batch& batch,
                                                           const torch::Tensor& outputs) mutable {
     worst.add(batch, outputs);
     done += batch.image_count();
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
-  const AveragedWeights averaged(trainee_.ema.get(), *trainee_.model);
-  return evaluate(*trainee_.model, task_, val_feed_, settings_.update.precision, settings_.tta, on_batch);
+  const AveragedWeights averaged(learner_.ema.get(), *learner_.model);
+  return evaluate(*learner_.model, task_, val_feed_, settings_.update.precision, settings_.tta, on_batch);
 }
 
 /// Updates the best result and the patience count; true when this is the best so far.
-bool Trainer::note_result(TrainState& at, const EvalReport& report) const {
+bool Trainer::note_result(RunProgress& at, const EvalReport& report) const {
   const double value = report.value_of(settings_.eval_metric);
   const double gain = lower_is_better(settings_.eval_metric) ? at.best_value - value : value - at.best_value;
   const bool first = at.best_epoch < 0;
@@ -237,7 +238,7 @@ bool Trainer::note_result(TrainState& at, const EvalReport& report) const {
   return best;
 }
 
-void Trainer::report(const TrainState& at) {
+void Trainer::report(const RunProgress& at) {
   const SumValues sums = sums_.read();
   const Clock::time_point now = Clock::now();
   ReportEvent event;
@@ -252,35 +253,35 @@ void Trainer::report(const TrainState& at) {
   event.images_per_second = images / seconds;
   event.data_wait_share = (event.loader.consumer_wait_seconds - last_report_.wait_seconds) / seconds;
   event.elapsed_seconds = core::seconds_since(run_begin_);
-  event.times = account_.since_report();
-  event.recent_times = account_.recent(kJudgedSeconds);
+  event.times = timer_.since_report();
+  event.recent_times = timer_.recent(kJudgedSeconds);
   if (step_.gradient_norm().defined()) event.gradient_norm = step_.gradient_norm().item<double>();
-  if (trainee_.scaler->enabled()) {
-    event.loss_scale = trainee_.scaler->scale().item<double>();
-    event.skipped_updates = trainee_.scaler->skipped().item<int64_t>();
+  if (learner_.scaler->enabled()) {
+    event.loss_scale = learner_.scaler->scale().item<double>();
+    event.skipped_updates = learner_.scaler->skipped().item<int64_t>();
   }
   last_report_ = {sums, event.loader.consumer_wait_seconds, now};
   observer_.on_report(event);
-  account_.done(StepPart::report);
+  timer_.done(StepPart::report);
   if (!std::isfinite(event.train_loss)) throw_diverged(event.train_loss, at, checkpoints_.files());
 }
 
 /// Brings the epoch's sums from the device into the state, which is about to be saved.
-void Trainer::read_sums(TrainState& at) {
+void Trainer::read_sums(RunProgress& at) {
   const SumValues sums = sums_.read();
   at.epoch_loss_sum = sums.loss_sum;
   at.epoch_score_sum = sums.score_sum;
   at.epoch_images = sums.images;
 }
 
-void Trainer::save(const TrainState& at, bool is_best) {
-  last_checkpoint_ = checkpoints_.save(at, trainee_, train_feed_.loader().bad_samples(), is_best);
+void Trainer::save(const RunProgress& at, bool is_best) {
+  last_checkpoint_ = checkpoints_.save(at, learner_, train_feed_.loader().bad_samples(), is_best);
   saved_at_ = {at.epoch, at.updates};
   observer_.on_checkpoint(last_checkpoint_);
-  account_.done(StepPart::save);
+  timer_.done(StepPart::save);
 }
 
-FinishEvent Trainer::finish(const TrainState& at, StopReason reason) {
+FinishEvent Trainer::finish(const RunProgress& at, StopReason reason) {
   if (saved_at_ != std::pair(at.epoch, at.updates)) save(at, /*is_best=*/false);
   FinishEvent event;
   event.reason = reason;
@@ -295,7 +296,7 @@ FinishEvent Trainer::finish(const TrainState& at, StopReason reason) {
   return event;
 }
 
-UpdateEvent Trainer::update_event(const TrainState& at) const {
+UpdateEvent Trainer::update_event(const RunProgress& at) const {
   return {at.epoch, at.update_in_epoch, at.updates, sums_.images(), at.learning_rate};
 }
 

@@ -12,8 +12,8 @@
 #include "engine/run/cadence.h"
 #include "engine/run/events.h"
 #include "engine/run/plan.h"
-#include "engine/run/train_state.h"
-#include "engine/step/step_account.h"
+#include "engine/run/run_progress.h"
+#include "engine/step/step_timer.h"
 #include "engine/step/update_step.h"
 #include "engine/task/evaluate.h"
 #include "engine/task/metrics.h"
@@ -36,7 +36,7 @@ struct TrainerSettings {
 
 struct TrainerParts {
   const Task& task;
-  Trainee& trainee;
+  Learner& learner;
   data::DeviceFeed& train_feed;
   data::DeviceFeed& val_feed;
   const optim::Schedule& schedule;
@@ -50,37 +50,37 @@ class Trainer {
 
   /// Trains from `at` until an end is reached or a stop is requested; the last checkpoint then holds everything.
   /// Throws core::Error: diverged, data (a bad image), io (a checkpoint could not be written).
-  FinishEvent run(TrainState at);
+  FinishEvent run(RunProgress at);
 
  private:
   enum class EpochEnd { complete, limit, stopped };
 
-  EpochEnd train_epoch(TrainState& at);
-  void do_update(const UpdateWindow& window, TrainState& at);
-  int64_t gather_gradients(const UpdateWindow& window, const TrainState& at);
-  int64_t gather_in_smaller_pieces(const UpdateWindow& window, TrainState& at);
-  void halve_pieces(TrainState& at, const std::string& cause);
-  void finish_epoch(TrainState& at, EpochEnd end);
-  EpochEvent summarize_epoch(const TrainState& at);
-  void validate(TrainState& at, EpochEvent& event);
-  EvalReport evaluate_trainee(WorstSamples& worst);
-  bool note_result(TrainState& at, const EvalReport& report) const;
-  void report(const TrainState& at);
-  void read_sums(TrainState& at);
-  void save(const TrainState& at, bool is_best);
-  FinishEvent finish(const TrainState& at, StopReason reason);
-  UpdateEvent update_event(const TrainState& at) const;
+  EpochEnd train_epoch(RunProgress& at);
+  void do_update(const UpdateWindow& window, RunProgress& at);
+  int64_t gather_gradients(const UpdateWindow& window, const RunProgress& at);
+  int64_t gather_in_smaller_pieces(const UpdateWindow& window, RunProgress& at);
+  void halve_pieces(RunProgress& at, const std::string& cause);
+  void finish_epoch(RunProgress& at, EpochEnd end);
+  EpochEvent summarize_epoch(const RunProgress& at);
+  void validate(RunProgress& at, EpochEvent& event);
+  EvalReport evaluate_learner(WorstSamples& worst);
+  bool note_result(RunProgress& at, const EvalReport& report) const;
+  void report(const RunProgress& at);
+  void read_sums(RunProgress& at);
+  void save(const RunProgress& at, bool is_best);
+  FinishEvent finish(const RunProgress& at, StopReason reason);
+  UpdateEvent update_event(const RunProgress& at) const;
 
   TrainerSettings settings_;
   const Task& task_;
-  Trainee& trainee_;
+  Learner& learner_;
   data::DeviceFeed& train_feed_;
   data::DeviceFeed& val_feed_;
   const optim::Schedule& schedule_;
   Checkpoints& checkpoints_;
   Observer& observer_;
 
-  StepAccount account_;
+  StepTimer timer_;
   UpdateStep step_;
   RunningSums sums_;
   Cadence save_every_, report_every_;

@@ -8,17 +8,17 @@
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/loop/trainer.h"
-#include "engine/memory/working_memory.h"
-#include "engine/step/kept_state.h"
+#include "engine/memory/activation_arena.h"
+#include "engine/step/state_snapshot.h"
 
 namespace stoker::engine {
 
 /// The same; when memory runs out everything is put back to where the update began, batches are computed in twice as
 /// many pieces from here on, and the update is done again. Its bits are those of a run that had so many pieces from
 /// this update on.
-int64_t Trainer::gather_in_smaller_pieces(const UpdateWindow& window, TrainState& at) {
+int64_t Trainer::gather_in_smaller_pieces(const UpdateWindow& window, RunProgress& at) {
   for (;;) {
-    const KeptState kept(*trainee_.model, trainee_.device);
+    const StateSnapshot kept(*learner_.model, learner_.device);
     const RunningSums sums = sums_.copy();
     std::string cause;
     try {
@@ -28,17 +28,17 @@ int64_t Trainer::gather_in_smaller_pieces(const UpdateWindow& window, TrainState
       cause = short_text_of(error);
     }
     // Outside of the handler: what was thrown may hold on to tensors.
-    trainee_.optimizer->zero_grad();
+    learner_.optimizer->zero_grad();
     kept.restore();
     sums_ = sums;
-    release_unused_memory(trainee_.device);
-    give_back_working_memory();
+    release_unused_memory(learner_.device);
+    trim_activation_arena();
     halve_pieces(at, cause);
     train_feed_.begin_epoch(at.epoch, window.first_batch);
   }
 }
 
-void Trainer::halve_pieces(TrainState& at, const std::string& cause) {
+void Trainer::halve_pieces(RunProgress& at, const std::string& cause) {
   const int64_t batch = settings_.plan.batch_size;
   if (batch / at.pieces < 4) {
     throw core::Error(core::ErrorKind::out_of_memory,

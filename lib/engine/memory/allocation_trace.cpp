@@ -9,9 +9,9 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "engine/memory/activation_arena.h"
+#include "engine/memory/best_fit_heap.h"
 #include "engine/memory/cpu_allocator.h"
-#include "engine/memory/heap_model.h"
-#include "engine/memory/working_memory.h"
 
 namespace stoker::engine {
 namespace {
@@ -114,30 +114,30 @@ void visit_extended(const TracedWork& small, const TracedWork& large, int64_t im
 /// the latest, as it is for what a forward pass keeps for the backward pass.
 class TracedBlocks {
  public:
-  explicit TracedBlocks(HeapModel& heap) : heap_(heap) {}
+  explicit TracedBlocks(BestFitHeap& heap) : heap_(heap) {}
   ~TracedBlocks() {
-    for (const auto& [bytes, places] : places_) {
-      for (const int64_t place : places) heap_.release(place, bytes);
+    for (const auto& [bytes, offsets] : offsets_) {
+      for (const int64_t offset : offsets) heap_.release(offset, bytes);
     }
   }
   TracedBlocks(const TracedBlocks&) = delete;
   TracedBlocks& operator=(const TracedBlocks&) = delete;
 
   void change(int64_t change) {
-    const int64_t bytes = working_block_bytes(std::abs(change));
+    const int64_t bytes = arena_block_bytes(std::abs(change));
     if (bytes == 0) return;
-    std::vector<int64_t>& places = places_[bytes];
+    std::vector<int64_t>& offsets = offsets_[bytes];
     if (change > 0) {
-      places.push_back(heap_.allocate(bytes));
-    } else if (!places.empty()) {
-      heap_.release(places.back(), bytes);
-      places.pop_back();
+      offsets.push_back(heap_.allocate(bytes));
+    } else if (!offsets.empty()) {
+      heap_.release(offsets.back(), bytes);
+      offsets.pop_back();
     }
   }
 
  private:
-  HeapModel& heap_;
-  std::unordered_map<int64_t, std::vector<int64_t>> places_;  ///< of the blocks of a size that are held
+  BestFitHeap& heap_;
+  std::unordered_map<int64_t, std::vector<int64_t>> offsets_;  ///< of the blocks of a size that are held
 };
 
 }  // namespace
@@ -165,8 +165,8 @@ int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int6
   return std::llround(peak);
 }
 
-int64_t working_height(const std::vector<TracedPass>& passes) {
-  HeapModel heap;
+int64_t arena_high_water_mark(const std::vector<TracedPass>& passes) {
+  BestFitHeap heap;
   for (const TracedPass& pass : passes) {
     if (pass.images == 0) continue;
     TracedBlocks blocks(heap);
@@ -176,7 +176,7 @@ int64_t working_height(const std::vector<TracedPass>& passes) {
       blocks.change(extrapolated_peak(pass.small, pass.large, pass.images));
     }
   }
-  return heap.height();
+  return heap.high_water_mark();
 }
 
 }  // namespace stoker::engine

@@ -37,9 +37,9 @@ struct TracedPass {
   const TracedWork& large;
   int64_t images = 0;
 };
-/// How far working memory (engine/memory/working_memory) grows when these are done one after the other, beginning with
-/// an empty one: what is held at once and the gaps between it. Passes of 0 images are left out.
-int64_t working_height(const std::vector<TracedPass>& passes);
+/// How far working memory (engine/memory/activation_arena) grows when these are done one after the other, beginning
+/// with an empty one: what is held at once and the gaps between it. Passes of 0 images are left out.
+int64_t arena_high_water_mark(const std::vector<TracedPass>& passes);
 
 /// Images of each batch that a run works on; 0: there is none such.
 struct BatchSizes {

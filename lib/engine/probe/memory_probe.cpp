@@ -22,34 +22,34 @@ constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixe
 constexpr int64_t kFewImages = 2;
 constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be foreseen
 
-/// Runs passes of one trainee and takes their measure.
+/// Runs passes of one learner and takes their measure.
 class Prober {
  public:
-  Prober(Trainee& trainee, const Task& task, const ProbeSettings& settings)
-      : trainee_(trainee), task_(task), settings_(settings), step_(settings.update, task, trainee) {}
+  Prober(Learner& learner, const Task& task, const ProbeSettings& settings)
+      : learner_(learner), task_(task), settings_(settings), step_(settings.update, task, learner) {}
 
   TracedWork train(int64_t images, int64_t side) {
-    trainee_.model->train();
-    const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
+    learner_.model->train();
+    const data::Batch batch = noise_batch(settings_, images, side, learner_.device);
     return measured(images, [&] {
       Mix mix;
-      if (settings_.mixes) mix.own_share = 0.6;
+      if (settings_.mixes) mix.lambda = 0.6;
       for (int i = 0; i < (settings_.accumulates ? 2 : 1); ++i) step_.accumulate(batch, images, mix);
       // Gradients are given back within the work, so that the next pass begins as this one did.
-      trainee_.optimizer->zero_grad();
+      learner_.optimizer->zero_grad();
     });
   }
 
   TracedWork evaluate(int64_t images, int64_t side) {
-    trainee_.model->eval();
-    const data::Batch batch = noise_batch(settings_, images, side, trainee_.device);
+    learner_.model->eval();
+    const data::Batch batch = noise_batch(settings_, images, side, learner_.device);
     return measured(images, [&] {
-      task_.predictions(infer(*trainee_.model, batch.images, settings_.update.precision, settings_.tta));
+      task_.predictions(infer(*learner_.model, batch.images, settings_.update.precision, settings_.tta));
     });
   }
 
   int64_t input_bytes(int64_t side) const {
-    const data::Batch batch = noise_batch(settings_, 1, side, trainee_.device);
+    const data::Batch batch = noise_batch(settings_, 1, side, learner_.device);
     return static_cast<int64_t>(batch.images.nbytes() + batch.labels.nbytes() + batch.targets.nbytes());
   }
 
@@ -57,15 +57,15 @@ class Prober {
   /// What was there before is left out. On a device the peak alone is known: a trace of one block.
   TracedWork measured(int64_t images, const std::function<void()>& work) const {
     core::throw_if_stopped();
-    if (trainee_.device.is_cpu()) return {images, trace_allocations(work)};
-    forget_device_peak(trainee_.device);
-    const int64_t before = device_memory(trainee_.device).allocated_bytes;
+    if (learner_.device.is_cpu()) return {images, trace_allocations(work)};
+    forget_device_peak(learner_.device);
+    const int64_t before = device_memory(learner_.device).allocated_bytes;
     work();
-    synchronize(trainee_.device);
-    return {images, {std::max<int64_t>(0, device_memory(trainee_.device).peak_allocated_bytes - before)}};
+    synchronize(learner_.device);
+    return {images, {std::max<int64_t>(0, device_memory(learner_.device).peak_allocated_bytes - before)}};
   }
 
-  Trainee& trainee_;
+  Learner& learner_;
   const Task& task_;
   const ProbeSettings& settings_;
   UpdateStep step_;
@@ -131,18 +131,18 @@ int64_t ActivationModel::evaluation_bytes(int64_t images) const {
 int64_t ActivationModel::working_bytes(const BatchSizes& batches) const {
   const auto training = [this](int64_t images) { return TracedPass{train_small, train_large, by_area(*this, images)}; };
   const auto evaluation = [this](int64_t images) { return TracedPass{eval_small, eval_large, by_area(*this, images)}; };
-  return working_height({training(batches.train), training(batches.last_train), evaluation(batches.val),
-                         evaluation(batches.last_val), training(batches.train), evaluation(batches.val)});
+  return arena_high_water_mark({training(batches.train), training(batches.last_train), evaluation(batches.val),
+                                evaluation(batches.last_val), training(batches.train), evaluation(batches.val)});
 }
 
-ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSettings& settings) {
+ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings) {
   const Clock::time_point begin = Clock::now();
-  const Undisturbed undisturbed(trainee);
-  Prober prober(trainee, task, settings);
+  const ScopedSnapshot undisturbed(learner);
+  Prober prober(learner, task, settings);
   try {
     ActivationModel model;
     if (!scout(prober, settings, model)) {
-      if (trainee.device.is_cuda()) prober.train(kFewImages, side_of(settings));  // workspaces of the libraries
+      if (learner.device.is_cuda()) prober.train(kFewImages, side_of(settings));  // workspaces of the libraries
       model = passes(prober, side_of(settings));
     }
     model.seconds = core::seconds_since(begin);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/memory/allocation_trace.h"
-#include "engine/probe/trial.h"
+#include "engine/probe/probe_input.h"
 
 namespace stoker::engine {
 
@@ -31,7 +31,7 @@ struct ActivationModel {
 /// with smaller ones first: where these say that 2 images cannot fit into `memory_bytes`, or would take longer than
 /// some seconds, their figures are extended by the area. Buffers, gradients and random state are as before afterwards.
 /// Throws Error{out_of_memory} when even 2 images do not fit.
-ActivationModel probe_memory(Trainee& trainee, const Task& task, const ProbeSettings& settings);
+ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings);
 
 /// Bytes of the parameters that are trained, and of all parameters and buffers.
 int64_t gradient_bytes(const model::ImageModel& model);

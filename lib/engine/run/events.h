@@ -47,8 +47,8 @@ struct ReportEvent {
   int64_t skipped_updates = 0;   ///< non-finite fp16 gradients, whole run
   double elapsed_seconds = 0;    ///< of this process's training
   data::LoaderStats loader;      ///< totals
-  TimeSplit times;               ///< since the last report
-  TimeSplit recent_times;        ///< of some seconds, every so many; else without updates
+  StepTimings times;             ///< since the last report
+  StepTimings recent_times;      ///< of some seconds, every so many; else without updates
 };
 
 /// A sample of an evaluation that the network is wrong about.
@@ -76,8 +76,8 @@ struct EpochEvent {
   double images_per_second = 0;
   double data_wait_share = 0;
   int64_t bad_images = 0;     ///< distinct, whole run
-  TimeSplit times;            ///< of the epoch, as far as this process went through it
-  int64_t working_bytes = 0;  ///< of working memory that tensors still hold; see engine/memory/working_memory
+  StepTimings times;          ///< of the epoch, as far as this process went through it
+  int64_t working_bytes = 0;  ///< of working memory that tensors still hold; see engine/memory/activation_arena
 };
 
 struct CheckpointEvent {

@@ -15,7 +15,7 @@ UpdateWindow EpochPlan::window(int64_t update) const {
   return window;
 }
 
-std::optional<StopReason> limit_reached(const RunLimits& limits, const TrainState& at) {
+std::optional<StopReason> limit_reached(const RunLimits& limits, const RunProgress& at) {
   if (at.epoch >= limits.epochs) return StopReason::epochs_done;
   if (limits.max_updates > 0 && at.updates >= limits.max_updates) return StopReason::max_updates;
   if (limits.patience > 0 && at.epochs_without_improvement >= limits.patience) return StopReason::no_improvement;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "engine/run/events.h"
-#include "engine/run/train_state.h"
+#include "engine/run/run_progress.h"
 
 namespace stoker::engine {
 
@@ -34,12 +34,12 @@ struct EpochPlan {
 struct RunLimits {
   int64_t epochs = 0;
   int64_t max_updates = 0;
-  double max_seconds = 0;  ///< compared with TrainState::train_seconds, which counts all processes of the run
+  double max_seconds = 0;  ///< compared with RunProgress::train_seconds, which counts all processes of the run
   int64_t patience = 0;    ///< epochs without improvement
 };
 
 /// Why a run that stands at `at` has nothing left to do, or nothing when it has.
-std::optional<StopReason> limit_reached(const RunLimits& limits, const TrainState& at);
+std::optional<StopReason> limit_reached(const RunLimits& limits, const RunProgress& at);
 
 /// Updates of the whole run with `limits.max_updates` taken into account.
 int64_t total_updates(const EpochPlan& plan, const RunLimits& limits);

@@ -39,7 +39,7 @@ struct StageSpreads {
 };
 
 /// A window of updates: since the last report, or since the epoch began. Validation is no part of it.
-struct TimeSplit {
+struct StepTimings {
   int64_t updates = 0;
   double seconds = 0;       ///< of all of them
   double wall_seconds = 0;  ///< from reading to reading: what the loader's and the CPU's figures are of

@@ -46,7 +46,7 @@ Mix drawn_patch(double share, int64_t width, int64_t height, core::Rng& rng) {
   mix.top = std::max<int64_t>(0, centre_y - half_height);
   mix.width = std::min(width, centre_x + half_width) - mix.left;
   mix.height = std::min(height, centre_y + half_height) - mix.top;
-  mix.own_share = 1 - static_cast<double>(mix.width * mix.height) / static_cast<double>(width * height);
+  mix.lambda = 1 - static_cast<double>(mix.width * mix.height) / static_cast<double>(width * height);
   return mix;
 }
 
@@ -72,7 +72,7 @@ Mix draw_mix(const MixSettings& settings, int64_t epoch, int64_t batch, int64_t 
     return drawn_patch(beta_number(settings.cutmix_alpha, rng), width, height, rng);
   }
   Mix mix;
-  mix.own_share = beta_number(settings.mixup_alpha, rng);
+  mix.lambda = beta_number(settings.mixup_alpha, rng);
   return mix;
 }
 
@@ -88,7 +88,7 @@ data::Batch with_partners_targets(data::Batch batch) {
 }
 
 torch::Tensor mixed_images(const torch::Tensor& images, const Mix& mix) {
-  if (mix.own_share == 1) return images;
+  if (mix.lambda == 1) return images;
   const int64_t last = images.size(0) - 1;
   if (mix.is_patch) {
     const auto patch = [&mix](const torch::Tensor& rows) {  // view [B, ..., mix.height, mix.width]
@@ -98,9 +98,9 @@ torch::Tensor mixed_images(const torch::Tensor& images, const Mix& mix) {
     patch(mixed).copy_(partners(patch(images)));
     return mixed;
   }
-  const torch::Tensor mixed = images * mix.own_share;  // keeps the memory format, which roll() loses on CUDA
-  mixed.narrow(0, 1, last).add_(images.narrow(0, 0, last), 1 - mix.own_share);
-  mixed.narrow(0, 0, 1).add_(images.narrow(0, last, 1), 1 - mix.own_share);
+  const torch::Tensor mixed = images * mix.lambda;  // keeps the memory format, which roll() loses on CUDA
+  mixed.narrow(0, 1, last).add_(images.narrow(0, 0, last), 1 - mix.lambda);
+  mixed.narrow(0, 0, 1).add_(images.narrow(0, last, 1), 1 - mix.lambda);
   return mixed;
 }
 

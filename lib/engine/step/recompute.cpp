@@ -7,7 +7,7 @@
 #include "engine/device/precision.h"
 #include "engine/device/random_state.h"
 #include "engine/device/torch_compat.h"
-#include "engine/step/kept_state.h"
+#include "engine/step/state_snapshot.h"
 
 namespace stoker::engine {
 namespace {
@@ -47,7 +47,7 @@ class BufferKeeper {
   BufferKeeper& operator=(const BufferKeeper&) = delete;
 
  private:
-  KeptBuffers kept_;
+  BufferSnapshot kept_;
 };
 
 /// What the second pass needs besides the input.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/memory/working_memory.h"
+#include "engine/memory/activation_arena.h"
 #include "optim/gradients.h"
 
 namespace stoker::engine {
@@ -31,23 +31,22 @@ Forward UpdateStep::accumulate_piece(const data::Batch& batch, const data::Batch
   Forward out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.outputs = trainee_.model->forward(batch.images);
+    out.outputs = learner_.model->forward(batch.images);
     out.loss_sum = task_.training_loss_sum(out.outputs, batch);
-    if (mix.own_share < 1) {
-      out.loss_sum =
-          mix.own_share * out.loss_sum + (1 - mix.own_share) * task_.training_loss_sum(out.outputs, partners);
+    if (mix.lambda < 1) {
+      out.loss_sum = mix.lambda * out.loss_sum + (1 - mix.lambda) * task_.training_loss_sum(out.outputs, partners);
     }
   }
   done(StepPart::forward);
-  trainee_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
+  learner_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
   done(StepPart::backward);
   return out;
 }
 
 Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix) {
-  const WorkingMemoryScope working_memory;
+  const ActivationArenaScope working_memory;
   const int64_t images = batch.image_count(), pieces = std::clamp<int64_t>(images / 2, 1, pieces_);
-  const bool is_mixed = mix.own_share < 1;
+  const bool is_mixed = mix.lambda < 1;
   data::Batch mixed = batch;
   mixed.images = mixed_images(batch.images, mix);
   const data::Batch partners = is_mixed ? with_partners_targets(batch) : data::Batch();
@@ -66,26 +65,26 @@ Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_updat
     out.loss_sum = i == 0 ? piece.loss_sum.detach() : out.loss_sum + piece.loss_sum.detach();
   }
   if (pieces > 1) out.outputs = at::cat(outputs);
-  out.judged_by = mix.own_share < 0.5 ? partners : batch;
+  out.scored_against = mix.lambda < 0.5 ? partners : batch;
   return out;
 }
 
 void UpdateStep::correct_mean(int64_t planned, int64_t images) {
   const double correction = static_cast<double>(planned) / static_cast<double>(images);
-  for (torch::Tensor& gradient : trainee_.optimizer->gradients()) gradient.mul_(correction);
+  for (torch::Tensor& gradient : learner_.optimizer->gradients()) gradient.mul_(correction);
 }
 
 void UpdateStep::apply(double learning_rate) {
-  const std::vector<torch::Tensor> gradients = trainee_.optimizer->gradients();
+  const std::vector<torch::Tensor> gradients = learner_.optimizer->gradients();
   if (gradients.empty()) return;
-  const torch::Tensor found_inf = trainee_.scaler->unscale(gradients);
+  const torch::Tensor found_inf = learner_.scaler->unscale(gradients);
   if (settings_.clip_grad > 0) {
     gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode);
   }
-  trainee_.optimizer->step(learning_rate, found_inf);
-  trainee_.scaler->update();
-  trainee_.optimizer->zero_grad();
-  if (trainee_.ema) trainee_.ema->update(*trainee_.model, found_inf);
+  learner_.optimizer->step(learning_rate, found_inf);
+  learner_.scaler->update();
+  learner_.optimizer->zero_grad();
+  if (learner_.ema) learner_.ema->update(*learner_.model, found_inf);
   done(StepPart::optimizer);
 }
 

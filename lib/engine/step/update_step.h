@@ -10,7 +10,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/device/precision.h"
 #include "engine/step/mixup.h"
-#include "engine/step/step_account.h"
+#include "engine/step/step_timer.h"
 #include "engine/task/task.h"
 
 namespace stoker::engine {
@@ -25,14 +25,15 @@ struct UpdateSettings {
 struct Forward {
   torch::Tensor outputs;   ///< [B, num_outputs], float32 or the autocast type
   torch::Tensor loss_sum;  ///< float32 [], sum over the micro-batch
-  data::Batch judged_by;   ///< whose labels or targets results are counted against: of mixed images the larger share's
+  data::Batch
+      scored_against;  ///< whose labels or targets results are counted against: of mixed images the larger share's
 };
 
 class UpdateStep {
  public:
   /// `account` is told which part is done; may be absent.
-  UpdateStep(const UpdateSettings& settings, const Task& task, Trainee& trainee, StepAccount* account = nullptr)
-      : settings_(settings), task_(task), trainee_(trainee), account_(account) {}
+  UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
+      : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
   /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
   /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
@@ -55,15 +56,15 @@ class UpdateStep {
 
  private:
   void done(StepPart part) const {
-    if (account_) account_->done(part);
+    if (timer_) timer_->done(part);
   }
   Forward accumulate_piece(const data::Batch& batch, const data::Batch& partners, int64_t images_in_update,
                            const Mix& mix);
 
   UpdateSettings settings_;
   const Task& task_;
-  Trainee& trainee_;
-  StepAccount* const account_;
+  Learner& learner_;
+  StepTimer* const timer_;
   int64_t pieces_ = 1;
   torch::Tensor gradient_norm_;
 };

@@ -7,14 +7,14 @@
 
 #include "core/error.h"
 #include "core/system/stop_signal.h"
-#include "engine/memory/working_memory.h"
+#include "engine/memory/activation_arena.h"
 #include "engine/task/metrics.h"
 
 namespace stoker::engine {
 
 torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision,
                     config::TestTimeAugmentation tta) {
-  const WorkingMemoryScope working_memory;
+  const ActivationArenaScope working_memory;
   const torch::NoGradGuard no_gradients;
   const AutocastScope autocast(precision);
   const torch::Tensor outputs = model.forward(images).to(at::kFloat);

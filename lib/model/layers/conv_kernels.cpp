@@ -25,14 +25,14 @@ namespace {
 constexpr int64_t kPositions = 96;  // of outputs that are gone through at a time: both sides fit the second cache
 
 /// A position of the output and the position of the input that a weight multiplies it with, as places of values.
-struct Meeting {
+struct TapPair {
   int64_t in = 0, out = 0;
 };
 
 /// Some rows of the output of some pairs of images, small enough for the cache.
-class Band {
+class RowBlock {
  public:
-  Band(const ConvShape2d& shape, int64_t in_channels, int64_t first_row, int64_t rows, int64_t pairs)
+  RowBlock(const ConvShape2d& shape, int64_t in_channels, int64_t first_row, int64_t rows, int64_t pairs)
       : shape_(shape), first_row_(first_row), rows_(rows) {
     first_in_row_ = std::max<int64_t>(0, first_row * shape.stride - shape.padding);
     in_rows_ =
@@ -57,7 +57,7 @@ class Band {
   int64_t out_positions() const { return rows_ * shape_.out_width; }
 
   /// What the weight in this place of the kernel multiplies, in the first `pairs` pairs of images out of `of`.
-  const Meeting* begin(int64_t place) const { return meetings_.data() + ends_[place]; }
+  const TapPair* begin(int64_t place) const { return meetings_.data() + ends_[place]; }
   int64_t count(int64_t place, int64_t pairs, int64_t of) const {
     return (ends_[place + 1] - ends_[place]) / of * pairs;
   }
@@ -78,7 +78,7 @@ class Band {
 
   ConvShape2d shape_;
   int64_t first_row_, rows_, first_in_row_, in_rows_, in_values_, out_values_;
-  std::vector<Meeting> meetings_;
+  std::vector<TapPair> meetings_;
   std::vector<int64_t> ends_;
 };
 
@@ -101,7 +101,7 @@ STOKER_BFLOAT16 void interleave(const uint16_t* first, const uint16_t* second, i
 
 /// sums[i, o] += x[i] * dy[o] over the meetings, for `rows` in channels and `vectors` times kConvLanes out channels.
 template <int rows, int vectors>
-STOKER_BFLOAT16_INLINE void add_tile(const uint16_t* x, const uint16_t* dy, const Meeting* meetings, int64_t count,
+STOKER_BFLOAT16_INLINE void add_tile(const uint16_t* x, const uint16_t* dy, const TapPair* meetings, int64_t count,
                                      float* sums, int64_t out_channels) {
   __m512 tile[rows][vectors];
   for (int i = 0; i < rows; ++i) {
@@ -124,14 +124,14 @@ STOKER_BFLOAT16_INLINE void add_tile(const uint16_t* x, const uint16_t* dy, cons
 }
 
 template <int rows, int vectors>
-STOKER_BFLOAT16 void add_tiles(const uint16_t* x, const uint16_t* dy, const Meeting* meetings, int64_t count,
+STOKER_BFLOAT16 void add_tiles(const uint16_t* x, const uint16_t* dy, const TapPair* meetings, int64_t count,
                                int64_t in_channels, float* sums, int64_t out_channels) {
   for (int64_t i = 0; i < in_channels; i += rows)
     add_tile<rows, vectors>(x + 2 * i, dy, meetings, count, sums + i * out_channels, out_channels);
 }
 
 /// All channels for one place of the kernel; 16 registers hold sums whatever the tile's sides.
-STOKER_BFLOAT16 void add_place(const uint16_t* x, const uint16_t* dy, const Meeting* meetings, int64_t count,
+STOKER_BFLOAT16 void add_place(const uint16_t* x, const uint16_t* dy, const TapPair* meetings, int64_t count,
                                int64_t in_channels, float* sums, int64_t out_channels) {
   for (int64_t o = 0; o < out_channels;) {
     const int64_t left = (out_channels - o) / kConvLanes;
@@ -159,7 +159,7 @@ class ChannelsGradient {
         sums_(shape.kernel * shape.kernel * channels * shape.out_channels) {
     const int64_t rows_each = std::clamp<int64_t>(kPositions / shape.out_width, 1, shape.out_height);
     for (int64_t row = 0; row < shape.out_height; row += rows_each) {
-      const Band& band =
+      const RowBlock& band =
           bands_.emplace_back(shape, channels, row, std::min(rows_each, shape.out_height - row), pairs_each_);
       x_pairs_.resize(std::max(x_pairs_.size(), static_cast<size_t>(pairs_each_ * band.in_values())));
       dy_pairs_.resize(std::max(dy_pairs_.size(), static_cast<size_t>(pairs_each_ * band.out_values())));
@@ -169,7 +169,7 @@ class ChannelsGradient {
   void compute() {
     for (int64_t image = 0; image < shape_.images; image += 2 * pairs_each_) {
       const int64_t pairs = std::min(pairs_each_, (shape_.images - image + 1) / 2);
-      for (const Band& band : bands_) {
+      for (const RowBlock& band : bands_) {
         for (int64_t pair = 0; pair < pairs; ++pair) pair_up(band, image + 2 * pair, pair);
         for (int64_t place = 0; place < shape_.kernel * shape_.kernel; ++place) {
           add_place(x_pairs_.data(), dy_pairs_.data(), band.begin(place), band.count(place, pairs, pairs_each_),
@@ -196,7 +196,7 @@ class ChannelsGradient {
   float* sums_of(int64_t place) { return sums_.data() + place * channels_ * shape_.out_channels; }
 
   /// The band's rows of images `first` and `first + 1`; an odd last image is paired with zeros on both sides.
-  void pair_up(const Band& band, int64_t first, int64_t pair) {
+  void pair_up(const RowBlock& band, int64_t first, int64_t pair) {
     const bool is_alone = first + 1 == shape_.images;
     const int64_t in = band.first_in_position() * shape_.in_channels + first_channel_;
     const int64_t out = band.first_out_position() * shape_.out_channels;
@@ -211,7 +211,7 @@ class ChannelsGradient {
   const int64_t in_image_, out_image_, pairs_each_, first_channel_, channels_;
   const uint16_t *const x_, *const dy_;
   const std::vector<uint16_t> zeros_;
-  std::vector<Band> bands_;
+  std::vector<RowBlock> bands_;
   std::vector<uint16_t> x_pairs_, dy_pairs_;
   std::vector<float> sums_;  ///< for each place of the kernel
 };

@@ -82,7 +82,7 @@ STOKER_INLINE void scale_piece(const T* x, const T* added, int64_t rows, int64_t
 
 template <typename T>
 STOKER_INLINE void sum_slopes_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels,
-                                       const float* mean, float* slope, float* slope_by_distance) {
+                                       const float* mean, float* slope, float* grad_times_centered) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     const Floats middle = load(mean + c);
     Floats sum{}, by_distance{};
@@ -93,7 +93,7 @@ STOKER_INLINE void sum_slopes_of_piece(const T* dy, const T* y, const T* x, int6
       by_distance += g * (load(x + i) - middle);
     }
     store(slope + c, sum);
-    store(slope_by_distance + c, by_distance);
+    store(grad_times_centered + c, by_distance);
   }
 }
 
@@ -129,12 +129,12 @@ STOKER_WIDEST void scale(const uint16_t* x, const uint16_t* added, int64_t rows,
   scale_piece<uint16_t, false>(x, added, rows, channels, by, shift, y);
 }
 STOKER_WIDEST void sum_slopes(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels,
-                              const float* mean, float* slope, float* slope_by_distance) {
-  sum_slopes_of_piece(dy, y, x, rows, channels, mean, slope, slope_by_distance);
+                              const float* mean, float* slope, float* grad_times_centered) {
+  sum_slopes_of_piece(dy, y, x, rows, channels, mean, slope, grad_times_centered);
 }
 STOKER_WIDEST void sum_slopes(const uint16_t* dy, const uint16_t* y, const uint16_t* x, int64_t rows, int64_t channels,
-                              const float* mean, float* slope, float* slope_by_distance) {
-  sum_slopes_of_piece(dy, y, x, rows, channels, mean, slope, slope_by_distance);
+                              const float* mean, float* slope, float* grad_times_centered) {
+  sum_slopes_of_piece(dy, y, x, rows, channels, mean, slope, grad_times_centered);
 }
 STOKER_WIDEST void slopes(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels,
                           const float* mean, const float* a, const float* b, const float* d, float* dx,
@@ -220,12 +220,12 @@ void scale_add_relu(const T* x, const T* added, NormShape shape, const float* by
 template <typename T>
 ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean) {
   const Pieces pieces(shape);
-  std::vector<float> slope = values_of(pieces), slope_by_distance = values_of(pieces);
+  std::vector<float> slope = values_of(pieces), grad_times_centered = values_of(pieces);
   pieces.for_each([&](int64_t piece) {
     const int64_t i = pieces.begin_of(piece), c = piece * shape.channels;
-    sum_slopes(dy + i, y + i, x + i, pieces.rows_of(piece), shape.channels, mean, &slope[c], &slope_by_distance[c]);
+    sum_slopes(dy + i, y + i, x + i, pieces.rows_of(piece), shape.channels, mean, &slope[c], &grad_times_centered[c]);
   });
-  return {summed(pieces, slope), summed(pieces, slope_by_distance)};
+  return {summed(pieces, slope), summed(pieces, grad_times_centered)};
 }
 
 template <typename T>

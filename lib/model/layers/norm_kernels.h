@@ -32,7 +32,7 @@ void scale_add_relu(const T* x, const T* added, NormShape shape, const float* sc
 
 /// Sums over the rows of dy where y > 0, and of that times (x - mean[c]).
 struct ChannelSums {
-  std::vector<double> slope, slope_by_distance;
+  std::vector<double> slope, grad_times_centered;
 };
 template <typename T>
 ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean);

@@ -103,9 +103,9 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
       for (int64_t c = 0; c < shape.channels; ++c) {
         const double deviation = inverses[c], factor = weights[c] * deviation;
         bias_slopes[c] = static_cast<float>(sums.slope[c]);
-        weight_slopes[c] = static_cast<float>(sums.slope_by_distance[c] * deviation);
+        weight_slopes[c] = static_cast<float>(sums.grad_times_centered[c] * deviation);
         as[c] = static_cast<float>(factor);
-        bs[c] = static_cast<float>(-factor * deviation * deviation * sums.slope_by_distance[c] / rows);
+        bs[c] = static_cast<float>(-factor * deviation * deviation * sums.grad_times_centered[c] / rows);
         ds[c] = static_cast<float>(-factor * sums.slope[c] / rows);
       }
       norm_relu_slopes(dys, ys, xs, shape, means, as, bs, ds, values<T>(dx), values<T>(added_slope));

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Diagnoser::Diagnoser(DiagnosisFacts known, CeilingProbes probes, const ResourceSampler* resources)
+Diagnoser::Diagnoser(DiagnosisFacts known, ThroughputProbes probes, const ResourceSampler* resources)
     : known_(std::move(known)), probes_(std::move(probes)), resources_(resources), begin_(Clock::now()) {}
 
 void Diagnoser::on_start(const engine::StartEvent& event) {
@@ -56,7 +56,7 @@ void Diagnoser::on_epoch(const engine::EpochEvent& event) {
   said_ = latest_.verdict;
 }
 
-Diagnosis Diagnoser::examine(const engine::TimeSplit& times, const ResourceReading& resources, int64_t epoch,
+Diagnosis Diagnoser::examine(const engine::StepTimings& times, const ResourceReading& resources, int64_t epoch,
                              int64_t updates) {
   DiagnosisFacts facts = known_;
   facts.times = times;
@@ -103,10 +103,10 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts) {
   }
   // Of a long update the fixed part is small, and trying it takes a while.
   if (!fixed_seconds_ && computing * facts.times.update.mean_seconds < kShortUpdate)
-    fixed_seconds_ = within_budget(probes_.fixed_seconds);
+    fixed_seconds_ = within_budget(probes_.overhead_seconds);
   if (!bfloat16_speed_ && !facts.amp && computing > 0.6) bfloat16_speed_ = within_budget(probes_.bfloat16_speed);
   facts.bfloat16_speed = bfloat16_speed_;
-  facts.fixed_seconds = fixed_seconds_;
+  facts.overhead_seconds = fixed_seconds_;
 }
 
 }  // namespace stoker::observe

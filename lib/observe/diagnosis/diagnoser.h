@@ -13,17 +13,17 @@ namespace stoker::observe {
 
 /// Ceilings, measured on the training thread in between updates: each some hundredths of a second, once or
 /// seldom.
-struct CeilingProbes {
+struct ThroughputProbes {
   std::function<double(int64_t threads)> threads_speed;  ///< over one thread
   std::function<double()> bfloat16_speed;                ///< over float32; empty: bfloat16 is no choice here
-  std::function<double()> fixed_seconds;                 ///< of an update, for whatever batch
+  std::function<double()> overhead_seconds;              ///< of an update, for whatever batch
 };
 
 /// Comes behind the resources and before all that read its diagnoses in the list of observers.
 class Diagnoser : public engine::Observer {
  public:
   /// `known`: all that does not change while the run goes on.
-  Diagnoser(DiagnosisFacts known, CeilingProbes probes, const ResourceSampler* resources);
+  Diagnoser(DiagnosisFacts known, ThroughputProbes probes, const ResourceSampler* resources);
 
   void on_start(const engine::StartEvent& event) override;
   void on_report(const engine::ReportEvent& event) override;
@@ -34,13 +34,13 @@ class Diagnoser : public engine::Observer {
   bool has_any() const { return has_any_; }
 
  private:
-  Diagnosis examine(const engine::TimeSplit& times, const ResourceReading& resources, int64_t epoch, int64_t updates);
+  Diagnosis examine(const engine::StepTimings& times, const ResourceReading& resources, int64_t epoch, int64_t updates);
   double expected_seconds(int64_t updates) const;
   void measure_ceilings(DiagnosisFacts& facts);
   std::optional<double> within_budget(const std::function<double()>& probe);
 
   const DiagnosisFacts known_;
-  const CeilingProbes probes_;
+  const ThroughputProbes probes_;
   const ResourceSampler* const resources_;
   engine::StartEvent start_;
   Diagnosis latest_;

@@ -2,7 +2,7 @@
 #include "observe/diagnosis/diagnosis.h"
 
 #include "core/format.h"
-#include "observe/diagnosis/examination.h"
+#include "observe/diagnosis/bottleneck_analysis.h"
 
 namespace stoker::observe {
 
@@ -28,7 +28,7 @@ const char* verdict_text(Verdict verdict) {
   return "";
 }
 
-Diagnosis diagnose(const DiagnosisFacts& facts) { return Examination(facts).run(); }
+Diagnosis diagnose(const DiagnosisFacts& facts) { return BottleneckAnalysis(facts).run(); }
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   std::string evidence;

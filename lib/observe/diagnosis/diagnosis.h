@@ -41,7 +41,7 @@ struct AugmentationInUse {
 
 /// What is known of a run. Absent figures lead to verdicts that do without them.
 struct DiagnosisFacts {
-  engine::TimeSplit times;
+  engine::StepTimings times;
   ResourceReading resources;
   int64_t cpus = 1;    ///< that this process may use
   bool on_cpu = true;  ///< the network computes on the CPU
@@ -59,10 +59,10 @@ struct DiagnosisFacts {
   int64_t epochs_left = 0;                   ///< after this one
 
   // Ceilings, measured when they are needed.
-  std::optional<double> threads_speed;   ///< of `threads` threads over one, now
-  std::optional<double> cpus_speed;      ///< of as many threads as CPUs over one, now
-  std::optional<double> bfloat16_speed;  ///< of convolutions over float32
-  std::optional<double> fixed_seconds;   ///< of an update, for whatever batch: launching operations
+  std::optional<double> threads_speed;     ///< of `threads` threads over one, now
+  std::optional<double> cpus_speed;        ///< of as many threads as CPUs over one, now
+  std::optional<double> bfloat16_speed;    ///< of convolutions over float32
+  std::optional<double> overhead_seconds;  ///< of an update, for whatever batch: launching operations
 };
 
 struct Diagnosis {

@@ -24,7 +24,7 @@ double StepModel::gain_percent(const StepModel& changed) const {
   return predicted > 0 && update > 0 ? std::max(0.0, 100 * (update / predicted - 1)) : 0;
 }
 
-StepModel step_model(const engine::TimeSplit& times, const ResourceReading& resources, int64_t cpus) {
+StepModel step_model(const engine::StepTimings& times, const ResourceReading& resources, int64_t cpus) {
   StepModel model;
   model.update = times.update.mean_seconds;
   if (times.updates == 0 || model.update <= 0 || times.wall_seconds <= 0) return model;

@@ -28,6 +28,6 @@ struct StepModel {
   double gain_percent(const StepModel& changed) const;
 };
 
-StepModel step_model(const engine::TimeSplit& times, const ResourceReading& resources, int64_t cpus);
+StepModel step_model(const engine::StepTimings& times, const ResourceReading& resources, int64_t cpus);
 
 }  // namespace stoker::observe

@@ -51,11 +51,11 @@ std::string short_seconds_text(double seconds) {
   return milliseconds >= 0.9995 ? format("{:.3g}ms", milliseconds) : format("{:.0f}us", 1e3 * milliseconds);
 }
 
-std::string step_text(const engine::TimeSplit& times) {
+std::string step_text(const engine::StepTimings& times) {
   return times.updates > 0 ? "step " + spread_text(times.update) : "";
 }
 
-std::vector<std::string> time_lines(const engine::TimeSplit& times) {
+std::vector<std::string> time_lines(const engine::StepTimings& times) {
   std::vector<std::string> lines;
   if (times.updates == 0) return lines;
   lines.push_back(step_text(times) + ":" + parts_text(times.parts, times.update.mean_seconds));
@@ -78,7 +78,7 @@ std::vector<std::string> time_lines(const engine::TimeSplit& times) {
   return lines;
 }
 
-Json time_json(const engine::TimeSplit& times) {
+Json time_json(const engine::StepTimings& times) {
   const data::LoaderStats& loader = times.loader;
   Json object = {{"updates", times.updates}, {"update", spread_json(times.update)}};
   object["parts"] = parts_json(times.parts);

@@ -13,11 +13,11 @@ namespace stoker::observe {
 /// "12.3ms", "0.85ms", "1.2s", "35us": three digits.
 std::string short_seconds_text(double seconds);
 /// "step 12.3ms (95% 15.1ms, max 40.2ms)"; "" before the first update.
-std::string step_text(const engine::TimeSplit& times);
+std::string step_text(const engine::StepTimings& times);
 /// For people, one line each: the training thread, the device where there is one, the loader's samples. None
 /// before the first update.
-std::vector<std::string> time_lines(const engine::TimeSplit& times);
+std::vector<std::string> time_lines(const engine::StepTimings& times);
 /// With the names and units of docs/run-directory.md.
-core::Json time_json(const engine::TimeSplit& times);
+core::Json time_json(const engine::StepTimings& times);
 
 }  // namespace stoker::observe

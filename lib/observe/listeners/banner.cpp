@@ -37,7 +37,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
       format("length    {} epoch{} x {} updates = {} updates, peak learning rate {:g}", facts.epochs,
              facts.epochs == 1 ? "" : "s", count_text(facts.updates_per_epoch), count_text(facts.total_updates),
              facts.learning_rate),
-      format("loader    {} worker{}, {} of slabs", facts.num_workers, facts.num_workers == 1 ? "" : "s",
+      format("loader    {} worker{}, {} of batch buffers", facts.num_workers, facts.num_workers == 1 ? "" : "s",
              core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
   for (const std::string& cache : facts.caches) lines.push_back("cache     " + cache);
   lines.insert(lines.end(), facts.memory.begin(), facts.memory.end());

@@ -42,7 +42,7 @@ void add_resources(const ResourceReading& reading, std::vector<Scalar>& scalars)
 }
 
 /// Milliseconds per update and per sample, and how full the queue was.
-void add_times(const engine::TimeSplit& times, const std::string& group, std::vector<Scalar>& scalars) {
+void add_times(const engine::StepTimings& times, const std::string& group, std::vector<Scalar>& scalars) {
   if (times.updates == 0) return;
   const auto add = [&](const std::string& name, double seconds) { scalars.push_back({group + name, 1e3 * seconds}); };
   add("update_ms", times.update.mean_seconds);

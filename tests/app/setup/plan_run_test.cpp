@@ -22,8 +22,8 @@ PlanInputs inputs_of(const std::string& device, int64_t train_images) {
   return inputs;
 }
 
-MemoryRoom free_room(int64_t free_megabytes) {
-  MemoryRoom room;
+MemoryBudget free_room(int64_t free_megabytes) {
+  MemoryBudget room;
   room.host_held_bytes = 100 * kMB;
   room.host_free_bytes = room.device_free_bytes = free_megabytes * kMB;
   return room;

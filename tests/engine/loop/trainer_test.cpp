@@ -108,21 +108,21 @@ class TinyRun {
       : options_(options), checkpoints_({folder, 2, true, true}, RunIdentity{}) {
     checkpoints_.files().prepare();
     torch::manual_seed(1);
-    trainee_.model = std::make_shared<LinearModel>(options.memory);
+    learner_.model = std::make_shared<LinearModel>(options.memory);
     std::vector<optim::NamedParameter> parameters;
-    for (const auto& item : trainee_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
+    for (const auto& item : learner_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
     config::OptimOptions optim_options;
-    trainee_.optimizer = std::make_unique<optim::Optimizer>(parameters, optim_options);
-    trainee_.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
+    learner_.optimizer = std::make_unique<optim::Optimizer>(parameters, optim_options);
+    learner_.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
     train_feed_ = feed(options.images, options.one_is_bad, /*training=*/true);
     val_feed_ = feed(40, false, /*training=*/false);
   }
 
   FinishEvent go() {
-    TrainState at;
+    RunProgress at;
     const std::string newest = checkpoints_.files().newest_verified();
     std::vector<data::BadSample> bad;
-    if (!newest.empty()) at = checkpoints_.load(newest, trainee_, bad);
+    if (!newest.empty()) at = checkpoints_.load(newest, learner_, bad);
     TaskSpec spec;
     spec.num_classes = 4;
     const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
@@ -138,12 +138,12 @@ class TinyRun {
     settings.report_every = config::Interval::updates(1);
     const optim::Schedule schedule(config::ScheduleOptions{}, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
-    Trainer trainer(settings, {*task, trainee_, *train_feed_, *val_feed_, schedule, checkpoints_, recorder_});
+    Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, recorder_});
     return trainer.run(at);
   }
 
-  torch::Tensor weight() { return trainee_.model->named_parameters()["fc.weight"].detach().clone(); }
-  int64_t trained_on() const { return static_cast<const LinearModel&>(*trainee_.model).trained_on(); }
+  torch::Tensor weight() { return learner_.model->named_parameters()["fc.weight"].detach().clone(); }
+  int64_t trained_on() const { return static_cast<const LinearModel&>(*learner_.model).trained_on(); }
   Checkpoints& checkpoints() { return checkpoints_; }
   Recorder recorder_;
 
@@ -168,7 +168,7 @@ class TinyRun {
   }
 
   TinyOptions options_;
-  Trainee trainee_;
+  Learner learner_;
   Checkpoints checkpoints_;
   std::unique_ptr<data::DeviceFeed> train_feed_, val_feed_;
 };

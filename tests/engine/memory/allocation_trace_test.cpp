@@ -54,20 +54,20 @@ TEST(AllocationTraceTest, GapsOfWorkingMemoryCountToo) {
       {10 * kMiB, 4 * kMiB, 10 * kMiB, 4 * kMiB, -10 * kMiB, -10 * kMiB, 20 * kMiB, -20 * kMiB, -4 * kMiB, -4 * kMiB}};
   const TracedWork four{4, two.trace};
   EXPECT_EQ(extrapolated_peak(two, four, 8), 28 * kMiB);
-  EXPECT_EQ(working_height({{two, four, 8}}), 48 * kMiB);
+  EXPECT_EQ(arena_high_water_mark({{two, four, 8}}), 48 * kMiB);
 }
 
 TEST(AllocationTraceTest, PassesUseTheSameMemory) {
   const TracedWork two{2, {2 * kMiB, -2 * kMiB}}, four{4, {4 * kMiB, -4 * kMiB}};
-  EXPECT_EQ(working_height({{two, four, 8}, {two, four, 3}, {two, four, 0}, {two, four, 6}}), 8 * kMiB);
+  EXPECT_EQ(arena_high_water_mark({{two, four, 8}, {two, four, 3}, {two, four, 0}, {two, four, 6}}), 8 * kMiB);
   const TracedWork kept{2, {kMiB}}, kept_too{4, {kMiB}};
-  EXPECT_EQ(working_height({{kept, kept_too, 8}, {two, four, 8}}), 8 * kMiB) << "a pass gives all of it back";
+  EXPECT_EQ(arena_high_water_mark({{kept, kept_too, 8}, {two, four, 8}}), 8 * kMiB) << "a pass gives all of it back";
 }
 
 TEST(AllocationTraceTest, SmallBlocksAreNotOfWorkingMemory) {
   const TracedWork two{2, {100, -100}}, four{4, {200, -200}};
-  EXPECT_EQ(working_height({{two, four, 8}}), 0);
-  EXPECT_EQ(working_height({{two, four, 1000}}), 50048) << "whole cache lines";
+  EXPECT_EQ(arena_high_water_mark({{two, four, 8}}), 0);
+  EXPECT_EQ(arena_high_water_mark({{two, four, 1000}}), 50048) << "whole cache lines";
 }
 
 TEST(AllocationTraceTest, TracesOfDifferentLengthAreExtendedByTheirPeaks) {

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "engine/device/out_of_memory.h"
-#include "engine/probe/launch_probe.h"
-#include "engine/step/kept_state.h"
+#include "engine/probe/launch_overhead.h"
+#include "engine/step/state_snapshot.h"
 #include "tests/engine/probed_run.h"
 
 namespace stoker::engine {
@@ -20,7 +20,7 @@ using fixtures::ProbedRun;
 TEST(MemoryProbeTest, MoreImagesAreForeseenFromFew) {
   for (const auto& [name, side] : {std::pair("small_cnn", 32), std::pair("peer_cnn", 32), std::pair("resnet18", 64)}) {
     ProbedRun run(name, side, /*width=*/8);
-    const ActivationModel model = probe_memory(run.trainee, *run.task, run.settings);
+    const ActivationModel model = probe_memory(run.learner, *run.task, run.settings);
     const auto predicted = static_cast<double>(model.training_bytes(16)),
                measured = static_cast<double>(run.measured_bytes(16));
     EXPECT_NEAR(predicted / measured, 1, 0.02) << name;
@@ -32,29 +32,29 @@ TEST(MemoryProbeTest, MoreImagesAreForeseenFromFew) {
 void expect_nothing_left_behind(const std::function<void(ProbedRun&)>& probe) {
   ProbedRun run("small_cnn", 32, /*width=*/8);
   const at::Tensor next = [&] {
-    const KeptState kept(*run.trainee.model, torch::kCPU);
+    const StateSnapshot kept(*run.learner.model, torch::kCPU);
     const at::Tensor drawn = at::rand({4});
     kept.restore();
     return drawn;
   }();
   std::vector<at::Tensor> before;
-  for (const model::NamedTensor& entry : model::state_of(*run.trainee.model)) before.push_back(entry.tensor.clone());
+  for (const model::NamedTensor& entry : model::state_of(*run.learner.model)) before.push_back(entry.tensor.clone());
   probe(run);
-  const auto after = model::state_of(*run.trainee.model);
+  const auto after = model::state_of(*run.learner.model);
   for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(before[i], after[i].tensor)) << after[i].name;
-  EXPECT_TRUE(run.trainee.optimizer->gradients().empty());
-  EXPECT_TRUE(run.trainee.model->is_training());
+  EXPECT_TRUE(run.learner.optimizer->gradients().empty());
+  EXPECT_TRUE(run.learner.model->is_training());
   EXPECT_TRUE(at::equal(at::rand({4}), next)) << "random numbers go on as if nothing had been";
 }
 
 TEST(MemoryProbeTest, LeavesNothingBehind) {
-  expect_nothing_left_behind([](ProbedRun& run) { probe_memory(run.trainee, *run.task, run.settings); });
+  expect_nothing_left_behind([](ProbedRun& run) { probe_memory(run.learner, *run.task, run.settings); });
 }
 
 TEST(LaunchProbeTest, LeavesNothingBehind) {
   for (const int64_t batch : {2, 32}) {
     expect_nothing_left_behind([batch](ProbedRun& run) {
-      const double seconds = fixed_seconds(run.trainee, *run.task, run.settings, batch, /*least_seconds=*/0.01);
+      const double seconds = overhead_seconds(run.learner, *run.task, run.settings, batch, /*least_seconds=*/0.01);
       EXPECT_GE(seconds, 0);
       EXPECT_LT(seconds, 10);
     });
@@ -64,14 +64,14 @@ TEST(LaunchProbeTest, LeavesNothingBehind) {
 TEST(LaunchProbeTest, TakesNoMoreMemoryThanABatchThatIsNotTiny) {
   ProbedRun run("small_cnn", 32, /*width=*/8);
   const int64_t held = peak_bytes(trace_allocations(
-      [&] { fixed_seconds(run.trainee, *run.task, run.settings, /*batch_size=*/64, /*least_seconds=*/0); }));
+      [&] { overhead_seconds(run.learner, *run.task, run.settings, /*batch_size=*/64, /*least_seconds=*/0); }));
   EXPECT_LT(held, 1.1 * static_cast<double>(run.measured_bytes(64)));
 }
 
 TEST(MemoryProbeTest, ImagesTooLargeToTryAreForeseenFromSmallOnes) {
   ProbedRun run("small_cnn", 4096, /*width=*/8);
   run.settings.memory_bytes = 500'000'000;
-  const ActivationModel model = probe_memory(run.trainee, *run.task, run.settings);
+  const ActivationModel model = probe_memory(run.learner, *run.task, run.settings);
   EXPECT_EQ(model.probe_side, 128);
   EXPECT_EQ(model.area_factor, 1024);
   EXPECT_GT(model.training_bytes(2), 1'000'000'000);

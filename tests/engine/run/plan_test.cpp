@@ -24,7 +24,7 @@ TEST(EpochPlanTest, OneBatchPerUpdateWithoutAccumulation) {
 }
 
 TEST(LimitTest, EachLimitIsReachedByItsOwnCount) {
-  TrainState at;
+  RunProgress at;
   const RunLimits limits{/*epochs=*/10, /*max_updates=*/100, /*max_seconds=*/60, /*patience=*/3};
   EXPECT_FALSE(limit_reached(limits, at));
   at.epoch = 10;
@@ -41,7 +41,7 @@ TEST(LimitTest, EachLimitIsReachedByItsOwnCount) {
 }
 
 TEST(LimitTest, ZeroMeansNoLimit) {
-  TrainState at;
+  RunProgress at;
   at.updates = 1 << 30;
   at.epochs_without_improvement = 1000;
   at.train_seconds = 1e9;

@@ -26,7 +26,7 @@ std::pair<double, double> moments(double alpha) {
   constexpr int kBatches = 20000;
   double sum = 0, squares = 0;
   for (int batch = 0; batch < kBatches; ++batch) {
-    const double share = draw_mix(settings_of(alpha, 0), 0, batch, 8, 8).own_share;
+    const double share = draw_mix(settings_of(alpha, 0), 0, batch, 8, 8).lambda;
     EXPECT_TRUE(share >= 0 && share <= 1) << share;
     sum += share;
     squares += share * share;
@@ -45,18 +45,18 @@ TEST(MixupTest, TheShareFollowsTheBetaDistribution) {
 
 TEST(MixupTest, TheDrawIsAFunctionOfSeedEpochAndBatch) {
   const MixSettings settings = settings_of(1, 0);
-  const double share = draw_mix(settings, 3, 5, 8, 8).own_share;
-  EXPECT_EQ(draw_mix(settings, 3, 5, 8, 8).own_share, share);
-  EXPECT_NE(draw_mix(settings, 3, 6, 8, 8).own_share, share);
-  EXPECT_NE(draw_mix(settings, 4, 5, 8, 8).own_share, share);
+  const double share = draw_mix(settings, 3, 5, 8, 8).lambda;
+  EXPECT_EQ(draw_mix(settings, 3, 5, 8, 8).lambda, share);
+  EXPECT_NE(draw_mix(settings, 3, 6, 8, 8).lambda, share);
+  EXPECT_NE(draw_mix(settings, 4, 5, 8, 8).lambda, share);
   MixSettings other_seed = settings;
   other_seed.seed = 43;
-  EXPECT_NE(draw_mix(other_seed, 3, 5, 8, 8).own_share, share);
+  EXPECT_NE(draw_mix(other_seed, 3, 5, 8, 8).lambda, share);
 }
 
 TEST(MixupTest, TheDrawsArePartOfTheFormatOfARun) {
   // When these change, runs of an older version can no longer be resumed exactly.
-  EXPECT_EQ(std::lround(draw_mix(settings_of(0.2, 0), 0, 0, 224, 224).own_share * (1 << 20)), 633976);
+  EXPECT_EQ(std::lround(draw_mix(settings_of(0.2, 0), 0, 0, 224, 224).lambda * (1 << 20)), 633976);
   const Mix patch = draw_mix(settings_of(0, 1), 0, 0, 224, 224);
   EXPECT_EQ(patch.left, 54);
   EXPECT_EQ(patch.top, 36);
@@ -79,7 +79,7 @@ TEST(MixupTest, ProbabilitiesAreSharesOfBatches) {
   int mixed = 0, patches = 0;
   for (int batch = 0; batch < 4000; ++batch) {
     const Mix mix = draw_mix(settings, 0, batch, 64, 64);
-    mixed += mix.own_share < 1 ? 1 : 0;
+    mixed += mix.lambda < 1 ? 1 : 0;
     patches += mix.is_patch ? 1 : 0;
   }
   EXPECT_NEAR(mixed, 1000, 80);
@@ -87,7 +87,7 @@ TEST(MixupTest, ProbabilitiesAreSharesOfBatches) {
   for (int batch = 0; batch < 100; ++batch) {
     EXPECT_FALSE(draw_mix(settings_of(1, 0), 0, batch, 64, 64).is_patch);
     EXPECT_TRUE(draw_mix(settings_of(0, 1), 0, batch, 64, 64).is_patch);
-    EXPECT_EQ(draw_mix(settings_of(0, 0), 0, batch, 64, 64).own_share, 1);
+    EXPECT_EQ(draw_mix(settings_of(0, 0), 0, batch, 64, 64).lambda, 1);
   }
 }
 
@@ -95,7 +95,7 @@ TEST(MixupTest, MixedImagesAreThoseOfTorchvision) {
   torch::manual_seed(1);
   const torch::Tensor images = torch::randn({5, 3, 6, 4}).contiguous(torch::MemoryFormat::ChannelsLast);
   Mix mix;
-  mix.own_share = 0.3;
+  mix.lambda = 0.3;
   const torch::Tensor averaged = mixed_images(images, mix);
   EXPECT_TRUE(torch::allclose(averaged, images.roll(1, 0) * (1 - 0.3) + images * 0.3, 1e-6, 1e-7));
   EXPECT_TRUE(averaged.is_contiguous(torch::MemoryFormat::ChannelsLast));
@@ -121,14 +121,14 @@ TEST(MixupTest, ThePatchCoversWhatTheShareSays) {
     const Mix mix = draw_mix(settings_of(0, 1), 0, batch, 40, 30);
     EXPECT_TRUE(mix.left >= 0 && mix.top >= 0 && mix.width >= 0 && mix.height >= 0);
     EXPECT_TRUE(mix.left + mix.width <= 40 && mix.top + mix.height <= 30);
-    EXPECT_DOUBLE_EQ(mix.own_share, 1 - static_cast<double>(mix.width * mix.height) / (40 * 30));
+    EXPECT_DOUBLE_EQ(mix.lambda, 1 - static_cast<double>(mix.width * mix.height) / (40 * 30));
     outside += mix.left == 0 || mix.top == 0 ? 1 : 0;
   }
   EXPECT_GT(outside, 100) << "boxes are cut at the border";
 }
 
 /// A linear classifier of 4 classes with its optimizer.
-struct LinearTrainee : Trainee {
+struct LinearTrainee : Learner {
   LinearTrainee() {
     struct Model : model::ImageModel {
       Model() { fc = register_module("fc", torch::nn::Linear(12, 4)); }
@@ -163,13 +163,13 @@ std::unique_ptr<Task> four_classes(double label_smoothing) {
 TEST(MixupTest, LossAndGradientAreThoseOfMixedOneHotLabels) {
   const data::Batch batch = four_images();
   for (const double share : {0.3, 0.8, 1.0}) {
-    LinearTrainee trainee;
+    LinearTrainee learner;
     const std::unique_ptr<Task> task = four_classes(/*label_smoothing=*/0.1);
-    UpdateStep step({}, *task, trainee);
+    UpdateStep step({}, *task, learner);
     Mix mix;
-    mix.own_share = share;
+    mix.lambda = share;
     const Forward forward = step.accumulate(batch, 4, mix);
-    const torch::Tensor gradient = trainee.model->named_parameters()["fc.weight"].grad().clone();
+    const torch::Tensor gradient = learner.model->named_parameters()["fc.weight"].grad().clone();
 
     // torchvision's MixUp: images and one-hot labels of the batch and of the batch rolled by one.
     LinearTrainee other;
@@ -186,12 +186,12 @@ TEST(MixupTest, LossAndGradientAreThoseOfMixedOneHotLabels) {
 
 TEST(MixupTest, HitsAreCountedAgainstTheLabelWithTheLargerShare) {
   const data::Batch batch = four_images();
-  LinearTrainee trainee;
+  LinearTrainee learner;
   const std::unique_ptr<Task> task = four_classes(/*label_smoothing=*/0);
-  UpdateStep step({}, *task, trainee);
-  EXPECT_TRUE(torch::equal(step.accumulate(batch, 4, {0.6, false, 0, 0, 0, 0}).judged_by.labels, batch.labels));
+  UpdateStep step({}, *task, learner);
+  EXPECT_TRUE(torch::equal(step.accumulate(batch, 4, {0.6, false, 0, 0, 0, 0}).scored_against.labels, batch.labels));
   EXPECT_TRUE(
-      torch::equal(step.accumulate(batch, 4, {0.4, false, 0, 0, 0, 0}).judged_by.labels, batch.labels.roll(1, 0)));
+      torch::equal(step.accumulate(batch, 4, {0.4, false, 0, 0, 0, 0}).scored_against.labels, batch.labels.roll(1, 0)));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace {
 using engine::StepPart;
 
 /// Updates of 10 ms of which so many go to reports; the network takes the rest.
-engine::TimeSplit window(double report_ms, double save_ms = 0) {
-  engine::TimeSplit times;
+engine::StepTimings window(double report_ms, double save_ms = 0) {
+  engine::StepTimings times;
   times.updates = 300;
   times.seconds = times.wall_seconds = 3;
   times.update.mean_seconds = 0.010;
@@ -23,7 +23,7 @@ engine::TimeSplit window(double report_ms, double save_ms = 0) {
   return times;
 }
 
-engine::ReportEvent report(const engine::TimeSplit& times) {
+engine::ReportEvent report(const engine::StepTimings& times) {
   engine::ReportEvent event;
   event.recent_times = times;
   return event;
@@ -65,15 +65,15 @@ TEST_F(DiagnoserTest, KeepsQuietWhenThereIsLittleToGain) {
 
 TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
   int asked_threads = 0, asked_bfloat16 = 0, asked_fixed = 0;
-  CeilingProbes probes;
+  ThroughputProbes probes;
   probes.threads_speed = [&](int64_t) { return ++asked_threads, 1.0; };
   probes.bfloat16_speed = [&] { return ++asked_bfloat16, 2.0; };
-  probes.fixed_seconds = [&] { return ++asked_fixed, 0.0; };
+  probes.overhead_seconds = [&] { return ++asked_fixed, 0.0; };
   DiagnosisFacts known;
   known.threads = 2;
   known.cpus = 2;
   Diagnoser diagnoser(known, probes, nullptr);
-  engine::TimeSplit waits = window(0);
+  engine::StepTimings waits = window(0);
   waits.parts[StepPart::forward].mean_seconds = 0.001;
   waits.parts[StepPart::wait].mean_seconds = 0.009;
   for (int i = 0; i < 3; ++i) diagnoser.on_report(report(waits));
@@ -86,10 +86,10 @@ TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
 
 TEST_F(DiagnoserTest, OfALongUpdateTheFixedPartIsNotAskedFor) {
   int asked = 0;
-  CeilingProbes probes;
-  probes.fixed_seconds = [&] { return ++asked, 0.0; };
+  ThroughputProbes probes;
+  probes.overhead_seconds = [&] { return ++asked, 0.0; };
   Diagnoser diagnoser({}, probes, nullptr);
-  engine::TimeSplit times = window(0);
+  engine::StepTimings times = window(0);
   times.update.mean_seconds = 1;
   times.parts[StepPart::forward].mean_seconds = 0.9;
   for (int i = 0; i < 3; ++i) diagnoser.on_report(report(times));

@@ -100,7 +100,7 @@ class FactsOf {
 
   DiagnosisFacts made() const {
     DiagnosisFacts facts = facts_;
-    engine::TimeSplit& times = facts.times;
+    engine::StepTimings& times = facts.times;
     const double computing = forward_ + backward_ + optimizer_;
     const double update = wait_ + copy_ + computing + report_ + save_;
     times.updates = 100;
@@ -212,7 +212,7 @@ std::vector<Golden> table() {
       "--save-every", "30m", 100);
   add("a batch of two images", FactsOf().network(10).decodes(1).resizes(0.2).with([](DiagnosisFacts& f) {
     f.batch_size = 2;
-    f.fixed_seconds = 7 * kMs;
+    f.overhead_seconds = 7 * kMs;
   }),
       Verdict::launch, "--batch-size", "64", 237);
   add("a network that computes all the time, in float32",

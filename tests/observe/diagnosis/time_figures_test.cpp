@@ -8,8 +8,8 @@ namespace {
 
 using engine::StepPart;
 
-engine::TimeSplit split() {
-  engine::TimeSplit times;
+engine::StepTimings split() {
+  engine::StepTimings times;
   times.updates = 100;
   times.update = {100, 0.0123, 0.0151, 0.0402};
   times.parts[StepPart::wait] = {100, 0.0041, 0.0052, 0.0301};

@@ -174,14 +174,14 @@ TEST_F(RunRecordTest, ThePageStandsAlone) {
 TEST_F(RunRecordTest, ThePageSetsWhatWasPredictedAgainstWhatWasSeen) {
   EXPECT_EQ(report_page({record()}, "stoker", "now").find("predicted and observed"), std::string::npos);
   const std::string predicted =
-      R"("predicted":{"host":{"bytes":400000000,"lines":[{"name":"slabs","bytes":96000000,"detail":""}]},"device":null})";
+      R"("predicted":{"host":{"bytes":400000000,"lines":[{"name":"batch buffers","bytes":96000000,"detail":""}]},"device":null})";
   folder_.write("plan.json", "{" + predicted + R"(,"observed":{"host_bytes":412000000,"device_bytes":null}})");
   const RunRecord run = record();
   ASSERT_EQ(run.memory.size(), 1u);
   EXPECT_EQ(run.memory[0].where, "host");
   const std::string page = report_page({run}, "stoker", "now");
   for (const char* const part :
-       {"Memory, predicted and observed", "400.0 MB", "412.0 MB", "+3.0 %", "slabs", "96.0 MB"}) {
+       {"Memory, predicted and observed", "400.0 MB", "412.0 MB", "+3.0 %", "batch buffers", "96.0 MB"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   folder_.write("plan.json", "{" + predicted + R"(,"observed":null})");  // under way, or killed

@@ -16,15 +16,15 @@
 namespace stoker::data {
 
 /// A row that holds no image: either the image is bad, or something broke that no batch can be made without.
-struct RowTrouble {
+struct RowError {
   int64_t row = 0;
   std::string reason;                ///< of a bad image
   std::optional<core::Error> error;  ///< anything else
 };
 
-/// Between being freed and being ready its rows belong to the workers that hold their tickets; all else is
+/// Between being freed and being ready its rows belong to the workers that hold their row indices; all else is
 /// guarded by the loader's mutex.
-struct Slab {
+struct BatchBuffer {
   torch::Tensor images;   ///< [batch_size, H, W, C] or [batch_size, T, H, W, C] of the shape's element; undefined
                           ///< until first used
   torch::Tensor labels;   ///< int64 [batch_size]
@@ -35,14 +35,14 @@ struct Slab {
   int64_t row_bytes = 0;
   int64_t num_targets = 0;
   std::vector<int64_t> samples;       ///< [batch_size] source indices
-  std::vector<RowTrouble> troubles;   ///< in order of completion
-  std::atomic<int64_t> rows_left{0};  ///< not yet written; the worker that takes it to 0 makes the slab ready
+  std::vector<RowError> row_errors;   ///< in order of completion
+  std::atomic<int64_t> rows_left{0};  ///< not yet written; the worker that takes it to 0 makes the buffer ready
   bool ready = false;
 
   /// Page-locked if `pinned`. Throws Error{out_of_memory}.
   void allocate(int64_t batch_size, const SampleShape& shape, int64_t targets_per_sample, bool pinned);
   int64_t bytes() const;
-  void sort_troubles();
+  void sort_row_errors();
   /// Moves later rows over those in trouble, which are sorted; returns how many of the first `rows` rows are
   /// left.
   int64_t close_gaps(int64_t rows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "observe/diagnosis/examination.h"
+#include "observe/diagnosis/bottleneck_analysis.h"
 
 #include <algorithm>
 #include <tuple>
@@ -21,7 +21,7 @@ constexpr double kConvolutionShare = 0.65;
 
 }  // namespace
 
-Examination::Examination(const DiagnosisFacts& facts)
+BottleneckAnalysis::BottleneckAnalysis(const DiagnosisFacts& facts)
     : facts_(facts),
       times_(facts.times),
       now_(step_model(facts.times, facts.resources, facts.cpus)),
@@ -29,31 +29,32 @@ Examination::Examination(const DiagnosisFacts& facts)
       computing_(times_.parts[StepPart::forward].mean_seconds + times_.parts[StepPart::backward].mean_seconds +
                  times_.parts[StepPart::optimizer].mean_seconds) {}
 
-Diagnosis Examination::run() {
+Diagnosis BottleneckAnalysis::run() {
   if (times_.updates == 0 || now_.update <= 0) return best_;
-  look_at_threads();
-  look_at_contention();
-  if (wait_share_ >= kWaits) look_at_input();
-  look_at_report_and_saves();
-  look_at_copies();
-  look_at_batch();
-  look_at_device();
+  check_threads();
+  check_contention();
+  if (wait_share_ >= kWaits) check_input();
+  check_report_and_saves();
+  check_copies();
+  check_batch();
+  check_device();
   if (best_.verdict == Verdict::nothing) say_nothing_to_gain();
   return best_;
 }
 
-void Examination::consider(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
-                           const std::string& advice, std::vector<std::string> evidence) {
+void BottleneckAnalysis::propose(Verdict verdict, const StepModel& changed, const std::string& knob,
+                                 const std::string& value, const std::string& advice,
+                                 std::vector<std::string> evidence) {
   const double gain = now_.gain_percent(changed);
   if (gain < kWorthSaying || gain <= best_.gain_percent) return;
   best_ = {verdict, std::move(evidence), knob, value, advice.empty() ? knob + " " + value : advice, gain};
 }
 
-std::string Examination::percent_text(double share) { return format("{:.0f}%", 100 * share); }
+std::string BottleneckAnalysis::percent_text(double share) { return format("{:.0f}%", 100 * share); }
 
-std::string Examination::waits_text() const { return "waits for data " + percent_text(wait_share_); }
+std::string BottleneckAnalysis::waits_text() const { return "waits for data " + percent_text(wait_share_); }
 
-void Examination::look_at_threads() {
+void BottleneckAnalysis::check_threads() {
   if (!facts_.on_cpu || facts_.threads < 2 || !facts_.threads_speed) return;
   const double others = facts_.resources.other_cpus.value_or(0), speed = *facts_.threads_speed;
   const auto with_speed = [&](double speed_then, double threads) {
@@ -65,30 +66,30 @@ void Examination::look_at_threads() {
   };
   const std::string measured = format("{} threads compute at {:.2g} times the speed of one", facts_.threads, speed);
   if (facts_.threads > facts_.cpus && facts_.cpus_speed && *facts_.cpus_speed > speed) {
-    consider(Verdict::oversubscribed_threads, with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)),
-             "--threads", std::to_string(facts_.cpus), "",
-             {format("{} threads on {} CPUs", facts_.threads, facts_.cpus), measured,
-              format("{} at {:.2g}", facts_.cpus, *facts_.cpus_speed)});
+    propose(Verdict::oversubscribed_threads, with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)),
+            "--threads", std::to_string(facts_.cpus), "",
+            {format("{} threads on {} CPUs", facts_.threads, facts_.cpus), measured,
+             format("{} at {:.2g}", facts_.cpus, *facts_.cpus_speed)});
   } else if (others >= kOthersTake && speed < 0.9) {
-    consider(Verdict::competing_threads, with_speed(1, 1), "--threads", "1", "",
-             {measured, format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
+    propose(Verdict::competing_threads, with_speed(1, 1), "--threads", "1", "",
+            {measured, format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
   }
 }
 
-void Examination::look_at_contention() {
+void BottleneckAnalysis::check_contention() {
   const double others = facts_.resources.other_cpus.value_or(0);
   const double without_cpu = facts_.resources.threads_without_cpu.value_or(0);
   if (others < kOthersTake || without_cpu < kOthersTake) return;
   StepModel changed = now_;
   changed.taken_cpus = 0;
   changed.slack = 1 + (now_.slack - 1) / 2;  // some of it is theirs
-  consider(Verdict::contention, changed, "", "",
-           "give this run CPUs of its own: stop the other processes, or taskset them elsewhere",
-           {format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus),
-            format("{:.1f} threads of this run wait for a CPU", without_cpu), waits_text()});
+  propose(Verdict::contention, changed, "", "",
+          "give this run CPUs of its own: stop the other processes, or taskset them elsewhere",
+          {format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus),
+           format("{:.1f} threads of this run wait for a CPU", without_cpu), waits_text()});
 }
 
-void Examination::look_at_report_and_saves() {
+void BottleneckAnalysis::check_report_and_saves() {
   const engine::StepParts& parts = times_.has_device ? times_.device : times_.parts;  // a device that idles meanwhile
   for (const auto& [part, verdict, knob, value] :
        {std::tuple(StepPart::report, Verdict::sync, "--report-every", "5s"),
@@ -96,28 +97,28 @@ void Examination::look_at_report_and_saves() {
     StepModel changed = now_;
     changed.training = std::max(0.0, now_.training - parts[part].mean_seconds);
     changed.network_cpu = std::max(0.0, now_.network_cpu - parts[part].mean_seconds);
-    consider(verdict, changed, knob, value, "",
-             {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
-                     short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
+    propose(verdict, changed, knob, value, "",
+            {format("{} {} of each update's {}", part == StepPart::report ? "reporting takes" : "saving takes",
+                    short_seconds_text(parts[part].mean_seconds), short_seconds_text(now_.update))});
   }
 }
 
-void Examination::look_at_copies() {
+void BottleneckAnalysis::check_copies() {
   const double copy = times_.parts[StepPart::copy].mean_seconds;
   if (facts_.pin_memory || copy <= 0) return;
   StepModel changed = now_;
   changed.training = std::max(0.0, now_.training - 0.9 * copy);
   changed.network_cpu = std::max(0.0, now_.network_cpu - 0.9 * copy);
-  consider(Verdict::copy, changed, "--pin-memory", "", "--pin-memory",
-           {format("copying takes {} of each update's {}", short_seconds_text(copy), short_seconds_text(now_.update)),
-            "memory is not page-locked"});
+  propose(Verdict::copy, changed, "--pin-memory", "", "--pin-memory",
+          {format("copying takes {} of each update's {}", short_seconds_text(copy), short_seconds_text(now_.update)),
+           "memory is not page-locked"});
 }
 
 /// Fixed costs are shared by more images.
-void Examination::look_at_batch() {
-  if (!facts_.fixed_seconds || computing_ <= 0) return;
+void BottleneckAnalysis::check_batch() {
+  if (!facts_.overhead_seconds || computing_ <= 0) return;
   const double fixed =
-      std::min(0.95 * computing_, *facts_.fixed_seconds + times_.parts[StepPart::optimizer].mean_seconds);
+      std::min(0.95 * computing_, *facts_.overhead_seconds + times_.parts[StepPart::optimizer].mean_seconds);
   if (fixed < 0.25 * computing_) return;
   const double most = static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
   double factor = 1;
@@ -130,14 +131,14 @@ void Examination::look_at_batch() {
   changed.training = std::max(0.0, now_.training - fixed * (1 - 1 / factor));
   changed.network_cpu = std::max(0.0, now_.network_cpu - fixed * (1 - 1 / factor));
   const auto value = static_cast<int64_t>(factor) * facts_.batch_size;
-  consider(Verdict::launch, changed, "--batch-size", std::to_string(value),
-           format("--batch-size {} (and the learning rate with it)", value),
-           {format("{} of each update's {} does not depend on the images", short_seconds_text(fixed),
-                   short_seconds_text(now_.update)),
-            format("{} images per batch", facts_.batch_size)});
+  propose(Verdict::launch, changed, "--batch-size", std::to_string(value),
+          format("--batch-size {} (and the learning rate with it)", value),
+          {format("{} of each update's {} does not depend on the images", short_seconds_text(fixed),
+                  short_seconds_text(now_.update)),
+           format("{} images per batch", facts_.batch_size)});
 }
 
-void Examination::look_at_device() {
+void BottleneckAnalysis::check_device() {
   const double share = computing_ / now_.update;
   const std::string busy =
       format("the {} computes {} of the time", facts_.on_cpu ? "network" : "device", percent_text(share));
@@ -146,9 +147,9 @@ void Examination::look_at_device() {
       !reasons.empty() && gpu.clock_mhz && gpu.highest_clock_mhz && *gpu.clock_mhz > 0) {
     StepModel changed = now_;
     changed.training *= std::min(1.0, *gpu.clock_mhz / *gpu.highest_clock_mhz);
-    consider(Verdict::throttled, changed, "", "", "cool the device or raise its power cap",
-             {"GPU slowed by " + core::list_text(reasons),
-              format("{:.0f} of {:.0f} MHz", *gpu.clock_mhz, *gpu.highest_clock_mhz), busy});
+    propose(Verdict::throttled, changed, "", "", "cool the device or raise its power cap",
+            {"GPU slowed by " + core::list_text(reasons),
+             format("{:.0f} of {:.0f} MHz", *gpu.clock_mhz, *gpu.highest_clock_mhz), busy});
   }
   if (share < 0.6) return;
   if (facts_.bfloat16_speed && !facts_.amp && *facts_.bfloat16_speed > 1) {
@@ -156,8 +157,8 @@ void Examination::look_at_device() {
     StepModel changed = now_;
     changed.training -= (1 - left) * computing_;
     changed.network_cpu *= left;
-    consider(Verdict::device, changed, "--amp", "", "--amp",
-             {busy, format("convolutions in bfloat16 are {:.2g} times as fast", *facts_.bfloat16_speed)});
+    propose(Verdict::device, changed, "--amp", "", "--amp",
+            {busy, format("convolutions in bfloat16 are {:.2g} times as fast", *facts_.bfloat16_speed)});
   }
   const double spare =
       static_cast<double>(facts_.cpus) - (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
@@ -166,13 +167,13 @@ void Examination::look_at_device() {
     const double left = 0.3 + 0.7 * std::min(1.0, speed / *facts_.cpus_speed);
     StepModel changed = now_;
     changed.training -= (1 - left) * computing_;
-    consider(Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
-             {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
-              format("{} threads compute at {:.2g} times the speed of one", facts_.cpus, *facts_.cpus_speed)});
+    propose(Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
+            {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
+             format("{} threads compute at {:.2g} times the speed of one", facts_.cpus, *facts_.cpus_speed)});
   }
 }
 
-void Examination::say_nothing_to_gain() {
+void BottleneckAnalysis::say_nothing_to_gain() {
   best_.evidence = {format("the {} computes {} of the time", facts_.on_cpu ? "network" : "device",
                            percent_text(std::min(1.0, computing_ / now_.update))),
                     waits_text()};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/probe/trial.h"
+#include "engine/probe/probe_input.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>

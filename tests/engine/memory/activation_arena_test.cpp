@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/memory/working_memory.h"
+#include "engine/memory/activation_arena.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -15,14 +15,14 @@ namespace {
 
 constexpr int64_t kFloats = 1 << 20;
 
-class WorkingMemoryTest : public testing::Test {
+class ActivationArenaTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!install_working_memory()) GTEST_SKIP() << "under AddressSanitizer, or a limit of address space";
-    give_back_working_memory();
-    held_before_ = working_memory_held();
+    if (!install_activation_arena()) GTEST_SKIP() << "under AddressSanitizer, or a limit of address space";
+    trim_activation_arena();
+    held_before_ = activation_arena_held();
   }
-  int64_t held() const { return working_memory_held() - held_before_; }
+  int64_t held() const { return activation_arena_held() - held_before_; }
 
  private:
   int64_t held_before_ = 0;
@@ -30,77 +30,78 @@ class WorkingMemoryTest : public testing::Test {
 
 const void* memory_of_one(int64_t floats) { return at::empty({floats}).data_ptr(); }
 
-TEST_F(WorkingMemoryTest, TensorsOfAScopeTakeTheSamePlaceAgain) {
-  const WorkingMemoryScope scope;
+TEST_F(ActivationArenaTest, TensorsOfAScopeTakeTheSamePlaceAgain) {
+  const ActivationArenaScope scope;
   const at::Tensor first = at::empty({kFloats});
   const void* const second = memory_of_one(kFloats);
-  const int64_t height = working_memory_height();
+  const int64_t high_water_mark = activation_arena_high_water_mark();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(memory_of_one(kFloats), second);
-  EXPECT_EQ(working_memory_height(), height);
+  EXPECT_EQ(activation_arena_high_water_mark(), high_water_mark);
 }
 
-TEST_F(WorkingMemoryTest, TensorsOfOtherThreadsAndSmallOnesComeFromElsewhere) {
+TEST_F(ActivationArenaTest, TensorsOfOtherThreadsAndSmallOnesComeFromElsewhere) {
   at::Tensor small, other, after;
-  int64_t height = 0;
+  int64_t high_water_mark = 0;
   {
-    const WorkingMemoryScope scope;
-    height = working_memory_height();
+    const ActivationArenaScope scope;
+    high_water_mark = activation_arena_high_water_mark();
     small = at::zeros({100});
     EXPECT_EQ(held(), 0);
     std::thread([&] { other = at::zeros({64 * kFloats}); }).join();
   }
   after = at::zeros({64 * kFloats});
-  EXPECT_EQ(working_memory_height(), height);
+  EXPECT_EQ(activation_arena_high_water_mark(), high_water_mark);
 }
 
-TEST_F(WorkingMemoryTest, ATensorMayOutliveItsScopeAndEndInAnotherThread) {
+TEST_F(ActivationArenaTest, ATensorMayOutliveItsScopeAndEndInAnotherThread) {
   auto kept = std::make_unique<at::Tensor>();
-  const void* place = nullptr;
+  const void* offset = nullptr;
   {
-    const WorkingMemoryScope scope;
+    const ActivationArenaScope scope;
     *kept = at::ones({kFloats});
-    place = kept->data_ptr();
+    offset = kept->data_ptr();
   }
   EXPECT_EQ(kept->sum().item<float>(), kFloats);
   EXPECT_EQ(held(), kFloats * 4);
   std::thread([&] { kept.reset(); }).join();
   EXPECT_EQ(held(), 0);
-  const WorkingMemoryScope scope;
-  EXPECT_EQ(memory_of_one(kFloats), place);
+  const ActivationArenaScope scope;
+  EXPECT_EQ(memory_of_one(kFloats), offset);
 }
 
-TEST_F(WorkingMemoryTest, AllButTensorsIsGivenBack) {
+TEST_F(ActivationArenaTest, AllButTensorsIsGivenBack) {
   constexpr int64_t kMany = 16 * kFloats;
-  const WorkingMemoryScope scope;
+  const ActivationArenaScope scope;
   at::Tensor before = at::ones({kMany});
   const at::Tensor kept = at::full({kFloats}, 7);
   at::ones({kMany});  // is gone at once, at the end
   before = at::Tensor();
-  const int64_t resident = core::read_process_memory().resident_bytes, height = working_memory_height();
-  give_back_working_memory();
+  const int64_t resident = core::read_process_memory().resident_bytes,
+                high_water_mark = activation_arena_high_water_mark();
+  trim_activation_arena();
   const double bytes = 4.0 * kMany;
   EXPECT_LT(core::read_process_memory().resident_bytes, static_cast<double>(resident) - 1.9 * bytes);
-  EXPECT_LT(working_memory_height(), static_cast<double>(height) - 0.9 * bytes);
+  EXPECT_LT(activation_arena_high_water_mark(), static_cast<double>(high_water_mark) - 0.9 * bytes);
   EXPECT_TRUE(kept.eq(7).all().item<bool>());
   EXPECT_EQ(at::ones({kMany}).sum().item<float>(), kMany) << "a gap that was given back is memory again";
 }
 
-TEST_F(WorkingMemoryTest, MoreThanThereIsIsRefusedAndNothingIsLost) {
-  const WorkingMemoryScope scope;
+TEST_F(ActivationArenaTest, MoreThanThereIsIsRefusedAndNothingIsLost) {
+  const ActivationArenaScope scope;
   const at::Tensor kept = at::ones({kFloats});
   EXPECT_THROW(at::empty({int64_t{1} << 50}), c10::Error);
   EXPECT_EQ(kept.sum().item<float>(), kFloats);
   EXPECT_EQ(at::ones({kFloats}).sum().item<float>(), kFloats);
 }
 
-TEST_F(WorkingMemoryTest, GrowsAsFarAsTheProbeOfAFewImagesForesees) {
+TEST_F(ActivationArenaTest, GrowsAsFarAsTheProbeOfAFewImagesForesees) {
   fixtures::ProbedRun run("small_cnn", 32, /*width=*/16);
-  const ActivationModel model = probe_memory(run.trainee, *run.task, run.settings);
+  const ActivationModel model = probe_memory(run.learner, *run.task, run.settings);
   constexpr int64_t kImages = 512;
-  give_back_working_memory();
+  trim_activation_arena();
   const int64_t foreseen = model.working_bytes({kImages, 0, 0, 0});
   run.measured_bytes(kImages);
-  const auto grown = static_cast<double>(working_memory_height());
+  const auto grown = static_cast<double>(activation_arena_high_water_mark());
   EXPECT_NEAR(static_cast<double>(foreseen) / grown, 1, 0.03);
 }
 

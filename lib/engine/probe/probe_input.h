@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/step/kept_state.h"
+#include "engine/step/state_snapshot.h"
 #include "engine/step/update_step.h"
 #include "engine/task/task.h"
 
@@ -29,22 +29,22 @@ int64_t side_of(const ProbeSettings& settings);
 /// `images` of noise as the feed would hand them over, of `side` pixels in the place of the longer side.
 data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device);
 
-/// For its lifetime a trainee may be tried: buffers, gradients and random state are as before afterwards, whichever way
+/// For its lifetime a learner may be tried: buffers, gradients and random state are as before afterwards, whichever way
 /// it ends.
-class Undisturbed {
+class ScopedSnapshot {
  public:
-  explicit Undisturbed(Trainee& trainee) : trainee_(trainee), kept_(*trainee.model, trainee.device) {}
-  ~Undisturbed() {
-    trainee_.optimizer->zero_grad();
+  explicit ScopedSnapshot(Learner& learner) : learner_(learner), kept_(*learner.model, learner.device) {}
+  ~ScopedSnapshot() {
+    learner_.optimizer->zero_grad();
     kept_.restore();
-    trainee_.model->train();
+    learner_.model->train();
   }
-  Undisturbed(const Undisturbed&) = delete;
-  Undisturbed& operator=(const Undisturbed&) = delete;
+  ScopedSnapshot(const ScopedSnapshot&) = delete;
+  ScopedSnapshot& operator=(const ScopedSnapshot&) = delete;
 
  private:
-  Trainee& trainee_;
-  KeptState kept_;
+  Learner& learner_;
+  StateSnapshot kept_;
 };
 
 }  // namespace stoker::engine

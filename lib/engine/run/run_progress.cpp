@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/train_state.h"
+#include "engine/run/run_progress.h"
 
 #include <string_view>
 
@@ -42,14 +42,14 @@ bool read_field(const core::Json& value, double& field) {
 
 }  // namespace
 
-core::Json TrainState::to_json() const {
+core::Json RunProgress::to_json() const {
   core::Json json = core::Json::object();
   for_each_field(*this, [&](const char* name, const auto& field) { json[name] = field; });
   return json;
 }
 
-TrainState TrainState::from_json(const core::Json& json, const std::string& what) {
-  TrainState state;
+RunProgress RunProgress::from_json(const core::Json& json, const std::string& what) {
+  RunProgress state;
   for_each_field(state, [&](const char* name, auto& field) {
     const auto found = json.find(name);
     if (found == json.end() && std::string_view(name) == "pieces") return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/setup/feeding.h"
+#include "app/setup/loader_tuning.h"
 
 #include <algorithm>
 
@@ -26,13 +26,13 @@ bool is_ours_to_choose(const config::Configuration& configuration, const std::st
   return row.is_auto() || row.origin.kind == config::Origin::Kind::resolved;
 }
 
-void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine, int64_t spoken_for_bytes) {
+void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine, int64_t reserved_bytes) {
   constexpr int64_t kMegabyte = 1'000'000;
-  const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - spoken_for_bytes) / 2;
+  const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - reserved_bytes) / 2;
   const std::string text = half < kMegabyte ? "0" : format("{}MB", half / kMegabyte);
   config::resolve_measured(configuration, "cache-budget", text,
                            format("half of {} free less {} for the rest of the run",
-                                  bytes_text(machine.ram_available_bytes), bytes_text(spoken_for_bytes)));
+                                  bytes_text(machine.ram_available_bytes), bytes_text(reserved_bytes)));
 }
 
 /// "ram", "compressed" or "none", as the option is written.
@@ -63,7 +63,7 @@ int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_p
   return kStackAndTables + facts.channels * facts.median_height * facts.median_width;
 }
 
-int64_t slab_bytes(const config::Options& options, const data::Source& train) {
+int64_t batch_buffer_bytes(const config::Options& options, const data::Source& train) {
   const config::LoaderOptions& loader = options.loader;
   const int64_t slabs = std::max<int64_t>(2, loader.prefetch_factor) + 1;
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
@@ -87,9 +87,9 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
 }
 
 Caches add_caches(config::Configuration& configuration, const core::MachineFacts& machine, data::Datasets& datasets,
-                  int64_t spoken_for_bytes) {
+                  int64_t reserved_bytes) {
   const config::Options& options = configuration.options;
-  choose_budget(configuration, machine, spoken_for_bytes);
+  choose_budget(configuration, machine, reserved_bytes);
   data::CacheSettings settings;
   settings.budget_bytes = options.loader.cache_budget.value();
   settings.channels = static_cast<int>(options.data.in_chans.value());

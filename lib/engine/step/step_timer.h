@@ -17,11 +17,11 @@ namespace stoker::engine {
 
 /// One thread, the one that trains. A call ends the stretch of time that began with the call before it. While
 /// core::is_watched() is false nothing is measured and all figures are 0.
-class StepAccount {
+class StepTimer {
  public:
-  StepAccount(torch::Device device, const data::Loader& loader);
+  StepTimer(torch::Device device, const data::Loader& loader);
   /// With a time line that the caller made; nullptr: the device has none.
-  StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader);
+  StepTimer(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader);
 
   void begin_epoch();
   void begin_update(int64_t number);
@@ -29,11 +29,11 @@ class StepAccount {
   void done(StepPart part);
   void end_epoch();  ///< what follows belongs to no update
 
-  TimeSplit since_report();  ///< or since the epoch began; begins the next window
-  TimeSplit since_epoch_began();
+  StepTimings since_report();  ///< or since the epoch began; begins the next window
+  StepTimings since_epoch_began();
   /// A window that is long enough to judge by: of at least `seconds`, within the epoch. Else one without
   /// updates.
-  TimeSplit recent(double seconds);
+  StepTimings recent(double seconds);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -52,7 +52,7 @@ class StepAccount {
   void add(StepPart part, Clock::time_point begin, Clock::time_point end);
   void read_device();
   void read_totals();
-  TimeSplit since(const Totals& before) const;
+  StepTimings since(const Totals& before) const;
 
   const data::Loader& loader_;
   const std::unique_ptr<DeviceTimeline> timeline_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/setup/feeding.h"
+#include "app/setup/loader_tuning.h"
 
 #include <gtest/gtest.h>
 
@@ -69,14 +69,14 @@ TEST(FeedingTest, TheBudgetIsHalfOfWhatTheBatchesLeave) {
   const core::MachineFacts machine = machine_with(1'000'000'000);
   const auto c = resolved({"--batch-size", "64", "--val-batch-size", "64", "--prefetch-factor", "4"}, machine);
   data::Datasets datasets = bitmaps(300, 100);
-  add_caches(*c, machine, datasets, slab_bytes(c->options, *datasets.train));
+  add_caches(*c, machine, datasets, batch_buffer_bytes(c->options, *datasets.train));
   // 5 slabs of 128 images of 16 x 16 x 3 bytes are 0.49 MB.
   EXPECT_EQ(c->options.loader.cache_budget.value(), 499'000'000);
   EXPECT_EQ(c->table.find("cache-budget")->origin.detail, "half of 1.0 GB free less 491.5 kB for the rest of the run");
   EXPECT_EQ(c->options.loader.cache.value(), config::CacheTier::ram);
   const core::MachineFacts full = machine_with(1000);
   const auto none = resolved({}, full);
-  add_caches(*none, full, datasets, slab_bytes(none->options, *datasets.train));
+  add_caches(*none, full, datasets, batch_buffer_bytes(none->options, *datasets.train));
   EXPECT_EQ(none->options.loader.cache_budget.value(), 0);
   EXPECT_EQ(none->options.loader.cache.value(), config::CacheTier::none);
 }

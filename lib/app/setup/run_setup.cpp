@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/setup/preparation.h"
+#include "app/setup/run_setup.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ config::DataOptions without_copies(config::DataOptions options) {
 
 }  // namespace
 
-void prepare_data(config::Configuration& configuration, bool measure, Preparation& prepared) {
+void set_up_data(config::Configuration& configuration, bool measure, RunSetup& prepared) {
   const config::Options& options = configuration.options;
   const int64_t resident_before = settled_resident_bytes();
   prepared.datasets = data::open_datasets(measure ? options.data : without_copies(options.data));
@@ -29,13 +29,13 @@ void prepare_data(config::Configuration& configuration, bool measure, Preparatio
   if (measure) measure_workers(configuration, prepared.machine, prepared.facts, *prepared.datasets.train);
 }
 
-void prepare_training(config::Configuration& configuration, bool resumes, Preparation& prepared) {
+void set_up_training(config::Configuration& configuration, bool resumes, RunSetup& prepared) {
   const config::Options& options = configuration.options;
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
-  prepared.trainee = build_trainee(options, device, resumes);
+  prepared.learner = build_learner(options, device, resumes);
   const PlanParts parts{
-      options, prepared.facts, prepared.datasets, prepared.trainee, *prepared.task, prepared.data_bytes, resumes};
+      options, prepared.facts, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes, resumes};
   prepared.inputs = measure_plan(parts);
   prepared.room = memory_room(device);
   if (options.loader.batch_size.is_auto()) {

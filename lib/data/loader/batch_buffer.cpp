@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/loader/slab.h"
+#include "data/loader/batch_buffer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +21,7 @@ std::vector<int64_t> sizes_of(int64_t batch_size, const SampleShape& shape) {
 
 }  // namespace
 
-void Slab::allocate(int64_t batch_size, const SampleShape& shape, int64_t targets_per_sample, bool pinned) {
+void BatchBuffer::allocate(int64_t batch_size, const SampleShape& shape, int64_t targets_per_sample, bool pinned) {
   row_bytes = shape.bytes();
   num_targets = targets_per_sample;
   const auto memory = torch::TensorOptions().device(torch::kCPU).pinned_memory(pinned);
@@ -42,21 +42,21 @@ void Slab::allocate(int64_t batch_size, const SampleShape& shape, int64_t target
   samples.resize(static_cast<size_t>(batch_size));
 }
 
-int64_t Slab::bytes() const {
+int64_t BatchBuffer::bytes() const {
   return static_cast<int64_t>(samples.size()) *
          (row_bytes + int64_t{sizeof(int64_t)} + num_targets * int64_t{sizeof(float)});
 }
 
-void Slab::sort_troubles() {
-  std::sort(troubles.begin(), troubles.end(), [](const RowTrouble& a, const RowTrouble& b) { return a.row < b.row; });
+void BatchBuffer::sort_row_errors() {
+  std::sort(row_errors.begin(), row_errors.end(), [](const RowError& a, const RowError& b) { return a.row < b.row; });
 }
 
-int64_t Slab::close_gaps(int64_t rows) {
-  if (troubles.empty()) return rows;
+int64_t BatchBuffer::close_gaps(int64_t rows) {
+  if (row_errors.empty()) return rows;
   int64_t kept = 0;
-  auto gap = troubles.begin();
+  auto gap = row_errors.begin();
   for (int64_t row = 0; row < rows; ++row) {
-    if (gap != troubles.end() && gap->row == row) {
+    if (gap != row_errors.end() && gap->row == row) {
       ++gap;
       continue;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/train_state.h"
+#include "engine/run/run_progress.h"
 
 #include <gtest/gtest.h>
 
@@ -8,47 +8,47 @@
 namespace stoker::engine {
 namespace {
 
-TEST(TrainStateTest, SurvivesJsonBitForBit) {
-  TrainState state;
+TEST(RunProgressTest, SurvivesJsonBitForBit) {
+  RunProgress state;
   state.epoch = 3;
   state.updates = 1234567890123;
   state.epoch_loss_sum = 0.1 + 0.2;
   state.best_value = 1.0 / 3;
   state.best_epoch = 2;
   const core::Json json = core::parse_json(state.to_json().dump(), "x");
-  const TrainState back = TrainState::from_json(json, "x");
+  const RunProgress back = RunProgress::from_json(json, "x");
   EXPECT_EQ(back.to_json().dump(), state.to_json().dump());
   EXPECT_EQ(back.epoch_loss_sum, state.epoch_loss_sum);
   EXPECT_EQ(back.updates, state.updates);
 }
 
-TEST(TrainStateTest, AStateFromBeforePiecesWereCountedHasOnePiece) {
-  TrainState state;
+TEST(RunProgressTest, AStateFromBeforePiecesWereCountedHasOnePiece) {
+  RunProgress state;
   state.pieces = 4;
   core::Json json = state.to_json();
-  EXPECT_EQ(TrainState::from_json(json, "x").pieces, 4);
+  EXPECT_EQ(RunProgress::from_json(json, "x").pieces, 4);
   json.erase("pieces");
-  EXPECT_EQ(TrainState::from_json(json, "x").pieces, 1);
+  EXPECT_EQ(RunProgress::from_json(json, "x").pieces, 1);
   json["pieces"] = 0;
-  EXPECT_THROW(TrainState::from_json(json, "x"), core::Error);
+  EXPECT_THROW(RunProgress::from_json(json, "x"), core::Error);
 }
 
-TEST(TrainStateTest, NamesTheFieldThatIsMissingOrWrong) {
-  core::Json json = TrainState().to_json();
+TEST(RunProgressTest, NamesTheFieldThatIsMissingOrWrong) {
+  core::Json json = RunProgress().to_json();
   json.erase("best_epoch");
   try {
-    TrainState::from_json(json, "state.json");
+    RunProgress::from_json(json, "state.json");
     FAIL();
   } catch (const core::Error& error) {
     EXPECT_STREQ(error.what(), "state.json: the training state lacks a usable field best_epoch");
   }
-  json = TrainState().to_json();
+  json = RunProgress().to_json();
   for (const core::Json& wrong : {core::Json("many"), core::Json(1.5), core::Json(1e300), core::Json(true),
                                   core::Json(-1), core::Json(18446744073709551615u), core::Json(nullptr)}) {
     json["updates"] = wrong;
-    EXPECT_THROW(TrainState::from_json(json, "x"), core::Error) << wrong;
+    EXPECT_THROW(RunProgress::from_json(json, "x"), core::Error) << wrong;
   }
-  EXPECT_THROW(TrainState::from_json(core::Json::array(), "x"), core::Error);
+  EXPECT_THROW(RunProgress::from_json(core::Json::array(), "x"), core::Error);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/step/step_account.h"
+#include "engine/step/step_timer.h"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ data::Loader slow_loader(int64_t workers) {
 }
 
 /// One update as the trainer makes it: a batch, forward, backward, optimizer, and 3 ms of `after`.
-void update(StepAccount& account, data::Loader& loader, int64_t number, StepPart after) {
+void update(StepTimer& account, data::Loader& loader, int64_t number, StepPart after) {
   account.begin_update(number);
   data::HostBatch batch;
   ASSERT_TRUE(loader.next(batch));
@@ -58,14 +58,14 @@ void update(StepAccount& account, data::Loader& loader, int64_t number, StepPart
   account.done(after);
 }
 
-TEST(StepAccountTest, EveryMomentOfAnUpdateBelongsToOnePart) {
+TEST(StepTimerTest, EveryMomentOfAnUpdateBelongsToOnePart) {
   data::Loader loader = slow_loader(0);
-  StepAccount account(torch::Device(torch::kCPU), loader);
+  StepTimer account(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
   account.begin_epoch();
   for (int64_t i = 0; i < 5; ++i) update(account, loader, i, StepPart::other);
   account.end_epoch();
-  const TimeSplit times = account.since_epoch_began();
+  const StepTimings times = account.since_epoch_began();
   EXPECT_EQ(times.updates, 5);
   EXPECT_GE(times.parts[StepPart::wait].mean_seconds, 0.008);  // four samples of 2 ms
   EXPECT_GE(times.parts[StepPart::forward].mean_seconds, 0.004);
@@ -78,14 +78,14 @@ TEST(StepAccountTest, EveryMomentOfAnUpdateBelongsToOnePart) {
   EXPECT_FALSE(times.has_device);
 }
 
-TEST(StepAccountTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
+TEST(StepTimerTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
   data::Loader loader = slow_loader(2);
-  StepAccount account(torch::Device(torch::kCPU), loader);
+  StepTimer account(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
   account.begin_epoch();
   for (int64_t i = 0; i < 10; ++i) update(account, loader, i, StepPart::other);
   account.end_epoch();
-  const TimeSplit times = account.since_epoch_began();
+  const StepTimings times = account.since_epoch_began();
   EXPECT_EQ(times.sample.read.count, 40);
   EXPECT_GE(times.sample.read.mean_seconds, 0.002);
   EXPECT_GE(times.sample.read.max_seconds, times.sample.read.p95_seconds);
@@ -95,27 +95,27 @@ TEST(StepAccountTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
   EXPECT_GT(times.process_cpu_seconds, 0);
 }
 
-TEST(StepAccountTest, AReportIsChargedToItsUpdateAndToTheWindowThatFollows) {
+TEST(StepTimerTest, AReportIsChargedToItsUpdateAndToTheWindowThatFollows) {
   data::Loader loader = slow_loader(0);
-  StepAccount account(torch::Device(torch::kCPU), loader);
+  StepTimer account(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
   account.begin_epoch();
   update(account, loader, 0, StepPart::other);
   update(account, loader, 1, StepPart::other);
-  const TimeSplit first = account.since_report();
+  const StepTimings first = account.since_report();
   EXPECT_EQ(first.updates, 1);  // the second is not over
   EXPECT_EQ(first.parts[StepPart::report].mean_seconds, 0);
   std::this_thread::sleep_for(milliseconds(5));
   account.done(StepPart::report);
   update(account, loader, 2, StepPart::other);
-  const TimeSplit second = account.since_report();
+  const StepTimings second = account.since_report();
   EXPECT_EQ(second.updates, 1);
   EXPECT_GE(second.parts[StepPart::report].mean_seconds, 0.005);
 }
 
-TEST(StepAccountTest, ValidationBelongsToNoUpdate) {
+TEST(StepTimerTest, ValidationBelongsToNoUpdate) {
   data::Loader loader = slow_loader(0);
-  StepAccount account(torch::Device(torch::kCPU), loader);
+  StepTimer account(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
   account.begin_epoch();
   update(account, loader, 0, StepPart::other);
@@ -126,7 +126,7 @@ TEST(StepAccountTest, ValidationBelongsToNoUpdate) {
   loader.begin_epoch(1);
   update(account, loader, 1, StepPart::other);
   account.end_epoch();
-  const TimeSplit times = account.since_epoch_began();
+  const StepTimings times = account.since_epoch_began();
   EXPECT_EQ(times.updates, 1);
   EXPECT_LT(times.update.max_seconds, 0.15);
 }
@@ -151,14 +151,14 @@ class PlayedTimeline : public DeviceTimeline {
   Script& script_;
 };
 
-TEST(StepAccountTest, ADevicesPartsAreReadOnceItHasPassedThem) {
+TEST(StepTimerTest, ADevicesPartsAreReadOnceItHasPassedThem) {
   data::Loader loader = slow_loader(0);
   PlayedTimeline::Script device;
-  StepAccount account(std::make_unique<PlayedTimeline>(device), loader);
+  StepTimer account(std::make_unique<PlayedTimeline>(device), loader);
   loader.begin_epoch(0);
   account.begin_epoch();
   update(account, loader, 0, StepPart::other);
-  const TimeSplit before = account.since_epoch_began();
+  const StepTimings before = account.since_epoch_began();
   EXPECT_TRUE(before.has_device);
   EXPECT_EQ(before.device[StepPart::forward].count, 0);
 
@@ -171,16 +171,16 @@ TEST(StepAccountTest, ADevicesPartsAreReadOnceItHasPassedThem) {
     device.passed.push_back({what, time});
   }
   device.passed.push_back({-1, time});  // the next update begins
-  const TimeSplit after = account.since_epoch_began();
+  const StepTimings after = account.since_epoch_began();
   EXPECT_EQ(after.device[StepPart::forward].count, 1);
   EXPECT_NEAR(after.device[StepPart::wait].mean_seconds, 0.005, 1e-9);
   EXPECT_NEAR(after.device[StepPart::forward].mean_seconds, 0.010, 1e-9);
   EXPECT_NEAR(after.device[StepPart::backward].mean_seconds, 0.010, 1e-9);
 }
 
-TEST(StepAccountTest, ATraceHasThePartsInsideTheirUpdate) {
+TEST(StepTimerTest, ATraceHasThePartsInsideTheirUpdate) {
   data::Loader loader = slow_loader(0);
-  StepAccount account(torch::Device(torch::kCPU), loader);
+  StepTimer account(torch::Device(torch::kCPU), loader);
   core::begin_trace(1000);
   loader.begin_epoch(0);
   account.begin_epoch();

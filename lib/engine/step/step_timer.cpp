@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/step/step_account.h"
+#include "engine/step/step_timer.h"
 
 #include <algorithm>
 
@@ -38,13 +38,13 @@ data::LoaderStats difference(const data::LoaderStats& now, const data::LoaderSta
 
 }  // namespace
 
-StepAccount::StepAccount(torch::Device device, const data::Loader& loader)
-    : StepAccount(make_device_timeline(device), loader) {}
+StepTimer::StepTimer(torch::Device device, const data::Loader& loader)
+    : StepTimer(make_device_timeline(device), loader) {}
 
-StepAccount::StepAccount(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader)
+StepTimer::StepTimer(std::unique_ptr<DeviceTimeline> timeline, const data::Loader& loader)
     : loader_(loader), timeline_(std::move(timeline)) {}
 
-void StepAccount::begin_epoch() {
+void StepTimer::begin_epoch() {
   update_ = -1;
   if (!core::is_watched()) return;
   if (timeline_) timeline_->mark(kEpochBegins);
@@ -52,7 +52,7 @@ void StepAccount::begin_epoch() {
   at_report_ = at_recent_ = at_epoch_ = totals_;
 }
 
-void StepAccount::begin_update(int64_t number) {
+void StepTimer::begin_update(int64_t number) {
   end_epoch();  // or the update before
   if (!core::is_watched()) return;
   update_ = number;
@@ -64,7 +64,7 @@ void StepAccount::begin_update(int64_t number) {
   read_device();
 }
 
-void StepAccount::fetched() {
+void StepTimer::fetched() {
   if (update_ < 0) return;
   const Clock::time_point now = Clock::now();
   const double waited = loader_.waited_seconds();
@@ -78,7 +78,7 @@ void StepAccount::fetched() {
   if (timeline_) timeline_->mark(static_cast<int>(StepPart::wait));
 }
 
-void StepAccount::done(StepPart part) {
+void StepTimer::done(StepPart part) {
   if (update_ < 0) return;
   const Clock::time_point now = Clock::now();
   add(part, last_, now);
@@ -86,19 +86,19 @@ void StepAccount::done(StepPart part) {
   if (timeline_) timeline_->mark(static_cast<int>(part));
 }
 
-void StepAccount::end_epoch() {
+void StepTimer::end_epoch() {
   if (update_ < 0) return;
   done(StepPart::other);
   end_update();
   update_ = -1;
 }
 
-void StepAccount::add(StepPart part, Clock::time_point begin, Clock::time_point end) {
+void StepTimer::add(StepPart part, Clock::time_point begin, Clock::time_point end) {
   now_[static_cast<size_t>(part)] += nanoseconds_between(begin, end);
   if (core::is_tracing() && end > begin) core::add_span(kStepPartNames[static_cast<size_t>(part)], begin, end);
 }
 
-void StepAccount::end_update() {
+void StepTimer::end_update() {
   for (size_t i = 0; i < kStepParts; ++i) totals_.parts[i].add(now_[i]);
   now_ = {};
   totals_.update.add(nanoseconds_between(update_begin_, last_));
@@ -106,7 +106,7 @@ void StepAccount::end_update() {
 }
 
 /// Takes the marks that the device has passed.
-void StepAccount::read_device() {
+void StepTimer::read_device() {
   for (DeviceTimeline::Mark mark; timeline_->take(mark); device_last_ = mark) {
     if (mark.what >= 0) {
       const auto part = static_cast<size_t>(mark.what);
@@ -127,7 +127,7 @@ void StepAccount::read_device() {
   }
 }
 
-void StepAccount::read_totals() {
+void StepTimer::read_totals() {
   if (timeline_) read_device();
   totals_.samples = loader_.sample_times();
   totals_.loader = loader_.stats();
@@ -136,31 +136,31 @@ void StepAccount::read_totals() {
   totals_.at = Clock::now();
 }
 
-TimeSplit StepAccount::since_report() {
+StepTimings StepTimer::since_report() {
   if (!core::is_watched()) return {};
   read_totals();
-  const TimeSplit window = since(at_report_);
+  const StepTimings window = since(at_report_);
   at_report_ = totals_;
   return window;
 }
 
-TimeSplit StepAccount::since_epoch_began() {
+StepTimings StepTimer::since_epoch_began() {
   if (!core::is_watched()) return {};
   read_totals();
   return since(at_epoch_);
 }
 
-TimeSplit StepAccount::recent(double seconds) {
+StepTimings StepTimer::recent(double seconds) {
   if (!core::is_watched()) return {};
   if (std::chrono::duration<double>(Clock::now() - at_recent_.at).count() < seconds) return {};
   read_totals();
-  const TimeSplit window = since(at_recent_);
+  const StepTimings window = since(at_recent_);
   at_recent_ = totals_;
   return window;
 }
 
-TimeSplit StepAccount::since(const Totals& before) const {
-  TimeSplit split;
+StepTimings StepTimer::since(const Totals& before) const {
+  StepTimings split;
   const core::DurationCounts updates = totals_.update.since(before.update);
   split.update = updates.spread();
   split.updates = split.update.count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/memory/working_memory.h"
+#include "engine/memory/activation_arena.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
@@ -13,8 +13,8 @@
 #include <new>
 #include <unordered_map>
 
+#include "engine/memory/best_fit_heap.h"
 #include "engine/memory/cpu_allocator.h"
-#include "engine/memory/heap_model.h"
 
 namespace stoker::engine {
 namespace {
@@ -37,7 +37,7 @@ int64_t rounded_up(int64_t bytes, int64_t step) { return (bytes + step - 1) / st
 
 /// Addresses are reserved at the start, as many as the machine has memory and swap, and become memory as the heap
 /// grows.
-class Stretch {
+class AddressRange {
  public:
   bool reserve() {
     struct rlimit addresses {};
@@ -61,19 +61,20 @@ class Stretch {
     usable_ = wanted;
     return true;
   }
-  void give_back(int64_t place, int64_t bytes) const {
-    const int64_t page = ::sysconf(_SC_PAGESIZE), first = rounded_up(place, page), end = (place + bytes) / page * page;
+  void give_back(int64_t offset, int64_t bytes) const {
+    const int64_t page = ::sysconf(_SC_PAGESIZE), first = rounded_up(offset, page),
+                  end = (offset + bytes) / page * page;
     if (first < end) ::madvise(begin_ + first, end - first, MADV_DONTNEED);
   }
   /// So that it is no longer counted as memory of the process either, as a limit of that does (RLIMIT_DATA).
-  void give_back_beyond(int64_t height) {
-    const int64_t end = rounded_up(height, kPage);
+  void give_back_beyond(int64_t high_water_mark) {
+    const int64_t end = rounded_up(high_water_mark, kPage);
     if (end >= usable_) return;
     ::madvise(begin_ + end, usable_ - end, MADV_DONTNEED);
     if (::mprotect(begin_ + end, usable_ - end, PROT_NONE) == 0) usable_ = end;
   }
-  char* at(int64_t place) const { return begin_ + place; }
-  int64_t place_of(const void* memory) const { return static_cast<const char*>(memory) - begin_; }
+  char* at(int64_t offset) const { return begin_ + offset; }
+  int64_t offset_of(const void* memory) const { return static_cast<const char*>(memory) - begin_; }
 
  private:
   static constexpr int64_t kPage = 2 << 20;  // bytes: a huge one
@@ -83,22 +84,22 @@ class Stretch {
 };
 
 /// LibTorch's allocator of CPU tensors, and working memory where a scope is open.
-class WorkingMemory final : public CpuAllocator<WorkingMemory> {
+class ActivationArena final : public CpuAllocator<ActivationArena> {
  public:
   bool install() {
-    if (kIsSanitized || !stretch_.reserve()) return false;
+    if (kIsSanitized || !range_.reserve()) return false;
     c10::SetCPUAllocator(this);
     return true;
   }
   void give_back() {
     const std::lock_guard<std::mutex> lock(mutex_);
     heap_.shrink();
-    heap_.visit_gaps([this](int64_t place, int64_t bytes) { stretch_.give_back(place, bytes); });
-    stretch_.give_back_beyond(heap_.height());
+    heap_.visit_gaps([this](int64_t offset, int64_t bytes) { range_.give_back(offset, bytes); });
+    range_.give_back_beyond(heap_.high_water_mark());
   }
-  int64_t height() {
+  int64_t high_water_mark() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return heap_.height();
+    return heap_.high_water_mark();
   }
   int64_t held() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -106,16 +107,16 @@ class WorkingMemory final : public CpuAllocator<WorkingMemory> {
   }
 
   /// Never destroyed: tensors of static lifetime may come after it.
-  static WorkingMemory& instance() {
-    static WorkingMemory* const memory = new WorkingMemory;
+  static ActivationArena& instance() {
+    static ActivationArena* const memory = new ActivationArena;
     return *memory;
   }
 
   static c10::DataPtr block(size_t bytes) {
-    const int64_t taken = working_block_bytes(static_cast<int64_t>(bytes));
+    const int64_t taken = arena_block_bytes(static_cast<int64_t>(bytes));
     if (open_scopes == 0 || taken == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
     void* const memory = instance().cut(taken);
-    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", instance().height(),
+    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", instance().high_water_mark(),
                 " that activations and gradients have taken");
     return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
   }
@@ -127,13 +128,13 @@ class WorkingMemory final : public CpuAllocator<WorkingMemory> {
  private:
   void* cut(int64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const int64_t place = heap_.allocate(bytes);
-    if (place == HeapModel::kNoPlace) return nullptr;
-    char* const memory = stretch_.at(place);
+    const int64_t offset = heap_.allocate(bytes);
+    if (offset == BestFitHeap::kNoOffset) return nullptr;
+    char* const memory = range_.at(offset);
     try {
       blocks_.emplace(memory, bytes);
     } catch (const std::bad_alloc&) {
-      heap_.release(place, bytes);
+      heap_.release(offset, bytes);
       throw;
     }
     held_ += bytes;
@@ -148,32 +149,32 @@ class WorkingMemory final : public CpuAllocator<WorkingMemory> {
     held_ -= bytes;
     blocks_.erase(found);
     try {
-      heap_.release(stretch_.place_of(memory), bytes);
-    } catch (const std::bad_alloc&) {  // a tensor must be able to end all the same: its place is lost
+      heap_.release(range_.offset_of(memory), bytes);
+    } catch (const std::bad_alloc&) {  // a tensor must be able to end all the same: its offset is lost
     }
     return true;
   }
 
   std::mutex mutex_;
-  Stretch stretch_;
-  HeapModel heap_{[this](int64_t height) { return stretch_.reach(height); }};
+  AddressRange range_;
+  BestFitHeap heap_{[this](int64_t high_water_mark) { return range_.reach(high_water_mark); }};
   std::unordered_map<void*, int64_t> blocks_;  ///< bytes of those that are held
   int64_t held_ = 0;
 };
 
 }  // namespace
 
-WorkingMemoryScope::WorkingMemoryScope() { ++open_scopes; }
-WorkingMemoryScope::~WorkingMemoryScope() { --open_scopes; }
+ActivationArenaScope::ActivationArenaScope() { ++open_scopes; }
+ActivationArenaScope::~ActivationArenaScope() { --open_scopes; }
 
-bool install_working_memory() {
-  static const bool is_installed = WorkingMemory::instance().install();
+bool install_activation_arena() {
+  static const bool is_installed = ActivationArena::instance().install();
   return is_installed;
 }
 
-void give_back_working_memory() { WorkingMemory::instance().give_back(); }
+void trim_activation_arena() { ActivationArena::instance().give_back(); }
 
-int64_t working_memory_height() { return WorkingMemory::instance().height(); }
-int64_t working_memory_held() { return WorkingMemory::instance().held(); }
+int64_t activation_arena_high_water_mark() { return ActivationArena::instance().high_water_mark(); }
+int64_t activation_arena_held() { return ActivationArena::instance().held(); }
 
 }  // namespace stoker::engine

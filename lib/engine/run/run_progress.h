@@ -10,7 +10,7 @@
 
 namespace stoker::engine {
 
-struct TrainState {
+struct RunProgress {
   int64_t epoch = 0;            ///< epochs finished, validation included
   int64_t update_in_epoch = 0;  ///< updates done in the epoch under way
   int64_t updates = 0;          ///< optimizer updates of the whole run
@@ -34,7 +34,7 @@ struct TrainState {
   core::Json to_json() const;
   /// Throws Error{data} naming the field that is missing or of the wrong type; `what` is a path for the message.
   /// `pieces` may be missing: it came later.
-  static TrainState from_json(const core::Json& json, const std::string& what);
+  static RunProgress from_json(const core::Json& json, const std::string& what);
 };
 
 }  // namespace stoker::engine

@@ -13,9 +13,9 @@
 namespace stoker::engine {
 
 /// The buffers of a module (batch norm's running statistics, say) as they were when this was made.
-class KeptBuffers {
+class BufferSnapshot {
  public:
-  explicit KeptBuffers(const torch::nn::Module& module);
+  explicit BufferSnapshot(const torch::nn::Module& module);
   void restore() const;
 
  private:
@@ -23,9 +23,9 @@ class KeptBuffers {
 };
 
 /// The same with the random state of the CPU and of `device`.
-class KeptState {
+class StateSnapshot {
  public:
-  KeptState(const torch::nn::Module& module, torch::Device device)
+  StateSnapshot(const torch::nn::Module& module, torch::Device device)
       : buffers_(module), random_(random_state(device)), device_(device) {}
   void restore() const {
     buffers_.restore();
@@ -33,7 +33,7 @@ class KeptState {
   }
 
  private:
-  KeptBuffers buffers_;
+  BufferSnapshot buffers_;
   RandomState random_;
   torch::Device device_;
 };

@@ -11,31 +11,31 @@
 
 namespace stoker::observe {
 
-class Examination {
+class BottleneckAnalysis {
  public:
   /// `facts` outlives it.
-  explicit Examination(const DiagnosisFacts& facts);
+  explicit BottleneckAnalysis(const DiagnosisFacts& facts);
   Diagnosis run();
 
  private:
   // What keeps the network from computing (examination.cpp).
-  void look_at_threads();
-  void look_at_contention();
-  void look_at_report_and_saves();
-  void look_at_copies();
-  void look_at_batch();
-  void look_at_device();
+  void check_threads();
+  void check_contention();
+  void check_report_and_saves();
+  void check_copies();
+  void check_batch();
+  void check_device();
   void say_nothing_to_gain();
   // What keeps the data from coming (examination_input.cpp).
-  void look_at_input();
-  bool look_at_prefetch();
-  bool look_at_storage();
-  double look_at_workers();
-  void look_at_stages();
+  void check_input();
+  bool check_prefetch();
+  bool check_storage();
+  double check_workers();
+  void check_stages();
 
   /// A side: it becomes the verdict when it gains more than those before it.
-  void consider(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
-                const std::string& advice, std::vector<std::string> evidence);
+  void propose(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
+               const std::string& advice, std::vector<std::string> evidence);
   bool fits(double bytes) const;
   double per_update(double seconds_of_window) const;
   double stage_share(double seconds) const;
@@ -43,7 +43,7 @@ class Examination {
   static std::string percent_text(double share);
 
   const DiagnosisFacts& facts_;
-  const engine::TimeSplit& times_;
+  const engine::StepTimings& times_;
   const StepModel now_;
   const double wait_share_;
   const double computing_;  ///< seconds per update

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "app/setup/feeding.h"
+#include "app/setup/loader_tuning.h"
 #include "config/config.h"
 #include "core/system/machine.h"
 #include "data/source.h"
@@ -14,24 +14,24 @@
 
 namespace stoker::app {
 
-struct Preparation {
+struct RunSetup {
   core::MachineFacts machine;
   data::Datasets datasets;
   config::DataFacts facts;
   int64_t data_bytes = 0;  ///< that opening the data took
   std::unique_ptr<engine::Task> task;
-  engine::Trainee trainee;
+  engine::Learner learner;
   Caches caches;
   PlanInputs inputs;
-  MemoryRoom room;  ///< as it was when the plan was made
+  MemoryBudget room;  ///< as it was when the plan was made
 };
 
 /// Opens the data and resolves what depends on data and network. `measure`: find the number of workers by measurement
 /// where it is automatic.
-void prepare_data(config::Configuration& configuration, bool measure, Preparation& prepared);
+void set_up_data(config::Configuration& configuration, bool measure, RunSetup& prepared);
 
 /// Opens the device, builds what is trained, measures its memory, chooses an automatic batch, and puts the data behind
 /// caches that leave room for the rest. Refuses nothing but a network that does not fit.
-void prepare_training(config::Configuration& configuration, bool resumes, Preparation& prepared);
+void set_up_training(config::Configuration& configuration, bool resumes, RunSetup& prepared);
 
 }  // namespace stoker::app

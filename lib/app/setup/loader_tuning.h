@@ -21,16 +21,16 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
 int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels);
 
 /// Memory of the batches that both loaders hold, in bytes.
-int64_t slab_bytes(const config::Options& options, const data::Source& train);
+int64_t batch_buffer_bytes(const config::Options& options, const data::Source& train);
 
 struct Caches {
   std::vector<std::string> lines;  ///< one for each split
   int64_t planned_bytes = 0;       ///< of both when full
 };
 /// Fills automatic cache and cache-budget, and puts both splits behind caches, training first: what it leaves
-/// of the budget is for validation. The budget is half of what is free less `spoken_for_bytes`, which the run takes
+/// of the budget is for validation. The budget is half of what is free less `reserved_bytes`, which the run takes
 /// besides.
 Caches add_caches(config::Configuration& configuration, const core::MachineFacts& machine, data::Datasets& datasets,
-                  int64_t spoken_for_bytes);
+                  int64_t reserved_bytes);
 
 }  // namespace stoker::app
