@@ -1,56 +1,172 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that includes only go from a room to rooms on its left, and that each library is met in its own room."""
+"""Checks that every include below lib/ goes along an edge of the picture in lib/README.md, and that each outside library
+is met in its own room. A room is a folder; a file belongs to the deepest folder that is a room."""
 import pathlib
 import re
 import sys
 
-ROOMS = {  # room: rooms it may include from besides itself
+CORE = ["core", "core/text", "core/system", "core/time"]
+CONFIG = ["config"]
+
+# Room: the rooms that it may include from besides itself; "data*" stands for data and all rooms inside it.
+ROOMS = {
     "core": [],
-    "config": ["core"],
-    "data": ["core", "config"],
-    "model": ["core", "config"],
-    "optim": ["core", "config"],
-    "engine": ["core", "config", "data", "model", "optim"],
-    "observe": ["core", "config"],
-    "app": ["core", "config", "data", "model", "optim", "engine", "observe"],
+    "core/text": ["core"],
+    "core/system": ["core", "core/text"],
+    "core/time": ["core", "core/text"],
+
+    "config": CORE,
+    "config/table": CORE + CONFIG,
+    "config/yaml": CORE + CONFIG + ["config/table"],
+    "config/read": CORE + CONFIG + ["config/table", "config/yaml"],
+    "config/resolve": CORE + CONFIG + ["config/table"],
+    "config/render": CORE + CONFIG + ["config/table", "config/read"],
+
+    "data": CORE + CONFIG,
+    "data/storage": CORE,
+    "data/container": CORE + ["data", "data/storage"],
+    "data/image": CORE + ["data/storage"],
+    "data/resample": CORE + ["data/storage", "data/image"],
+    "data/transform": CORE + CONFIG + ["data", "data/storage", "data/image", "data/resample"],
+    "data/dataset": CORE + CONFIG + ["data", "data/storage", "data/container"],
+    "data/shard": CORE + CONFIG + ["data", "data/storage", "data/container", "data/image"],
+    "data/pack": CORE + CONFIG + ["data", "data/storage", "data/container", "data/image", "data/resample", "data/shard"],
+    "data/cache": CORE + CONFIG + ["data", "data/image"],
+    "data/loader": CORE + ["data", "data/image", "data/resample", "data/transform"],
+    "data/feed": CORE + ["data/loader"],
+    "data/probe": CORE + ["data", "data/image", "data/transform", "data/loader"],
+
+    "model": CORE + CONFIG,
+    "model/layers": CORE,
+    "model/networks": CORE + ["model", "model/layers"],
+
+    "optim": CORE + CONFIG,
+
+    "engine/run": CORE + CONFIG,
+    "engine/files": CORE,
+    "engine/device": CORE + ["model"],
+    "engine/memory": CORE,
+    "engine/task": CORE + CONFIG + ["data/feed", "model", "engine/run", "engine/device", "engine/memory"],
+    "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
+                                    "engine/memory", "engine/task"],
+    "engine/checkpoint": CORE + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
+                                 "engine/step"],
+    "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
+    "engine/loop": CORE + CONFIG + ["data/feed", "optim", "engine/run", "engine/device", "engine/memory", "engine/task",
+                                    "engine/checkpoint", "engine/step"],
+
+    "plan": CORE + CONFIG + ["engine/memory"],
+
+    "observe/resources": CORE + ["engine/run"],
+    "observe/diagnosis": CORE + ["engine/run", "observe/resources"],
+    "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
+    "observe/report": CORE + ["observe/diagnosis"],
+
+    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis"],
+    "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
+    "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
+    "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "app/setup"],
+    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "observe*", "plan", "app", "app/setup", "app/bench", "app/listeners", "app/output"],
+    "app": ["core*", "config*", "engine/device", "engine/memory"],
 }
-SINGLE_HEADERS = {"observe": ["data/loader/loader_stats.h", "engine/run/events.h"]}
+# Headers that a room reads without reaching into the rest of the folder they lie in.
+SINGLE_HEADERS = {
+    "engine/run": ["data/loader/loader_stats.h"],
+}
+# Files at the root of a room that see the rooms inside it: the front door.
+FRONT_DOORS = {
+    "config/config.h": ["config/table"],
+    "data/open_datasets.cpp": ["data*"],
+    "model/model.cpp": ["model*"],
+}
 LIBRARIES = {  # a pattern of outside headers: rooms that may include them
-    r"spdlog/|fmt/|xxhash|nlohmann/": ["core"],
-    r"CLI/|yaml-cpp/": ["config"],
-    r"opencv2/|jpeglib|zlib\.h|hdf5\.h|matio\.h": ["data"],
-    r"torch/nn/modules": ["model"],
-    r"torch/|ATen/|c10/": ["data", "model", "optim", "engine", "app"],
-    r"cuda": ["engine"],
+    r"spdlog/|fmt/|xxhash|nlohmann/": ["core", "core/text"],
+    r"CLI/": ["config/read"],
+    r"yaml-cpp/": ["config/yaml"],
+    r"opencv2/|jpeglib": ["data/image"],
+    r"hdf5\.h|matio\.h": ["data/container"],
+    r"zlib\.h": ["data/container", "data/image", "data/dataset"],
+    r"torch/nn/modules": ["model*"],
+    r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
+                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/probe",
+                           "engine/loop", "app*"],
+    r"cuda": ["engine/device"],
 }
+
+
+def room_of(path):
+    """The room of a file, given relative to lib/; None for a file in no room."""
+    folder = path.rpartition("/")[0]
+    while folder and folder not in ROOMS:
+        folder = folder.rpartition("/")[0]
+    return folder or None
+
+
+def is_among(room, rooms):
+    return any(room == name or (name.endswith("*") and (room + "/").startswith(name[:-1] + "/")) for name in rooms)
+
+
+def circle_among_rooms():
+    """A chain of rooms that leads back to its begin; None when the picture has a direction."""
+    done = set()
+
+    def walk(room, chain):
+        if room in chain:
+            return chain[chain.index(room):] + [room]
+        if room in done:
+            return None
+        for below in ROOMS:
+            if below != room and is_among(below, ROOMS[room]):
+                found = walk(below, chain + [room])
+                if found:
+                    return found
+        done.add(room)
+        return None
+
+    return next(filter(None, (walk(room, []) for room in ROOMS)), None)
+
+
+def problem_of_own(file, room, header):
+    """What is wrong with the include of a header of ours; empty: nothing."""
+    target = room_of(header)
+    if target is None:
+        return f"{header} is in no room that scripts/check_layers.py knows"
+    allowed = [room] + ROOMS[room] + FRONT_DOORS.get(file, [])
+    if is_among(target, allowed) or header in SINGLE_HEADERS.get(room, []):
+        return ""
+    return f"{room} may not include {header}: {target} is not among the rooms that it builds on"
+
+
+def problem_of_library(room, header):
+    for pattern, rooms in LIBRARIES.items():
+        if re.match(pattern, header):
+            return "" if is_among(room, rooms) else f"{header} belongs to {' and '.join(rooms)}, not to {room}"
+    return ""
 
 
 def check(lib):
     problems = []
     for path in sorted(lib.rglob("*.h")) + sorted(lib.rglob("*.cpp")):
-        room = path.relative_to(lib).parts[0]
+        file = path.relative_to(lib).as_posix()
+        room = room_of(file)
+        if room is None:
+            problems.append(f"{path}: lies in no room that scripts/check_layers.py knows")
+            continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
-            if not match:
-                continue
-            header, where = match.group(1), f"{path}:{number}"
-            target = header.split("/")[0]
-            if '"' in line and target in ROOMS:
-                if target not in [room] + ROOMS[room] and header not in SINGLE_HEADERS.get(room, []):
-                    problems.append(f"{where}: {room} may not include {header}: {target} is not to its left")
-                continue
-            for pattern, rooms in LIBRARIES.items():
-                if re.match(pattern, header):
-                    if room not in rooms:
-                        problems.append(f"{where}: {header} belongs to {' and '.join(rooms)}, not to {room}")
-                    break
+            match = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
+            if match:
+                own = match.group(1) == '"'
+                problem = problem_of_own(file, room, match.group(2)) if own else problem_of_library(room, match.group(2))
+                if problem:
+                    problems.append(f"{path}:{number}: {problem}")
     return problems
 
 
 def main():
     lib = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "lib"
-    problems = check(lib)
+    circle = circle_among_rooms()
+    problems = [f"check_layers: the rooms go in a circle: {' -> '.join(circle)}"] if circle else check(lib)
     print("\n".join(problems) or "layers: every include goes in one direction")
     return 1 if problems else 0
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages of scripts/packages.txt that are missing. Debian 12 and 13; as root or through sudo.
+# Installs the packages of scripts/packages.txt that are missing; with the word test also those of tests. Debian 12 and
+# 13; as root or through sudo.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -15,9 +16,13 @@ case "${ID:-}:${VERSION_ID:-}" in
 esac
 
 missing=
-while read -r package only; do
+while read -r package words; do
   case $package in ''|'#'*) continue ;; esac
-  case $only in ''|"$release") ;; *) continue ;; esac
+  wanted=yes
+  for word in $words; do
+    case $word in "$release"|"${1:-}") ;; *) wanted= ;; esac
+  done
+  [ -n "$wanted" ] || continue
   status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
   [ "$status" = 'install ok installed' ] || missing="$missing $package"
 done < "$here/packages.txt"

@@ -3,5 +3,6 @@
 # Installs what is missing, builds everything and runs every test.
 set -eu
 cd "$(dirname "$0")/.."
+scripts/install_packages.sh test
 scripts/build.sh
 ctest --test-dir build/release --output-on-failure -j "$(nproc)" "$@"

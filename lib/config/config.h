@@ -4,6 +4,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,6 +119,13 @@ struct BatchChoice {
 /// Fills an automatic batch-size and what follows from it: accumulation-steps, lr, val-batch-size; until then these
 /// stay open. After resolve_data(). Throws as above.
 void resolve_batch(Configuration& configuration, const BatchChoice& choice);
+/// Fills an automatic drop-last for an epoch of `train_images` once batch-size is known. The last batch is left out
+/// when it is not full, not the only one, and
+///  - would be an update of its own with fewer than an eighth of the images of a full update, each of which would count
+///    more than eight times as much as the others; or
+///  - is a single image, and the network cannot train on one: batch norm over maps of one value.
+/// `trains_on_one_image`: whether the network can; not known: drop-last stays open where that decides.
+void resolve_drop_last(Configuration& configuration, int64_t train_images, std::optional<bool> trains_on_one_image);
 /// Gives option `name` what was measured after that, unless somebody has set it. Throws as above.
 void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,
                       const std::string& reason);

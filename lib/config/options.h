@@ -160,9 +160,9 @@ struct LoaderOptions {
   bool persistent_workers = true;  ///< accepted; workers always persist
   Auto<CacheTier> cache;           ///< auto: the fastest that holds all samples within cache_budget
   Auto<int64_t> cache_budget;      ///< bytes; auto: half of what is free
-  bool drop_last = false;
-  bool class_balanced = false;  ///< training sees every class equally often
-  int64_t shuffle_buffer = 0;   ///< images that are shuffled among neighbours on the storage; 0: all
+  Auto<bool> drop_last;            ///< auto: when the last batch is too small to train on, see resolve_drop_last()
+  bool class_balanced = false;     ///< training sees every class equally often
+  int64_t shuffle_buffer = 0;      ///< images that are shuffled among neighbours on the storage; 0: all
 };
 
 struct ModelOptions {
@@ -217,7 +217,7 @@ struct TrainOptions {
   double max_time_seconds = 0;     ///< 0: no limit; of this process
   int64_t accumulation_steps = 1;  ///< micro-batches per optimizer update
   int64_t total_batch_size = 0;    ///< images per optimizer update; 0: batch_size x accumulation_steps
-  bool auto_micro_batch = false;   ///< out of memory halves the micro-batch and doubles accumulation
+  bool auto_micro_batch = false;   ///< out of memory: compute each batch in twice as many pieces
   double label_smoothing = 0;
   int64_t patience = 0;          ///< epochs without improvement before stopping; 0: off
   double min_delta = 0;          ///< least change of the metric that counts as improvement

@@ -219,6 +219,17 @@ const std::vector<BadInput>& bad_tables() {
   return all;
 }
 
+TEST(BadImageTest, ABatchThatSkippingLeavesWithOneImageIsLeftOutWhereTheNetworkCannotTrainOnIt) {
+  const Workplace work;
+  write_folders(work);
+  work.write("data/train/dog/zz_torn.png", "torn");
+  const Ended ended = run(train_words({"--batch-size", "2", "--img-size", "8", "--on-bad-image", "skip", "--max-bad",
+                                       "1", "--epochs", "3"}),
+                          work.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
+  EXPECT_NE(ended.err.find("a batch of which skipping left one image is left out"), std::string::npos) << ended.err;
+}
+
 INSTANTIATE_TEST_SUITE_P(Tree, BadImage, ::testing::ValuesIn(bad_trees()), name_of);
 INSTANTIATE_TEST_SUITE_P(File, BadImage, ::testing::ValuesIn(bad_images()), name_of);
 INSTANTIATE_TEST_SUITE_P(Table, BadImage, ::testing::ValuesIn(bad_tables()), name_of);

@@ -256,9 +256,4 @@ std::string story_of(const Words& words, const Ended& ended) {
   return story.str();
 }
 
-double scaled_by_load(double seconds) {
-  const Ended version = run({"--version"}, ".");
-  return seconds * std::max(1.0, version.wall_seconds / std::max(0.05, version.cpu_seconds));
-}
-
 }  // namespace stoker::cli

@@ -16,6 +16,9 @@ using Words = std::vector<std::string>;
 /// Where a standard stream of the program goes.
 enum class Stream { captured, closed, broken_pipe, full, terminal };
 
+/// What takes longer hangs, however busy the machine is.
+inline constexpr double kHangSeconds = 600;
+
 /// Exit code of a process in which the program could not be started as asked.
 inline constexpr int kCannotStart = 126;
 
@@ -59,9 +62,9 @@ class Program {
   /// Whether it has a handler of its own for the signal by now.
   bool handles(int signal_number) const;
   /// Polls until `holds()`; false when the program ended or `seconds` passed before.
-  bool wait_until(const std::function<bool()>& holds, double seconds = 120);
+  bool wait_until(const std::function<bool()>& holds, double seconds = kHangSeconds);
   /// Waits for the end; kills the program after `seconds`.
-  Ended wait(double seconds = 120);
+  Ended wait(double seconds = kHangSeconds);
 
  private:
   bool has_ended();
@@ -75,18 +78,14 @@ class Program {
   Ended ended_;
 };
 
-Ended run(const Launch& launch, double seconds = 120);
+Ended run(const Launch& launch, double seconds = kHangSeconds);
 /// In working directory `directory`.
-Ended run(const Words& words, const std::string& directory, double seconds = 120);
+Ended run(const Words& words, const std::string& directory, double seconds = kHangSeconds);
 
 /// The last line that is not empty.
 std::string last_line(const std::string& text);
 std::vector<std::string> lines_of(const std::string& text);
 /// For failure messages: the command line, the exit and both streams.
 std::string story_of(const Words& words, const Ended& ended);
-
-/// Wall time that this machine, as busy as it is now, may take for `seconds` of work: measured with
-/// --version.
-double scaled_by_load(double seconds);
 
 }  // namespace stoker::cli

@@ -30,10 +30,6 @@ TEST(RunDirectoryTest, SecondProcessIsRefusedAndTheFirstGoesOn) {
                             " on "),
             std::string::npos);
   EXPECT_EQ(last_line(second.err), "train: exit=82 reason=error");
-  // Start-up takes what --version takes; beyond it the lock is not waited for.
-  const Ended version = run({"--version"}, ".");
-  EXPECT_LT(second.cpu_seconds, version.cpu_seconds + 1);
-  EXPECT_LT(second.wall_seconds, version.wall_seconds + scaled_by_load(1));
   EXPECT_EQ(content_of_file(work / "run/train.log").find("another process"), std::string::npos);
   first.send(SIGTERM);
   expect_stopped(first.wait(), work, 75, "signal:TERM");

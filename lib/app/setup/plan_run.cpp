@@ -18,6 +18,7 @@
 #include "engine/device/out_of_memory.h"
 #include "engine/memory/activation_arena.h"
 #include "engine/probe/memory_probe.h"
+#include "engine/step/one_image.h"
 
 namespace stoker::app {
 namespace {
@@ -181,7 +182,8 @@ config::BatchChoice choose_batch(const config::Options& options, PlanInputs inpu
     while (total % batch != 0) --batch;
   } else {
     if (batch > 8) batch -= batch % 8;
-    if (images % batch == 1 && batch > 2 && !options.loader.drop_last) --batch;  // no last batch of one image
+    const bool keeps_last = !options.loader.drop_last.is_auto() && !options.loader.drop_last.value();
+    if (images % batch == 1 && batch > 2 && keeps_last) --batch;  // no last batch of one image
   }
   const MemoryPlan plan = make_memory_plan([&] {
     inputs.batch_size = batch;
@@ -201,6 +203,17 @@ void settle_batch(config::Configuration& configuration) {
   int64_t batch = kUsefulOnCpu;
   while (options.train.total_batch_size % batch != 0) --batch;
   config::resolve_batch(configuration, {batch, 0, "usual; training takes the most that fits"});
+}
+
+bool trains_on_one_image(const config::Options& options, const data::Source& train, engine::Learner& learner) {
+  const engine::ProbeSettings settings = probe_settings(options, train, learner.device);
+  learner.model->train();
+  const data::Batch one = engine::noise_batch(settings, /*images=*/1, engine::side_of(settings), learner.device);
+  return engine::trains_on_one_image(*learner.model, one.images, settings.update.precision);
+}
+
+void settle_last_batch(config::Configuration& configuration, int64_t train_images) {
+  config::resolve_drop_last(configuration, train_images, /*trains_on_one_image=*/false);
 }
 
 void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room) {

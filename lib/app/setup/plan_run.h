@@ -8,8 +8,8 @@
 
 #include "config/config.h"
 #include "data/source.h"
-#include "engine/checkpoint/checkpoint.h"
 #include "engine/probe/probe_input.h"
+#include "engine/step/learner.h"
 #include "engine/task/task.h"
 #include "plan/memory_plan.h"
 
@@ -47,6 +47,10 @@ config::BatchChoice choose_batch(const config::Options& options, PlanInputs inpu
 
 /// batch-size auto for work that is not planned: a usual one. After resolve_data().
 void settle_batch(config::Configuration& configuration);
+/// Tries it on an image of noise. Options are resolved, but for drop-last; the learner is as before afterwards.
+bool trains_on_one_image(const config::Options& options, const data::Source& train, engine::Learner& learner);
+/// drop-last auto for work that tries no network: as if it could not train on one image. After settle_batch().
+void settle_last_batch(config::Configuration& configuration, int64_t train_images);
 
 /// Throws Error{out_of_memory} with the largest that fits, unless plan-check is off: then it is a warning.
 void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room);

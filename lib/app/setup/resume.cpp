@@ -57,6 +57,17 @@ void keep_batch(config::Configuration& configuration, const core::Json& extra) {
   if (batch > 0 && steps > 0) config::resolve_batch(configuration, {batch, steps, "as in the checkpoint"});
 }
 
+/// The batches of an epoch stay what they are, whatever an automatic drop-last would be for a new run.
+void keep_last_batch(config::Configuration& configuration, const core::Json& extra) {
+  config::Row& row = *configuration.table.find("drop-last");
+  if (!row.is_auto() && row.origin.kind != config::Origin::Kind::resolved) return;
+  const auto options = extra.find("training_options");
+  if (options == extra.end() || !options->is_object()) return;
+  const auto saved = options->find("drop-last");
+  if (saved == options->end() || (*saved != "true" && *saved != "false")) return;
+  configuration.table.set(row, saved->get<std::string>(), {config::Origin::Kind::resolved, "as in the checkpoint"});
+}
+
 }  // namespace
 
 std::string choose_checkpoint(const config::RunOptions& options, engine::CheckpointFiles& files) {
@@ -101,6 +112,7 @@ void keep_choices(config::Configuration& configuration, const std::string& check
   const core::Json extra = engine::read_manifest(checkpoint).extra;
   keep_thread_count(configuration, extra);
   keep_batch(configuration, extra);
+  keep_last_batch(configuration, extra);
 }
 
 engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,

@@ -44,6 +44,10 @@ void set_up_training(config::Configuration& configuration, bool resumes, RunSetu
     prepared.inputs.val_batch_size = options.loader.val_batch_size;
     prepared.inputs.accumulation_steps = options.train.accumulation_steps;
   }
+  if (options.loader.drop_last.is_auto()) {  // only then does the network decide
+    const bool trains_on_one = trains_on_one_image(options, *prepared.datasets.train, prepared.learner);
+    config::resolve_drop_last(configuration, prepared.datasets.train->size(), trains_on_one);
+  }
   const int64_t needed = make_memory_plan(prepared.inputs).host_bytes - prepared.room.host_held_bytes;
   core::MachineFacts machine = prepared.machine;
   machine.ram_available_bytes = prepared.room.host_free_bytes;

@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "core/system/machine.h"
 #include "data/source.h"
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/step/learner.h"
 #include "engine/task/task.h"
 #include "plan/memory_plan.h"
 

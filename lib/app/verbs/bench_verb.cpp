@@ -87,6 +87,7 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
   if (what == "step") {
     config::resolve_data(configuration, facts_without_data(options.data));
     settle_batch(configuration);
+    settle_last_batch(configuration, /*train_images=*/0);
     return bench_step(options);
   }
   std::shared_ptr<const data::Source> source = bench_source(options.data);
@@ -95,6 +96,7 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
   if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
   config::resolve_data(configuration, facts);
   settle_batch(configuration);
+  settle_last_batch(configuration, source->size());
   measure_workers(configuration, machine, facts, *source);
   source = cached_as_asked(configuration, machine, source);
   if (what == "loader") return bench_loader(options, source);

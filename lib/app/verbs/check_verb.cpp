@@ -72,6 +72,7 @@ EpochEstimate estimate_epoch(config::Configuration& configuration) {
   config::resolve_data(configuration, facts_of(*datasets.train, options.data));
   config::resolve_model(configuration, model_facts_of(options.model));
   settle_batch(configuration);
+  settle_last_batch(configuration, datasets.train->size());
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
   return measure_epoch(options, datasets, learner, *build_task(options, device));

@@ -3,10 +3,10 @@
 #include <cstdio>
 
 #include "app/app.h"
-#include "app/loaded_model.h"
 #include "app/output/report_csv.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
+#include "app/verbs/loaded_model.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"

@@ -124,6 +124,7 @@ Outcome preview(const Invocation& invocation) {
     return {core::kExitOk, ""};
   }
   settle_batch(configuration);
+  settle_last_batch(configuration, datasets.train->size());
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);

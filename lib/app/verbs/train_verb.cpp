@@ -37,13 +37,19 @@ std::string command_line_text(const Invocation& invocation) {
   return text;
 }
 
-void refuse_single_image_batch(const config::Options& options, const engine::EpochPlan& plan) {
+/// Batches of one that skipping bad images leaves are left out while the run goes on; planned ones are refused.
+void refuse_batch_of_one(const config::Options& options, const engine::EpochPlan& plan, const data::Source& train,
+                         engine::Learner& learner) {
   const int64_t last = plan.images - (plan.batches - 1) * plan.batch_size;
-  if (last != 1 || plan.images == 1 || options.loader.drop_last) return;
+  if (last != 1 || trains_on_one_image(options, train, learner)) return;
+  const bool is_left_over = plan.batch_size > 1 && plan.batches > 1;
   throw Error(ErrorKind::config,
-              format("{} images in batches of {} leave a last batch of one, which batch norm cannot train on",
-                     plan.images, plan.batch_size),
-              "add --drop-last or change --batch-size");
+              is_left_over
+                  ? format("{} images in batches of {} leave a last batch of one, which batch norm cannot train on",
+                           plan.images, plan.batch_size)
+                  : "batch norm cannot train on batches of one image",
+              is_left_over ? "add --drop-last or change --batch-size"
+                           : "use a larger --batch-size, or --freeze the batch norms");
 }
 
 engine::RunIdentity identity_of(const config::Configuration& configuration, const data::Datasets& datasets) {
@@ -196,7 +202,7 @@ Outcome train(const Invocation& invocation) {
   const auto train_feed = training_feed(options, prepared.datasets.train, device);
   const auto val_feed = evaluation_feed(options, prepared.datasets.val, device);
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
-  refuse_single_image_batch(options, plan);
+  refuse_batch_of_one(options, plan, *prepared.datasets.train, learner);
   const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());
   give_back_freed_memory();  // a checkpoint was read into it
   engine::TrainerSettings settings = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);

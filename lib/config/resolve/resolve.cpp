@@ -15,6 +15,7 @@
 namespace stoker::config {
 namespace {
 
+constexpr int64_t kTinyUpdate = 8;   // an update with less than this part of a full one's images is lopsided
 constexpr int64_t kSmallImage = 64;  // pixels: from here on images are treated as photographs
 
 void give_value(Table& table, Row& row, const std::string& text, const std::string& reason) {
@@ -321,7 +322,10 @@ void resolve_data(Configuration& configuration, const DataFacts& data) {
   choose_weights(configuration, data);
   if (data.has_fixed_size) leave_as_they_are(configuration);
   choose_crops(configuration);
-  if (!configuration.options.loader.batch_size.is_auto()) choose_val_batch_size(configuration);
+  if (!configuration.options.loader.batch_size.is_auto()) {
+    choose_val_batch_size(configuration);
+    resolve_drop_last(configuration, data.train_images, /*trains_on_one_image=*/std::nullopt);
+  }
   choose_normalization(configuration, data);
   const std::vector<std::string> broken = broken_data_rules(configuration.options, data);
   if (!broken.empty()) throw_rules(broken);
@@ -344,6 +348,25 @@ void resolve_batch(Configuration& configuration, const BatchChoice& choice) {
   choose_val_batch_size(configuration);
   const std::vector<std::string> broken = broken_rules(configuration.options);
   if (!broken.empty()) throw_rules(broken);
+}
+
+void resolve_drop_last(Configuration& configuration, int64_t train_images, std::optional<bool> trains_on_one_image) {
+  const Options& o = configuration.options;
+  const int64_t batch = o.loader.batch_size, update = batch * o.train.accumulation_steps;
+  const int64_t full_batches = train_images / batch, last = train_images % batch;
+  const auto choose_it = [&](bool drops, const std::string& reason) {
+    choose(configuration.table, "drop-last", drops ? "true" : "false", reason);
+  };
+  if (last == 0) return choose_it(false, "every batch is full");
+  if (full_batches == 0) return choose_it(false, "there is only one batch");
+  const bool is_an_update = full_batches % o.train.accumulation_steps == 0;
+  if (is_an_update && last * kTinyUpdate < update) {
+    return choose_it(true, core::format("an update on the last {} would count as much as one on {}", last, update));
+  }
+  if (last > 1) return choose_it(false, core::format("the last batch has {} images", last));
+  if (!trains_on_one_image) return;
+  choose_it(!*trains_on_one_image, *trains_on_one_image ? "the network can train on the last image alone"
+                                                        : "batch norm cannot train on the last image alone");
 }
 
 void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,

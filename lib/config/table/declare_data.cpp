@@ -162,7 +162,10 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
   d.add_switch("class-balanced", o.class_balanced)
       .help(
           "Train on every class equally often: an epoch keeps its length, rare classes repeat, large ones take turns.");
-  d.add_switch("drop-last", o.drop_last).help("Leave out the last batch of an epoch when it is not full.");
+  d.add_switch("drop-last", o.drop_last)
+      .help(
+          "Leave out the last batch of an epoch when it is not full. auto: when it would be an update of its own with "
+          "fewer than an eighth of an update's images, or is one image that batch norm cannot train on.");
   d.add("shuffle-buffer", o.shuffle_buffer, integer_codec(0, 1'000'000'000))
       .unit("images")
       .help(

@@ -148,8 +148,8 @@ void declare_length(Declaration& d, TrainOptions& o) {
       .free_on_resume();
   d.add_switch("auto-micro-batch", o.auto_micro_batch)
       .help(
-          "When device memory runs out, halve the batch and double accumulation-steps, and go on: an update sees "
-          "as many images as before.")
+          "When memory runs out in an update, do it again, and from then on compute each batch in twice as many "
+          "pieces, one after the other: batch-size, accumulation-steps and the images of an update stay as they are.")
       .per_process();
   d.add("label-smoothing", o.label_smoothing, number_codec(kBelowOne))
       .alias({"smoothing"})

@@ -4,11 +4,10 @@
 #include <hdf5.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "core/error.h"
 #include "core/format.h"
-#include "data/container/hdf5_chunk_tree.h"
+#include "data/container/hdf5_chunks.h"
 #include "data/container/hdf5_type.h"
 
 namespace stoker::data {
@@ -18,19 +17,6 @@ constexpr size_t kMaxLines = 40;
 constexpr int64_t kMaxColumns = 4096;  ///< of labels, as in CSV files
 
 herr_t refuse_external_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
-
-/// Where the library got stuck, in its own words.
-std::string library_words() {
-  std::string words;
-  H5Ewalk2(
-      H5E_DEFAULT, H5E_WALK_UPWARD,
-      [](unsigned depth, const H5E_error2_t* error, void* out) -> herr_t {
-        if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(out) = error->desc;
-        return 0;
-      },
-      &words);
-  return core::printable(words);
-}
 
 std::string replaced(std::string text, const std::string& word, const std::string& by) {
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + by.size())) {
@@ -83,7 +69,7 @@ struct Hdf5File::Impl {
     file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     if (file.is_open()) return;
     throw core::Error(core::ErrorKind::data,
-                      core::format("{} cannot be read as HDF5: {}", core::printable(path), library_words()),
+                      core::format("{} cannot be read as HDF5: {}", core::printable(path), hdf5_library_words()),
                       "h5dump -H FILE shows whether it is whole; a program that still writes it must close it first");
   }
 
@@ -100,15 +86,15 @@ struct Hdf5File::Impl {
 
   /// DATASET in `hint` stands for the name.
   [[noreturn]] void fail(const std::string& name, const std::string& cause, const std::string& hint) const {
-    throw core::Error(core::ErrorKind::data,
-                      core::format("{}: data set {}: {}", core::printable(bytes->name()), core::printable(name), cause),
+    throw core::Error(core::ErrorKind::data, where(name) + ": " + cause,
                       replaced(hint, "DATASET", core::printable(name)));
+  }
+  std::string where(const std::string& name) const {
+    return core::format("{}: data set {}", core::printable(bytes->name()), core::printable(name));
   }
 
   std::string line_of(const std::string& name) const;
   void find_chunks(hid_t data_set, NumberArray& array) const;
-  bool walk_tree(hid_t data_set, uint64_t chunks, NumberArray& array) const;
-  void ask_for_chunks(hid_t data_set, NumberArray& array) const;
   void put_chunk(NumberArray& array, const std::vector<uint64_t>& begin, const ChunkPlace& place) const;
 
   std::shared_ptr<const FileBytes> bytes;
@@ -207,19 +193,6 @@ NumberArray Hdf5File::array(const std::string& name) const {
   return array;
 }
 
-void Hdf5File::Impl::put_chunk(NumberArray& array, const std::vector<uint64_t>& begin, const ChunkPlace& place) const {
-  uint64_t at = 0;
-  for (size_t i = 0; i < array.dims.size(); ++i) {
-    const auto side = static_cast<uint64_t>(array.chunk[i]);
-    if (begin[i] % side != 0 || begin[i] >= static_cast<uint64_t>(array.dims[i])) {
-      fail(array.name, core::format("a chunk begins at {}, where none can", begin[i]),
-           "get the file again, or write it again");
-    }
-    at = at * static_cast<uint64_t>(array.grid(i)) + begin[i] / side;
-  }
-  array.places[at] = place;
-}
-
 void Hdf5File::Impl::find_chunks(hid_t data_set, NumberArray& array) const {
   const Hdf5Handle properties(H5Dget_create_plist(data_set), H5Pclose);
   hsize_t sides[kMaxRank] = {};
@@ -233,40 +206,22 @@ void Hdf5File::Impl::find_chunks(hid_t data_set, NumberArray& array) const {
       fail(array.name, "it has more chunks than the file has bytes", "it was never written to its end");
   }
   array.places.resize(chunks);
-  if (!walk_tree(data_set, chunks, array)) ask_for_chunks(data_set, array);
+  const ChunkedDataSet searched{file.id(), data_set, *bytes, where(array.name), array.dims.size(), chunks};
+  list_chunks(searched,
+              [&](const std::vector<uint64_t>& begin, const ChunkPlace& place) { put_chunk(array, begin, place); });
 }
 
-bool Hdf5File::Impl::walk_tree(hid_t data_set, uint64_t chunks, NumberArray& array) const {
-  size_t address_bytes = 0, length_bytes = 0;
-  const Hdf5Handle creation(H5Fget_create_plist(file.id()), H5Pclose);
-  H5Pget_sizes(creation.id(), &address_bytes, &length_bytes);
-  uint64_t header = 0;
-  if (address_bytes != 8 || length_bytes != 8 || !hdf5_object_address(data_set, header)) return false;
-  return visit_chunk_tree(
-      *bytes, header, array.dims.size(), chunks,
-      [&](const std::vector<uint64_t>& begin, const ChunkPlace& place) { put_chunk(array, begin, place); });
-}
-
-/// For files that were written for the latest release of the library.
-void Hdf5File::Impl::ask_for_chunks(hid_t data_set, NumberArray& array) const {
-  constexpr hsize_t kMax = 20'000;  // the library counts from the first for each: seconds
-  const Hdf5Handle space(H5Dget_space(data_set), H5Sclose);
-  hsize_t written = 0;
-  H5Dget_num_chunks(data_set, space.id(), &written);
-  if (written > kMax) {
-    fail(array.name, core::format("it has {} chunks in an index of the latest kind; {} are read", written, kMax),
-         "write it again with larger chunks, or without libver='latest': h5repack FILE NEWFILE");
-  }
-  for (hsize_t i = 0; i < written; ++i) {
-    hsize_t offsets[kMaxRank] = {}, stored = 0;
-    unsigned skipped = 0;
-    haddr_t address = 0;
-    if (H5Dget_chunk_info(data_set, space.id(), i, offsets, &skipped, &address, &stored) < 0 ||
-        stored > std::numeric_limits<uint32_t>::max()) {
-      fail(array.name, "its chunks cannot be listed: " + library_words(), "get the file again, or write it again");
+void Hdf5File::Impl::put_chunk(NumberArray& array, const std::vector<uint64_t>& begin, const ChunkPlace& place) const {
+  uint64_t at = 0;
+  for (size_t i = 0; i < array.dims.size(); ++i) {
+    const auto side = static_cast<uint64_t>(array.chunk[i]);
+    if (begin[i] % side != 0 || begin[i] >= static_cast<uint64_t>(array.dims[i])) {
+      fail(array.name, core::format("a chunk begins at {}, where none can", begin[i]),
+           "get the file again, or write it again");
     }
-    put_chunk(array, {offsets, offsets + array.dims.size()}, {address, static_cast<uint32_t>(stored), skipped});
+    at = at * static_cast<uint64_t>(array.grid(i)) + begin[i] / side;
   }
+  array.places[at] = place;
 }
 
 LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
@@ -293,7 +248,7 @@ LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
   if (H5Dget_storage_size(data_set.id()) == 0) fail("it was never written");
   labels.values.resize(static_cast<size_t>(samples * labels.columns()));
   if (H5Dread(data_set.id(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.values.data()) < 0) {
-    fail("it cannot be read: " + library_words(), "h5dump -d DATASET FILE shows whether it is whole");
+    fail("it cannot be read: " + hdf5_library_words(), "h5dump -d DATASET FILE shows whether it is whole");
   }
   return labels;
 }

@@ -69,6 +69,18 @@ std::string sides_text(const std::vector<int64_t>& sides) {
   return text + "]";
 }
 
+std::string hdf5_library_words() {
+  std::string words;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned depth, const H5E_error2_t* error, void* out) -> herr_t {
+        if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(out) = error->desc;
+        return 0;
+      },
+      &words);
+  return core::printable(words);
+}
+
 bool hdf5_object_address(hid_t data_set, uint64_t& address) {
 #if H5_VERSION_GE(1, 12, 0)
   H5O_info1_t info;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's handles and types in our terms. Included by hdf5_file.cpp alone.
+// The library's handles and types in our terms. Included by hdf5_file.cpp and hdf5_chunks.cpp alone.
 #pragma once
 
 #include <hdf5.h>
@@ -48,6 +48,8 @@ inline constexpr int kMaxRank = 8;
 std::vector<int64_t> hdf5_dims(hid_t data_set);
 /// "[200000, 64, 64]"
 std::string sides_text(const std::vector<int64_t>& sides);
+/// Where the library got stuck, in its own words.
+std::string hdf5_library_words();
 /// Where the object header of an open data set lies in the file.
 bool hdf5_object_address(hid_t data_set, uint64_t& address);
 

@@ -88,10 +88,48 @@ const HuffmanTable* EntropyDecoder::table_of(const JHUFF_TBL* defined, bool dc) 
   return &tables_[oldest];
 }
 
+#ifdef STOKER_HAS_ENTROPY_STAGE
+
+namespace {
+
+bool is_lossless(const jpeg_decompress_struct& codec) {
+#if LIBJPEG_TURBO_VERSION_NUMBER >= 3000000
+  return codec.master->lossless != 0;
+#else
+  static_cast<void>(codec);
+  return false;  // such files are refused before
+#endif
+}
+
+/// Columns beside the region are read over, not kept: libjpeg has no use for them.
+bool is_wanted(const jpeg_decompress_struct& codec, uint32_t column) {
+  return column >= codec.master->first_iMCU_col && column <= codec.master->last_iMCU_col;
+}
+
+bool has_several_scans(const jpeg_decompress_struct& codec) { return codec.inputctl->has_multiple_scans != 0; }
+
+}  // namespace
+
+void EntropyDecoder::take_over(jpeg_decompress_struct& codec, McuReader reader) { codec.entropy->decode_mcu = reader; }
+
+#else
+
+namespace {
+
+bool is_lossless(const jpeg_decompress_struct&) { return true; }  // nothing is for this stage
+bool has_several_scans(const jpeg_decompress_struct&) { return true; }
+bool is_wanted(const jpeg_decompress_struct&, uint32_t) { return true; }
+
+}  // namespace
+
+void EntropyDecoder::take_over(jpeg_decompress_struct&, McuReader) {}
+
+#endif
+
 bool EntropyDecoder::start(const jpeg_decompress_struct& codec) {
-  if (codec.progressive_mode || codec.arith_code || codec.data_precision != 8) return false;
+  if (codec.progressive_mode || codec.arith_code || codec.data_precision != 8 || is_lossless(codec)) return false;
   // Of several scans libjpeg has read all by now.
-  if (codec.inputctl->has_multiple_scans || codec.comps_in_scan != codec.num_components) return false;
+  if (has_several_scans(codec) || codec.comps_in_scan != codec.num_components) return false;
   ++images_;
   blocks_in_mcu_ = codec.blocks_in_MCU;
   for (int i = 0; i < blocks_in_mcu_; ++i) {
@@ -198,8 +236,7 @@ bool EntropyDecoder::read_mcu(const jpeg_decompress_struct& codec, JBLOCKROW* bl
     if (mcus_to_restart_ == 0 && !restart()) return false;
     --mcus_to_restart_;
   }
-  // Columns beside the region are read over, not kept: libjpeg has no use for them.
-  const bool inside = column_ >= codec.master->first_iMCU_col && column_ <= codec.master->last_iMCU_col;
+  const bool inside = is_wanted(codec, column_);
   if (++column_ == codec.MCUs_per_row) column_ = 0;
   if (blocks != nullptr && inside) return has_bmi2_ ? read_blocks_bmi2<true>(blocks) : read_blocks<true>(blocks);
   return has_bmi2_ ? read_blocks_bmi2<false>(blocks) : read_blocks<false>(blocks);

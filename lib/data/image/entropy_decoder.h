@@ -32,6 +32,9 @@ struct BitReader {
   void give_back();
 };
 
+/// What libjpeg calls for each MCU: jpeg_entropy_decoder::decode_mcu.
+using McuReader = boolean (*)(j_decompress_ptr codec, JBLOCKROW* blocks);
+
 /// One per worker: tables are kept from image to image, since many share theirs.
 ///
 /// It never reports trouble, it gives up: whoever called then starts over with libjpeg's own stage, which
@@ -39,8 +42,11 @@ struct BitReader {
 class EntropyDecoder {
  public:
   EntropyDecoder();
-  /// Call after jpeg_start_decompress(). False when the file is not for it: the decode then goes on as it is.
+  /// Call after jpeg_start_decompress(). False when the file is not for it, or this build has no stage of its own: the
+  /// decode then goes on as it is.
   bool start(const jpeg_decompress_struct& codec);
+  /// Makes libjpeg call `reader`, which calls read_mcu(), in the place of its own stage; after start().
+  static void take_over(jpeg_decompress_struct& codec, McuReader reader);
   /// As jpeg_entropy_decoder::decode_mcu: one MCU into zeroed `blocks`, or past it when `blocks` is null.
   /// False: it has given up.
   bool read_mcu(const jpeg_decompress_struct& codec, JBLOCKROW* blocks);

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "data/image/convert.h"
 #include "data/image/entropy_decoder.h"
+#include "data/image/image_rows.h"
 #include "data/image/jpeg_library.h"
 
 namespace stoker::data {
@@ -150,7 +151,7 @@ bool start_region(JpegSession& session, Region& region) {
   if (!allows_regions(codec)) region = {0, 0, width, height};
   jpeg_start_decompress(&codec);
   session.entropy_taken_over = session.entropy != nullptr && session.entropy->start(codec);
-  if (session.entropy_taken_over) codec.entropy->decode_mcu = on_jpeg_mcu;
+  if (session.entropy_taken_over) EntropyDecoder::take_over(codec, on_jpeg_mcu);
   const int block = codec.max_h_samp_factor * DCTSIZE;
   JDIMENSION left = static_cast<JDIMENSION>(std::max(0, region.left / block - 1) * block);
   JDIMENSION columns =
@@ -230,41 +231,28 @@ Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t
   return good ? Trouble::none : session.trouble;
 }
 
-/// Into memory for all of them.
-class RowsOfImage : public RowSink {
- public:
-  RowsOfImage(ImageBuffer& image, const Region& wanted) : image_(image), held_(wanted) {}
+/// For the self-test of our stage, which must not start over with libjpeg's.
+std::string decode_with_stage(const std::vector<uint8_t>& jpeg, Region& wanted, ImageBuffer& out, EntropyStage stage) {
+  EntropyDecoder entropy;
+  JpegSession session;
+  RowsOfImage rows(out, wanted);
+  const Trouble trouble = decode_once(session, stage == EntropyStage::own ? &entropy : nullptr, jpeg.data(),
+                                      jpeg.size(), 3, {}, wanted, rows);
+  wanted = rows.held();
+  return trouble == Trouble::none ? "" : "not decoded";
+}
 
-  void begin(const Region& held, int channels) override {
-    held_ = held;
-    image_.width = held.width;
-    image_.height = held.height;
-    image_.channels = channels;
-    row_bytes_ = static_cast<size_t>(held.width) * static_cast<size_t>(channels);
-    const size_t needed = row_bytes_ * static_cast<size_t>(held.height);
-    if (image_.pixels.size() < needed) image_.pixels.resize(needed);
-    next_ = image_.pixels.data();
-  }
-  uint8_t* next_row() override {
-    uint8_t* const row = next_;
-    next_ += row_bytes_;
-    return row;
-  }
-  void end() override {}
-  const Region& held() const { return held_; }
-
- private:
-  ImageBuffer& image_;
-  Region held_;
-  size_t row_bytes_ = 0;
-  uint8_t* next_ = nullptr;
-};
+EntropyStage chosen_stage() {
+  static EntropyStageChoice choice(decode_with_stage);
+  return choice.get();
+}
 
 }  // namespace
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                         const Region& wanted, RowSink& rows, EntropyStage stage) {
   if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
+  if (stage == EntropyStage::automatic) stage = chosen_stage();
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
   JpegSession session;
   Trouble trouble = decode_once(session, stage == EntropyStage::own ? &own_entropy : nullptr, bytes, size, channels,

@@ -7,12 +7,9 @@
 #include <string>
 
 #include "data/image/decode.h"
+#include "data/image/entropy_stage.h"
 
 namespace stoker::data {
-
-/// Who turns Huffman codes into coefficients. The pixels and verdicts are the same; `libjpeg` is for tests
-/// and for measuring.
-enum class EntropyStage { own, libjpeg };
 
 /// Decodes with the accurate integer transform and smooth chroma upsampling to `channels` (1 or 3). The size
 /// has been checked by read_header(). `wanted` lies inside the image as stored; `rows` is told what it gets: the
@@ -22,10 +19,10 @@ enum class EntropyStage { own, libjpeg };
 /// Throws std::bad_alloc, and Error{data} when the time limit is over: how long a decode takes is no property
 /// of the image alone, so that it must not be skipped like a bad one.
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
-                        const Region& wanted, RowSink& rows, EntropyStage stage = EntropyStage::own);
+                        const Region& wanted, RowSink& rows, EntropyStage stage = EntropyStage::automatic);
 
-/// The same into `out`; on return, good or not, `wanted` is what that holds.
+/// As decode_jpeg() for rows, into `out`; on return, good or not, `wanted` is what that holds.
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits, Region& wanted,
-                        ImageBuffer& out, EntropyStage stage = EntropyStage::own);
+                        ImageBuffer& out, EntropyStage stage = EntropyStage::automatic);
 
 }  // namespace stoker::data

@@ -66,7 +66,8 @@ void close_session(WriteSession& session, bool good, std::vector<uint8_t>& out) 
   if (!good && session.errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
 }
 
-bool write_pixels(WriteSession& session, const uint8_t* pixels, int width, int height, int channels, int quality) {
+bool write_pixels(WriteSession& session, const uint8_t* pixels, int width, int height, int channels, int quality,
+                  ColourSampling sampling) {
   if (setjmp(session.on_error) != 0) return false;
   open_writer(session);
   jpeg_compress_struct& writer = session.writer;
@@ -76,6 +77,7 @@ bool write_pixels(WriteSession& session, const uint8_t* pixels, int width, int h
   writer.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_set_defaults(&writer);
   jpeg_set_quality(&writer, quality, TRUE);
+  if (sampling == ColourSampling::full) writer.comp_info[0].h_samp_factor = writer.comp_info[0].v_samp_factor = 1;
   writer.dct_method = JDCT_ISLOW;
   writer.optimize_coding = TRUE;
   jpeg_start_compress(&writer, TRUE);
@@ -130,9 +132,10 @@ bool transcode(WriteSession& session, const uint8_t* bytes, uint64_t size, bool&
 
 }  // namespace
 
-void encode_jpeg(const uint8_t* pixels, int width, int height, int channels, int quality, std::vector<uint8_t>& out) {
+void encode_jpeg(const uint8_t* pixels, int width, int height, int channels, int quality, std::vector<uint8_t>& out,
+                 ColourSampling sampling) {
   WriteSession session{};
-  const bool good = write_pixels(session, pixels, width, height, channels, quality);
+  const bool good = write_pixels(session, pixels, width, height, channels, quality, sampling);
   close_session(session, good, out);
   if (!good) throw core::Error(core::ErrorKind::bug, std::string("cannot write a JPEG: ") + session.message);
 }

@@ -100,47 +100,63 @@ double read_file_once(const std::string& path, int64_t bytes, std::vector<char>&
 
 }  // namespace
 
-StorageSpeed probe_storage(const std::string& directory, double seconds) {
+StorageSpeed speed_of(const std::vector<FileReading>& readings) {
   StorageSpeed speed;
-  const std::vector<std::string> sample = sample_of(directory, speed.files_seen);
   std::vector<double> opens;
-  std::vector<char> buffer;
   int64_t cached = 0, still_cached = 0;
   double first_seconds = 0, second_seconds = 0;
-  const Clock::time_point begin = Clock::now();
-  for (const std::string& path : sample) {
-    core::throw_if_stopped();
-    if (core::seconds_since(begin) > seconds) break;
-    int64_t bytes = 0;
-    {
-      const SampleFile file(path);
-      if (!file.is_usable()) continue;
-      bytes = file.bytes();
-      cached += file.cached_bytes();
-      file.drop();
-      still_cached += file.cached_bytes();
-    }
-    Clock::time_point one = Clock::now();
-    opens.push_back(read_file_once(path, bytes, buffer));
-    first_seconds += core::seconds_since(one);
-    one = Clock::now();
-    read_file_once(path, bytes, buffer);
-    second_seconds += core::seconds_since(one);
-    speed.bytes_read += bytes;
-    ++speed.files_read;
-  }
-  if (opens.empty()) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("no file below {} can be read", core::printable(directory)));
+  for (const FileReading& reading : readings) {
+    opens.push_back(reading.open_seconds);
+    speed.bytes_read += reading.bytes;
+    cached += reading.cached_bytes;
+    still_cached += reading.still_cached_bytes;
+    first_seconds += reading.first_seconds;
+    second_seconds += reading.second_seconds;
   }
   std::sort(opens.begin(), opens.end());
   const auto total = static_cast<double>(speed.bytes_read);
+  speed.files_read = static_cast<int64_t>(readings.size());
   speed.open_seconds = opens[opens.size() / 2];
   speed.slow_open_seconds = opens[opens.size() * 95 / 100];
   speed.cached_share = static_cast<double>(cached) / total;
   speed.dropped = static_cast<double>(still_cached) < 0.1 * total;
   speed.bytes_per_second = total / std::max(1e-9, first_seconds);
   speed.cached_bytes_per_second = total / std::max(1e-9, second_seconds);
+  return speed;
+}
+
+StorageSpeed probe_storage(const std::string& directory, double seconds) {
+  int64_t seen = 0;
+  const std::vector<std::string> sample = sample_of(directory, seen);
+  std::vector<FileReading> readings;
+  std::vector<char> buffer;
+  const Clock::time_point begin = Clock::now();
+  for (const std::string& path : sample) {
+    core::throw_if_stopped();
+    if (core::seconds_since(begin) > seconds) break;
+    FileReading reading;
+    {
+      const SampleFile file(path);
+      if (!file.is_usable()) continue;
+      reading.bytes = file.bytes();
+      reading.cached_bytes = file.cached_bytes();
+      file.drop();
+      reading.still_cached_bytes = file.cached_bytes();
+    }
+    Clock::time_point one = Clock::now();
+    reading.open_seconds = read_file_once(path, reading.bytes, buffer);
+    reading.first_seconds = core::seconds_since(one);
+    one = Clock::now();
+    read_file_once(path, reading.bytes, buffer);
+    reading.second_seconds = core::seconds_since(one);
+    readings.push_back(reading);
+  }
+  if (readings.empty()) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("no file below {} can be read", core::printable(directory)));
+  }
+  StorageSpeed speed = speed_of(readings);
+  speed.files_seen = seen;
   return speed;
 }
 

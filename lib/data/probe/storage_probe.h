@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace stoker::data {
 
@@ -21,6 +22,19 @@ struct StorageSpeed {
 };
 
 inline constexpr int64_t kMaxFilesSeen = 20'000;
+
+/// One file that was read twice.
+struct FileReading {
+  int64_t bytes = 0;
+  int64_t cached_bytes = 0;        ///< of them in the page cache before
+  int64_t still_cached_bytes = 0;  ///< after the kernel was asked to let go of them
+  double open_seconds = 0;         ///< first reading: until the first 4 KiB are there
+  double first_seconds = 0;        ///< first reading, in all
+  double second_seconds = 0;
+};
+
+/// What readings say of a storage, all but files_seen. At least one reading.
+StorageSpeed speed_of(const std::vector<FileReading>& readings);
 
 /// Reads for at most about `seconds`. Throws Error{no_input} when the folder cannot be listed or has no file that can
 /// be read. Pages of the sampled files leave the page cache and come back.

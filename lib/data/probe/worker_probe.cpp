@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
@@ -15,8 +14,6 @@
 
 namespace stoker::data {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Threads that make samples, of which so many are awake. Images differ in size by more than a short
 /// measurement averages out, so work is counted in stored bytes where they are known, else in images.
@@ -30,14 +27,7 @@ class ProbeCrew {
       fail("no more threads can be started");
     }
   }
-  ~ProbeCrew() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      quitting_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~ProbeCrew() { finish(); }
   ProbeCrew(const ProbeCrew&) = delete;
   ProbeCrew& operator=(const ProbeCrew&) = delete;
 
@@ -50,10 +40,20 @@ class ProbeCrew {
     wake_.notify_all();
     pause(0.2 * seconds);
     const int64_t before = work_.load();
-    const Clock::time_point start = Clock::now();
+    const double start = settings_.clock->now();
     pause(0.8 * seconds);
     const int64_t after = work_.load();
-    return static_cast<double>(after - before) / std::chrono::duration<double>(Clock::now() - start).count();
+    return static_cast<double>(after - before) / (settings_.clock->now() - start);
+  }
+  /// Ends the threads: what they did and what went wrong is complete then.
+  void finish() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      quitting_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
   double images_per_work() const {
     return static_cast<double>(images_.load()) / static_cast<double>(std::max<int64_t>(1, work_.load()));
@@ -72,9 +72,9 @@ class ProbeCrew {
     return stride;
   }
 
-  static void pause(double seconds) {
+  void pause(double seconds) const {
     core::throw_if_stopped();
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    settings_.clock->sleep(seconds);
   }
 
   void fail(const std::string& why) {
@@ -122,15 +122,25 @@ class ProbeCrew {
   std::vector<std::thread> threads_;
 };
 
-/// 1, 2, 4, ... and `most`.
-std::vector<int64_t> counts_up_to(int64_t most) {
+}  // namespace
+
+std::vector<int64_t> worker_counts(int64_t max_workers) {
   std::vector<int64_t> counts;
-  for (int64_t count = 1; count < most; count *= 2) counts.push_back(count);
-  counts.push_back(most);
+  for (int64_t count = 1; count < max_workers; count *= 2) counts.push_back(count);
+  counts.push_back(max_workers);
   return counts;
 }
 
-}  // namespace
+std::vector<double> better_of_two(const std::vector<int64_t>& counts, double seconds,
+                                  const std::function<double(int64_t workers, double seconds)>& measure) {
+  const double share = seconds / (2 * static_cast<double>(counts.size()));
+  std::vector<double> best(counts.size(), 0);
+  for (size_t i = 0; i < 2 * counts.size(); ++i) {
+    const size_t which = i < counts.size() ? i : 2 * counts.size() - 1 - i;
+    best[which] = std::max(best[which], measure(counts[which], share));
+  }
+  return best;
+}
 
 WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings) {
   constexpr int64_t kFewSamples = 200;
@@ -141,19 +151,17 @@ WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const
                                                 : "";
   if (!probe.skipped.empty()) return probe;
 
-  const std::vector<int64_t> counts = counts_up_to(settings.max_workers);
-  const double seconds = settings.seconds / (2 * static_cast<double>(counts.size()));
-  std::vector<double> best(counts.size(), 0);  // work per second
+  const std::vector<int64_t> counts = worker_counts(settings.max_workers);
   ProbeCrew crew(source, plan, settings);
-  // Up and down again, so that what changes over time (the page cache fills, clocks settle) favours no count.
-  for (size_t i = 0; i < 2 * counts.size(); ++i) {
-    const size_t which = i < counts.size() ? i : 2 * counts.size() - 1 - i;
-    best[which] = std::max(best[which], crew.work_per_second(counts[which], seconds));
-  }
+  const std::vector<double> work =
+      better_of_two(counts, settings.seconds, [&crew](int64_t workers, double seconds) {  // work per second
+        return crew.work_per_second(workers, seconds);
+      });
+  crew.finish();
   probe.skipped = crew.failure();
   if (!probe.skipped.empty()) return probe;
   for (size_t i = 0; i < counts.size(); ++i) {
-    probe.rates.push_back({counts[i], best[i] * crew.images_per_work()});
+    probe.rates.push_back({counts[i], work[i] * crew.images_per_work()});
   }
   return probe;
 }

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "core/time/clock.h"
 #include "data/image/decode.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
@@ -18,6 +20,7 @@ struct WorkerProbeSettings {
   double seconds = 1.2;     ///< of measuring, in all
   uint64_t seed = 0;        ///< of the crops
   DecodeLimits limits;
+  const core::Clock* clock = &core::machine_clock();  ///< outlives the measuring
 };
 
 struct WorkerRate {
@@ -34,6 +37,15 @@ struct WorkerProbe {
 /// count twice, and keeps the better. Not measured: sources of pixels, fewer than 200 samples, max_workers 1,
 /// and data that cannot be read, which training will report. Throws core::StopRequested.
 WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings);
+
+/// The numbers of threads that are tried: 1, 2, 4, ... and `max_workers`, at least 1.
+std::vector<int64_t> worker_counts(int64_t max_workers);
+
+/// Calls measure(workers, seconds of this measurement), which returns a rate, for all counts upwards and then
+/// downwards, and keeps the better rate of each count: what changes over time (the page cache fills, clocks settle)
+/// favours no count. The measurements share `seconds` equally.
+std::vector<double> better_of_two(const std::vector<int64_t>& counts, double seconds,
+                                  const std::function<double(int64_t workers, double seconds)>& measure);
 
 /// The smallest number of workers whose rate is within 1 % of the best; 0 without rates.
 int64_t best_workers(const std::vector<WorkerRate>& rates);

@@ -202,12 +202,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
     copy_by_name(optimizer_target, optimizer);
     copy_by_name(average_target, average);
     try {
-      try {
-        restore_random_state(random, learner.device);
-      } catch (const c10::Error& error) {
-        throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
-                                            error.what_without_backtrace()));
-      }
+      restore_random_state(random, learner.device);
     } catch (const c10::Error& error) {
       throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
                                           error.what_without_backtrace()));

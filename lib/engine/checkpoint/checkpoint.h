@@ -3,9 +3,6 @@
 // identity of the run. Everything that is needed to go on with the same bits.
 #pragma once
 
-#include <torch/types.h>
-
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,21 +12,9 @@
 #include "engine/files/checkpoint_files.h"
 #include "engine/run/events.h"
 #include "engine/run/run_progress.h"
-#include "model/model.h"
-#include "optim/ema.h"
-#include "optim/grad_scaler.h"
-#include "optim/optimizer.h"
+#include "engine/step/learner.h"
 
 namespace stoker::engine {
-
-/// What training changes.
-struct Learner {
-  std::shared_ptr<model::ImageModel> model;
-  std::unique_ptr<optim::Optimizer> optimizer;
-  std::unique_ptr<optim::GradScaler> scaler;
-  std::unique_ptr<optim::Ema> ema;  ///< null when off
-  torch::Device device = torch::kCPU;
-};
 
 /// What must be the same for a resumed run to be the same run.
 struct RunIdentity {

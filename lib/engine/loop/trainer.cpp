@@ -12,6 +12,7 @@
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
 #include "engine/memory/activation_arena.h"
+#include "engine/step/one_image.h"
 
 namespace stoker::engine {
 
@@ -95,16 +96,16 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
   while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
     try {
       do_update(settings_.plan.window(at.update_in_epoch), at);
-    } catch (const core::StopRequested&) {  // while waiting for an update's first batch: none of it was applied
+      observer_.on_update(update_event(at));
+      timer_.done(StepPart::other);
+      if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
+    } catch (
+        const core::StopRequested&) {  // between updates: none of the next one was applied, `at` says how many were
       end = EpochEnd::stopped;
-      break;
     }
-    observer_.on_update(update_event(at));
-    timer_.done(StepPart::other);
-    if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
     at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
 
-    if (core::stop_requested()) {
+    if (end == EpochEnd::stopped || core::stop_requested()) {
       end = EpochEnd::stopped;
     } else if (at.update_in_epoch == settings_.plan.updates()) {
       break;  // what is due here is saved after validation
@@ -143,6 +144,7 @@ int64_t Trainer::gather_gradients(const UpdateWindow& window, const RunProgress&
       throw core::Error(core::ErrorKind::bug, "the loader ended before its epoch did");
     timer_.fetched();
     if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
+    if (batch.image_count() == 1 && !trains_on_one(batch)) continue;
     const Mix mix =
         draw_mix(settings_.mix, at.epoch, window.first_batch + i, batch.images.size(-1), batch.images.size(-2));
     const Forward out = step_.accumulate(batch, window.planned_images, mix);
@@ -152,6 +154,17 @@ int64_t Trainer::gather_gradients(const UpdateWindow& window, const RunProgress&
     timer_.done(StepPart::other);
   }
   return images;
+}
+
+/// Skipping bad images can leave one image of a batch. Where batch norm cannot train on it, it is left out as well;
+/// which batches that concerns is a matter of the data alone, so a resumed run leaves out the same.
+bool Trainer::trains_on_one(const data::Batch& batch) {
+  if (!trains_on_one_) {
+    trains_on_one_ = trains_on_one_image(*learner_.model, batch.images, settings_.update.precision);
+  }
+  if (!*trains_on_one_)
+    core::log_warning("a batch of which skipping left one image is left out: batch norm cannot train on it");
+  return *trains_on_one_;
 }
 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch
@@ -173,8 +186,8 @@ void Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
   next.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
   at = next;
   observer_.on_epoch(event);  // before the save: a row without its checkpoint is cut on resume, never the reverse
-  if (save_every_.due_after_epoch(at.epoch) || event.is_best || core::take_save_request() ||
-      limit_reached(settings_.limits, at)) {
+  const bool save_is_due = save_every_.due_after_update(at.updates) || save_every_.due_after_epoch(at.epoch);
+  if (save_is_due || event.is_best || core::take_save_request() || limit_reached(settings_.limits, at)) {
     save(at, event.is_best);
   }
   core::throw_if_stopped();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "config/options.h"
@@ -58,6 +59,7 @@ class Trainer {
   EpochEnd train_epoch(RunProgress& at);
   void do_update(const UpdateWindow& window, RunProgress& at);
   int64_t gather_gradients(const UpdateWindow& window, const RunProgress& at);
+  bool trains_on_one(const data::Batch& batch);
   int64_t gather_in_smaller_pieces(const UpdateWindow& window, RunProgress& at);
   void halve_pieces(RunProgress& at, const std::string& cause);
   void finish_epoch(RunProgress& at, EpochEnd end);
@@ -82,6 +84,7 @@ class Trainer {
 
   StepTimer timer_;
   UpdateStep step_;
+  std::optional<bool> trains_on_one_;  ///< whether the network can train on a batch of one image; tried when one comes
   RunningSums sums_;
   Cadence save_every_, report_every_;
   Cadence val_every_;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/step/learner.h"
 #include "engine/step/state_snapshot.h"
 #include "engine/step/update_step.h"
 #include "engine/task/task.h"

@@ -7,13 +7,14 @@ namespace stoker::engine {
 
 using Unit = config::Interval::Unit;
 
-Cadence::Cadence(config::Interval interval) : interval_(interval), last_(std::chrono::steady_clock::now()) {}
+Cadence::Cadence(config::Interval interval, const core::Clock& clock)
+    : interval_(interval), clock_(&clock), last_(clock.now()) {}
 
 bool Cadence::due_after_update(int64_t updates) {
   if (interval_.unit == Unit::updates) return updates % std::llround(interval_.amount) == 0;
   if (interval_.unit != Unit::seconds) return false;
-  const auto now = std::chrono::steady_clock::now();
-  if (std::chrono::duration<double>(now - last_).count() < interval_.amount) return false;
+  const double now = clock_->now();
+  if (now - last_ < interval_.amount) return false;
   last_ = now;
   return true;
 }

@@ -2,16 +2,17 @@
 // When something that happens every so often is due: `1e`, `2000u` or `10m`.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
 #include "config/options.h"
+#include "core/time/clock.h"
 
 namespace stoker::engine {
 
 class Cadence {
  public:
-  explicit Cadence(config::Interval interval);
+  /// Seconds are measured with `clock`, which outlives this object.
+  explicit Cadence(config::Interval interval, const core::Clock& clock = core::machine_clock());
 
   /// After an update. Seconds are counted from construction or from the last time that this was true.
   bool due_after_update(int64_t updates);
@@ -20,7 +21,8 @@ class Cadence {
 
  private:
   config::Interval interval_;
-  std::chrono::steady_clock::time_point last_;
+  const core::Clock* clock_;
+  double last_;  ///< seconds of clock_
 };
 
 }  // namespace stoker::engine

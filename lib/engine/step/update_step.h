@@ -7,7 +7,7 @@
 
 #include "config/options.h"
 #include "data/feed/device_feed.h"
-#include "engine/checkpoint/checkpoint.h"
+#include "engine/step/learner.h"
 #include "engine/device/precision.h"
 #include "engine/step/mixup.h"
 #include "engine/step/step_timer.h"

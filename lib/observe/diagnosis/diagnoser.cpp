@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/system/machine.h"
+#include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 
 namespace stoker::observe {
@@ -73,9 +74,13 @@ Diagnosis Diagnoser::examine(const engine::StepTimings& times, const ResourceRea
 
 /// Nothing when it has to wait, since watching a run must not cost it anything that counts.
 std::optional<double> Diagnoser::within_budget(const std::function<double()>& probe) {
-  if (!probe || probe_seconds_ > probe_budget_seconds_) return std::nullopt;
+  if (!probe || core::stop_requested() || probe_seconds_ > probe_budget_seconds_) return std::nullopt;
   const Clock::time_point begin = Clock::now();
-  const double measured = probe();
+  std::optional<double> measured;
+  try {
+    measured = probe();
+  } catch (const core::StopRequested&) {  // the loop sees the request itself, once all listeners have heard the event
+  }
   probe_seconds_ += core::seconds_since(begin);
   return measured;
 }

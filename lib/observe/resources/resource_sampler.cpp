@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/time/clock.h"
+
 namespace stoker::observe {
 namespace {
 
@@ -24,15 +26,45 @@ std::thread thread_without_signals(const std::function<void()>& body) {
 
 }  // namespace
 
-ProcessMeter::ProcessMeter()
-    : last_time_(Clock::now()),
-      last_cpu_seconds_(core::read_process_cpu_seconds()),
-      last_machine_(core::read_machine_cpu_seconds()),
-      last_allowed_(core::read_allowed_cpu_seconds()),
-      last_traffic_(core::read_storage_traffic()),
-      last_delay_(core::read_run_delay()),
-      last_switches_(core::read_involuntary_switches()),
-      cpus_(core::read_machine_facts().cpus) {}
+ProcessCounters read_process_counters() {
+  ProcessCounters counters;
+  counters.seconds = core::machine_clock().now();
+  counters.cpu_seconds = core::read_process_cpu_seconds();
+  counters.machine = core::read_machine_cpu_seconds();
+  counters.allowed = core::read_allowed_cpu_seconds();
+  counters.traffic = core::read_storage_traffic();
+  counters.delay = core::read_run_delay();
+  counters.involuntary_switches = core::read_involuntary_switches();
+  return counters;
+}
+
+void set_rates(ResourceReading& reading, const ProcessCounters& before, const ProcessCounters& now, int cpus) {
+  const double seconds = now.seconds - before.seconds;
+  if (seconds < kLeastSeconds) return;
+  const double cpu_seconds = now.cpu_seconds - before.cpu_seconds;
+  reading.cpu_percent = std::clamp(100 * cpu_seconds / (seconds * cpus), 0.0, 100.0);
+  if (now.machine && before.machine && now.machine->total > before.machine->total) {
+    const double share = (now.machine->busy - before.machine->busy) / (now.machine->total - before.machine->total);
+    reading.machine_cpu_percent = std::clamp(100 * share, 0.0, 100.0);
+  }
+  if (now.allowed && before.allowed) {
+    const double others = now.allowed->busy - before.allowed->busy - cpu_seconds;
+    reading.other_cpus = std::clamp(others / seconds, 0.0, 1.0 * cpus);
+  }
+  if (now.delay && before.delay) {  // less than before when a thread has ended
+    reading.threads_without_cpu = std::max(0.0, (now.delay->seconds - before.delay->seconds) / seconds);
+  }
+  reading.involuntary_switches_per_second =
+      static_cast<double>(now.involuntary_switches - before.involuntary_switches) / seconds;
+  if (now.traffic && before.traffic) {
+    const auto read = static_cast<double>(now.traffic->read_bytes - before.traffic->read_bytes);
+    const auto written = static_cast<double>(now.traffic->written_bytes - before.traffic->written_bytes);
+    reading.read_bytes_per_second = read / seconds;
+    reading.written_bytes_per_second = written / seconds;
+  }
+}
+
+ProcessMeter::ProcessMeter() : last_(read_process_counters()), cpus_(core::read_machine_facts().cpus) {}
 
 ResourceReading ProcessMeter::read() {
   ResourceReading reading;
@@ -43,40 +75,9 @@ ResourceReading ProcessMeter::read() {
   const int64_t resident = core::read_process_memory().resident_bytes;
   if (resident > 0) reading.resident_bytes = static_cast<double>(resident);
 
-  const Clock::time_point now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - last_time_).count();
-  if (seconds < kLeastSeconds) return reading;
-  const double cpu_seconds = core::read_process_cpu_seconds();
-  reading.cpu_percent = std::clamp(100 * (cpu_seconds - last_cpu_seconds_) / (seconds * cpus_), 0.0, 100.0);
-  const auto machine = core::read_machine_cpu_seconds();
-  if (machine && last_machine_ && machine->total > last_machine_->total) {
-    const double share = (machine->busy - last_machine_->busy) / (machine->total - last_machine_->total);
-    reading.machine_cpu_percent = std::clamp(100 * share, 0.0, 100.0);
-  }
-  const auto allowed = core::read_allowed_cpu_seconds();
-  if (allowed && last_allowed_) {
-    reading.other_cpus = std::clamp((allowed->busy - last_allowed_->busy - (cpu_seconds - last_cpu_seconds_)) / seconds,
-                                    0.0, 1.0 * cpus_);
-  }
-  const auto delay = core::read_run_delay();
-  if (delay && last_delay_) {  // less than before when a thread has ended
-    reading.threads_without_cpu = std::max(0.0, (delay->seconds - last_delay_->seconds) / seconds);
-  }
-  const int64_t switches = core::read_involuntary_switches();
-  reading.involuntary_switches_per_second = static_cast<double>(switches - last_switches_) / seconds;
-  const auto traffic = core::read_storage_traffic();
-  if (traffic && last_traffic_) {
-    reading.read_bytes_per_second = static_cast<double>(traffic->read_bytes - last_traffic_->read_bytes) / seconds;
-    reading.written_bytes_per_second =
-        static_cast<double>(traffic->written_bytes - last_traffic_->written_bytes) / seconds;
-  }
-  last_time_ = now;
-  last_cpu_seconds_ = cpu_seconds;
-  last_machine_ = machine;
-  last_allowed_ = allowed;
-  last_traffic_ = traffic;
-  last_delay_ = delay;
-  last_switches_ = switches;
+  const ProcessCounters now = read_process_counters();
+  set_rates(reading, last_, now, cpus_);
+  if (reading.cpu_percent) last_ = now;
   return reading;
 }
 

@@ -16,23 +16,31 @@
 
 namespace stoker::observe {
 
+/// Counters of the kernel at one moment; what it does not say is absent.
+struct ProcessCounters {
+  double seconds = 0;      ///< of the steady clock
+  double cpu_seconds = 0;  ///< of this process
+  std::optional<core::MachineCpuSeconds> machine;
+  std::optional<core::MachineCpuSeconds> allowed;  ///< the CPUs that this process may use
+  std::optional<core::StorageTraffic> traffic;
+  std::optional<core::RunDelay> delay;
+  int64_t involuntary_switches = 0;
+};
+ProcessCounters read_process_counters();
+
+/// Sets the rates of `reading` from two moments of a process that may use so many CPUs. Less than 0.1 s apart, all of
+/// them stay absent.
+void set_rates(ResourceReading& reading, const ProcessCounters& before, const ProcessCounters& now, int cpus);
+
 /// Turns counters of the kernel into rates since the reading before. One thread.
 class ProcessMeter {
  public:
   ProcessMeter();
-  /// Everything but the GPU. Rates are absent when less than 0.1 s went by since the last call.
+  /// Everything but the GPU. Rates are absent when less than 0.1 s went by since the last rates.
   ResourceReading read();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  Clock::time_point last_time_;
-  double last_cpu_seconds_;
-  std::optional<core::MachineCpuSeconds> last_machine_;
-  std::optional<core::MachineCpuSeconds> last_allowed_;
-  std::optional<core::StorageTraffic> last_traffic_;
-  std::optional<core::RunDelay> last_delay_;
-  int64_t last_switches_;
+  ProcessCounters last_;
   int cpus_;
 };
 

@@ -235,5 +235,44 @@ TEST(ResolveTest, WhatIsMeasuredReplacesAChoiceButNotAGivenValue) {
   EXPECT_EQ(given->options.loader.num_workers.value(), 1);
 }
 
+struct LastBatch {
+  int64_t images, batch, accumulation;
+  bool is_left_out;
+};
+
+TEST(ResolveTest, AnAutomaticDropLastLeavesOutALastBatchThatWouldBeATinyUpdate) {
+  for (const LastBatch& c : {
+           LastBatch{900, 64, 1, true},                                         // 4 of 64
+           LastBatch{60000, 128, 1, false},                                     // 96 of 128
+           LastBatch{50000, 64, 1, false},                                      // 16 of 64
+           LastBatch{128 + 15, 128, 1, true},                                   // less than an eighth
+           LastBatch{128 + 16, 128, 1, false}, LastBatch{1024, 128, 1, false},  // every batch is full
+           LastBatch{3, 128, 1, false},                                         // the only batch
+           LastBatch{512 + 64, 128, 4, false},                                  // 64 of 512
+           LastBatch{1024 + 40, 128, 4, true},                                  // 40 of 512
+           LastBatch{1024 + 130, 128, 4, false}                                 // 2, in an update with 128 others
+       }) {
+    const auto configuration =
+        resolved_for({"--batch-size", std::to_string(c.batch), "--accumulation-steps", std::to_string(c.accumulation)},
+                     {10, 1, 28, 28, c.images});
+    EXPECT_EQ(configuration->options.loader.drop_last.value(), c.is_left_out)
+        << c.images << " in batches of " << c.batch << " x " << c.accumulation;
+  }
+}
+
+TEST(ResolveTest, TheNetworkDecidesAboutASingleLastImageThatIsNoTinyUpdate) {
+  for (const bool trains_on_one : {true, false}) {
+    const auto configuration = resolved_for({"--batch-size", "8"}, {10, 1, 28, 28, /*train_images=*/17});
+    EXPECT_TRUE(configuration->options.loader.drop_last.is_auto());
+    resolve_drop_last(*configuration, 17, trains_on_one);
+    EXPECT_EQ(configuration->options.loader.drop_last.value(), !trains_on_one);
+  }
+  for (const char* given : {"--drop-last", "--no-drop-last"}) {
+    const auto configuration = resolved_for({"--batch-size", "8", given}, {10, 1, 28, 28, 17});
+    resolve_drop_last(*configuration, 17, false);
+    EXPECT_EQ(configuration->options.loader.drop_last.value(), given == std::string("--drop-last"));
+  }
+}
+
 }  // namespace
 }  // namespace stoker::config

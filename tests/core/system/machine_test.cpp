@@ -2,8 +2,10 @@
 #include "core/system/machine.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/temporary_directory.h"
@@ -58,11 +60,30 @@ TEST(MachineTest, AllocatedBytesGrowAndShrinkWithEachBlock) {
   }
 }
 
-TEST(MachineTest, CpuSecondsGrowWithWork) {
-  const double before = read_process_cpu_seconds();
+/// The kernel's own count, in seconds.
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  EXPECT_EQ(::clock_gettime(clock, &time), 0);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Works until the calling thread has used so much CPU time.
+void use_the_cpu(double seconds) {
+  const double end = seconds_of(CLOCK_THREAD_CPUTIME_ID) + seconds;
   volatile double sink = 0;
-  while (read_process_cpu_seconds() < before + 0.01) sink = sink + 1;
-  EXPECT_GT(read_process_cpu_seconds(), before);
+  while (seconds_of(CLOCK_THREAD_CPUTIME_ID) < end) sink = sink + 1;
+}
+
+TEST(MachineTest, CpuSecondsOfTheProcessAreThoseOfAllItsThreads) {
+  const double outer = seconds_of(CLOCK_PROCESS_CPUTIME_ID), before = read_process_cpu_seconds();
+  const double here = read_thread_cpu_seconds();
+  std::thread(use_the_cpu, 0.05).join();
+  use_the_cpu(0.03);
+  const double grown = read_process_cpu_seconds() - before, grown_here = read_thread_cpu_seconds() - here;
+  EXPECT_GE(grown, 0.08 - 0.001) << "50 ms of another thread, 30 of this one";
+  EXPECT_LE(grown, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - outer + 0.001) << "no more than the process has used";
+  EXPECT_GE(grown_here, 0.03);
+  EXPECT_LE(grown_here, grown - 0.05 + 0.001) << "work of other threads is not its own";
 }
 
 }  // namespace

@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <numeric>
 
 #include "core/format.h"
 #include "data/container/hdf5_chunk_tree.h"
+#include "data/container/hdf5_chunks.h"
 #include "data/container/hdf5_file.h"
+#include "data/container/hdf5_type.h"
 #include "made_hdf5.h"
 
 namespace stoker::data {
@@ -189,6 +192,77 @@ TEST(ChunkTreeTest, FindsEveryChunkWhereTheLibraryFindsIt) {
                                       });
   EXPECT_TRUE(known);
   EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+}
+
+/// Chunks in the order of where they begin.
+using Listed = std::map<std::vector<uint64_t>, std::vector<uint64_t>>;
+
+/// What one way lists; `known` tells whether it took the data set on.
+template <typename Way>
+Listed chunks_listed(const std::string& path, const Way& way, bool& known, size_t rank = 3) {
+  const FileBytes bytes(path);
+  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const Hdf5Handle data_set(H5Dopen2(file.id(), "x", H5P_DEFAULT), H5Dclose);
+  Listed listed;
+  known = way(ChunkedDataSet{file.id(), data_set.id(), bytes, path + ": data set x", rank, 10'000},
+              [&](const std::vector<uint64_t>& begin, const ChunkPlace& place) {
+                EXPECT_EQ(listed.count(begin), 0u);
+                listed[begin] = {place.offset, place.bytes, place.skipped_filters};
+              });
+  return listed;
+}
+
+bool one_by_one(const ChunkedDataSet& searched, const ChunkFound& found) {
+  list_chunks_one_by_one(searched, found);
+  return true;
+}
+
+TEST(ChunkListTest, EveryWayListsTheSameChunks) {
+  const TempFolder folder;
+  const std::string path = folder / "a.h5";
+  int walked = 0;
+  for (const bool latest : {false, true}) {
+    for (const Storage& storage : storages()) {
+      if (storage.recipe.chunk.empty()) continue;
+      SCOPED_TRACE(testing::Message() << storage.name << ", latest " << latest);
+      Hdf5Recipe recipe = storage.recipe;
+      recipe.written = 200;  // later chunks are missing
+      { MadeHdf5(path, latest).add("x", "float32", {300, 7, 9}, made_numbers(300 * 7 * 9, 4), recipe); }
+      bool known = false;
+      const Listed expected = chunks_listed(path, one_by_one, known);
+      EXPECT_GE(expected.size(), 40u);
+      const Listed by_tree = chunks_listed(path, list_chunks_by_tree, known);
+      if (known) {
+        EXPECT_EQ(by_tree, expected);
+      }
+      walked += known ? 1 : 0;
+      const Listed by_library = chunks_listed(path, list_chunks_by_library, known);
+      EXPECT_EQ(known, H5_VERSION_GE(1, 14, 3));
+      if (known) {
+        EXPECT_EQ(by_library, expected);
+      }
+    }
+  }
+  EXPECT_EQ(walked, 8) << "all but those of the latest kind";
+}
+
+TEST(ChunkListTest, WhatThrowsForAChunkIsThrownOn) {
+  const TempFolder folder;
+  const std::string path = folder / "a.h5";
+  { MadeHdf5(path).add("x", "uint8", {80, 4, 6}, made_numbers(80 * 24, 1), chunks_of({1, 4, 6})); }
+  const FileBytes bytes(path);
+  const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const Hdf5Handle data_set(H5Dopen2(file.id(), "x", H5P_DEFAULT), H5Dclose);
+  int chunks = 0;
+  EXPECT_THROW(list_chunks(ChunkedDataSet{file.id(), data_set.id(), bytes, "x", 3, 80},
+                           [&](const std::vector<uint64_t>&, const ChunkPlace&) {
+                             if (++chunks == 5) throw core::Error(core::ErrorKind::data, "five");
+                           }),
+               core::Error);
+  EXPECT_EQ(chunks, 5);
+  EXPECT_THROW(list_chunks(ChunkedDataSet{file.id(), data_set.id(), bytes, "x", 3, 79},
+                           [](const std::vector<uint64_t>&, const ChunkPlace&) {}),
+               core::Error);
 }
 
 TEST(ChunkTreeTest, DamageIsAnErrorAndNeverTheEndOfTheProcess) {

@@ -94,10 +94,18 @@ struct TinyOptions {
 class Recorder : public Observer {
  public:
   int64_t stop_after_update = -1;
+  int64_t stop_in_report_of_update = -1;
   std::vector<EpochEvent> epochs;
+  std::vector<int64_t> saved_at;  ///< updates of each checkpoint
   void on_update(const UpdateEvent& event) override {
     if (event.updates == stop_after_update) core::request_stop(SIGTERM);
   }
+  void on_report(const ReportEvent& event) override {
+    if (event.at.updates != stop_in_report_of_update) return;
+    core::request_stop(SIGTERM);
+    throw core::StopRequested{};
+  }
+  void on_checkpoint(const CheckpointEvent& event) override { saved_at.push_back(event.updates); }
   void on_epoch(const EpochEvent& event) override { epochs.push_back(event); }
 };
 
@@ -225,6 +233,36 @@ TEST_F(TrainerTest, AStopAtAnyUpdateThenAResumeGivesTheSameBits) {
     EXPECT_EQ(second.go().updates, 15);
     EXPECT_TRUE(torch::equal(second.weight(), wanted)) << "stopped after update " << update;
   }
+}
+
+TEST_F(TrainerTest, AStopRequestInAReportEndsInACheckpoint) {
+  const TinyOptions options;
+  const torch::Tensor wanted = unbroken_weight(options);
+  {
+    TinyRun first(folder_ / "a", options);
+    first.recorder_.stop_in_report_of_update = 6;
+    const FinishEvent stopped = first.go();
+    EXPECT_EQ(stopped.reason, StopReason::signal);
+    EXPECT_EQ(stopped.updates, 6);
+    EXPECT_EQ(first.checkpoints().files().list(), std::vector<int64_t>{6});
+  }
+  core::request_stop(0);
+  TinyRun second(folder_ / "a", options);
+  EXPECT_EQ(second.go().updates, 39);
+  EXPECT_TRUE(torch::equal(second.weight(), wanted));
+}
+
+TEST_F(TrainerTest, SavesEverySoManyUpdatesTheLastOnesOfEpochsIncluded) {
+  TinyOptions options;
+  options.images = 48;  // 6 updates per epoch
+  options.save_every = config::Interval::updates(4);
+  TinyRun run(folder_ / "a", options);
+  run.go();
+  std::vector<int64_t> saved_on_time;
+  for (const int64_t updates : run.recorder_.saved_at) {
+    if (updates % 4 == 0) saved_on_time.push_back(updates);
+  }
+  EXPECT_EQ(saved_on_time, (std::vector<int64_t>{4, 8, 12, 16}));
 }
 
 TEST_F(TrainerTest, EachMicroBatchIsMixedInItsOwnWay) {

@@ -3,11 +3,16 @@
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
-#include "core/system/machine.h"
 #include "tests/engine/probed_run.h"
 
 namespace stoker::engine {
@@ -69,19 +74,32 @@ TEST_F(ActivationArenaTest, ATensorMayOutliveItsScopeAndEndInAnotherThread) {
   EXPECT_EQ(memory_of_one(kFloats), offset);
 }
 
+/// Bytes of whole pages inside the block that the kernel holds in memory.
+int64_t resident_bytes(const void* block, int64_t bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t first = (begin + page - 1) / page * page, end = (begin + static_cast<uintptr_t>(bytes)) / page * page;
+  std::vector<unsigned char> pages((end - first) / page);
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(first), end - first, pages.data()), 0) << std::strerror(errno);
+  const auto resident = std::count_if(pages.begin(), pages.end(), [](unsigned char state) { return state & 1; });
+  return resident * static_cast<int64_t>(page);
+}
+
 TEST_F(ActivationArenaTest, AllButTensorsIsGivenBack) {
-  constexpr int64_t kMany = 16 * kFloats;
+  constexpr int64_t kMany = 16 * kFloats, kBytes = 4 * kMany;
   const ActivationArenaScope scope;
   at::Tensor before = at::ones({kMany});
   const at::Tensor kept = at::full({kFloats}, 7);
-  at::ones({kMany});  // is gone at once, at the end
+  at::Tensor last = at::ones({kMany});
+  const void *const gap = before.data_ptr(), *const end = last.data_ptr();
+  last = at::Tensor();
   before = at::Tensor();
-  const int64_t resident = core::read_process_memory().resident_bytes,
-                high_water_mark = activation_arena_high_water_mark();
+  EXPECT_GT(resident_bytes(gap, kBytes), 0);
+  EXPECT_GT(resident_bytes(end, kBytes), 0);
+  const int64_t high_water_mark = activation_arena_high_water_mark();
   trim_activation_arena();
-  const double bytes = 4.0 * kMany;
-  EXPECT_LT(core::read_process_memory().resident_bytes, static_cast<double>(resident) - 1.9 * bytes);
-  EXPECT_LT(activation_arena_high_water_mark(), static_cast<double>(high_water_mark) - 0.9 * bytes);
+  EXPECT_EQ(resident_bytes(gap, kBytes), 0);
+  EXPECT_EQ(resident_bytes(end, kBytes), 0);
+  EXPECT_EQ(activation_arena_high_water_mark(), high_water_mark - kBytes);
   EXPECT_TRUE(kept.eq(7).all().item<bool>());
   EXPECT_EQ(at::ones({kMany}).sum().item<float>(), kMany) << "a gap that was given back is memory again";
 }

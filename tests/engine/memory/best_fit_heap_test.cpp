@@ -6,12 +6,24 @@
 namespace stoker::engine {
 namespace {
 
-TEST(BestFitHeapTest, GrowsAtItsEndAndNeverShrinks) {
+TEST(BestFitHeapTest, GrowsAtItsEnd) {
   BestFitHeap heap;
+  EXPECT_EQ(heap.high_water_mark(), 0);
   EXPECT_EQ(heap.allocate(100), 0);
   EXPECT_EQ(heap.allocate(50), 100);
-  heap.release(100, 50);
   EXPECT_EQ(heap.high_water_mark(), 150);
+}
+
+TEST(BestFitHeapTest, KeepsItsHeightUntilItIsToldToShrink) {
+  BestFitHeap heap;
+  heap.allocate(100);
+  heap.allocate(50);
+  heap.release(100, 50);
+  EXPECT_EQ(heap.high_water_mark(), 150) << "the block at its end is free";
+  heap.release(0, 100);
+  EXPECT_EQ(heap.high_water_mark(), 150) << "all of it is free";
+  heap.shrink();
+  EXPECT_EQ(heap.high_water_mark(), 0);
 }
 
 TEST(BestFitHeapTest, TakesTheSmallestGapThatIsLargeEnough) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <new>
 
@@ -55,8 +56,7 @@ TEST(LaunchProbeTest, LeavesNothingBehind) {
   for (const int64_t batch : {2, 32}) {
     expect_nothing_left_behind([batch](ProbedRun& run) {
       const double seconds = overhead_seconds(run.learner, *run.task, run.settings, batch, /*least_seconds=*/0.01);
-      EXPECT_GE(seconds, 0);
-      EXPECT_LT(seconds, 10);
+      EXPECT_TRUE(std::isfinite(seconds) && seconds >= 0) << seconds;
     });
   }
 }
@@ -75,7 +75,6 @@ TEST(MemoryProbeTest, ImagesTooLargeToTryAreForeseenFromSmallOnes) {
   EXPECT_EQ(model.probe_side, 128);
   EXPECT_EQ(model.area_factor, 1024);
   EXPECT_GT(model.training_bytes(2), 1'000'000'000);
-  EXPECT_LT(model.seconds, 30);
 }
 
 TEST(MemoryProbeTest, MemoryIsKnownToHaveRunOutByTypeAndByWords) {

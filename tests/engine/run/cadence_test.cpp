@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
 namespace stoker::engine {
 namespace {
 
@@ -21,12 +19,25 @@ TEST(CadenceTest, UpdatesAndEpochsAreCounted) {
   EXPECT_TRUE(every_second_epoch.due_after_epoch(2));
 }
 
+/// Moved by the test.
+class HandClock : public core::Clock {
+ public:
+  double now() const override { return seconds; }
+  double seconds = 1000;
+};
+
 TEST(CadenceTest, SecondsRunFromTheLastTime) {
-  Cadence cadence(Interval::seconds(0.02));
+  HandClock clock;
+  Cadence cadence(Interval::seconds(20), clock);
+  clock.seconds += 19;
   EXPECT_FALSE(cadence.due_after_update(1));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  clock.seconds += 3;
   EXPECT_TRUE(cadence.due_after_update(2));
   EXPECT_FALSE(cadence.due_after_update(3));
+  clock.seconds += 19;
+  EXPECT_FALSE(cadence.due_after_update(4)) << "19 s after the last time, 41 after the first";
+  clock.seconds += 1;
+  EXPECT_TRUE(cadence.due_after_update(5));
 }
 
 TEST(CadenceTest, NeverIsNever) {

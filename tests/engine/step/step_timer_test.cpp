@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
+#include <memory>
 #include <thread>
 
 #include "core/text/json.h"
+#include "core/time/elapsed.h"
 #include "core/time/trace.h"
 
 namespace stoker::engine {
@@ -14,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Samples that take 2 ms each.
+/// Samples that take 2 ms each, and none before somebody has asked the loader, where one is set, for a batch.
 class SlowSource : public data::Source {
  public:
   SlowSource() { class_names_ = {"a", "b"}; }
@@ -23,7 +26,10 @@ class SlowSource : public data::Source {
   std::string name(int64_t index) const override { return std::to_string(index); }
   std::string relative_name(int64_t index) const override { return name(index); }
   std::string read(int64_t, std::vector<uint8_t>& buffer, data::SampleContent& content) const override {
-    std::this_thread::sleep_for(milliseconds(2));
+    const data::Loader* const asked = asked_;
+    do {
+      std::this_thread::sleep_for(milliseconds(2));
+    } while (asked && asked->stats().batches_asked_for == 0);
     buffer.assign(16, 7);
     content.bytes = buffer.data();
     content.size = 16;
@@ -31,15 +37,17 @@ class SlowSource : public data::Source {
     content.channels = 1;
     return "";
   }
+
+  std::atomic<const data::Loader*> asked_{nullptr};
 };
 
-data::Loader slow_loader(int64_t workers) {
+data::Loader slow_loader(int64_t workers, const std::shared_ptr<SlowSource>& source = std::make_shared<SlowSource>()) {
   data::TransformPlan plan;
   plan.shape = data::square_shape(4, 1);
   data::LoaderSettings settings;
   settings.batch_size = 4;
   settings.num_workers = workers;
-  return data::Loader(std::make_shared<SlowSource>(), plan, settings);
+  return data::Loader(source, plan, settings);
 }
 
 /// One update as the trainer makes it: a batch, forward, backward, optimizer, and 3 ms of `after`.
@@ -79,7 +87,9 @@ TEST(StepTimerTest, EveryMomentOfAnUpdateBelongsToOnePart) {
 }
 
 TEST(StepTimerTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
-  data::Loader loader = slow_loader(2);
+  const auto source = std::make_shared<SlowSource>();
+  data::Loader loader = slow_loader(2, source);
+  source->asked_ = &loader;
   StepTimer account(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
   account.begin_epoch();
@@ -90,7 +100,7 @@ TEST(StepTimerTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
   EXPECT_GE(times.sample.read.mean_seconds, 0.002);
   EXPECT_GE(times.sample.read.max_seconds, times.sample.read.p95_seconds);
   EXPECT_EQ(times.loader.batches_asked_for, 10);
-  EXPECT_GE(times.loader.empty_when_asked, 1);  // the first
+  EXPECT_GE(times.loader.empty_when_asked, 1) << "the first batch is made once it has been asked for";
   EXPECT_LE(times.mean_queue(), 5);
   EXPECT_GT(times.process_cpu_seconds, 0);
 }
@@ -122,13 +132,15 @@ TEST(StepTimerTest, ValidationBelongsToNoUpdate) {
   account.end_epoch();
   std::this_thread::sleep_for(milliseconds(200));
   account.done(StepPart::save);
+  const auto begin = std::chrono::steady_clock::now();
   account.begin_epoch();
   loader.begin_epoch(1);
   update(account, loader, 1, StepPart::other);
   account.end_epoch();
+  const double second_epoch = core::seconds_since(begin);
   const StepTimings times = account.since_epoch_began();
   EXPECT_EQ(times.updates, 1);
-  EXPECT_LT(times.update.max_seconds, 0.15);
+  EXPECT_LE(times.update.max_seconds, second_epoch) << "what went before is no part of it";
 }
 
 /// A device that passes each mark `delay` after it was made, when the test lets it.

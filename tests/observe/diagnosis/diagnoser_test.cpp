@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/log.h"
+#include "core/system/stop_signal.h"
 
 namespace stoker::observe {
 namespace {
@@ -94,6 +95,14 @@ TEST_F(DiagnoserTest, OfALongUpdateTheFixedPartIsNotAskedFor) {
   times.parts[StepPart::forward].mean_seconds = 0.9;
   for (int i = 0; i < 3; ++i) diagnoser.on_report(report(times));
   EXPECT_EQ(asked, 0);
+}
+
+TEST_F(DiagnoserTest, AStopRequestEndsAProbeAndNotTheReportThatAskedForIt) {
+  ThroughputProbes probes;
+  probes.bfloat16_speed = []() -> double { throw core::StopRequested{}; };
+  Diagnoser diagnoser({}, probes, nullptr);
+  for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(diagnoser.on_report(report(window(0))));
+  EXPECT_TRUE(diagnoser.has_any());
 }
 
 TEST_F(DiagnoserTest, JudgesAnEpochOfEnoughUpdates) {

@@ -5,7 +5,8 @@
 #include <signal.h>
 
 #include <atomic>
-#include <fstream>
+
+#include "core/time/clock.h"
 
 namespace stoker::observe {
 namespace {
@@ -16,60 +17,100 @@ constexpr std::chrono::milliseconds kShort{20};
 void await_readings(ResourceSampler& sampler, int count) {
   std::atomic<int> seen{0};
   sampler.listen([&](const ResourceReading&) { ++seen; });
-  for (int i = 0; i < 5000 && seen < count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  for (int i = 0; i < 30'000 && seen < count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   sampler.listen({});
   ASSERT_GE(seen, count);
 }
 
-/// Seconds until the CPUs that this process may use have been busy with it for 0.15 s of one CPU.
-void use_the_cpu() {
-  volatile double sum = 0;
-  const double end = core::read_process_cpu_seconds() + 0.15;
-  while (core::read_process_cpu_seconds() < end) sum = sum + 1;
+/// Two seconds of a process that may use four CPUs, on a machine of eight.
+struct TwoSeconds {
+  ProcessCounters before, now;
+  TwoSeconds() {
+    before = {100,
+              10,
+              core::MachineCpuSeconds{1000, 4000},
+              core::MachineCpuSeconds{500, 2000},
+              core::StorageTraffic{1 << 20, 5 << 20},
+              core::RunDelay{3, 4},
+              200};
+    now = {102,
+           15,
+           core::MachineCpuSeconds{1012, 4016},
+           core::MachineCpuSeconds{507, 2008},
+           core::StorageTraffic{3 << 20, 5 << 20},
+           core::RunDelay{4.5, 4},
+           260};
+  }
+  ResourceReading reading() const {
+    ResourceReading reading;
+    set_rates(reading, before, now, /*cpus=*/4);
+    return reading;
+  }
+};
+
+TEST(ProcessRatesTest, CpuIsAShareOfTheCpusThatMayBeUsed) {
+  const ResourceReading reading = TwoSeconds().reading();
+  EXPECT_DOUBLE_EQ(reading.cpu_percent.value(), 100 * 5.0 / 8);
+  EXPECT_DOUBLE_EQ(reading.machine_cpu_percent.value(), 100 * 12.0 / 16);
+  TwoSeconds more;
+  more.now.cpu_seconds = 30;
+  EXPECT_EQ(more.reading().cpu_percent, 100) << "never more than all";
+}
+
+TEST(ProcessRatesTest, WhatIsTakenFromItsThreadsIsCounted) {
+  const ResourceReading reading = TwoSeconds().reading();
+  EXPECT_DOUBLE_EQ(reading.threads_without_cpu.value(), 0.75);
+  EXPECT_DOUBLE_EQ(reading.involuntary_switches_per_second.value(), 30);
+  EXPECT_DOUBLE_EQ(reading.other_cpus.value(), 1) << "7 s of CPU, 5 of them its own, in 2 s";
+  TwoSeconds ended;
+  ended.now.delay->seconds = 2;
+  EXPECT_EQ(ended.reading().threads_without_cpu, 0) << "a thread has ended, and its delay with it";
+}
+
+TEST(ProcessRatesTest, BytesOfStorageAreCountedPerSecond) {
+  const ResourceReading reading = TwoSeconds().reading();
+  EXPECT_DOUBLE_EQ(reading.read_bytes_per_second.value(), 1 << 20);
+  EXPECT_EQ(reading.written_bytes_per_second, 0);
+}
+
+TEST(ProcessRatesTest, NothingIsSaidOfAMomentThatIsTooShort) {
+  TwoSeconds close;
+  close.now.seconds = close.before.seconds + 0.09;
+  const ResourceReading reading = close.reading();
+  EXPECT_FALSE(reading.cpu_percent || reading.machine_cpu_percent || reading.other_cpus ||
+               reading.threads_without_cpu || reading.involuntary_switches_per_second ||
+               reading.read_bytes_per_second || reading.written_bytes_per_second);
+}
+
+TEST(ProcessRatesTest, WhatTheKernelDoesNotSayIsAbsent) {
+  TwoSeconds silent;
+  silent.now.machine.reset();
+  silent.now.allowed.reset();
+  silent.now.traffic.reset();
+  silent.before.delay.reset();
+  const ResourceReading reading = silent.reading();
+  EXPECT_FALSE(reading.machine_cpu_percent || reading.other_cpus || reading.threads_without_cpu ||
+               reading.read_bytes_per_second || reading.written_bytes_per_second);
+  EXPECT_TRUE(reading.cpu_percent);
 }
 
 TEST(ProcessMeterTest, ReadsThisProcess) {
   ProcessMeter meter;
-  EXPECT_FALSE(meter.read().cpu_percent) << "no share of no time";
-  use_the_cpu();
+  core::machine_clock().sleep(0.11);
   const ResourceReading reading = meter.read();
-  ASSERT_TRUE(reading.cpu_percent && reading.machine_cpu_percent && reading.ram_used_bytes);
-  EXPECT_GT(*reading.cpu_percent, 1);
-  EXPECT_LE(*reading.cpu_percent, 100);
-  EXPECT_GT(*reading.machine_cpu_percent, 0);
+  ASSERT_TRUE(reading.cpu_percent && reading.machine_cpu_percent && reading.ram_used_bytes && reading.resident_bytes);
   EXPECT_GT(*reading.resident_bytes, 1e6);
   EXPECT_GT(*reading.ram_used_bytes, 1e6);
   EXPECT_LT(*reading.ram_used_bytes, *reading.ram_limit_bytes);
 }
 
-TEST(ProcessMeterTest, CountsWhatIsTakenFromItsThreads) {
-  ProcessMeter meter;
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> rivals;  // more than there are CPUs: somebody waits
-  for (int i = 0; i < core::read_machine_facts().cpus + 2; ++i) {
-    rivals.emplace_back([&stop] {
-      while (!stop) {
-      }
-    });
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  const ResourceReading reading = meter.read();
-  stop = true;
-  for (std::thread& rival : rivals) rival.join();
-  ASSERT_TRUE(reading.threads_without_cpu && reading.other_cpus && reading.involuntary_switches_per_second);
-  EXPECT_GT(*reading.threads_without_cpu, 0.5);
-  EXPECT_GT(*reading.involuntary_switches_per_second, 1);
-  EXPECT_GE(*reading.other_cpus, 0);
-}
-
-TEST(ProcessMeterTest, CountsBytesThatReachStorage) {
-  ProcessMeter meter;
-  std::ofstream("written_by_test") << std::string(1 << 20, 'x');
-  use_the_cpu();
-  const auto written = meter.read().written_bytes_per_second;
-  std::remove("written_by_test");
-  if (!written) GTEST_SKIP() << "this kernel does not count I/O per process";
-  EXPECT_GT(*written, 0);
+TEST(ProcessMeterTest, CountersOfTheKernelOnlyGrow) {
+  const ProcessCounters before = read_process_counters(), now = read_process_counters();
+  EXPECT_GE(now.seconds, before.seconds);
+  EXPECT_GE(now.cpu_seconds, before.cpu_seconds);
+  ASSERT_TRUE(before.machine && now.machine && before.allowed && now.allowed);
+  EXPECT_GE(now.machine->total, before.machine->total);
+  EXPECT_GE(now.involuntary_switches, before.involuntary_switches);
 }
 
 TEST(ResourceSamplerTest, SumsUpBetweenReportsAndBetweenEpochs) {

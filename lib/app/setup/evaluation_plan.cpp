@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/evaluation_plan.h"
+#include "app/setup/evaluation_plan.h"
 
 #include <algorithm>
 

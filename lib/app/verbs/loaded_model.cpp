@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/loaded_model.h"
+#include "app/verbs/loaded_model.h"
 
-#include "app/evaluation_plan.h"
 #include "app/setup/assemble.h"
+#include "app/setup/evaluation_plan.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/run_directory.h"
 #include "engine/checkpoint/weights.h"

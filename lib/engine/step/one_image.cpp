@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/one_image.h"
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+#include "engine/memory/activation_arena.h"
+#include "engine/step/state_snapshot.h"
+
+namespace stoker::engine {
+
+bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image, const Precision& precision) {
+  const StateSnapshot before(model, image.device());
+  bool can = true;
+  try {
+    const ActivationArenaScope working_memory;
+    const torch::NoGradGuard no_gradients;
+    const AutocastScope autocast(precision);
+    model.forward(image);
+  } catch (const c10::Error& error) {
+    // LibTorch's own words, in every release since 1.0; there is no type for it.
+    can = std::string(error.what()).find("more than 1 value per channel") == std::string::npos;
+    if (can) {
+      before.restore();
+      throw;
+    }
+  }
+  before.restore();
+  return can;
+}
+
+}  // namespace stoker::engine
