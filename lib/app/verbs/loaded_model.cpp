@@ -26,10 +26,8 @@ void load_network(const OpenSource& open, LoadedModel& loaded) {
   const int64_t resident_before = settled_resident_bytes();
   loaded.source = open(configuration, loaded.saved.class_names);
   const int64_t data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
-  config::resolve_data(configuration, evaluation_facts(*loaded.source, options.data,
-                                                       static_cast<int64_t>(loaded.saved.class_names.size())));
-  settle_batch(configuration);
-  config::resolve_model(configuration, model_facts_of(options.model));
+  settle_options(configuration,
+                 evaluation_facts(*loaded.source, options.data, static_cast<int64_t>(loaded.saved.class_names.size())));
   require_model_for(options, *loaded.source);
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);
