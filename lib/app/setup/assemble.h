@@ -21,6 +21,8 @@ namespace stoker::app {
 /// Machine facts with the accelerators that LibTorch sees.
 core::MachineFacts machine_with_accelerators();
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options);
+/// Facts about data that a network with so many classes or targets is only used on.
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options, int64_t num_classes);
 
 torch::Device open_and_configure_device(const config::Options& options);
 engine::Precision precision_of(const config::Options& options, torch::Device device);

@@ -22,8 +22,7 @@ data::DecodeLimits limits_of(const config::DataOptions& options) {
   return limits;
 }
 
-bool is_ours_to_choose(const config::Configuration& configuration, const std::string& name) {
-  const config::Row& row = *configuration.table.find(name);
+bool is_ours_to_choose(const config::Row& row) {
   return row.is_auto() || row.origin.kind == config::Origin::Kind::resolved;
 }
 
@@ -31,7 +30,7 @@ void choose_budget(config::Configuration& configuration, const core::MachineFact
   constexpr int64_t kMegabyte = 1'000'000;
   const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - reserved_bytes) / 2;
   const std::string text = half < kMegabyte ? "0" : format("{}MB", half / kMegabyte);
-  config::resolve_measured(configuration, "cache-budget", text,
+  config::resolve_measured(configuration.table.row_of(configuration.options.loader.cache_budget), text,
                            format("half of {} free less {} for the rest of the run",
                                   bytes_text(machine.ram_available_bytes), bytes_text(reserved_bytes)));
 }
@@ -73,7 +72,7 @@ int64_t batch_buffer_bytes(const config::Options& options, const data::Source& t
 
 void measure_workers(config::Configuration& configuration, const core::MachineFacts& machine,
                      const config::DataFacts& facts, const data::Source& train) {
-  if (!is_ours_to_choose(configuration, "num-workers")) return;
+  if (!is_ours_to_choose(configuration.table.row_of(configuration.options.loader.num_workers))) return;
   const config::Options& options = configuration.options;
   const int64_t worker_bytes = worker_scratch_bytes(facts, /*source_holds_pixels=*/false);
   data::WorkerProbeSettings settings;
@@ -83,7 +82,8 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
   const data::WorkerProbe probe =
       data::probe_workers(train, transform_plan(options, train, /*training=*/true), settings);
   if (probe.rates.empty()) return;
-  config::resolve_measured(configuration, "num-workers", std::to_string(data::best_workers(probe.rates)),
+  config::resolve_measured(configuration.table.row_of(configuration.options.loader.num_workers),
+                           std::to_string(data::best_workers(probe.rates)),
                            format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason));
 }
 
@@ -114,7 +114,8 @@ Caches add_caches(config::Configuration& configuration, const core::MachineFacts
   };
   const data::CachePlan train = add_cache("training", datasets.train);
   add_cache("validation", datasets.val);
-  config::resolve_measured(configuration, "cache", tier_text(train.tier), train.reason);
+  config::resolve_measured(configuration.table.row_of(configuration.options.loader.cache), tier_text(train.tier),
+                           train.reason);
   return caches;
 }
 

@@ -119,13 +119,11 @@ Outcome preview(const Invocation& invocation) {
                       "train preview shows images, but the samples are numbers of a fixed size",
                       "look at them with the program that wrote them");
   }
-  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  settle_options(configuration, facts_of(*datasets.train, options.data));
   if (configuration.command.print_config) {
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
-  settle_batch(configuration);
-  settle_last_batch(configuration, datasets.train->size());
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);
