@@ -188,9 +188,9 @@ struct OptimOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 5e-4;
-  bool decay_norm_and_bias = false;
-  double layer_decay = 1;  ///< factor of the learning rate from each layer to the one before it
-  double clip_grad = 0;    ///< 0: off
+  bool decay_norm_and_bias = false;  ///< every parameter decays; false: as in timm
+  double layer_decay = 1;            ///< factor of the learning rate from each layer to the one before it
+  double clip_grad = 0;              ///< 0: off
   ClipMode clip_mode = ClipMode::norm;
   bool model_ema = false;
   double model_ema_decay = 0.9998;

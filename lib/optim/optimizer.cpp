@@ -95,7 +95,7 @@ std::vector<Optimizer::Group> Optimizer::groups() {
     const torch::Tensor& parameter = parameters_[i].tensor;
     if (!parameter.grad().defined()) continue;
     create_state(i);
-    const bool decays = parameter.dim() > 1 || options_.decay_norm_and_bias;
+    const bool decays = (parameter.dim() > 1 && parameters_[i].decays) || options_.decay_norm_and_bias;
     Group& group = group_of(decays ? options_.weight_decay : 0, parameters_[i].lr_scale);
     group.parameters.push_back(parameter);
     group.gradients.push_back(with_layout_of(parameter, parameter.grad()));

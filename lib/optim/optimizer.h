@@ -16,6 +16,7 @@ struct NamedParameter {
   std::string name;
   torch::Tensor tensor;  ///< float32 leaf that requires grad
   double lr_scale = 1;   ///< its share of the learning rate, > 0
+  bool decays = true;    ///< false: no weight decay, as for parameters with fewer than two dimensions
 };
 
 /// A tensor of the optimizer's state, "momentum.<parameter>" and the like.
@@ -26,7 +27,8 @@ struct NamedState {
 
 class Optimizer {
  public:
-  /// Parameters with fewer than two dimensions (norms and biases) get no weight decay unless asked for.
+  /// Weight decay leaves alone what timm leaves alone: parameters with fewer than two dimensions (norms and biases)
+  /// and those that do not decay by their NamedParameter. With decay_norm_and_bias it reaches all.
   /// All parameters are on one device, and stay there.
   Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options);
 
