@@ -209,6 +209,9 @@ struct ScheduleOptions {
   double one_cycle_pct_start = 0.3;         ///< share of updates until the peak
   double one_cycle_div_factor = 25;         ///< start = peak / this
   double one_cycle_final_div_factor = 1e4;  ///< end = start / this
+  bool one_cycle_momentum = true;           ///< SGD's momentum, or Adam's beta1, moves against the learning rate
+  double one_cycle_base_momentum = 0.85;    ///< at the peak of the learning rate
+  double one_cycle_max_momentum = 0.95;     ///< at the first and the last update
 };
 
 struct TrainOptions {

@@ -120,6 +120,15 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
   d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12})).help("one-cycle: start = lr / this.");
   d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
       .help("one-cycle: end = start / this.");
+  d.add_switch("one-cycle-momentum", o.one_cycle_momentum)
+      .help(
+          "one-cycle: SGD's momentum, or Adam's beta1, falls while the learning rate rises and rises while it falls, "
+          "as "
+          "OneCycleLR has it; momentum and beta1 themselves are not used then.");
+  d.add("one-cycle-base-momentum", o.one_cycle_base_momentum, number_codec(kBelowOne))
+      .help("one-cycle-momentum: at the peak of the learning rate.");
+  d.add("one-cycle-max-momentum", o.one_cycle_max_momentum, number_codec(kBelowOne))
+      .help("one-cycle-momentum: at the first and the last update.");
 }
 
 void declare_length(Declaration& d, TrainOptions& o) {
