@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "kernels/cpu.h"
 #include "optim/one_pass.h"
 #include "optim/torch_kernels.h"
 
@@ -117,10 +118,16 @@ AdamRule Optimizer::adam_rule(const Group& group, const UpdateRates& rates) cons
 }
 
 void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const {
+  const bool is_sgd = options_.opt == config::OptimizerKind::sgd;
+  if (!kernels::has_optimizer_step()) {
+    const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
+    is_sgd ? foreach_sgd(lists, sgd_rule(group, rates)) : foreach_adam(lists, adam_rule(group, rates), steps_);
+    return;
+  }
   const SgdRule sgd = sgd_rule(group, rates);
   const AdamRule adam = adam_rule(group, rates);
   for (size_t i = 0; i < group.parameters.size(); ++i) {
-    if (options_.opt == config::OptimizerKind::sgd) {
+    if (is_sgd) {
       one_pass_sgd(group.parameters[i], group.gradients[i], group.first.empty() ? torch::Tensor() : group.first[i],
                    sgd);
     } else {
