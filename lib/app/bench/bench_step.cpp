@@ -49,7 +49,7 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
   const auto update = [&] {
     core::throw_if_stopped();
     for (int64_t i = 0; i < options.train.accumulation_steps; ++i) step.accumulate(batch, images_in_update);
-    step.apply(options.optim.lr);
+    step.apply(options.optim.lr.value());
   };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();

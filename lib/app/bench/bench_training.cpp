@@ -44,7 +44,7 @@ BenchResult bench_training(const config::Options& options, const std::shared_ptr
       step.accumulate(batch, options.loader.batch_size * options.train.accumulation_steps);
       images += batch.image_count();
     }
-    step.apply(options.optim.lr);
+    step.apply(options.optim.lr.value());
   };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();

@@ -56,7 +56,7 @@ void measure_training(const config::Options& options, const data::Datasets& data
       step.accumulate(batch, batch.planned_images * steps);
       images += batch.image_count();
     }
-    step.apply(options.optim.lr);
+    step.apply(options.optim.lr.value());
     return static_cast<double>(images);
   };
   for (int i = 0; i < kWarmUpUpdates; ++i) update();

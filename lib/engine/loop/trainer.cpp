@@ -127,8 +127,9 @@ void Trainer::do_update(const UpdateWindow& window, RunProgress& at) {
   const int64_t images =
       settings_.auto_micro_batch ? gather_in_smaller_pieces(window, at) : gather_gradients(window, at);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
-  at.learning_rate = schedule_.at(at.updates);
-  step_.apply(at.learning_rate);
+  const optim::UpdateRates rates = schedule_.rates_at(at.updates);
+  at.learning_rate = rates.lr;
+  step_.apply(rates);
   at.images += images;
   ++at.updates;
   ++at.update_in_epoch;
