@@ -20,8 +20,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
     : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {
   check_settings();
   if (settings.class_balanced) classes = samples_by_class(*source);
-  // Workers fill one more than the consumer may hold.
-  buffers = std::vector<BatchBuffer>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
+  buffers = std::vector<BatchBuffer>(static_cast<size_t>(ring_slots(settings.num_workers, settings.prefetch_factor)));
   records = std::vector<StageRecord>(static_cast<size_t>(std::max<int64_t>(1, settings.num_workers)));
   if (settings.num_workers == 0) {
     own_reader.emplace(*source, plan, settings.limits, settings.seed);
