@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(Saves, SaveUnderFaults,
                          ::testing::Values(Attempt{{}, 1, {-1, 1}}, Attempt{{1, 2, 3, 4}, 5, {4, 5}},
                                            Attempt{{1, 2, 3}, 3, {3}},
                                            Attempt{{1, 2, 3}, 3, {2, 3}, /*can_exchange=*/false}),
-                         [](const auto& info) {
-                           const Attempt& attempt = info.param;
+                         [](const auto& instance) {
+                           const Attempt& attempt = instance.param;
                            return std::string(attempt.before.empty()                  ? "OfTheFirst"
                                               : !attempt.can_exchange                 ? "InPlaceOfAnOlderInTwoSteps"
                                               : attempt.before.back() == attempt.save ? "InPlaceOfAnOlder"
