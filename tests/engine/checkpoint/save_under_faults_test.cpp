@@ -2,8 +2,10 @@
 // Every call that a save makes fails once, and the power goes once after every call: the end is the documented error,
 // and a whole checkpoint is there afterwards, the older one or the new one.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <functional>
 
 #include "core/error.h"
@@ -78,6 +80,12 @@ int ending_of(const std::function<void()>& save) {
 
 class SaveUnderFaults : public ::testing::TestWithParam<Attempt> {
  protected:
+  /// Thousands of small files: in memory where that can be, whatever the disk does meanwhile.
+  static void SetUpTestSuite() {
+    if (::access("/dev/shm", W_OK | X_OK) == 0) ::setenv("TMPDIR", "/dev/shm", /*overwrite=*/1);
+  }
+  static void TearDownTestSuite() { ::unsetenv("TMPDIR"); }
+
   void SetUp() override { core::set_console_level(core::LogLevel::error); }  // hundreds of warnings are expected
   void TearDown() override { core::set_console_level(core::LogLevel::info); }
 
@@ -151,9 +159,8 @@ TEST_P(SaveUnderFaults, APowerLossAfterAnyCallLeavesAWholeCheckpoint) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Saves, SaveUnderFaults,
-                         ::testing::Values(Attempt{{}, 1, {-1, 1}}, Attempt{{1, 2, 3, 4}, 5, {4, 5}},
-                                           Attempt{{1, 2, 3}, 3, {3}},
-                                           Attempt{{1, 2, 3}, 3, {2, 3}, /*can_exchange=*/false}),
+                         ::testing::Values(Attempt{{}, 1, {-1, 1}}, Attempt{{1, 2, 3}, 4, {3, 4}},
+                                           Attempt{{1, 2}, 2, {2}}, Attempt{{1, 2}, 2, {1, 2}, /*can_exchange=*/false}),
                          [](const auto& instance) {
                            const Attempt& attempt = instance.param;
                            return std::string(attempt.before.empty()                  ? "OfTheFirst"
