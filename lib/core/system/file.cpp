@@ -14,17 +14,10 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/system/open_retrying.h"
 
 namespace stoker::core {
 namespace {
-
-int open_retrying(const char* path, int flags, mode_t mode = 0) {
-  int fd;
-  do {
-    fd = ::open(path, flags | O_CLOEXEC, mode);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
-}
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.find_last_of('/');

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/system/open_retrying.h"
 
 namespace stoker::data {
 namespace {
@@ -19,7 +20,7 @@ constexpr uint64_t kMaxRowBytes = 64 << 10;
 }  // namespace
 
 CsvReader::Descriptor::Descriptor(const std::string& path)
-    : fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    : fd(core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK)) {
   if (fd < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
 }
 

@@ -26,18 +26,16 @@ class InOrder {
   InOrder(int64_t first, int64_t end, int64_t threads, const std::function<Work()>& make_work)
       : slots_(static_cast<size_t>(2 * threads + 2)), end_(end), claimed_(first), wanted_(first), freed_(first) {
     if (threads == 0) own_work_ = make_work();
-    for (int64_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, work = make_work()] { work_on(work); });
+    try {
+      for (int64_t i = 0; i < threads; ++i) {
+        threads_.emplace_back([this, work = make_work()] { work_on(work); });
+      }
+    } catch (...) {  // no more threads to be had
+      end_threads();
+      throw;
     }
   }
-  ~InOrder() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      quitting_ = true;
-    }
-    freed_one_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~InOrder() { end_threads(); }
   InOrder(const InOrder&) = delete;
   InOrder& operator=(const InOrder&) = delete;
 
@@ -69,6 +67,15 @@ class InOrder {
     std::exception_ptr error;
     bool done = false;
   };
+
+  void end_threads() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      quitting_ = true;
+    }
+    freed_one_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
 
   Slot& slot_of(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
 
