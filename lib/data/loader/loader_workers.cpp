@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/time/watching.h"
+#include "core/time/instrumentation.h"
 #include "data/loader/loader_impl.h"
 
 namespace stoker::data {
@@ -107,7 +107,7 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t b
     trouble.error.emplace(core::ErrorKind::bug,
                           core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
   }
-  if (core::is_watched()) add_times(record, times);
+  if (core::is_instrumented()) add_times(record, times);
   if (trouble.reason.empty() && !trouble.error) return;
   const std::lock_guard<std::mutex> lock(mutex);
   buffer.row_errors.push_back(std::move(trouble));
