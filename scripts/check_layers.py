@@ -12,8 +12,8 @@ CONFIG = ["config"]
 # Room: the rooms that it may include from besides itself; "data*" stands for data and all rooms inside it.
 ROOMS = {
     "core": [],
-    "core/text": ["core"],
-    "core/system": ["core", "core/text"],
+    "core/text": ["core", "core/system"],
+    "core/system": ["core"],
     "core/time": ["core", "core/text"],
 
     "config": CORE,
