@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "app/listeners/watch_turns.h"
 #include "app/listeners/worst_file.h"
 #include "app/setup/diagnosing.h"
 #include "config/config.h"
@@ -48,7 +47,7 @@ class Watch {
   WorstFile worst_file_;
   observe::Progress progress_;
   engine::Observers observers_;
-  std::optional<WatchTurns> turns_;  ///< of observers_; see watch_turns_for_tests()
+  std::unique_ptr<engine::Observer> hook_;  ///< in front of observers_; nullptr: none
 };
 
 }  // namespace stoker::app

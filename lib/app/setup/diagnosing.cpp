@@ -2,9 +2,9 @@
 #include "app/setup/diagnosing.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 
+#include "app/setup/hooks.h"
 #include "app/setup/plan_run.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/compute_probe.h"
@@ -55,7 +55,7 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
   facts.batch_size = options.loader.batch_size;
   facts.threads = options.device.threads;
   facts.prefetch_factor = options.loader.prefetch_factor;
-  facts.pin_memory = options.loader.pin_memory || (facts.on_cpu && slow_copy_for_tests(options.loader) == 0);
+  facts.pin_memory = options.loader.pin_memory || facts.on_cpu;
   facts.amp = options.precision.amp;
   facts.holds_pixels = options.loader.cache.value() == config::CacheTier::ram;
   facts.holds_files = options.loader.cache.value() == config::CacheTier::compressed;
@@ -64,6 +64,7 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
   facts.stored_bytes = stored_bytes_of(train);
   facts.pixel_bytes = static_cast<double>(train.size() * data_facts.median_height * data_facts.median_width *
                                           options.data.in_chans.value());
+  hook_facts(options.loader, facts);
   return facts;
 }
 
@@ -98,11 +99,6 @@ double Diagnosing::overhead_seconds(engine::Learner& learner) const {
     if (!engine::is_out_of_memory(error)) throw;
     return 0;
   }
-}
-
-double slow_copy_for_tests(const config::LoaderOptions& options) {
-  const char* const text = std::getenv("STOKER_TEST_SLOW_COPY");
-  return text && !options.pin_memory ? 1e-12 * std::max(0.0, std::atof(text)) : 0;
 }
 
 }  // namespace stoker::app
