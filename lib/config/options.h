@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every setting of a run, as plain structs with their defaults, one struct per room that needs it.
-// Names, units, ranges, help and aliases stand in declare.cpp; `auto` values are filled in by resolve().
+// Names, units, ranges, help and aliases stand in table/declare_*.cpp; `auto` values are filled in by resolve().
 #pragma once
 
 #include <cstdint>

@@ -81,6 +81,7 @@ core::MachineFacts machine_with_accelerators() {
 torch::Device open_and_configure_device(const config::Options& options) {
   engine::BackendSettings backend;
   backend.threads = options.device.threads;
+  if (!options.loader.num_workers.is_auto()) backend.other_threads = options.loader.num_workers;
   backend.tf32 = options.precision.tf32;
   backend.deterministic = options.train.deterministic;
   engine::configure_backends(backend);
