@@ -19,7 +19,7 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
       task_(task),
       learner_(learner),
       timer_(timer),
-      step_(settings.step, task, learner, account),
+      step_(settings.step, task, learner, timer),
       sums_(learner.device) {
   if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
 }

@@ -23,7 +23,7 @@ struct UpdaterSettings {
 /// One thread. `learner` is in training mode whenever update() is called.
 class Updater {
  public:
-  /// `account` is told where the time goes; may be absent.
+  /// `timer` is told where the time goes; may be absent.
   Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr);
 
   /// Does the update of `window`, whose first batch is the next one of `feed`; returns how many images had a part in
