@@ -10,7 +10,7 @@
 #include "app/setup/diagnosing.h"
 #include "config/config.h"
 #include "core/system/machine.h"
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "engine/task/task.h"
 #include "observe/listeners/console.h"
 #include "observe/listeners/profile.h"

@@ -16,7 +16,9 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/system/file.h"
+#include "core/system/open_retrying.h"
 #include "core/system/stop_signal.h"
+#include "data/leaf_source.h"
 
 namespace stoker::data {
 namespace {
@@ -29,7 +31,7 @@ constexpr char kIdxHint[] =
 class IdxFile {
  public:
   explicit IdxFile(const std::string& path) : path_(path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK);
     if (fd < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
     struct stat info {};
     const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
@@ -104,7 +106,7 @@ class IdxFile {
   gzFile file_ = nullptr;
 };
 
-class IdxSource : public Source {
+class IdxSource : public LeafSource {
  public:
   IdxSource(const std::string& images_path, const std::string& labels_path, std::vector<std::string> class_names)
       : path_(images_path) {
@@ -124,7 +126,7 @@ class IdxSource : public Source {
   std::string name(int64_t index) const override { return core::format("{}#{}", path_, index); }
   std::string relative_name(int64_t index) const override { return core::format("#{}", index); }
 
-  int64_t list_bytes() const override { return static_cast<int64_t>(labels_.size()); }
+  SourceMemory memory() const override { return {static_cast<int64_t>(labels_.size()), 0}; }
 
   std::string read(int64_t index, std::vector<uint8_t>&, SampleContent& content) const override {
     content.height = height_;

@@ -20,8 +20,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
     : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {
   check_settings();
   if (settings.class_balanced) classes = samples_by_class(*source);
-  // Workers fill one more than the consumer may hold.
-  buffers = std::vector<BatchBuffer>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
+  buffers = std::vector<BatchBuffer>(static_cast<size_t>(ring_slots(settings.num_workers, settings.prefetch_factor)));
   {
     const core::MutexLock lock(mutex);
     filled.assign(buffers.size(), false);
@@ -98,7 +97,7 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     order = class_balanced_order(classes, settings.seed, static_cast<uint64_t>(number));
   } else if (settings.shuffle) {
     order.samples =
-        shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
+        shuffled_order(run_ends(*source), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
   }
   {
     const core::MutexLock lock(mutex);

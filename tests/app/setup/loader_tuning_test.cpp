@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "data/leaf_source.h"
+#include "data/open_datasets.h"
 #include "tests/config/command_words.h"
 
 namespace stoker::app {
 namespace {
 
 /// 24-bit BMP files of one size: 54 bytes of header, then pixels.
-class Bitmaps : public data::Source {
+class Bitmaps : public data::LeafSource, private data::StoredSamples {
  public:
   static constexpr int kSide = 16;
 
@@ -28,7 +30,13 @@ class Bitmaps : public data::Source {
   int64_t label(int64_t) const override { return 0; }
   std::string name(int64_t) const override { return "bitmap"; }
   std::string relative_name(int64_t) const override { return "bitmap"; }
+  const data::StoredSamples* stored() const override { return this; }
   int64_t stored_bytes(int64_t) const override { return static_cast<int64_t>(file_.size()); }
+  std::string read_head(int64_t index, int64_t, std::vector<uint8_t>& buffer,
+                        data::SampleContent& content) const override {
+    return read(index, buffer, content);
+  }
+  std::vector<int64_t> run_ends() const override { return {size()}; }
   std::string read(int64_t, std::vector<uint8_t>&, data::SampleContent& content) const override {
     content.bytes = file_.data();
     content.size = file_.size();
@@ -74,6 +82,9 @@ TEST(FeedingTest, TheBudgetIsHalfOfWhatTheBatchesLeave) {
   EXPECT_EQ(c->options.loader.cache_budget.value(), 499'000'000);
   EXPECT_EQ(c->table.find("cache-budget")->origin.detail, "half of 1.0 GB free less 491.5 kB for the rest of the run");
   EXPECT_EQ(c->options.loader.cache.value(), config::CacheTier::ram);
+  const auto alone = resolved({"--batch-size", "64", "--val-batch-size", "64", "--num-workers", "0"}, machine);
+  EXPECT_EQ(batch_buffer_bytes(alone->options, *datasets.train), 4 * 128 * 16 * 16 * 3)
+      << "without workers no buffer is filled ahead";
   const core::MachineFacts full = machine_with(1000);
   const auto none = resolved({}, full);
   add_caches(*none, full, datasets, batch_buffer_bytes(none->options, *datasets.train));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "data/source.h"
+#include <filesystem>
+
+#include "data/open_datasets.h"
 #include "data/storage/sample_file.h"
 #include "made_data.h"
 
