@@ -61,7 +61,7 @@ ROOMS = {
     "observe/resources": CORE + ["engine/run"],
     "observe/diagnosis": CORE + ["engine/run", "observe/resources"],
     "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
-    "observe/report": CORE + ["observe/diagnosis"],
+    "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
 
     "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],

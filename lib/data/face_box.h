@@ -5,8 +5,8 @@
 namespace stoker::data {
 
 struct FaceBox {
-  double left = 0, top = 0, width = 0,
-         height = 0;  ///< pixels; may reach outside of the image; width 0: all of it
+  /// Pixels, finite; may reach outside of the image; width 0: all of it.
+  double left = 0, top = 0, width = 0, height = 0;
 };
 
 }  // namespace stoker::data

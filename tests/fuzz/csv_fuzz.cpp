@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/container/csv_reader.h"
+#include "core/text/csv.h"
 #include "fuzz_target.h"
 
 namespace {
@@ -15,7 +15,7 @@ using Rows = std::vector<std::vector<std::string>>;
 /// False when the reader refuses the text.
 bool read_rows(const std::string& path, Rows& rows) {
   try {
-    stoker::data::CsvReader reader(path);
+    stoker::core::CsvReader reader(path);
     std::vector<std::string> fields;
     int64_t last_line = 0;
     while (reader.next_row(fields)) {

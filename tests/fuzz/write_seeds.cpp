@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the seeds of the corpus: small good files of every kind that the readers know. What fuzzing adds to
 // them lies beside them. Usage: fuzz_write_seeds tests/fuzz/corpus
+#include <zlib.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -96,6 +98,118 @@ void write_shard_indexes(const std::string& folder) {
   add("ours");
 }
 
+/// Little-endian numbers one after the other.
+class Packed {
+ public:
+  Packed& number(uint64_t value, int width) {
+    for (int i = 0; i < width; ++i) bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
+    return *this;
+  }
+  Packed& text(const std::string& words) {
+    bytes.insert(bytes.end(), words.begin(), words.end());
+    return *this;
+  }
+  Bytes bytes;
+};
+
+/// A node of a B-tree of chunks of one dimension (and the element's): level and what its entries point to.
+void add_node(Packed& file, int level, const std::vector<uint64_t>& addresses) {
+  file.text("TREE").number(1, 1).number(static_cast<uint64_t>(level), 1).number(addresses.size(), 2);
+  file.number(~uint64_t{0}, 8).number(~uint64_t{0}, 8);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    file.number(12, 4).number(0, 4).number(4 * i, 8).number(0, 8).number(addresses[i], 8);
+  }
+}
+
+/// HDF5's object header, layout message and B-tree at places that the seeds choose; see hdf5_chunk_tree.h.
+void write_chunk_trees(const std::string& folder) {
+  constexpr uint64_t kTree = 16 + 8 + 24;  // behind the header and its message
+  const auto head = [](uint64_t root) {
+    Packed file;
+    file.number(0, 1).number(0, 2);  // one dimension, the header's address
+    file.number(1, 1).number(0, 1).number(1, 2).number(1, 4).number(32, 4).number(0, 4);
+    file.number(8, 2).number(24, 2).number(0, 4);  // the layout message
+    file.number(3, 1).number(2, 1).number(2, 1).number(root, 8).number(4, 4).number(1, 4).number(0, 5);
+    return file;
+  };
+  Packed leaf = head(kTree);
+  add_node(leaf, 0, {1000, 1012, 1024});
+  write(folder, "leaf", leaf.bytes);
+  Packed two_levels = head(kTree);
+  const uint64_t first_leaf = kTree + 24 + 2 * 32;
+  add_node(two_levels, 1, {first_leaf, first_leaf + 24 + 32});
+  add_node(two_levels, 0, {1000});
+  add_node(two_levels, 0, {1012});
+  write(folder, "two_levels", two_levels.bytes);
+  write(folder, "never_written", head(~uint64_t{0}).bytes);
+  Packed continued;
+  continued.number(0, 1).number(0, 2).number(1, 1).number(0, 1).number(2, 2).number(1, 4).number(24, 4).number(0, 4);
+  continued.number(0x10, 2).number(16, 2).number(0, 4).number(40, 8).number(32, 8);  // the message lies elsewhere
+  Packed whole = continued;
+  const Packed plain = head(72);
+  whole.bytes.insert(whole.bytes.end(), plain.bytes.begin() + 3 + 16, plain.bytes.end());
+  add_node(whole, 0, {1000});
+  write(folder, "continued", whole.bytes);
+}
+
+void write_chunks(const std::string& folder) {
+  const auto add = [&](const std::string& name, uint8_t filters, int element, size_t chunk_bytes, const Bytes& stored) {
+    Bytes input = {filters, 0, static_cast<uint8_t>(element), static_cast<uint8_t>(chunk_bytes - 1), 0};
+    input.insert(input.end(), stored.begin(), stored.end());
+    write(folder, name, input);
+  };
+  const Bytes plain = pattern_pixels(4, 4, 3);
+  Bytes deflated(200);
+  auto written = static_cast<uLongf>(deflated.size());
+  ::compress(deflated.data(), &written, plain.data(), static_cast<uLong>(plain.size()));
+  deflated.resize(written);
+  add("plain", 0, 0, plain.size(), plain);
+  add("shuffled", 2, 1, plain.size(), plain);
+  add("deflated", 1, 0, plain.size(), deflated);
+  add("shuffled_and_deflated", 2 | 1 << 2, 2, plain.size(), deflated);
+}
+
+void write_poses(const std::string& folder) {
+  const std::string camera =
+      "517.679 0 320\n0 517.679 240.5\n0 0 1\n\n0 0 0 0\n\n0.999947 0.00432361 0.00929419\n-0.00446314 0.999877 "
+      "0.0150443\n-0.009228 -0.015085 0.999844\n\n-24.0198 5.8896 -13.2308\n\n640 480\n";
+  const auto add = [&](const std::string& name, const std::string& pose, const std::string& camera_text) {
+    Packed both;
+    write(folder, name, both.text(pose).number(0, 1).text(camera_text).bytes);
+  };
+  add("straight", "1 0 0\n0 1 0\n0 0 1\n\n10.5 20 900\n", camera);
+  add("turned", "0.8 0 0.6\n0 1 0\n-0.6 0 0.8\n\n-100 5e1 1e3\n", "");
+  add("far", "1 0 0\n0 1 0\n0 0 1\n\n1e308 1e308 1e308\n", camera);
+}
+
+void write_runs(const std::string& folder) {
+  const std::string events =
+      R"({"event":"start","time":"2026-11-21T05:41:36Z","updates":0,"updates_per_epoch":2})"
+      "\n"
+      R"({"event":"report","updates":1,"elapsed_seconds":2.5,"train_loss":0.5,"resources":{"cpu_percent":50},)"
+      R"("diagnosis":{"verdict":"data-bound","evidence":["a"],"advice":"-j 2","gain_percent":10}})"
+      "\n"
+      R"({"event":"epoch","updates":2,"times":{"updates":2,"update":{"mean_seconds":1,"p95_seconds":1,"max_seconds":1},)"
+      R"("parts":{"wait":{"mean_seconds":1}},"device":{"copy":{"mean_seconds":1}},"sample":{"read":{"mean_seconds":1}}}})"
+      "\n"
+      R"({"event":"checkpoint","seconds":0.5})"
+      "\n"
+      R"({"event":"resume","updates":1})"
+      "\n"
+      R"({"event":"finish","reason":"epochs-done"})"
+      "\n";
+  const std::string end(1, '\x1E');
+  const std::string files = end + "epoch,train_loss,updates\n0,0.5,2\n1,,4\n" + end +
+                            "data:\n  data-dir: \"a b\"  # flag\n  mean: [0.5, 0.5]\nseed: 1\n" + end +
+                            "true\\predicted,\"a,b\",c\n\"a,b\",3,1\nc,0,4\n" + end +
+                            R"({"samples":[{"name":"n","truth":"t","predicted":"p","jpeg":"/9j/4AA="}]})" + end +
+                            R"({"predicted":{"host":{"bytes":4,"lines":[{"name":"n","bytes":4}]},"device":)"
+                            R"({"name":"cuda:0","bytes":4,"lines":[]}},"observed":{"host_bytes":5}})";
+  Packed run, no_reports;
+  write(folder, "run", run.text(events + files).bytes);
+  write(folder, "begun", no_reports.text(events.substr(0, events.find('\n') + 1) + end + "epoch\n").bytes);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -108,5 +222,9 @@ int main(int argc, char** argv) {
   write_other_images(corpus + "/image_gate");
   write_idx(corpus + "/idx");
   write_shard_indexes(corpus + "/shard_index");
+  write_chunk_trees(corpus + "/chunk_tree");
+  write_chunks(corpus + "/chunk_codec");
+  write_poses(corpus + "/head_pose");
+  write_runs(corpus + "/run_record");
   return 0;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/container/csv_reader.h"
+#include "core/text/csv.h"
 
 namespace stoker::data {
 
@@ -26,7 +26,7 @@ class CsvManifest {
   [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const;
 
  private:
-  CsvReader reader_;
+  core::CsvReader reader_;
   std::string hint_;
   std::vector<std::string> header_, fields_;
   size_t path_column_ = 0;

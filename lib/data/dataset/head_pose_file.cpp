@@ -30,6 +30,14 @@ bool read_numbers(std::string_view text, std::vector<double>& numbers) {
   }
 }
 
+/// Numbers as large as no picture end in a box that cannot be cut out: then there is none.
+FaceBox finite_or_empty(const FaceBox& box) {
+  for (const double value : {box.left, box.top, box.left + box.width, box.top + box.height}) {
+    if (!std::isfinite(value)) return {};
+  }
+  return box;
+}
+
 /// The box of all landmarks that are known, widened.
 FaceBox landmark_box(const MatArray& landmarks, double margin) {
   double left = 0, top = 0, right = 0, bottom = 0;
@@ -45,7 +53,8 @@ FaceBox landmark_box(const MatArray& landmarks, double margin) {
   }
   const double width = right - left, height = bottom - top;
   if (width <= 0 || height <= 0) return {};
-  return {left - margin * width, top - margin * height, (1 + 2 * margin) * width, (1 + 2 * margin) * height};
+  return finite_or_empty(
+      {left - margin * width, top - margin * height, (1 + 2 * margin) * width, (1 + 2 * margin) * height});
 }
 
 }  // namespace
@@ -98,8 +107,8 @@ FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& ca
   if (seen[2] <= 0) return {};
   const double millimetres = kHeadMillimetres * (1 + 2 * margin);
   const double width = camera.focal_x * millimetres / seen[2], height = camera.focal_y * millimetres / seen[2];
-  return {camera.focal_x * seen[0] / seen[2] + camera.centre_x - width / 2,
-          camera.focal_y * seen[1] / seen[2] + camera.centre_y - height / 2, width, height};
+  return finite_or_empty({camera.focal_x * seen[0] / seen[2] + camera.centre_x - width / 2,
+                          camera.focal_y * seen[1] / seen[2] + camera.centre_y - height / 2, width, height});
 }
 
 std::string read_300w_pose(const std::string& path, double margin, HeadPose& pose) {

@@ -37,7 +37,8 @@ std::string parse_biwi_pose(std::string_view text, HeadPose& pose);
 std::string parse_biwi_camera(std::string_view text, ColourCamera& camera);
 
 /// A square around the image of a head at `place`: 200 mm wide there (a head is about 150 x 230 mm), widened by
-/// `margin` of that to each side. Empty for a head that is not before the camera.
+/// `margin` of that to each side. Empty for a head that is not before the camera, or too far away for
+/// numbers.
 FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin);
 
 /// The .mat at `path` beside an image of 300W-LP or AFLW2000: Pose_Para holds pitch, yaw and roll in radians first;

@@ -53,13 +53,14 @@ struct MemoryForecast {
 };
 
 struct RunRecord {
-  std::string path;                                          ///< as given
-  std::vector<std::string> epoch_columns;                    ///< of summary.csv, in its order
-  std::vector<std::vector<std::string>> epoch_rows;          ///< cells as they stand there
-  Curves by_epoch;                                           ///< summary.csv over epochs done; x may be fractional
-  Curves by_report;                                          ///< metrics.jsonl over epochs done
-  Curves by_minute;                                          ///< the same over minutes of training
-  std::vector<std::pair<std::string, std::string>> options;  ///< name and value of config.yaml, in its order
+  std::string path;                                  ///< as given
+  std::vector<std::string> epoch_columns;            ///< of summary.csv, in its order
+  std::vector<std::vector<std::string>> epoch_rows;  ///< cells as they stand there
+  Curves by_epoch;                                   ///< summary.csv over epochs done; x may be fractional
+  Curves by_report;                                  ///< metrics.jsonl over epochs done
+  Curves by_minute;                                  ///< the same over minutes of training
+  std::vector<std::pair<std::string, std::string>>
+      options;          ///< name and value of config.yaml, in its order; lists as "[a, b]"
   std::string state;    ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
   std::string started;  ///< time of the first start, UTC
   int64_t resumes = 0;
@@ -77,8 +78,5 @@ struct RunRecord {
 /// the later reports count. Throws Error{no_input} when it is no run directory, Error{data} when a file is not what it
 /// should be.
 RunRecord read_run_record(const std::string& path);
-
-/// Cells of one line of CSV (RFC 4180); a quoted cell cannot hold a line end.
-std::vector<std::string> csv_cells(const std::string& line);
 
 }  // namespace stoker::observe

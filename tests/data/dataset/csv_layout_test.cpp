@@ -1,65 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "data/container/csv_reader.h"
 #include "data/source.h"
 #include "data/storage/sample_file.h"
 #include "made_data.h"
 
 namespace stoker::data {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-
-Rows rows_of(const std::string& text, std::vector<int64_t>* lines = nullptr) {
-  const TempFolder folder;
-  CsvReader reader(folder.write("x.csv", text));
-  Rows rows;
-  for (std::vector<std::string> fields; reader.next_row(fields);) {
-    rows.push_back(fields);
-    if (lines != nullptr) lines->push_back(reader.line());
-  }
-  return rows;
-}
-
-/// What comes after the folder's name in the message.
-std::string csv_trouble(const std::string& text) {
-  const std::string message = error_of([&] { rows_of(text); }).what();
-  return message.substr(message.find("x.csv"));
-}
-
-TEST(CsvReaderTest, ReadsQuotesByteOrderMarksAndBothLineEnds) {
-  std::vector<int64_t> lines;
-  EXPECT_EQ(rows_of("\xEF\xBB\xBFpath,label\r\n\"a,b.jpg\",1\r\n\n\"say \"\"hi\"\"\n.jpg\",\nlast,2", &lines),
-            Rows({{"path", "label"}, {"a,b.jpg", "1"}, {"say \"hi\"\n.jpg", ""}, {"last", "2"}}));
-  EXPECT_EQ(lines, std::vector<int64_t>({1, 2, 4, 6}));
-  EXPECT_EQ(rows_of(""), Rows());
-  EXPECT_EQ(rows_of(",\n"), Rows({{"", ""}}));
-}
-
-TEST(CsvReaderTest, TroubleHasFileAndLine) {
-  EXPECT_EQ(csv_trouble("a,b\nc\"d,e\n"), "x.csv:2: quote inside an unquoted field");
-  EXPECT_EQ(csv_trouble("a,b\n\"c\nd,e\n"), "x.csv:2: the quote that opens here is never closed");
-  EXPECT_EQ(csv_trouble("\"a\"b\n"), "x.csv:1: text after a closing quote");
-  EXPECT_EQ(csv_trouble("a\rb\n"), "x.csv:1: carriage return inside a row");
-  EXPECT_EQ(csv_trouble(std::string("a\n\0b\n", 5)), "x.csv:2: NUL byte");
-  EXPECT_EQ(csv_trouble("a\n" + std::string(70000, 'x')), "x.csv:2: row longer than 65536 bytes");
-  EXPECT_EQ(rows_of(std::string(65000, 'x') + "\n" + std::string(65000, 'y')).size(), 2u);
-}
-
-TEST(CsvReaderTest, ARefusedFileIsClosed) {
-  const TempFolder folder;
-  const std::string path = folder.write("x.csv", "\xEF\xBBpath,label\n");  // half a byte order mark
-  const auto open_files = [] {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
-  };
-  const auto before = open_files();
-  EXPECT_STREQ(error_of([&] { CsvReader reader(path); }).what(),
-               (path + ":1: begins with half a byte order mark").c_str());
-  EXPECT_EQ(open_files(), before);
-}
 
 class CsvLayoutTest : public testing::Test {
  protected:

@@ -53,6 +53,9 @@ TEST(HeadPoseFileTest, ProjectsTheHeadOfBiwiThroughItsColourCamera) {
   EXPECT_NEAR(wide.left, 241.3358227577675, 1e-8);
   EXPECT_NEAR(wide.height, 172.17817685951493, 1e-8);
   EXPECT_EQ(biwi_head_box({80, -60, -900}, camera, 0).width, 0) << "behind the camera";
+  const FaceBox beyond = biwi_head_box({1e308, 1e308, 1e308}, camera, 0);
+  EXPECT_EQ(beyond.width, 0) << "numbers as large as no place";
+  EXPECT_EQ(beyond.left, 0);
 }
 
 TEST(HeadPoseFileTest, ADamagedCameraFileIsAValue) {

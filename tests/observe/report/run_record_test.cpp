@@ -136,7 +136,7 @@ TEST_F(RunRecordTest, OptionsComeWithoutTheirOrigins) {
   folder_.write("config.yaml",
                 "data:\n  data-dir: \"a b\"       # flag\n  mean: [0.5, 0.5]    # default\nrun:\n  resume: auto\n");
   const RunRecord run = record();
-  EXPECT_EQ(run.option("data-dir"), "\"a b\"");
+  EXPECT_EQ(run.option("data-dir"), "a b");
   EXPECT_EQ(run.option("mean"), "[0.5, 0.5]");
   EXPECT_EQ(run.option("resume"), "auto");
   EXPECT_EQ(run.option("none"), "");
@@ -152,9 +152,29 @@ TEST_F(RunRecordTest, AConfusionMatrixMustBeSquare) {
   }
 }
 
-TEST_F(RunRecordTest, CsvCellsMayBeQuoted) {
-  EXPECT_EQ(csv_cells("a,\"b,\"\"c\"\"\",,d"), (Words{"a", "b,\"c\"", "", "d"}));
-  EXPECT_EQ(csv_cells(""), Words{""});
+TEST_F(RunRecordTest, ACountIsAWholeNumberThatFits) {
+  for (const char* const bad : {"1.5", "1e300", "-0.5", "inf"}) {
+    folder_.write("eval/confusion.csv", std::string("t,a\na,") + bad + "\n");
+    EXPECT_THROW(record(), core::Error) << bad;
+  }
+}
+
+TEST_F(RunRecordTest, RowsOfTheSummaryThatAreNoRowsAreLeftOut) {
+  const std::string nul(5, '\0');
+  folder_.write("summary.csv", "epoch,train_loss\n0,0.5\n1,\"\"0.4\n" + nul + "\n2,0.3\n3,\"0.2");
+  EXPECT_EQ(record().epoch_rows, (std::vector<Words>{{"0", "0.5"}, {"2", "0.3"}}));
+  EXPECT_EQ(record().by_epoch.at("train_loss").x, (Values{1, 3}));
+}
+
+TEST_F(RunRecordTest, OptionsAreReadAsYaml) {
+  folder_.write("config.yaml", "data:\n  data-dir: \"a # \\\"b\\\": c\"   # flag\n  mean: [0.5, 0.25]\nseed: 7\n");
+  EXPECT_EQ(record().option("data-dir"), "a # \"b\": c");
+  EXPECT_EQ(record().option("mean"), "[0.5, 0.25]");
+  EXPECT_EQ(record().option("seed"), "7");
+  folder_.write("config.yaml", "data: [1, {a: 2}\n");
+  EXPECT_NO_THROW(record());
+  folder_.write("config.yaml", std::string(100, '\0'));
+  EXPECT_TRUE(record().options.empty());
 }
 
 TEST_F(RunRecordTest, ThePageStandsAlone) {

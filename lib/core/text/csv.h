@@ -7,18 +7,23 @@
 #include <string>
 #include <vector>
 
-namespace stoker::data {
+namespace stoker::core {
 
 class CsvReader {
  public:
-  /// Opens a regular file without blocking; skips a UTF-8 byte order mark. Throws core::Error.
-  explicit CsvReader(const std::string& path);
+  static constexpr uint64_t kUsualRowBytes = 64 << 10;
+
+  /// Opens a regular file without blocking; skips a UTF-8 byte order mark. Rows of more than `max_row_bytes` are
+  /// refused. Throws Error{no_input, permission, io, data}.
+  explicit CsvReader(const std::string& path, uint64_t max_row_bytes = kUsualRowBytes);
   CsvReader(const CsvReader&) = delete;
   CsvReader& operator=(const CsvReader&) = delete;
 
   /// The next row that is not blank; false at the end. Lines may end in LF or CRLF.
-  /// Throws Error{data} with file:line for stray or open quotes, NUL bytes, and rows longer than 64 KiB.
+  /// Throws Error{data} with file:line for stray or open quotes, NUL bytes, and rows that are too long.
   bool next_row(std::vector<std::string>& fields);
+  /// After next_row() threw Error{data}: goes on to the line after the one where it stopped.
+  void skip_line();
   /// Where the last row began, counted from 1.
   int64_t line() const { return row_line_; }
   /// Throws Error{data}: "file:line: cause".
@@ -42,6 +47,7 @@ class CsvReader {
   };
 
   std::string path_;
+  const uint64_t max_row_bytes_;
   Descriptor file_;
   std::vector<char> block_;
   size_t at_ = 0, filled_ = 0;
@@ -49,4 +55,4 @@ class CsvReader {
   int64_t line_ = 1, row_line_ = 1;
 };
 
-}  // namespace stoker::data
+}  // namespace stoker::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/container/csv_reader.h"
+#include "core/text/csv.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,25 +10,25 @@
 #include "core/error.h"
 #include "core/format.h"
 
-namespace stoker::data {
+namespace stoker::core {
 namespace {
 
 constexpr int kEnd = -1;
-constexpr uint64_t kMaxRowBytes = 64 << 10;
 
 }  // namespace
 
 CsvReader::Descriptor::Descriptor(const std::string& path)
     : fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-  if (fd < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
+  if (fd < 0) throw errno_error(errno, "read", printable(path), ErrorKind::no_input);
 }
 
 CsvReader::Descriptor::~Descriptor() { ::close(fd); }
 
-CsvReader::CsvReader(const std::string& path) : path_(path), file_(path), block_(1 << 16) {
+CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes)
+    : path_(path), max_row_bytes_(max_row_bytes), file_(path), block_(1 << 16) {
   struct stat info {};
   if (::fstat(file_.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    throw core::Error(core::ErrorKind::no_input, "cannot read " + core::printable(path) + ": it is not a regular file");
+    throw Error(ErrorKind::no_input, "cannot read " + printable(path) + ": it is not a regular file");
   }
   if (peek() == 0xEF) {  // a UTF-8 byte order mark is EF BB BF
     take();
@@ -37,14 +37,14 @@ CsvReader::CsvReader(const std::string& path) : path_(path), file_(path), block_
 }
 
 void CsvReader::fail(const std::string& cause, const std::string& hint) const {
-  throw core::Error(core::ErrorKind::data, core::format("{}:{}: {}", core::printable(path_), row_line_, cause), hint);
+  throw Error(ErrorKind::data, format("{}:{}: {}", printable(path_), row_line_, cause), hint);
 }
 
 int CsvReader::peek() {
   while (at_ == filled_) {
     const ssize_t got = ::read(file_.fd, block_.data(), block_.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw core::errno_error(errno, "read", core::printable(path_), core::ErrorKind::io);
+    if (got < 0) throw errno_error(errno, "read", printable(path_), ErrorKind::io);
     if (got == 0) return kEnd;
     at_ = 0;
     filled_ = static_cast<size_t>(got);
@@ -57,7 +57,7 @@ int CsvReader::take() {
   if (byte == kEnd) return kEnd;
   ++at_;
   if (byte == '\n') ++line_;
-  if (++row_bytes_ > kMaxRowBytes) fail(core::format("row longer than {} bytes", kMaxRowBytes), "is this a CSV file?");
+  if (++row_bytes_ > max_row_bytes_) fail(format("row longer than {} bytes", max_row_bytes_), "is this a CSV file?");
   return byte;
 }
 
@@ -102,6 +102,13 @@ void CsvReader::read_plain(std::string& field) {
   }
 }
 
+void CsvReader::skip_line() {
+  for (int byte = peek(); byte != kEnd; byte = peek()) {
+    row_bytes_ = 0;
+    if (take() == '\n') return;
+  }
+}
+
 bool CsvReader::next_row(std::vector<std::string>& fields) {
   do {  // over blank lines
     row_line_ = line_;
@@ -121,4 +128,4 @@ bool CsvReader::next_row(std::vector<std::string>& fields) {
   }
 }
 
-}  // namespace stoker::data
+}  // namespace stoker::core

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/report/run_record_files.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "config/yaml/yaml_tree.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+#include "core/text/csv.h"
+#include "core/text/json.h"
+
+namespace stoker::observe {
+namespace {
+
+using core::Json;
+using Cells = std::vector<std::string>;
+
+constexpr uint64_t kMaxFileBytes = 64 << 20, kMaxWorstBytes = 4 << 20;
+constexpr size_t kMaxWorst = 16;
+constexpr double kMaxCount = 1e15;  ///< below 2^53: such counts are exact
+
+std::optional<double> number_of(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+/// The next row that can be read as one.
+bool next_whole_row(core::CsvReader& file, Cells& cells) {
+  while (true) {
+    try {
+      return file.next_row(cells);
+    } catch (const core::Error& error) {
+      if (error.kind() != core::ErrorKind::data) throw;
+      file.skip_line();
+    }
+  }
+}
+
+void add_epoch_row(RunRecord& record, const Cells& cells, double updates_per_epoch) {
+  record.epoch_rows.push_back(cells);
+  std::optional<double> epochs;
+  for (size_t k = 0; k < cells.size(); ++k) {
+    const auto value = number_of(cells[k]);
+    if (!value) continue;
+    if (record.epoch_columns[k] == "epoch") epochs = *value + 1;
+    if (record.epoch_columns[k] == "updates" && updates_per_epoch > 1) epochs = *value / updates_per_epoch;
+  }
+  for (size_t k = 0; epochs && k < cells.size(); ++k) {
+    if (const auto value = number_of(cells[k])) add_point(record.by_epoch, record.epoch_columns[k], *epochs, *value);
+  }
+}
+
+/// Calls visit(key, value) for the entries of a map; nothing for other nodes.
+template <typename Visit>
+void for_each_entry(const config::YamlNode& map, const Visit& visit) {
+  if (map.kind != config::YamlNode::Kind::map) return;
+  for (size_t i = 0; i + 1 < map.items.size(); i += 2) visit(map.items[i].text, map.items[i + 1]);
+}
+
+/// A value as one line; parts of a list that are no scalars are left out.
+std::string option_text(const config::YamlNode& value) {
+  if (value.kind != config::YamlNode::Kind::list) return value.text;
+  std::string text;
+  for (const config::YamlNode& item : value.items) text += (text.empty() ? "" : ", ") + item.text;
+  return "[" + text + "]";
+}
+
+/// A cell of a confusion matrix.
+int64_t count_of(const core::CsvReader& file, const std::string& cell) {
+  const double count = number_of(cell).value_or(-1);
+  if (count < 0 || count > kMaxCount || count != std::floor(count)) file.fail("a count is no whole number");
+  return static_cast<int64_t>(count);
+}
+
+MemoryForecast forecast_of(const Json& predicted, const std::string& where, const Json& observed) {
+  MemoryForecast memory;
+  memory.where = where;
+  memory.predicted_bytes = predicted.at("bytes").get<double>();
+  if (observed.is_number()) memory.observed_bytes = observed.get<double>();
+  for (const Json& line : predicted.at("lines")) {
+    memory.parts.emplace_back(line.at("name").get<std::string>(), line.at("bytes").get<double>());
+  }
+  return memory;
+}
+
+}  // namespace
+
+void add_point(Curves& curves, const std::string& name, double x, double y) {
+  Curve& curve = curves[name];
+  curve.x.push_back(x);
+  curve.y.push_back(y);
+}
+
+void read_summary(RunRecord& record, double updates_per_epoch) {
+  core::CsvReader file(record.path + "/summary.csv");
+  for (Cells cells; next_whole_row(file, cells);) {
+    if (record.epoch_columns.empty()) {
+      record.epoch_columns = cells;
+    } else if (cells.size() == record.epoch_columns.size()) {  // else half written
+      add_epoch_row(record, cells, updates_per_epoch);
+    }
+  }
+}
+
+void read_run_options(RunRecord& record) {
+  const std::string path = record.path + "/config.yaml";
+  if (!core::file_exists(path)) return;
+  std::vector<config::YamlProblem> ignored;
+  const config::YamlNode top = config::parse_yaml(core::read_file(path, config::kMaxYamlBytes), ignored);
+  for_each_entry(top, [&](const std::string& group, const config::YamlNode& options) {
+    if (options.kind != config::YamlNode::Kind::map) record.options.emplace_back(group, option_text(options));
+    for_each_entry(options, [&](const std::string& name, const config::YamlNode& value) {
+      record.options.emplace_back(name, option_text(value));
+    });
+  });
+}
+
+void read_memory_plan(RunRecord& record) {
+  const std::string path = record.path + "/plan.json";
+  if (!core::file_exists(path)) return;
+  try {
+    const Json plan = core::parse_json(core::read_file(path, kMaxFileBytes), core::printable(path));
+    const Json& observed = plan.at("observed");
+    const auto seen = [&](const char* name) { return observed.is_object() ? observed.value(name, Json()) : Json(); };
+    const Json& predicted = plan.at("predicted");
+    std::vector<MemoryForecast> memory = {forecast_of(predicted.at("host"), "host", seen("host_bytes"))};
+    if (const Json& device = predicted.at("device"); device.is_object()) {
+      memory.push_back(forecast_of(device, device.at("name").get<std::string>(), seen("device_bytes")));
+    }
+    record.memory = std::move(memory);
+  } catch (const core::Error&) {
+  } catch (const Json::exception&) {
+  }
+}
+
+void read_confusion(RunRecord& record) {
+  for (const std::string name : {"/eval/confusion.csv", "/confusion.csv"}) {
+    if (!core::file_exists(record.path + name)) continue;
+    core::CsvReader file(record.path + name, kMaxFileBytes);
+    ConfusionTable table;
+    Cells cells;
+    if (file.next_row(cells)) table.class_names.assign(cells.begin() + 1, cells.end());
+    const size_t classes = table.class_names.size();
+    while (file.next_row(cells)) {
+      std::vector<int64_t> row;
+      for (size_t k = 1; k < cells.size(); ++k) row.push_back(count_of(file, cells[k]));
+      if (row.size() != classes) file.fail(core::format("{} counts for {} classes", row.size(), classes));
+      table.counts.push_back(std::move(row));
+    }
+    if (table.counts.size() != classes) {
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{}: {} rows for {} classes", core::printable(record.path + name),
+                                     table.counts.size(), classes));
+    }
+    record.confusion = std::move(table);
+    return;
+  }
+}
+
+void read_worst_samples(RunRecord& record) {
+  const std::string path = record.path + "/worst.json";
+  if (!core::file_exists(path)) return;
+  try {
+    const Json file = core::parse_json(core::read_file(path, kMaxWorstBytes), "worst.json");
+    for (const Json& sample : file.at("samples")) {
+      WorstRow row = {sample.at("name"), sample.at("truth"), sample.at("predicted"), sample.at("jpeg")};
+      const bool is_base64 =
+          row.jpeg.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+          std::string::npos;
+      if (is_base64 && record.worst.size() < kMaxWorst) record.worst.push_back(row);
+    }
+  } catch (const core::Error&) {
+    record.worst.clear();
+  } catch (const Json::exception&) {
+    record.worst.clear();
+  }
+}
+
+}  // namespace stoker::observe

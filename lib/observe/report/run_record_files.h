@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a run directory beside metrics.jsonl, read into a RunRecord whose path is set. A file that is missing
+// leaves its part of the record empty. Knows nothing of events.
+#pragma once
+
+#include <string>
+
+#include "observe/report/run_record.h"
+
+namespace stoker::observe {
+
+/// Appends (x, y) to the curve of that name.
+void add_point(Curves& curves, const std::string& name, double x, double y);
+
+/// summary.csv. Rows that a crash has torn are left out. Throws Error{io}.
+void read_summary(RunRecord& record, double updates_per_epoch);
+/// config.yaml. What cannot be read as YAML is left out.
+void read_run_options(RunRecord& record);
+/// eval/confusion.csv, else confusion.csv. Throws Error{data} where it is no square table of counts.
+void read_confusion(RunRecord& record);
+/// worst.json. A file of another form shows no picture.
+void read_worst_samples(RunRecord& record);
+/// plan.json. A plan of another form is no plan.
+void read_memory_plan(RunRecord& record);
+
+}  // namespace stoker::observe
