@@ -9,7 +9,7 @@
 #include "app/listeners/worst_file.h"
 #include "config/config.h"
 #include "core/system/machine.h"
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
 #include "observe/diagnosis/diagnoser.h"

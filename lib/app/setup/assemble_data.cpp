@@ -6,6 +6,7 @@
 #include "app/setup/hooks.h"
 #include "config/task_facts.h"
 #include "data/probe/input_statistics.h"
+#include "data/probe/probe_sizes.h"
 
 namespace stoker::app {
 namespace {

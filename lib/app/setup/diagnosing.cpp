@@ -20,7 +20,7 @@ double stored_bytes_of(const data::Source& source) {
   const int64_t count = std::min(kLookedAt, source.size());
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t bytes = source.stored_bytes(i * source.size() / count);
+    const int64_t bytes = data::stored_bytes(source, i * source.size() / count);
     if (bytes < 0) return 0;
     sum += static_cast<double>(bytes);
   }

@@ -98,7 +98,7 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     order = class_balanced_order(classes, settings.seed, static_cast<uint64_t>(number));
   } else if (settings.shuffle) {
     order.samples =
-        shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
+        shuffled_order(run_ends(*source), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
   }
   {
     const core::MutexLock lock(mutex);

@@ -42,7 +42,7 @@ LoaderStats Loader::Impl::stats() const {
   result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
   result.batches_capacity = static_cast<int64_t>(buffers.size());
   result.num_workers = static_cast<int>(settings.num_workers);
-  result.cache_bytes = source->cached_bytes();
+  result.cache_bytes = source->memory().cached_bytes;
   result.batches_asked_for = asked.load();
   result.ready_when_asked = ready_when_asked.load();
   result.empty_when_asked = empty_when_asked.load();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/feed/normalise.h"
+#include "data/open_datasets.h"
 #include "made_data.h"
 
 namespace stoker::data {
