@@ -66,7 +66,8 @@ ROOMS = {
     "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
     "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
 
-    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis"],
+    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis",
+                  "observe/resources"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "app/setup"],

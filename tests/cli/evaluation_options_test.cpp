@@ -73,6 +73,17 @@ TEST_F(EvaluationOptionsTest, AnAutomaticSizeIsThatOfTheImages) {
   EXPECT_EQ(ended.out, given) << story_;
 }
 
+TEST_F(EvaluationOptionsTest, AutomaticChannelsAreThoseOfTheNetwork) {
+  std::filesystem::remove_all(work_ / "run");
+  const Words words = train_words({"--in-chans", "3"});
+  const Ended trained = run(words, work_.path());
+  ASSERT_EQ(trained.exit_code, 0) << story_of(words, trained);
+  const std::string given = evaluate("eval", "").out;
+  const Ended ended = evaluate("eval", "in-chans: auto\n");
+  EXPECT_EQ(ended.exit_code, 0) << story_;
+  EXPECT_EQ(ended.out, given) << story_;
+}
+
 TEST_F(EvaluationOptionsTest, WhateverMayBeAutomaticIsResolvedOrRefused) {
   const std::vector<std::string> names = automatic_options(run({"--help-markdown"}, work_.path()).out);
   EXPECT_GT(names.size(), 25u);

@@ -8,6 +8,26 @@
 #include "engine/checkpoint/weights.h"
 
 namespace stoker::app {
+namespace {
+
+/// Channels that the first convolution takes; 0 where that cannot be told.
+int64_t input_channels(const std::vector<model::NamedTensor>& weights) {
+  for (const model::NamedTensor& weight : weights) {
+    if (weight.tensor.dim() == 4) return weight.tensor.size(1);  // [out, in, height, width]
+  }
+  return 0;
+}
+
+/// Facts about the data, where the checkpoint does not know better.
+config::DataFacts facts_of_use(const LoadedModel& loaded, const config::DataOptions& options) {
+  config::DataFacts facts =
+      evaluation_facts(*loaded.source, options, static_cast<int64_t>(loaded.saved.class_names.size()));
+  const int64_t channels = input_channels(loaded.saved.weights);
+  if (!facts.has_fixed_size && (channels == 1 || channels == 3)) facts.channels = channels;
+  return facts;
+}
+
+}  // namespace
 
 LoadedModel load_configuration(const Invocation& invocation) {
   const config::CommandLine& command = invocation.configuration.command;
@@ -26,8 +46,7 @@ void load_network(const OpenSource& open, LoadedModel& loaded) {
   const int64_t resident_before = settled_resident_bytes();
   loaded.source = open(configuration, loaded.saved.class_names);
   const int64_t data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
-  settle_options(configuration,
-                 evaluation_facts(*loaded.source, options.data, static_cast<int64_t>(loaded.saved.class_names.size())));
+  settle_options(configuration, facts_of_use(loaded, options.data));
   require_model_for(options, *loaded.source);
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);

@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/system/open_retrying.h"
+#include "core/open_retrying.h"
 
 namespace stoker::core {
 namespace {

@@ -15,8 +15,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
+#include "core/open_retrying.h"
 #include "core/system/file.h"
-#include "core/system/open_retrying.h"
 #include "core/system/stop_signal.h"
 #include "data/leaf_source.h"
 

@@ -190,7 +190,7 @@ void Loader::Impl::resolve_row_errors(int64_t batch_index) {
   BatchBuffer& buffer = buffer_of(batch_index);
   buffer.sort_row_errors();
   for (const RowError& trouble : buffer.row_errors) {
-    if (trouble.error) throw *trouble.error;
+    if (trouble.error) throw core::Error(*trouble.error);
     record_bad(buffer.samples[static_cast<size_t>(trouble.row)], trouble.reason);
   }
 }

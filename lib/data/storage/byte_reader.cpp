@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "core/system/open_retrying.h"
+#include "core/open_retrying.h"
 
 namespace stoker::data {
 namespace {

@@ -19,9 +19,9 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/open_retrying.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
-#include "core/system/open_retrying.h"
 #include "core/system/stop_signal.h"
 #include "data/storage/byte_reader.h"
 

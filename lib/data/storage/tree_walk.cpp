@@ -15,7 +15,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/system/open_retrying.h"
+#include "core/open_retrying.h"
 #include "core/system/stop_signal.h"
 
 namespace stoker::data {

@@ -31,7 +31,7 @@ struct Forward {
 
 class UpdateStep {
  public:
-  /// `account` is told which part is done; may be absent.
+  /// `timer` is told which part is done; may be absent.
   UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 

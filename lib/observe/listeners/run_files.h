@@ -8,8 +8,6 @@
 #include "core/system/file_system.h"
 #include "core/text/json.h"
 #include "engine/run/events.h"
-#include "observe/diagnosis/diagnoser.h"
-#include "observe/resources/resource_sampler.h"
 
 namespace stoker::observe {
 
@@ -18,9 +16,7 @@ namespace stoker::observe {
 /// leaves the state "failed" in status.json when this is destroyed.
 class RunFiles : public engine::Observer {
  public:
-  /// `resources` and `diagnoser` may be absent; else they come before this in the list of observers and outlive it.
-  explicit RunFiles(std::string run_dir, const ResourceSampler* resources = nullptr,
-                    const Diagnoser* diagnoser = nullptr, core::FileSystem& files = core::posix_file_system());
+  explicit RunFiles(std::string run_dir, core::FileSystem& files = core::posix_file_system());
   ~RunFiles() override;
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
@@ -32,13 +28,10 @@ class RunFiles : public engine::Observer {
   void on_finish(const engine::FinishEvent& event) override;
 
  private:
-  core::Json diagnosis() const;
   void append_event(core::Json event) const;
   void write_status(const std::string& state, const core::Json& fields);
 
   std::string run_dir_;
-  const ResourceSampler* resources_;
-  const Diagnoser* diagnoser_;
   core::FileSystem& files_;
   engine::StartEvent start_;
   bool is_training_ = false;  ///< between on_start() and on_finish()

@@ -152,7 +152,7 @@ TEST_F(RunFilesTest, AResumeNeverGluesAnEventToHalfALine) {
 
 TEST_F(RunFilesTest, AFailedWriteIsAnInputOutputErrorAndLeavesWholeLines) {
   const auto write_all = [](const std::string& folder, core::FileSystem& file_system) {
-    RunFiles files(folder, nullptr, nullptr, file_system);
+    RunFiles files(folder, file_system);
     files.on_start(start_at(0));
     files.on_report({});
     files.on_epoch(epoch_row(0));
@@ -190,7 +190,7 @@ TEST_F(RunFilesTest, AFailedWriteIsAnInputOutputErrorAndLeavesWholeLines) {
 
 TEST_F(RunFilesTest, AnEpochsRowSurvivesAPowerLoss) {
   stoker::fixtures::FaultyFileSystem faulty(folder_.path());
-  RunFiles files(folder_.path(), nullptr, nullptr, faulty);
+  RunFiles files(folder_.path(), faulty);
   files.on_start(start_at(0));
   files.on_epoch(epoch_row(0));
   faulty.cut_power_after(faulty.calls());
