@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops of resizing for AVX2, with the same bits as the plain loops of data/resample/resample_rows. Weights
 // are integers.
+// Kept for Pillow's bits, which faster libraries do not have.
 #pragma once
 
 #include <cstdint>
