@@ -49,7 +49,7 @@ ROOMS = {
     "engine/memory": CORE,
     "engine/task": CORE + CONFIG + ["data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
-                                    "engine/memory", "engine/task"],
+                                    "engine/memory", "engine/task", "engine/group"],
     "engine/checkpoint": CORE + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
                                  "engine/step"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
@@ -64,7 +64,8 @@ ROOMS = {
     "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
     "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
 
-    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis"],
+    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis",
+                  "observe/resources"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "app/setup"],

@@ -196,21 +196,26 @@ engine::UpdateSettings update_settings(const config::Options& options, const eng
   return {precision, options.optim.clip_grad, options.optim.clip_mode};
 }
 
+engine::UpdaterSettings updater_settings(const config::Options& options, const engine::Precision& precision) {
+  const config::AugmentOptions& augment = options.augment;
+  return {
+      update_settings(options, precision),
+      {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
+      options.train.auto_micro_batch};
+}
+
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before) {
   engine::TrainerSettings settings;
   settings.plan = plan;
   settings.limits = limits_of(options, seconds_before);
-  settings.update = update_settings(options, precision);
-  settings.mix = {options.augment.mixup_alpha, options.augment.cutmix_alpha, options.augment.mixup_prob,
-                  options.augment.mixup_switch_prob, options.train.seed};
+  settings.updater = updater_settings(options, precision);
   settings.eval_metric = options.train.eval_metric;
   settings.min_delta = options.train.min_delta;
   settings.tta = options.train.tta;
   settings.val_every = options.train.val_every;
   settings.save_every = options.run.save_every;
   settings.report_every = options.run.report_every;
-  settings.auto_micro_batch = options.train.auto_micro_batch;
   return settings;
 }
 

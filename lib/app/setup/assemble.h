@@ -53,6 +53,7 @@ engine::Learner build_learner(const config::Options& options, torch::Device devi
 /// How training images are varied, in one line.
 std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix);
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);
+engine::UpdaterSettings updater_settings(const config::Options& options, const engine::Precision& precision);
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before);
 

@@ -12,7 +12,9 @@
 #include "core/format.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
+#include "observe/diagnosis/diagnosis.h"
 #include "observe/diagnosis/time_figures.h"
+#include "observe/resources/resources.h"
 
 namespace stoker::observe {
 namespace {
@@ -27,6 +29,12 @@ std::string utc_now() { return core::utc_text(std::time(nullptr)); }
 
 /// JSON has no infinities; null says that there is no number.
 Json number_or_null(double value) { return value == value && value - value == 0 ? Json(value) : Json(nullptr); }
+
+/// A diagnosis is null before there is one.
+void add_findings(const engine::Findings& found, Json& line) {
+  line["diagnosis"] = found.diagnosis ? diagnosis_json(*found.diagnosis) : Json(nullptr);
+  if (found.resources) line["resources"] = resource_json(*found.resources);
+}
 
 }  // namespace
 
@@ -50,13 +58,7 @@ std::string summary_until(const std::string& text, const std::string& header, in
   return kept;
 }
 
-RunFiles::RunFiles(std::string run_dir, const ResourceSampler* resources, const Diagnoser* diagnoser)
-    : run_dir_(std::move(run_dir)), resources_(resources), diagnoser_(diagnoser) {}
-
-/// null before there is one.
-Json RunFiles::diagnosis() const {
-  return diagnoser_ && diagnoser_->has_any() ? diagnosis_json(diagnoser_->latest()) : Json(nullptr);
-}
+RunFiles::RunFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
 
 void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
@@ -95,8 +97,7 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
                    {"batches_ready", event.loader.batches_ready},
                    {"batches_capacity", event.loader.batches_capacity}}}};
   fields["times"] = time_json(event.times);
-  fields["diagnosis"] = diagnosis();
-  if (resources_) fields["resources"] = resource_json(resources_->last_report());
+  add_findings(event.found, fields);
   Json line = {{"event", "report"}};
   line.update(fields);
   append_event(line);
@@ -131,8 +132,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
   for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
   line["times"] = time_json(event.times);
-  line["diagnosis"] = diagnosis();
-  if (resources_) line["resources"] = resource_json(resources_->last_epoch());
+  add_findings(event.found, line);
   append_event(line);
 }
 

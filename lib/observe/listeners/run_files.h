@@ -7,8 +7,6 @@
 
 #include "core/text/json.h"
 #include "engine/run/events.h"
-#include "observe/diagnosis/diagnoser.h"
-#include "observe/resources/resource_sampler.h"
 
 namespace stoker::observe {
 
@@ -16,9 +14,7 @@ namespace stoker::observe {
 /// files are results; status.json is only news, so trouble with it is ignored.
 class RunFiles : public engine::Observer {
  public:
-  /// `resources` and `diagnoser` may be absent; else they come before this in the list of observers and outlive it.
-  explicit RunFiles(std::string run_dir, const ResourceSampler* resources = nullptr,
-                    const Diagnoser* diagnoser = nullptr);
+  explicit RunFiles(std::string run_dir);
 
   void on_start(const engine::StartEvent& event) override;
   void on_report(const engine::ReportEvent& event) override;
@@ -27,13 +23,10 @@ class RunFiles : public engine::Observer {
   void on_finish(const engine::FinishEvent& event) override;
 
  private:
-  core::Json diagnosis() const;
   void append_event(core::Json event) const;
   void write_status(const std::string& state, core::Json fields) const;
 
   std::string run_dir_;
-  const ResourceSampler* resources_;
-  const Diagnoser* diagnoser_;
   engine::StartEvent start_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "core/system/file.h"
+#include "observe/resources/resources.h"
 
 namespace stoker::observe {
 namespace {
@@ -61,8 +62,7 @@ void add_times(const engine::StepTimings& times, const std::string& group, std::
 
 }  // namespace
 
-TensorBoardFile::TensorBoardFile(std::string run_dir, const ResourceSampler* resources)
-    : directory_(std::move(run_dir) + "/tensorboard"), resources_(resources) {}
+TensorBoardFile::TensorBoardFile(std::string run_dir) : directory_(std::move(run_dir) + "/tensorboard") {}
 
 void TensorBoardFile::on_start(const engine::StartEvent& event) {
   core::make_directories(directory_);
@@ -83,7 +83,7 @@ void TensorBoardFile::on_report(const engine::ReportEvent& event) {
   add_times(event.times, "time/", scalars);
   if (event.gradient_norm >= 0) scalars.push_back({"train/gradient_norm", event.gradient_norm});
   if (event.loss_scale > 0) scalars.push_back({"train/loss_scale", event.loss_scale});
-  if (resources_) add_resources(resources_->last_report(), scalars);
+  if (event.found.resources) add_resources(*event.found.resources, scalars);
   core::append_file(path_, scalars_record(now_seconds(), event.at.updates, scalars));
 }
 

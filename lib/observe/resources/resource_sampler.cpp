@@ -125,24 +125,14 @@ ResourceReading ResourceSampler::latest() const {
   return latest_;
 }
 
-ResourceReading ResourceSampler::last_report() const {
+ResourceReading ResourceSampler::since_report() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return report_;
+  return close(report_window_);
 }
 
-ResourceReading ResourceSampler::last_epoch() const {
+ResourceReading ResourceSampler::since_epoch() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return epoch_;
-}
-
-void ResourceSampler::on_report(const engine::ReportEvent&) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  report_ = close(report_window_);
-}
-
-void ResourceSampler::on_epoch(const engine::EpochEvent&) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  epoch_ = close(epoch_window_);
+  return close(epoch_window_);
 }
 
 ResourceReading ResourceSampler::close(ResourceWindow& window) {
