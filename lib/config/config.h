@@ -89,6 +89,10 @@ struct DataFacts {
   int64_t input_samples = 0;  ///< that these were measured on
   std::vector<double> target_mean = {},
                       target_deviation = {};  ///< per target, of the training split; empty for classes
+  /// Of data that is only judged or asked about, what training takes from its training split is not known: class
+  /// weights, means and scales.
+  bool of_training = true;
+  bool has_float_samples = false;  ///< numbers, not pixels of 8 bits
 };
 
 /// Facts about the network: what it is usually trained with.
@@ -98,10 +102,11 @@ struct ModelFacts {
   double drop_path_rate = 0;
 };
 
-/// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in
-/// the row's origin. Two steps, since the data cannot be scanned before its options are known:
-/// resolve_machine before anything else, resolve_data after the scan. Throws Error{config} listing all
-/// problems (Error{unavailable} for a device that is not there).
+/// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in the row's
+/// origin. One step per kind of facts, since each needs options that the one before it has settled: resolve_machine
+/// before anything else, resolve_data after the scan, then resolve_model, resolve_batch and resolve_drop_last, and
+/// resolve_measured for what is measured last. All throw Error{config} listing all problems (Error{unavailable} for a
+/// device that is not there).
 void resolve_machine(Configuration& configuration, const core::MachineFacts& machine);
 void resolve_data(Configuration& configuration, const DataFacts& data);
 /// Once more for the network, whenever its name is known.
@@ -122,9 +127,8 @@ void resolve_batch(Configuration& configuration, const BatchChoice& choice);
 ///  - is a single image, and the network cannot train on one: batch norm over maps of one value.
 /// `trains_on_one_image`: whether the network can; not known: drop-last stays open where that decides.
 void resolve_drop_last(Configuration& configuration, int64_t train_images, std::optional<bool> trains_on_one_image);
-/// Gives option `name` what was measured after that, unless somebody has set it. Throws as above.
-void resolve_measured(Configuration& configuration, const std::string& name, const std::string& text,
-                      const std::string& reason);
+/// Gives an option what was measured after that, unless somebody has set it. Throws as above.
+void resolve_measured(Row& row, const std::string& text, const std::string& reason);
 
 /// YAML of all values, grouped, reloadable with -c; with_origin adds a comment with each value's origin.
 std::string render_yaml(const Table& table, bool with_origin);

@@ -130,6 +130,17 @@ TEST(DryRunTest, ChecksEverythingAndLeavesNothing) {
   EXPECT_EQ(listing_of(work.path()), before);
 }
 
+TEST(DryRunTest, ResumingFromAnOlderCheckpointMovesNothing) {
+  const Workplace work;
+  place_finished_run(work);
+  const std::string before = listing_of(work.path());
+  const Words words = finished_run_words({"--dry-run", "--resume", "run/checkpoints/step-00000004"});
+  const Ended ended = run(words, work.path());
+  EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  EXPECT_NE(ended.out.find("resumes run/checkpoints/step-00000004"), std::string::npos) << story_of(words, ended);
+  EXPECT_EQ(listing_of(work.path()), before);
+}
+
 struct Consoles {
   const char* fact;
   Stream out, err;

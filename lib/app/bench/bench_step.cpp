@@ -45,7 +45,7 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
   window.batch_size = options.loader.batch_size;
   window.batch_count = options.train.accumulation_steps;
   window.planned_images = window.batch_size * window.batch_count;
-  const auto update = [&] { updater.update(batches, window, options.optim.lr); };
+  const auto update = [&] { updater.update(batches, window, options.optim.lr.value()); };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();
   std::vector<double> rates;  // images/s

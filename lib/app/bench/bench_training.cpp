@@ -18,7 +18,7 @@ BenchResult bench_training(const config::Options& options, const std::shared_ptr
   const auto feed = training_feed(options, source, device);
   engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
   int64_t images = 0;
-  const auto update = [&] { images += updates.update(options.optim.lr); };
+  const auto update = [&] { images += updates.update(options.optim.lr.value()); };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();
   std::vector<double> rates, waits;

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "core/system/machine.h"
 #include "data/open_datasets.h"
+#include "engine/step/learner.h"
 #include "engine/task/task.h"
 #include "observe/listeners/console.h"
 #include "observe/listeners/profile.h"

@@ -21,6 +21,8 @@ namespace stoker::app {
 /// Machine facts with the accelerators that LibTorch sees.
 core::MachineFacts machine_with_accelerators();
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options);
+/// Facts about data that a network with so many classes or targets is only used on.
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options, int64_t num_classes);
 
 torch::Device open_and_configure_device(const config::Options& options);
 engine::Precision precision_of(const config::Options& options, torch::Device device);
@@ -37,6 +39,8 @@ config::ModelFacts model_facts_of(const config::ModelOptions& options);
 void require_model_for(const config::Options& options, const data::Source& source);
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
 /// What happens to the samples of `source`. Options must be resolved.
+/// What an image may be, for everything that decodes one.
+data::DecodeLimits decode_limits(const config::DataOptions& options);
 data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training);
 std::shared_ptr<data::Loader> training_loader(const config::Options& options,
                                               std::shared_ptr<const data::Source> source);

@@ -19,7 +19,7 @@ data::LoaderSettings loader_settings(const config::Options& options) {
   settings.seed = options.train.seed;
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
-  settings.limits.max_megapixels = options.data.max_image_megapixels;
+  settings.limits = decode_limits(options.data);
   return settings;
 }
 
@@ -54,18 +54,33 @@ void measure_targets(const data::Source& source, config::DataFacts& facts) {
   for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
 }
 
-}  // namespace
-
-config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
-  const data::SizeProbe probe = data::probe_sizes(train, options.max_image_megapixels);
+/// What is known of any data without its labels.
+config::DataFacts shape_facts(const data::Source& source, const config::DataOptions& options) {
+  const data::SizeProbe probe = data::probe_sizes(source, options.max_image_megapixels);
   config::DataFacts facts;
-  facts.num_classes = static_cast<int64_t>(train.learned_names().size());
   facts.channels = probe.channels;
   facts.median_height = probe.median_height;
   facts.median_width = probe.median_width;
+  facts.has_videos = data::holds_videos(source);
+  facts.has_fixed_size = source.fixed_shape().height > 0;
+  facts.has_float_samples = source.fixed_shape().element != data::Element::uint8;
+  return facts;
+}
+
+}  // namespace
+
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options,
+                                   int64_t num_classes) {
+  config::DataFacts facts = shape_facts(source, options);
+  facts.of_training = false;
+  facts.num_classes = num_classes;
+  return facts;
+}
+
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
+  config::DataFacts facts = shape_facts(train, options);
+  facts.num_classes = static_cast<int64_t>(train.learned_names().size());
   facts.train_images = train.size();
-  facts.has_videos = data::holds_videos(train);
-  facts.has_fixed_size = train.fixed_shape().height > 0;
   if (options.mean.empty() || options.std.empty()) {
     const data::InputStatistics inputs = data::measure_inputs(train);
     facts.input_mean = inputs.mean;
@@ -79,6 +94,12 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
     for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
   }
   return facts;
+}
+
+data::DecodeLimits decode_limits(const config::DataOptions& options) {
+  data::DecodeLimits limits;
+  limits.max_megapixels = options.max_image_megapixels;
+  return limits;
 }
 
 data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training) {

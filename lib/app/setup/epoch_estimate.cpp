@@ -29,7 +29,7 @@ void measure_training(const config::Options& options, const data::Datasets& data
   engine::Updater updater(updater_settings(options, precision_of(options, device)), task, learner);
   learner.model->train();
   engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
-  const auto update = [&] { return static_cast<double>(updates.update(options.optim.lr)); };
+  const auto update = [&] { return static_cast<double>(updates.update(options.optim.lr.value())); };
   for (int i = 0; i < kWarmUpUpdates; ++i) update();
   engine::synchronize(device);
   const Clock::time_point begin = Clock::now();

@@ -98,6 +98,14 @@ core::Json observed_json(const ObservedMemory& observed) {
           {"device_bytes", observed.device_bytes > 0 ? core::Json(observed.device_bytes) : core::Json(nullptr)}};
 }
 
+void settle_batch(config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
+  if (!options.loader.batch_size.is_auto()) return;
+  int64_t batch = kUsefulOnCpu;
+  while (options.train.total_batch_size % batch != 0) --batch;
+  config::resolve_batch(configuration, {batch, 0, "usual; training takes the most that fits"});
+}
+
 }  // namespace
 
 engine::ProbeSettings probe_settings(const config::Options& options, const data::Source& train, torch::Device device) {
@@ -197,14 +205,6 @@ config::BatchChoice choose_batch(const config::Options& options, PlanInputs inpu
   return {batch, 0, format("{}: {} in all", why, core::bytes_text(static_cast<double>(bytes)))};
 }
 
-void settle_batch(config::Configuration& configuration) {
-  const config::Options& options = configuration.options;
-  if (!options.loader.batch_size.is_auto()) return;
-  int64_t batch = kUsefulOnCpu;
-  while (options.train.total_batch_size % batch != 0) --batch;
-  config::resolve_batch(configuration, {batch, 0, "usual; training takes the most that fits"});
-}
-
 bool trains_on_one_image(const config::Options& options, const data::Source& train, engine::Learner& learner) {
   const engine::ProbeSettings settings = probe_settings(options, train, learner.device);
   const engine::ScopedSnapshot undisturbed(learner);
@@ -213,8 +213,11 @@ bool trains_on_one_image(const config::Options& options, const data::Source& tra
   return engine::trains_on_one_image(*learner.model, one.images, settings.update.precision);
 }
 
-void settle_last_batch(config::Configuration& configuration, int64_t train_images) {
-  config::resolve_drop_last(configuration, train_images, /*trains_on_one_image=*/false);
+void settle_options(config::Configuration& configuration, const config::DataFacts& facts) {
+  config::resolve_data(configuration, facts);
+  config::resolve_model(configuration, model_facts_of(configuration.options.model));
+  settle_batch(configuration);
+  config::resolve_drop_last(configuration, facts.train_images, /*trains_on_one_image=*/false);
 }
 
 void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room) {

@@ -46,12 +46,12 @@ MemoryBudget memory_room(torch::Device device);
 /// is given, and that is no larger than is useful (docs/tuning.md). Throws Error{out_of_memory} when no image fits.
 config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryBudget& room);
 
-/// batch-size auto for work that is not planned: a usual one. After resolve_data().
-void settle_batch(config::Configuration& configuration);
 /// Tries it on an image of noise. Options are resolved, but for drop-last; the learner is as before afterwards.
 bool trains_on_one_image(const config::Options& options, const data::Source& train, engine::Learner& learner);
-/// drop-last auto for work that tries no network: as if it could not train on one image. After settle_batch().
-void settle_last_batch(config::Configuration& configuration, int64_t train_images);
+/// Resolves all that data and network decide, for work that is not planned as a run: an automatic batch is a usual one,
+/// and an automatic drop-last is that of a network that cannot train on one image. What remains open is the cache.
+/// After config::resolve_machine(). Throws Error{config}.
+void settle_options(config::Configuration& configuration, const config::DataFacts& facts);
 
 /// Throws Error{out_of_memory} with the largest that fits, unless plan-check is off: then it is a warning.
 void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/setup/resume.h"
 
-#include <filesystem>
-
 #include "app/setup/run_directory.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -20,17 +18,14 @@ using core::format;
 void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
   for (const int64_t newer : files.list()) {
     if (newer <= updates) continue;
-    const std::string aside = files.directory() + format("/superseded-step-{:08d}", newer);
-    std::error_code ignored;
-    std::filesystem::remove_all(aside, ignored);
-    std::filesystem::rename(files.path_of(newer), aside);
-    core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer), aside);
+    core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer),
+                      files.set_aside(newer));
   }
 }
 
 /// CPU results depend on the number of threads: an automatic count follows the checkpoint.
 void keep_thread_count(config::Configuration& configuration, const core::Json& extra) {
-  config::Row& row = *configuration.table.find("threads");
+  config::Row& row = configuration.table.row_of(configuration.options.device.threads);
   if (row.origin.kind != config::Origin::Kind::resolved) return;
   const auto threads = extra.find("threads");  // a manifest that is not ours may hold anything
   const int64_t saved = threads != extra.end() && threads->is_number_integer() ? threads->get<int64_t>() : 0;
@@ -41,25 +36,28 @@ void keep_thread_count(config::Configuration& configuration, const core::Json& e
 
 /// The batch of a run whose batch-size is automatic is chosen once.
 void keep_batch(config::Configuration& configuration, const core::Json& extra) {
-  if (!configuration.options.loader.batch_size.is_auto()) return;
+  const config::Options& options = configuration.options;
+  const config::Table& table = configuration.table;
+  if (!options.loader.batch_size.is_auto()) return;
   const auto saved = extra.find("training_options");
   if (saved == extra.end() || !saved->is_object()) return;
-  const auto count_of = [&](const char* name) -> int64_t {
-    const auto found = saved->find(name);
+  const auto count_of = [&](const config::Row& row) -> int64_t {
+    const auto found = saved->find(row.name);
     if (found == saved->end() || !found->is_string()) return 0;
     return std::atoll(found->get<std::string>().c_str());
   };
-  const int64_t batch = count_of("batch-size"), steps = count_of("accumulation-steps");
+  const int64_t batch = count_of(table.row_of(options.loader.batch_size)),
+                steps = count_of(table.row_of(options.train.accumulation_steps));
   if (batch > 0 && steps > 0) config::resolve_batch(configuration, {batch, steps, "as in the checkpoint"});
 }
 
 /// The batches of an epoch stay what they are, whatever an automatic drop-last would be for a new run.
 void keep_last_batch(config::Configuration& configuration, const core::Json& extra) {
-  config::Row& row = *configuration.table.find("drop-last");
+  config::Row& row = configuration.table.row_of(configuration.options.loader.drop_last);
   if (!row.is_auto() && row.origin.kind != config::Origin::Kind::resolved) return;
   const auto options = extra.find("training_options");
   if (options == extra.end() || !options->is_object()) return;
-  const auto saved = options->find("drop-last");
+  const auto saved = options->find(row.name);
   if (saved == options->end() || (*saved != "true" && *saved != "false")) return;
   configuration.table.set(row, saved->get<std::string>(), {config::Origin::Kind::resolved, "as in the checkpoint"});
 }
@@ -117,9 +115,14 @@ engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Check
   std::vector<data::BadSample> bad;
   const engine::RunProgress at = checkpoints.load(checkpoint, learner, bad);
   loader.restore_bad_samples(bad);
+  return at;
+}
+
+void take_over_checkpoints(const std::string& checkpoint, const engine::RunProgress& at,
+                           engine::Checkpoints& checkpoints) {
+  if (checkpoint.empty()) return;
   set_newer_aside(checkpoints.files(), at.updates);
   checkpoints.repair_links(at);
-  return at;
 }
 
 }  // namespace stoker::app

@@ -20,8 +20,13 @@ void keep_choices(config::Configuration& configuration, const std::string& check
 /// Throws Error{config} with what differs, unless `override_resume` accepts it.
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume);
 
-/// A fresh start or an exact continuation.
+/// A fresh start or an exact continuation. Writes nothing.
 engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
                                     engine::Learner& learner, data::Loader& loader);
+
+/// Makes the run directory agree with a run that goes on from `at`: newer checkpoints are set aside, links follow.
+/// Nothing for an empty `checkpoint`. Only for who holds the lock of the run directory. Throws Error{io}.
+void take_over_checkpoints(const std::string& checkpoint, const engine::RunProgress& at,
+                           engine::Checkpoints& checkpoints);
 
 }  // namespace stoker::app

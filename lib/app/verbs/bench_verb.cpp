@@ -84,20 +84,15 @@ BenchResult run_bench(const std::string& what, config::Configuration& configurat
   const config::Options& options = configuration.options;
   const core::MachineFacts machine = machine_with_accelerators();
   config::resolve_machine(configuration, machine);
-  config::resolve_model(configuration, model_facts_of(options.model));
   if (what == "step") {
-    config::resolve_data(configuration, facts_without_data(options.data));
-    settle_batch(configuration);
-    settle_last_batch(configuration, /*train_images=*/0);
+    settle_options(configuration, facts_without_data(options.data));
     return bench_step(options);
   }
   std::shared_ptr<const data::Source> source = bench_source(options.data);
   source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMaxPixelSamples : kMaxImages);
   config::DataFacts facts = facts_of(*source, options.data);
   if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
-  config::resolve_data(configuration, facts);
-  settle_batch(configuration);
-  settle_last_batch(configuration, source->size());
+  settle_options(configuration, facts);
   measure_workers(configuration, machine, facts, *source);
   source = cached_as_asked(configuration, machine, source);
   if (what == "loader") return bench_loader(options, source);

@@ -70,10 +70,7 @@ void resolve_from_data(config::Configuration& configuration) {
 EpochEstimate estimate_epoch(config::Configuration& configuration) {
   const config::Options& options = configuration.options;
   const data::Datasets datasets = data::open_datasets(options.data);
-  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
-  config::resolve_model(configuration, model_facts_of(options.model));
-  settle_batch(configuration);
-  settle_last_batch(configuration, datasets.train->size());
+  settle_options(configuration, facts_of(*datasets.train, options.data));
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
   return measure_epoch(options, datasets, learner, *build_task(options, device));

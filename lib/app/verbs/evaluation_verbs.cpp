@@ -6,12 +6,12 @@
 #include "app/output/report_csv.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
-#include "app/setup/run_directory.h"
+#include "app/verbs/loaded_model.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/file.h"
 #include "data/open_datasets.h"
-#include "engine/checkpoint/weights.h"
 #include "engine/task/evaluate.h"
 #include "observe/listeners/progress.h"
 
@@ -30,33 +30,6 @@ void log_to_stderr() {
                                                                 : "";
     std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
   });
-}
-
-/// A checkpoint's model with its own configuration, over which this command line's flags have been laid.
-struct LoadedModel {
-  std::unique_ptr<config::Configuration> configuration;
-  engine::SavedModel saved;
-  std::unique_ptr<engine::Task> task;
-  std::shared_ptr<model::ImageModel> model;
-  torch::Device device = torch::kCPU;
-  engine::Precision precision;
-};
-
-LoadedModel load_model(const Invocation& invocation) {
-  const config::CommandLine& command = invocation.configuration.command;
-  LoadedModel loaded;
-  loaded.saved = engine::load_saved_model(find_checkpoint(command.checkpoint, command.which));
-  loaded.configuration = std::make_unique<config::Configuration>();
-  config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.configuration);
-  config::parse_command_line(invocation.argc, invocation.argv, *loaded.configuration);
-  config::resolve_machine(*loaded.configuration, machine_with_accelerators());
-  const config::Options& options = loaded.configuration->options;
-  loaded.device = open_and_configure_device(options);
-  loaded.precision = precision_of(options, loaded.device);
-  loaded.task = build_task(options, loaded.device);
-  loaded.model = build_model(options, loaded.device);
-  engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
-  return loaded;
 }
 
 /// Names of classes or targets; --num-classes may have made the classes more than the data has.
@@ -82,11 +55,23 @@ void require_same_classes(const data::Source& source, const std::vector<std::str
       "evaluate on data with the same classes, in folders or labels of the same names");
 }
 
-/// What a run refuses for its data; other data may have been given since.
-void require_images_to_mirror(const config::Options& options, const data::Source& source) {
-  if (options.train.tta == config::TestTimeAugmentation::none || source.fixed_shape().height == 0) return;
-  throw Error(ErrorKind::config, "tta hflip is for images, but samples of HDF5 files stay as they are",
-              "evaluate with --tta none");
+/// The split that eval is asked for, of the classes that the network knows.
+std::shared_ptr<const data::Source> open_labelled(const config::Configuration& configuration,
+                                                  const std::vector<std::string>& trained) {
+  const config::DataOptions& options = configuration.options.data;
+  const std::string& split = configuration.command.split;
+  auto source = split.empty() ? data::open_datasets(options).val : data::open_split(options, split);
+  require_same_classes(*source, trained);
+  return source;
+}
+
+/// What predict is given, without labels.
+std::shared_ptr<const data::Source> open_loose(const config::Configuration& configuration,
+                                               const std::vector<std::string>& /*trained*/) {
+  const config::DataOptions& options = configuration.options.data;
+  const std::string& input = configuration.command.input;
+  return options.dataset == config::DatasetType::clips ? data::open_loose_videos(input, options)
+                                                       : data::open_loose_images(input, options.follow_symlinks);
 }
 
 /// Calls add(result) for every image of a batch with all that is known of it.
@@ -116,25 +101,22 @@ std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, bool truth) {
 
 Outcome eval(const Invocation& invocation) {
   log_to_stderr();
-  LoadedModel loaded = load_model(invocation);
+  LoadedModel loaded = load_configuration(invocation);
   const config::Options& options = loaded.configuration->options;
   const config::CommandLine& command = loaded.configuration->command;
   if (command.print_config) return print_config(loaded);
   if (command.logits && command.output.empty()) {
     throw Error(ErrorKind::usage, "--logits are written to a file, but --output is not given", "add --output FOLDER");
   }
-  const std::shared_ptr<const data::Source> source =
-      command.split.empty() ? data::open_datasets(options.data).val : data::open_split(options.data, command.split);
-  require_same_classes(*source, loaded.saved.class_names);
-  require_model_for(options, *source);
-  require_images_to_mirror(options, *source);
-  const auto feed = evaluation_feed(options, source, loaded.device);
+  load_network(open_labelled, loaded);
+  const data::Source& source = *loaded.source;
+  const auto feed = evaluation_feed(options, loaded.source, loaded.device);
 
   const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/true);
   engine::BatchVisitor visit;
   if (!command.output.empty()) {
     visit = [&](const data::Batch& batch, const torch::Tensor& outputs) {
-      add_results(*source, batch, outputs, *loaded.task, *table);
+      add_results(source, batch, outputs, *loaded.task, *table);
     };
   }
   const engine::EvalReport report = engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision,
@@ -161,19 +143,17 @@ Outcome eval(const Invocation& invocation) {
 
 Outcome predict(const Invocation& invocation) {
   log_to_stderr();
-  LoadedModel loaded = load_model(invocation);
+  LoadedModel loaded = load_configuration(invocation);
   const config::Options& options = loaded.configuration->options;
   const config::CommandLine& command = loaded.configuration->command;
   if (command.print_config) return print_config(loaded);
-  const auto source = options.data.dataset == config::DatasetType::clips
-                          ? data::open_loose_videos(command.input, options.data)
-                          : data::open_loose_images(command.input, options.data.follow_symlinks);
-  const auto feed = evaluation_feed(options, source, loaded.device);
+  load_network(open_loose, loaded);
+  const auto feed = evaluation_feed(options, loaded.source, loaded.device);
 
   const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/false);
   int64_t images = 0;
   const auto add = [&](const data::Batch& batch, const torch::Tensor& outputs) {
-    add_results(*source, batch, outputs, *loaded.task, *table);
+    add_results(*loaded.source, batch, outputs, *loaded.task, *table);
     images += batch.image_count();
   };
   engine::predict(*loaded.model, *feed, loaded.precision, options.train.tta, add);

@@ -88,9 +88,7 @@ std::vector<int64_t> add_first_batch(const config::Options& options, const std::
 void add_epochs(const config::Options& options, const data::Source& source, const std::vector<int64_t>& samples,
                 data::ContactSheet& sheet) {
   const data::TransformPlan plan = transform_plan(options, source, /*training=*/true);
-  data::DecodeLimits limits;
-  limits.max_megapixels = options.data.max_image_megapixels;
-  data::SampleReader reader(source, plan, limits, options.train.seed);
+  data::SampleReader reader(source, plan, decode_limits(options.data), options.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(source.num_targets()));
   for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {
@@ -119,13 +117,11 @@ Outcome preview(const Invocation& invocation) {
                       "train preview shows images, but the samples are numbers of a fixed size",
                       "look at them with the program that wrote them");
   }
-  config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+  settle_options(configuration, facts_of(*datasets.train, options.data));
   if (configuration.command.print_config) {
     write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
-  settle_batch(configuration);
-  settle_last_batch(configuration, datasets.train->size());
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);

@@ -221,6 +221,7 @@ Outcome train(const Invocation& invocation) {
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
   for (const std::string& line : observe::banner_lines(facts, configuration.table)) core::log_info("{}", line);
   if (command.dry_run) return {core::kExitOk, "dry-run"};
+  take_over_checkpoints(checkpoint, at, checkpoints);
   if (end) {
     core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*end, ""), run_dir->path());
     return {core::kExitOk, "already-finished", at.updates, checkpoint};

@@ -79,13 +79,14 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   throw core::Error(core::ErrorKind::config, message, "docs/options.md lists every option with its range");
 }
 
-bool names_data(const Table& table) {
-  return table.find("data-dir")->origin.kind != Origin::Kind::built_in ||
-         table.find("dataset")->origin.kind != Origin::Kind::built_in;
+bool names_data(const Configuration& configuration) {
+  const DataOptions& o = configuration.options.data;
+  return configuration.table.row_of(o.data_dir).origin.kind != Origin::Kind::built_in ||
+         configuration.table.row_of(o.dataset).origin.kind != Origin::Kind::built_in;
 }
 
 void note_what_has_no_effect(Configuration& out) {
-  const Row& row = *out.table.find("persistent-workers");
+  const Row& row = out.table.row_of(out.options.loader.persistent_workers);
   if (row.origin.kind == Origin::Kind::built_in) return;
   out.notes.push_back("persistent-workers (" + row.origin.detail +
                       ") is accepted without effect: workers always live as long as the run");
@@ -104,7 +105,7 @@ void parse_command_line(int argc, const char* const* argv, Configuration& out) {
   for (const std::string& path : command.config_files) apply_file(path, out, problems);
   apply_flags(values, out, problems.flags);
 
-  command.names_data = names_data(out.table);
+  command.names_data = names_data(out);
   const bool is_bare = command.verb.empty() && command.preset.empty() && command.config_files.empty();
   if (is_bare && !command.names_data) {
     command.preset = kDefaultPreset;

@@ -76,6 +76,12 @@ void check_schedule(const Options& options, RuleBook& rules) {
   }
   rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
                 "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0");
+  if (o.sched != ScheduleKind::one_cycle || !o.one_cycle_momentum) return;
+  rules.require(options.optim.opt != OptimizerKind::sgd || options.optim.momentum > 0,
+                "one-cycle-momentum needs momentum above 0: set momentum, or no-one-cycle-momentum");
+  rules.require(o.one_cycle_base_momentum <= o.one_cycle_max_momentum,
+                core::format("one-cycle-base-momentum {} is above one-cycle-max-momentum {}",
+                             number_text(o.one_cycle_base_momentum), number_text(o.one_cycle_max_momentum)));
 }
 
 void check_batch(const Options& options, RuleBook& rules) {
@@ -178,9 +184,21 @@ void check_precision(const Options& options, RuleBook& rules) {
   rules.require(!half_on_cpu, "amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
 }
 
+/// What the network sees of samples of a fixed size is what they are.
+void check_shape(const Options& options, const DataFacts& data, RuleBook& rules) {
+  rules.require(options.train.tta == TestTimeAugmentation::none,
+                "tta hflip is for images, but samples of HDF5 files stay as they are: set tta none");
+  rules.require(options.data.img_size.value() == data.median_height,
+                core::format("img-size is {}, but samples of HDF5 files stay as they are, {} x {}: leave it out",
+                             options.data.img_size.value(), data.median_height, data.median_width));
+  rules.require(options.data.in_chans.value() == data.channels,
+                core::format("in-chans is {}, but the samples have {}", options.data.in_chans.value(), data.channels));
+}
+
 /// Samples of a fixed size are taken as they are; masks and what mixes batches are all that may change them.
 void check_fixed_size(const Options& options, const DataFacts& data, RuleBook& rules) {
   if (!data.has_fixed_size) return;
+  check_shape(options, data, rules);
   const AugmentOptions& o = options.augment;
   const auto refuse = [&](bool is_on, const std::string& name) {
     rules.require(!is_on, core::format("{} is for images, but samples of HDF5 files stay as they are: only freq-masks, "
@@ -198,12 +216,6 @@ void check_fixed_size(const Options& options, const DataFacts& data, RuleBook& r
   refuse(o.gaussian_blur > 0, "gaussian-blur");
   refuse(o.gaussian_noise > 0, "gaussian-noise");
   refuse(o.random_erasing > 0, "random-erasing");
-  refuse(options.train.tta == TestTimeAugmentation::hflip, "tta hflip");
-  rules.require(options.data.img_size.value() == data.median_height,
-                core::format("img-size is {}, but samples of HDF5 files stay as they are, {} x {}: leave it out",
-                             options.data.img_size.value(), data.median_height, data.median_width));
-  rules.require(options.data.in_chans.value() == data.channels,
-                core::format("in-chans is {}, but the samples have {}", options.data.in_chans.value(), data.channels));
 }
 
 void check_channels(const std::string& name, const std::vector<double>& values, int64_t channels, RuleBook& rules) {
@@ -231,6 +243,10 @@ std::vector<std::string> broken_data_rules(const Options& options, const DataFac
   check_channels("mean", options.data.mean, options.data.in_chans.value(), rules);
   check_channels("std", options.data.std, options.data.in_chans.value(), rules);
   check_task_data(options, data, rules);
+  if (!data.of_training) {
+    if (data.has_fixed_size) check_shape(options, data, rules);
+    return rules.take();
+  }
   check_fixed_size(options, data, rules);
   rules.require(
       options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size.value(),

@@ -48,7 +48,7 @@ class Declaration {
 
   template <typename T>
   RowDraft add(const std::string& name, T& field, const Codec<T>& codec) {
-    Row row = described(name, codec);
+    Row row = described(name, &field, codec);
     row.assign = [&field, codec](const std::string& text) { return codec.parse(text, field); };
     row.render = [&field, codec] { return codec.render(field); };
     row.is_auto = [] { return false; };
@@ -57,7 +57,7 @@ class Declaration {
 
   template <typename T>
   RowDraft add(const std::string& name, Auto<T>& field, const Codec<T>& codec) {
-    Row row = described(name, codec);
+    Row row = described(name, &field, codec);
     row.range = codec.range.empty() ? "" : "auto, or " + codec.range;
     if (!row.choices.empty()) row.choices.insert(row.choices.begin(), "auto");
     row.assign = [&field, codec](const std::string& text) {
@@ -84,8 +84,9 @@ class Declaration {
 
  private:
   template <typename T>
-  static Row described(const std::string& name, const Codec<T>& codec) {
+  static Row described(const std::string& name, const void* field, const Codec<T>& codec) {
     Row row;
+    row.field = field;
     row.name = name;
     row.placeholder = codec.placeholder;
     row.range = codec.range;

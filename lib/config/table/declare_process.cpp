@@ -87,7 +87,8 @@ void declare_run(Declaration& d, RunOptions& o) {
       .per_process();
   d.add_switch("plan-check", o.plan_check)
       .help("Refuse to start when the plan says that memory cannot hold the run.")
-      .per_process();
+      .per_process()
+      .used_in_inference();
   d.add("profile", o.profile, interval_codec())
       .help("Record the start of the run, as in 10u, as a trace for chrome://tracing in run-dir/profile.json.")
       .per_process();

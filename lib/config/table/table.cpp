@@ -2,6 +2,7 @@
 #include "config/table/table.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "config/table/codec.h"
 #include "config/table/declaration.h"
@@ -19,6 +20,12 @@ Table::Table(Options& options) {
   declare_task(declaration, options);
   declare_training(declaration, options);
   declare_process(declaration, options);
+}
+
+Row& Table::row_at(const void* field) {
+  const auto found = std::find_if(rows_.begin(), rows_.end(), [field](const Row& row) { return row.field == field; });
+  if (found == rows_.end()) throw std::logic_error("no option is bound to this field");
+  return *found;
 }
 
 const Row* Table::find(const std::string& name) const {

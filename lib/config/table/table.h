@@ -22,6 +22,7 @@ struct Origin {
 
 /// One option. Values travel as text and are parsed strictly by the row.
 struct Row {
+  const void* field = nullptr;       ///< that the row is bound to
   std::string name;                  ///< canonical kebab-case long name, without dashes
   std::string group;                 ///< also the YAML group
   std::vector<std::string> aliases;  ///< long names accepted besides; one-letter aliases are short flags
@@ -69,7 +70,7 @@ struct Group {
 /// All rows, bound to one Options object that must outlive the table.
 class Table {
  public:
-  explicit Table(Options& options);  ///< declares every option (declare.cpp)
+  explicit Table(Options& options);  ///< declares every option (declare_*.cpp)
 
   std::vector<Row>& rows() { return rows_; }
   const std::vector<Row>& rows() const { return rows_; }
@@ -78,6 +79,15 @@ class Table {
   /// By canonical name or alias, `_` taken for `-`; nullptr when unknown.
   Row* find(const std::string& name);
   const Row* find(const std::string& name) const;
+  /// The row of a member of the options that the table is bound to. Throws std::logic_error for any other object.
+  template <typename Field>
+  Row& row_of(const Field& field) {
+    return row_at(&field);
+  }
+  template <typename Field>
+  const Row& row_of(const Field& field) const {
+    return const_cast<Table*>(this)->row_at(&field);  // which changes nothing
+  }
   const Shorthand* find_shorthand(const std::string& name) const;
   const Group* find_group(const std::string& name) const;
 
@@ -93,6 +103,8 @@ class Table {
 
  private:
   friend class Declaration;
+  Row& row_at(const void* field);
+
   std::vector<Row> rows_;
   std::vector<Group> groups_;
   std::vector<Shorthand> shorthands_;

@@ -114,6 +114,7 @@ class CopyAheadFeed : public FeedPath {
 
   torch::Tensor normalised(const torch::Tensor& pixels) const {
     const torch::Tensor planes = single_images(pixels).permute({0, 3, 1, 2});  // [images, C, H, W]
+    require_per_channel(settings_.mean, settings_.std, planes.size(1));
     const torch::Tensor floats = planes.to(torch::kFloat32);  // float32: the copy itself, which nobody else holds
     const torch::Tensor& scale = planes.scalar_type() == torch::kUInt8 ? byte_scale_ : float_scale_;
     return as_clips(floats.mul_(scale).add_(offset_).contiguous(settings_.memory_format()), pixels);

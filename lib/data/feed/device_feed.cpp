@@ -56,14 +56,14 @@ class CpuFeed : public FeedPath {
  private:
   torch::Tensor normalised(const torch::Tensor& pixels) {  // [n, H, W, C] or [n, T, H, W, C]
     const torch::Tensor frames = single_images(pixels);
-    const int64_t images = frames.size(0), height = frames.size(1), width = frames.size(2);
-    const torch::Tensor out = pool_.take({images, frames.size(3), height, width}, settings_.memory_format());
+    const int64_t images = frames.size(0), height = frames.size(1), width = frames.size(2), channels = frames.size(3);
+    const torch::Tensor out = pool_.take({images, channels, height, width}, settings_.memory_format());
     if (frames.scalar_type() == torch::kUInt8) {
-      normalise(frames.data_ptr<uint8_t>(), images, height * width, table_, settings_.channels_last,
+      normalise(frames.data_ptr<uint8_t>(), images, height * width, channels, table_, settings_.channels_last,
                 out.data_ptr<float>());
     } else {
       const torch::Tensor floats = frames.to(torch::kFloat32);
-      normalise(floats.data_ptr<float>(), images, height * width, line_, settings_.channels_last,
+      normalise(floats.data_ptr<float>(), images, height * width, channels, line_, settings_.channels_last,
                 out.data_ptr<float>());
     }
     return as_clips(out, pixels);

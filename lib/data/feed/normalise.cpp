@@ -1,8 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/feed/normalise.h"
 
+#include "core/error.h"
+#include "core/format.h"
+
 namespace stoker::data {
 namespace {
+
+std::string values_text(std::size_t count) { return core::format("{} value{}", count, count == 1 ? "" : "s"); }
+
+void require_values(std::size_t values, int64_t channels) {
+  if (static_cast<int64_t>(values) == channels) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("mean and std have {}, but the samples have {} channel{}", values_text(values),
+                                 channels, channels == 1 ? "" : "s"),
+                    "give --mean and --std one value per channel, or leave both out");
+}
+
+void require_same_size(const std::vector<double>& mean, const std::vector<double>& std) {
+  if (mean.size() == std.size()) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("mean has {}, but std has {}", values_text(mean.size()), values_text(std.size())),
+                    "give --mean and --std one value per channel, or leave both out");
+}
 
 template <int kChannels>
 void normalise_interleaved(const uint8_t* pixels, int64_t count, const NormalTable& table, float* out) {
@@ -29,7 +49,13 @@ void normalise_planes(const uint8_t* pixels, int64_t area, const NormalTable& ta
 
 }  // namespace
 
+void require_per_channel(const std::vector<double>& mean, const std::vector<double>& std, int64_t channels) {
+  require_same_size(mean, std);
+  require_values(mean.size(), channels);
+}
+
 NormalTable make_normal_table(const std::vector<double>& mean, const std::vector<double>& std) {
+  require_same_size(mean, std);
   NormalTable table(mean.size());
   for (std::size_t c = 0; c < table.size(); ++c) {
     for (std::size_t u = 0; u < 256; ++u) {
@@ -39,9 +65,12 @@ NormalTable make_normal_table(const std::vector<double>& mean, const std::vector
   return table;
 }
 
-void normalise(const uint8_t* pixels, int64_t images, int64_t area, const NormalTable& table, bool channels_last,
-               float* out) {
-  const auto channels = static_cast<int64_t>(table.size());
+void normalise(const uint8_t* pixels, int64_t images, int64_t area, int64_t channels, const NormalTable& table,
+               bool channels_last, float* out) {
+  require_values(table.size(), channels);
+  if (channels != 1 && channels != 3) {
+    throw core::Error(core::ErrorKind::bug, core::format("pixels of {} channels cannot be normalised", channels));
+  }
   if (channels == 1) return normalise_interleaved<1>(pixels, images * area, table, out);
   if (channels_last) return normalise_interleaved<3>(pixels, images * area, table, out);
   for (int64_t i = 0; i < images; ++i) {
@@ -50,6 +79,7 @@ void normalise(const uint8_t* pixels, int64_t images, int64_t area, const Normal
 }
 
 NormalLine make_normal_line(const std::vector<double>& mean, const std::vector<double>& std) {
+  require_same_size(mean, std);
   NormalLine line;
   for (std::size_t c = 0; c < mean.size(); ++c) {
     line.scale.push_back(static_cast<float>(1 / std[c]));
@@ -58,9 +88,9 @@ NormalLine make_normal_line(const std::vector<double>& mean, const std::vector<d
   return line;
 }
 
-void normalise(const float* pixels, int64_t images, int64_t area, const NormalLine& line, bool channels_last,
-               float* out) {
-  const auto channels = static_cast<int64_t>(line.scale.size());
+void normalise(const float* pixels, int64_t images, int64_t area, int64_t channels, const NormalLine& line,
+               bool channels_last, float* out) {
+  require_values(line.scale.size(), channels);
   const int64_t pixel_step = channels_last ? channels : 1, channel_step = channels_last ? 1 : area;
   for (int64_t image = 0; image < images; ++image, pixels += area * channels, out += area * channels) {
     for (int64_t c = 0; c < channels; ++c) {

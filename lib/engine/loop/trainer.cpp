@@ -122,9 +122,9 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
 void Trainer::do_update(RunProgress& at) {
   UpdateWindow window = settings_.plan.window(at.epoch, at.update_in_epoch);
   window.number = at.updates;
-  const double learning_rate = schedule_.at(at.updates);
-  at.images += updater_.update(batches_, window, learning_rate);
-  at.learning_rate = learning_rate;
+  const optim::UpdateRates rates = schedule_.rates_at(at.updates);
+  at.images += updater_.update(batches_, window, rates);
+  at.learning_rate = rates.lr;
   at.pieces = updater_.pieces();
   ++at.updates;
   ++at.update_in_epoch;

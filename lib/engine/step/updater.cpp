@@ -26,12 +26,12 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
   if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
 }
 
-int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, double learning_rate) {
+int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates) {
   if (timer_) timer_->begin_update(window.number);
   int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather(feed, window);
   if (group_) images = sum_gradients(*group_, *learner_.optimizer, images);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
-  step_.apply(learning_rate);
+  step_.apply(rates);
   return images;
 }
 
@@ -109,12 +109,12 @@ EndlessUpdates::EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const E
   feed_.begin_epoch(epoch_, /*first_batch=*/0);
 }
 
-int64_t EndlessUpdates::update(double learning_rate) {
+int64_t EndlessUpdates::update(const optim::UpdateRates& rates) {
   if (update_in_epoch_ == plan_.updates()) {
     feed_.begin_epoch(++epoch_, /*first_batch=*/0);
     update_in_epoch_ = 0;
   }
-  return updater_.update(feed_, plan_.window(epoch_, update_in_epoch_++), learning_rate);
+  return updater_.update(feed_, plan_.window(epoch_, update_in_epoch_++), rates);
 }
 
 }  // namespace stoker::engine

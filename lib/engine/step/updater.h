@@ -24,7 +24,7 @@ struct UpdaterSettings {
 /// One thread. `learner` is in training mode whenever update() is called.
 class Updater {
  public:
-  /// `account` is told where the time goes; may be absent.
+  /// `timer` is told where the time goes; may be absent.
   /// `group`: whose ranks do each update together; null: this one is alone.
   Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr,
           Group* group = nullptr);
@@ -43,7 +43,7 @@ class Updater {
   /// to where the update began, batches are computed in twice as many pieces from here on, and the update is done
   /// again: its bits are those of a run that had so many pieces from this update on. Throws Error{out_of_memory} when
   /// pieces of two images do not fit.
-  int64_t update(BatchFeed& feed, const UpdateWindow& window, double learning_rate);
+  int64_t update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates);
 
   /// Over all updates since they were reset or restored; on the device until they are read.
   RunningSums& sums() { return sums_; }
@@ -77,7 +77,7 @@ class EndlessUpdates {
   /// All are borrowed. Begins epoch 0.
   EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan);
   /// The next update; returns its images. Throws core::StopRequested.
-  int64_t update(double learning_rate);
+  int64_t update(const optim::UpdateRates& rates);
 
  private:
   Updater& updater_;

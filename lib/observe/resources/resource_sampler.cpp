@@ -18,10 +18,16 @@ std::thread thread_without_signals(const std::function<void()>& body) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread starts with its maker's mask
-  std::thread thread(body);
-  ::pthread_setname_np(thread.native_handle(), "resources");  // for top -H and debuggers
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  const auto restore_mask = [&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); };
+  try {
+    std::thread thread(body);
+    ::pthread_setname_np(thread.native_handle(), "resources");  // for top -H and debuggers
+    restore_mask();
+    return thread;
+  } catch (...) {
+    restore_mask();
+    throw;
+  }
 }
 
 }  // namespace

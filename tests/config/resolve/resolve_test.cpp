@@ -227,11 +227,11 @@ TEST(ResolveTest, NothingStaysAutomaticButTheValidationSplitWhatIsMeasuredLaterA
 
 TEST(ResolveTest, WhatIsMeasuredReplacesAChoiceButNotAGivenValue) {
   const auto chosen = resolved_for({}, kGray28);
-  resolve_measured(*chosen, "num-workers", "3", "2,000 images/s with 3");
+  resolve_measured(chosen->table.row_of(chosen->options.loader.num_workers), "3", "2,000 images/s with 3");
   EXPECT_EQ(chosen->options.loader.num_workers.value(), 3);
   EXPECT_EQ(chosen->table.find("num-workers")->origin.detail, "2,000 images/s with 3");
   const auto given = resolved_for({"--num-workers", "1"}, kGray28);
-  resolve_measured(*given, "num-workers", "3", "2,000 images/s with 3");
+  resolve_measured(given->table.row_of(given->options.loader.num_workers), "3", "2,000 images/s with 3");
   EXPECT_EQ(given->options.loader.num_workers.value(), 1);
 }
 

@@ -152,6 +152,16 @@ TEST_F(TableTest, AutomaticValuesCanBeAskedForAgain) {
   EXPECT_EQ(row.assign("-1"), "-1 is out of range; accepted: 0 to 1024; -1 does not mean automatic, write auto");
 }
 
+TEST_F(TableTest, EveryRowIsFoundByTheFieldThatItIsBoundTo) {
+  EXPECT_EQ(table_.row_of(options_.optim.lr).name, "lr");
+  EXPECT_EQ(table_.row_of(options_.data.task).name, "task");
+  EXPECT_EQ(table_.row_of(options_.data.dataset).name, "dataset");
+  std::set<const void*> fields;
+  for (const Row& row : table_.rows()) EXPECT_TRUE(fields.insert(row.field).second) << row.name;
+  const Options others;
+  EXPECT_THROW(table_.row_of(others.optim.lr), std::logic_error);
+}
+
 TEST_F(TableTest, ReadingAnUnchosenAutomaticValueIsABug) { EXPECT_THROW(options_.optim.lr.value(), std::logic_error); }
 
 TEST_F(TableTest, WhatMayChangeOnResumeIsMarkedSo) {

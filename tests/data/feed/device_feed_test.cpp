@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "data/feed/normalise.h"
 #include "data/open_datasets.h"
 #include "made_data.h"
@@ -110,6 +111,36 @@ TEST(DeviceFeedTest, BeginsAnEpochAtABatch) {
   ASSERT_TRUE(feed.next(batch));
   EXPECT_EQ(batch.samples, std::vector<int64_t>({8, 9}));
   EXPECT_FALSE(feed.next(batch));
+}
+
+/// The message of the core::Error that taking a batch of `channels` ends with, normalised by these.
+std::string refusal_of(int channels, const std::vector<double>& mean, const std::vector<double>& std) {
+  const TempFolder folder;
+  try {
+    DeviceFeed feed(pattern_loader(folder, channels, 4), {torch::kCPU, false, mean, std});
+    feed.begin_epoch(0);
+    Batch batch;
+    feed.next(batch);
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.kind(), core::ErrorKind::config);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DeviceFeedTest, MeansForOtherChannelsAreAnError) {
+  EXPECT_EQ(refusal_of(1, kMean, kStd), "mean and std have 3 values, but the samples have 1 channel");
+  EXPECT_EQ(refusal_of(3, {0.5}, {0.25}), "mean and std have 1 value, but the samples have 3 channels");
+  EXPECT_EQ(refusal_of(3, {}, {}), "mean and std have 0 values, but the samples have 3 channels");
+  EXPECT_EQ(refusal_of(3, kMean, {0.25}), "mean has 3 values, but std has 1 value");
+}
+
+TEST(NormaliseTest, FloatsOfOtherChannelsAreAnError) {
+  const std::vector<float> pixels(4);
+  std::vector<float> out(4);
+  const NormalLine line = make_normal_line({0, 0, 0}, {1, 1, 1});
+  EXPECT_THROW(normalise(pixels.data(), 1, 2, /*channels=*/2, line, false, out.data()), core::Error);
+  EXPECT_THROW(make_normal_line({0, 0}, {1}), core::Error);
 }
 
 TEST(NormaliseTest, TheTableIsRoundedOnce) {

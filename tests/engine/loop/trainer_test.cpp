@@ -95,6 +95,7 @@ class LinearModel : public model::ImageModel {
 struct TinyOptions {
   int64_t images = 103, batch_size = 8, accumulation = 1;
   double lr = 0.05;
+  config::ScheduleOptions schedule;
   bool one_is_bad = false;
   int64_t left_out = -1;  ///< the row that the training source lacks
   bool has_batch_norm = false;
@@ -177,7 +178,7 @@ class TinyRun {
     settings.updater.mix = options_.mix;
     settings.updater.auto_micro_batch = options_.auto_micro_batch;
     settings.report_every = config::Interval::updates(1);
-    const optim::Schedule schedule(config::ScheduleOptions{}, options_.lr, 3 * settings.plan.updates(),
+    const optim::Schedule schedule(options_.schedule, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
     Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, listeners_, &slot_});
     return trainer.run(at);
@@ -363,6 +364,20 @@ TEST_F(TrainerTest, SavesEverySoManyUpdatesTheLastOnesOfEpochsIncluded) {
     if (updates % 4 == 0) saved_on_time.push_back(updates);
   }
   EXPECT_EQ(saved_on_time, (std::vector<int64_t>{4, 8, 12, 16}));
+}
+
+TEST_F(TrainerTest, OneCycleMovesTheMomentumAsWell) {
+  TinyOptions constant, at_its_value, moving;
+  constant.schedule.sched = config::ScheduleKind::one_cycle;
+  constant.schedule.one_cycle_momentum = false;
+  at_its_value.schedule.sched = moving.schedule.sched = config::ScheduleKind::one_cycle;
+  at_its_value.schedule.one_cycle_base_momentum = at_its_value.schedule.one_cycle_max_momentum = 0.9;
+  TinyRun a(folder_ / "constant", constant), b(folder_ / "at-its-value", at_its_value), c(folder_ / "moving", moving);
+  a.go();
+  b.go();
+  c.go();
+  EXPECT_TRUE(torch::equal(a.weight(), b.weight()));
+  EXPECT_FALSE(torch::allclose(a.weight(), c.weight(), 1e-2, 1e-3));
 }
 
 TEST_F(TrainerTest, EachMicroBatchIsMixedInItsOwnWay) {

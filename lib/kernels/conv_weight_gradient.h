@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
-namespace stoker::model {
+#include "kernels/parallel.h"
+
+namespace stoker::kernels {
 
 /// Channels come in multiples of this.
 inline constexpr int64_t kConvLanes = 16;
@@ -19,18 +21,15 @@ struct ConvShape2d {
   int64_t kernel = 0, stride = 1, padding = 0;  ///< pixels, the same along both axes
 };
 
-/// Whether this CPU has AVX512-BF16 and no tiles (AMX), with which oneDNN is faster.
-bool has_conv_kernels();
-
 /// Where the value of (out channel, in channel, row, column) is in the gradient.
 struct WeightStrides {
   int64_t out_channel = 0, in_channel = 0, row = 0, column = 0;
 };
 
 /// gradient[o, i, r, s] = sum of dy[n, y, x, o] * x[n, y * stride + r - padding, x * stride + s - padding, i], bfloat16
-/// as its 16 bits, summed in float in an order that does not depend on the number of threads. Parts by in channels, one
-/// a thread.
+/// as its 16 bits, summed in float in an order that does not depend on the number of threads. A piece of the work is
+/// kConvLanes in channels. Only where has_conv_weight_gradient().
 void conv_weight_gradient(const ConvShape2d& shape, const uint16_t* x, const uint16_t* dy, const WeightStrides& strides,
-                          float* gradient);
+                          float* gradient, ParallelFor parallel_for);
 
-}  // namespace stoker::model
+}  // namespace stoker::kernels

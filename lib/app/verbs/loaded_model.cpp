@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/verbs/loaded_model.h"
+
+#include "app/setup/assemble.h"
+#include "app/setup/evaluation_plan.h"
+#include "app/setup/plan_run.h"
+#include "app/setup/run_directory.h"
+#include "engine/checkpoint/weights.h"
+
+namespace stoker::app {
+namespace {
+
+/// Channels that the first convolution takes; 0 where that cannot be told.
+int64_t input_channels(const std::vector<model::NamedTensor>& weights) {
+  for (const model::NamedTensor& weight : weights) {
+    if (weight.tensor.dim() == 4) return weight.tensor.size(1);  // [out, in, height, width]
+  }
+  return 0;
+}
+
+/// Facts about the data, where the checkpoint does not know better.
+config::DataFacts facts_of_use(const LoadedModel& loaded, const config::DataOptions& options) {
+  config::DataFacts facts =
+      evaluation_facts(*loaded.source, options, static_cast<int64_t>(loaded.saved.class_names.size()));
+  const int64_t channels = input_channels(loaded.saved.weights);
+  if (!facts.has_fixed_size && (channels == 1 || channels == 3)) facts.channels = channels;
+  return facts;
+}
+
+}  // namespace
+
+LoadedModel load_configuration(const Invocation& invocation) {
+  const config::CommandLine& command = invocation.configuration.command;
+  LoadedModel loaded;
+  loaded.saved = engine::load_saved_model(find_checkpoint(command.checkpoint, command.which));
+  loaded.configuration = std::make_unique<config::Configuration>();
+  config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.configuration);
+  config::parse_command_line(invocation.argc, invocation.argv, *loaded.configuration);
+  config::resolve_machine(*loaded.configuration, machine_with_accelerators());
+  return loaded;
+}
+
+void load_network(const OpenSource& open, LoadedModel& loaded) {
+  config::Configuration& configuration = *loaded.configuration;
+  const config::Options& options = configuration.options;
+  const int64_t resident_before = settled_resident_bytes();
+  loaded.source = open(configuration, loaded.saved.class_names);
+  const int64_t data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
+  settle_options(configuration, facts_of_use(loaded, options.data));
+  require_model_for(options, *loaded.source);
+  loaded.device = open_and_configure_device(options);
+  loaded.precision = precision_of(options, loaded.device);
+  loaded.task = build_task(options, loaded.device);
+  loaded.model = build_model(options, loaded.device);
+  engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
+  refuse_evaluation_that_does_not_fit(options, evaluation_sizes(options, *loaded.source, *loaded.model, data_bytes),
+                                      memory_room(loaded.device));
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that do not fit the network or the data of `train eval` and `train predict`: each is resolved or refused with
+// a sentence, and none of them reaches memory that is not theirs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr int kOutOfMemory = 81, kConfig = 78;
+
+/// A finished run on gray images of 8 x 8 pixels in ten classes, and images to ask it about.
+class EvaluationOptionsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    place_finished_run(work_);
+    for (int i = 0; i < 3; ++i) {
+      work_.write("images/" + std::to_string(i) + ".png", png_of(8, 8, static_cast<uint8_t>(40 * i)));
+    }
+  }
+
+  /// The verb on the run with a file of options over the run's own.
+  Ended evaluate(const std::string& verb, const std::string& options, const Words& more = {}) const {
+    work_.write("c.yaml", options);
+    Words words = {verb, "run", "-c", "c.yaml", "--threads", "1", "--num-workers", "1", "--device", "cpu"};
+    if (verb == "predict") words.insert(words.begin() + 2, "images");
+    words.insert(words.end(), more.begin(), more.end());
+    Ended ended = run(words, work_.path());
+    story_ = story_of(words, ended) + "\n" + options;
+    return ended;
+  }
+
+  const Workplace work_;
+  mutable std::string story_;
+};
+
+/// The names of the options that may be `auto`, from the reference of options.
+std::vector<std::string> automatic_options(const std::string& markdown) {
+  std::vector<std::string> names;
+  for (const std::string& line : lines_of(markdown)) {
+    const size_t begin = line.find("--"), help = line.find("` |", line.find(" | "));
+    if (line.rfind("| `-", 0) != 0 || help == std::string::npos) continue;
+    if (line.substr(0, help + 1).find("auto") == std::string::npos) continue;
+    std::string name = line.substr(begin + 2, line.find_first_of(" `", begin) - begin - 2);
+    if (name.rfind("[no-]", 0) == 0) name = name.substr(5);
+    if (name != "auto-augment" && name != "auto-micro-batch") names.push_back(name);
+  }
+  return names;
+}
+
+TEST_F(EvaluationOptionsTest, MeansForOtherChannelsAreRefused) {
+  for (const char* const verb : {"eval", "predict"}) {
+    const Ended ended = evaluate(verb, "mean: [0.1, 0.2, 0.3]\nstd: [0.1, 0.2, 0.3]\n");
+    EXPECT_EQ(ended.exit_code, kConfig) << story_;
+    EXPECT_NE(ended.err.find("mean has 3 values, but in-chans is 1"), std::string::npos) << story_;
+  }
+}
+
+TEST_F(EvaluationOptionsTest, AutomaticMeansAreThoseOfTheChannels) {
+  const std::string given = evaluate("eval", "mean: [0.5]\nstd: [0.25]\n").out;
+  const Ended ended = evaluate("eval", "mean: auto\nstd: auto\n");
+  EXPECT_EQ(ended.exit_code, 0) << story_;
+  EXPECT_EQ(ended.out, given) << story_;
+}
+
+TEST_F(EvaluationOptionsTest, AnAutomaticSizeIsThatOfTheImages) {
+  const std::string given = evaluate("eval", "").out;
+  const Ended ended = evaluate("eval", "", {"--img-size", "auto"});
+  EXPECT_EQ(ended.exit_code, 0) << story_;
+  EXPECT_EQ(ended.out, given) << story_;
+}
+
+TEST_F(EvaluationOptionsTest, AutomaticChannelsAreThoseOfTheNetwork) {
+  std::filesystem::remove_all(work_ / "run");
+  const Words words = train_words({"--in-chans", "3"});
+  const Ended trained = run(words, work_.path());
+  ASSERT_EQ(trained.exit_code, 0) << story_of(words, trained);
+  const std::string given = evaluate("eval", "").out;
+  const Ended ended = evaluate("eval", "in-chans: auto\n");
+  EXPECT_EQ(ended.exit_code, 0) << story_;
+  EXPECT_EQ(ended.out, given) << story_;
+}
+
+TEST_F(EvaluationOptionsTest, WhateverMayBeAutomaticIsResolvedOrRefused) {
+  const std::vector<std::string> names = automatic_options(run({"--help-markdown"}, work_.path()).out);
+  EXPECT_GT(names.size(), 25u);
+  for (const std::string& name : names) {
+    for (const char* const verb : {"eval", "predict"}) {
+      if (name == "device" || name == "threads") continue;  // given on the command line
+      const Ended ended = evaluate(verb, name + ": auto\n");
+      EXPECT_TRUE(ended.exit_code == 0 || ended.exit_code == kConfig) << story_;
+    }
+  }
+}
+
+TEST_F(EvaluationOptionsTest, WhatTheTrainingSplitSaysIsAskedFor) {
+  const Ended ended = evaluate("eval", "class-weights: auto\n");
+  EXPECT_EQ(ended.exit_code, kConfig) << story_;
+  EXPECT_NE(ended.err.find("class-weights: auto is measured on the training split"), std::string::npos) << story_;
+}
+
+TEST_F(EvaluationOptionsTest, BatchesBeyondTheMemoryAreRefusedWithThoseThatFit) {
+  constexpr uint32_t kImages = 20'000;  // of 8192 x 8192 pixels: 5.4 TB of input
+  work_.write("many/t10k-images-idx3-ubyte", idx_images(kImages));
+  work_.write("many/t10k-labels-idx1-ubyte", idx_labels(kImages));
+  work_.write("many/train-images-idx3-ubyte", idx_images(20));
+  work_.write("many/train-labels-idx1-ubyte", idx_labels(20));
+  const Ended ended = evaluate("eval", "img-size: 8192\nval-batch-size: 20000\ndata-dir: many\n");
+  EXPECT_EQ(ended.exit_code, kOutOfMemory) << story_;
+  EXPECT_NE(ended.err.find("the run would take"), std::string::npos) << story_;
+  EXPECT_NE(ended.err.find("fit"), std::string::npos) << story_;
+  EXPECT_NE(ended.err.find("--no-plan-check tries it all the same"), std::string::npos) << story_;
+}
+
+}  // namespace
+}  // namespace stoker::cli
