@@ -132,8 +132,8 @@ TEST(StepTimerTest, ValidationBelongsToNoUpdate) {
   update(account, loader, 0, StepPart::other);
   account.end_epoch();
   std::this_thread::sleep_for(milliseconds(200));
+  const auto begin = std::chrono::steady_clock::now();  // the timer may read its clock at any moment from here on
   account.done(StepPart::save);
-  const auto begin = std::chrono::steady_clock::now();
   account.begin_epoch();
   loader.begin_epoch(1);
   update(account, loader, 1, StepPart::other);
