@@ -51,7 +51,7 @@ ROOMS = {
     "engine/memory": CORE,
     "engine/task": CORE + CONFIG + ["data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
-                                    "engine/memory", "engine/task"],
+                                    "engine/memory", "engine/task", "engine/group"],
     "engine/checkpoint": CORE + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
                                  "engine/step"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],

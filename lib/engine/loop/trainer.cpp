@@ -48,9 +48,9 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       observer_(parts.observer),
       between_updates_(parts.between_updates),
       timer_(parts.learner.device, parts.train_feed.loader()),
-      updater_(settings.updater, parts.task, parts.learner, &timer_),
+      updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group),
       batches_(parts.train_feed),
-      decisions_(settings.limits, settings.save_every),
+      decisions_(settings.limits, settings.save_every, parts.group),
       report_every_(settings.report_every),
       val_every_(settings.val_every),
       run_begin_(Clock::now()) {}

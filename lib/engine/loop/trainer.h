@@ -43,6 +43,7 @@ struct TrainerParts {
   Checkpoints& checkpoints;
   Observer& observer;
   BetweenUpdates* between_updates = nullptr;  ///< may use the learner in its slot; nullptr: nobody does
+  Group* group = nullptr;                     ///< the ranks that train together; nullptr: this one is alone
 };
 
 /// Nobody else drives the learner while run() is under way: observers listen, and `between_updates` is called in one

@@ -10,15 +10,17 @@
 #include "engine/device/out_of_memory.h"
 #include "engine/memory/activation_arena.h"
 #include "engine/step/one_image.h"
+#include "engine/step/rank_gradients.h"
 #include "engine/step/state_snapshot.h"
 
 namespace stoker::engine {
 
-Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer)
+Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer, Group* group)
     : settings_(settings),
       task_(task),
       learner_(learner),
       timer_(timer),
+      group_(group && group->size() > 1 ? group : nullptr),
       step_(settings.step, task, learner, timer),
       sums_(learner.device) {
   if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
@@ -26,7 +28,8 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
 
 int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates) {
   if (timer_) timer_->begin_update(window.number);
-  const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather(feed, window);
+  int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather(feed, window);
+  if (group_) images = sum_gradients(*group_, *learner_.optimizer, images);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
   step_.apply(rates);
   return images;
@@ -36,7 +39,7 @@ int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim
 int64_t Updater::gather(BatchFeed& feed, const UpdateWindow& window) {
   int64_t images = 0;
   for (int64_t i = 0; i < window.batch_count; ++i) {
-    const data::Batch batch = feed.next(/*may_stop=*/i == 0);
+    const data::Batch batch = feed.next(/*may_stop=*/i == 0 && !group_);
     if (timer_) timer_->fetched();
     if (!can_train_on(batch)) continue;
     const Mix mix =

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/group/group.h"
 #include "engine/run/plan.h"
 #include "engine/step/batch_feed.h"
 #include "engine/step/mixup.h"
@@ -24,11 +25,18 @@ struct UpdaterSettings {
 class Updater {
  public:
   /// `timer` is told where the time goes; may be absent.
-  Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr);
+  /// `group`: whose ranks do each update together; null: this one is alone.
+  Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr,
+          Group* group = nullptr);
 
   /// Does the update of `window`, whose first batch is the next one of `feed`; returns how many images had a part in
   /// it. Their losses and scores are added to sums(). An update that has begun is finished: throws core::StopRequested
   /// only before its first batch, when nothing has changed. No host sync with fused optimizers.
+  ///
+  /// In a group every rank takes the batches of its own share, and makes the same calls; `window.planned_images` is
+  /// that of all ranks. Their gradients are summed before they are applied, so that all ranks end with the same
+  /// weights. The images of all ranks are returned; sums() are those of this one. A stop is then left to whoever calls:
+  /// a rank must not leave an update that the others wait in. Throws Error{peer_lost}.
   ///
   /// Left out are skipped images, and a batch that skipping left with one image where batch norm cannot train on it;
   /// the gradient is the mean over the others. When memory runs out and auto_micro_batch is on, everything is put back
@@ -57,6 +65,7 @@ class Updater {
   const Task& task_;
   Learner& learner_;
   StepTimer* const timer_;
+  Group* const group_;  ///< null: alone
   UpdateStep step_;
   RunningSums sums_;
   std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes
