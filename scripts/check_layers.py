@@ -53,8 +53,9 @@ ROOMS = {
     "engine/checkpoint": CORE + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
                                  "engine/step"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
+    "engine/group": CORE,
     "engine/loop": CORE + CONFIG + ["data/feed", "optim", "engine/run", "engine/device", "engine/memory", "engine/task",
-                                    "engine/checkpoint", "engine/step"],
+                                    "engine/checkpoint", "engine/step", "engine/group"],
 
     "plan": CORE + CONFIG + ["engine/memory"],
 
@@ -77,7 +78,9 @@ SINGLE_HEADERS = {
 # Files at the root of a room that see the rooms inside it: the front door.
 FRONT_DOORS = {
     "config/config.h": ["config/table"],
+    "data/detect_layout.cpp": ["data*"],
     "data/open_datasets.cpp": ["data*"],
+    "data/open_loose.cpp": ["data*"],
     "model/model.cpp": ["model*"],
 }
 LIBRARIES = {  # a pattern of outside headers: rooms that may include them
@@ -89,7 +92,8 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"zlib\.h": ["data/container", "data/image", "data/dataset"],
     r"torch/nn/modules": ["model*"],
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
-                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/probe",
+                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/group",
+                           "engine/probe",
                            "engine/loop", "app*"],
     r"cuda": ["engine/device"],
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layout a folder has, which split validates, and what is held out.
+#include "data/open_datasets.h"
+
 #include <array>
 #include <chrono>
 #include <tuple>
@@ -8,44 +9,14 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/system/file.h"
-#include "data/dataset/file_source.h"
-#include "data/dataset/hdf5_names.h"
 #include "data/dataset/subset_source.h"
-#include "data/layout.h"
-#include "data/source.h"
-#include "data/storage/tree_walk.h"
+#include "data/detect_layout.h"
 
 namespace stoker::data {
 namespace {
 
 constexpr char kHeldOut[] = "val";  // what the held-out part is called when a split is asked for by name
 constexpr std::array kValSplits = {"val", "validation", "valid", "test", "t10k"};
-
-std::string expected_tree(const config::DataOptions& options) {
-  if (options.dataset == config::DatasetType::clips) return expected_clips(options);
-  const std::string& train = options.train_split;
-  const bool is_pose = options.task == config::TaskKind::head_pose;
-  return core::format(
-      "expected below --data-dir one of\n"
-      "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
-      "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
-      "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
-      "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
-      "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
-      "  HDF5:   {0}.h5 and val.h5, or one .h5 with the groups {0} and val; in each a data set x, data, images, "
-      "inputs,\n"
-      "          spectrograms or features [N, H, W] or [N, C, H, W] and one y, labels or targets [N]{2}",
-      train, is_pose ? " or path,yaw,pitch,roll" : "",
-      is_pose
-          ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
-            "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt"
-          : "");
-}
-
-std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
-  return config::learns_numbers(options.task) ? make_csv_target_layout(options) : make_csv_layout(options);
-}
 
 /// A layout of classes cannot serve a task that learns numbers.
 void require_what_task_learns(const Source& source, const config::DataOptions& options) {
@@ -56,62 +27,6 @@ void require_what_task_learns(const Source& source, const config::DataOptions& o
                     core::format("write {0}.csv and val.csv with the column path and a column per target (head-pose: "
                                  "yaw,pitch,roll; multilabel: 0 or 1), or choose another --task",
                                  options.train_split));
-}
-
-bool has_class_folders(const config::DataOptions& options) {
-  ScanNotes ignored;
-  return !TreeWalker(options.follow_symlinks, ignored).folders_in(options.data_dir).empty();
-}
-
-void check_data_dir(const config::DataOptions& options) {
-  if (is_directory(options.data_dir)) return;
-  if (only_hdf5_file(options.data_dir) == options.data_dir) return;  // the file itself
-  const char* const cause = core::file_exists(options.data_dir) ? "is not a folder" : "does not exist";
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("the data folder {} {}", core::printable(options.data_dir), cause),
-                    expected_tree(options));
-}
-
-/// Of class folders with images, or of those with videos.
-std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
-  const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
-  if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
-    throw core::Error(core::ErrorKind::no_input,
-                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
-                                   core::printable(options.train_split)),
-                      "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
-                      "training split, name it with --train-split\n" +
-                          expected_tree(options));
-  }
-  return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
-                    : make_folder_layout(options, /*root_is_train=*/!has_train);
-}
-
-std::unique_ptr<Layout> detected_layout(const config::DataOptions& options) {
-  check_data_dir(options);
-  switch (options.dataset) {
-    case config::DatasetType::idx: return make_idx_layout(options);
-    case config::DatasetType::csv: return csv_layout(options);
-    case config::DatasetType::folder: return folder_layout(options, /*has_videos=*/false);
-    case config::DatasetType::clips: return folder_layout(options, /*has_videos=*/true);
-    case config::DatasetType::shards: return make_shard_layout(options);
-    case config::DatasetType::biwi:
-    case config::DatasetType::w300lp: return make_pose_layout(options);
-    case config::DatasetType::hdf5: return make_hdf5_layout(options);
-    case config::DatasetType::automatic: break;
-  }
-  auto idx = make_idx_layout(options);
-  if (idx->has_split(options.train_split)) return idx;
-  auto csv = csv_layout(options);
-  if (csv->has_split(options.train_split)) return csv;
-  auto shards = make_shard_layout(options);
-  if (shards->has_split(options.train_split)) return shards;
-  if (!hdf5_file_of(options.data_dir, options.train_split).empty()) return make_hdf5_layout(options);
-  if (has_class_folders(options)) return folder_layout(options, looks_like_clips(options));
-  if (!only_hdf5_file(options.data_dir).empty()) return make_hdf5_layout(options);
-  throw core::Error(core::ErrorKind::no_input,
-                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
-                    expected_tree(options));
 }
 
 void require_images(const Source& source, const std::string& split) {
@@ -138,7 +53,7 @@ void refuse_numbers(const Source& source, const config::DataOptions& options) {
 [[noreturn]] void on_missing_split(const Layout& layout, const config::DataOptions& options, const std::string& split) {
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} has no split '{}'", core::printable(options.data_dir), core::printable(split)),
-                    expected_tree(options) + layout.found_text());
+                    expected_data_tree(options) + layout.found_text());
 }
 
 std::shared_ptr<const Source> open_train(const Layout& layout, const config::DataOptions& options,
@@ -189,7 +104,7 @@ std::string clips_note(const config::DataOptions& options) {
 }
 
 Datasets scanned_datasets(const config::DataOptions& options) {
-  const std::unique_ptr<Layout> layout = detected_layout(options);
+  const std::unique_ptr<Layout> layout = detect_layout(options);
   Datasets datasets;
   datasets.train = open_train(*layout, options, datasets.notes);
   if (holds_videos(*datasets.train)) datasets.notes.push_back(clips_note(options));
@@ -217,14 +132,14 @@ Datasets open_datasets(const config::DataOptions& options) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const Source* const source : {datasets.train.get(), datasets.val.get()}) {
     core::log_debug("scan: {} images, {:.1f} bytes of memory each", source->size(),
-                    static_cast<double>(source->list_bytes()) / static_cast<double>(source->size()));
+                    static_cast<double>(source->memory().list_bytes) / static_cast<double>(source->size()));
   }
   core::log_debug("scan: {:.3f} s", seconds);
   return datasets;
 }
 
 std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split) {
-  const std::unique_ptr<Layout> layout = detected_layout(options);
+  const std::unique_ptr<Layout> layout = detect_layout(options);
   std::vector<std::string> notes;
   if (holds_out(options) && (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
     const auto [train, val] = hold_out(open_train(*layout, options, notes), options.val_fraction);
@@ -247,7 +162,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
         core::format("shards hold a class per image, but task {} learns numbers", config::task_name(options.task)),
         "train on the loose files");
   }
-  const std::unique_ptr<Layout> layout = detected_layout(options);
+  const std::unique_ptr<Layout> layout = detect_layout(options);
   if (names.empty()) {
     names.push_back(options.train_split);
     for (const char* const name : kValSplits) {
@@ -267,31 +182,6 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
     refuse_numbers(*splits.back().second, options);
   }
   return splits;
-}
-
-std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks) {
-  constexpr int64_t kNoLabel = -1;
-  if (!is_directory(path)) {
-    FileList files("");
-    files.add(path, kNoLabel, stamp_of(path));
-    if (files.stamp(0).size < 0) {
-      const char* const cause = core::file_exists(path) ? "is not a regular file" : "does not exist";
-      throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(path), cause),
-                        "give an image or a folder of images");
-    }
-    return make_file_source(std::move(files), {});
-  }
-  ScanNotes ignored;
-  FileList files(path);
-  TreeWalker walker(follow_symlinks, ignored);
-  walker.claim_with_ancestors(path);
-  walker.visit_images(
-      path, "", [&](const std::string& relative, const FileStamp& stamp) { files.add(relative, kNoLabel, stamp); });
-  if (files.size() == 0) {
-    throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)),
-                      "images are JPEG, PNG, BMP or WebP files");
-  }
-  return make_file_source(std::move(files), {});
 }
 
 }  // namespace stoker::data

@@ -258,7 +258,8 @@ def examine(case, work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train", default="build/release/apps/train")
+    parser.add_argument("--train", default="build/release/tests/hooks/train_with_hooks",
+                        help="train, with the hook that slows copies down")
     parser.add_argument("--case", action="append", help="only this one; may be repeated")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--seconds", type=float, default=12, help="of training, each run")

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What watching a run costs, as a share of an update of a few milliseconds.
+"""What instrumentation of a run costs, as a share of an update of a few milliseconds.
 
     scripts/bench/overhead.py --rounds 5
 
-Watched: the clocks of updates and samples, resources, diagnosis, TensorBoard, summary.csv, metrics.jsonl and status.json, and
-a report as often as once a second. Not watched: no listener is called and no clock is read.
+Instrumented: the clocks of updates and samples, resources, diagnosis, TensorBoard, summary.csv, metrics.jsonl and status.json, and
+a report as often as once a second. Uninstrumented: no listener is called and no clock is read.
 
-Two processes differ by more than that: one run is watched in one turn and not in the next (STOKER_TEST_WATCH_TURNS), and
+Two processes differ by more than that: one run is instrumented in one turn and not in the next (STOKER_TEST_UNINSTRUMENTED_TURNS), and
 neighbouring turns of a fifth of a second are compared. Of their differences the fifth at either end is left out: the host
 serves others, too, and now and then a turn takes half as long again. The data is loaded on the training thread, so that a
 turn's CPU time has all of it in; the thread that reads resources once a second works in all turns, and its CPU time is
@@ -26,7 +26,7 @@ import time
 FLAGS = ["--model", "small_cnn", "--width", "8", "--batch-size", "64", "--threads", "1", "-j", "0", "--no-amp", "--epochs", "1000",
          "--val-every", "1000e", "--save-every", "never", "--no-save-best", "--tensorboard", "--log-level", "debug"]
 REPORT_UPDATES = 100  # about a second; one of five watched turns has a report
-TURN = re.compile(r"turn (watched|unwatched): ([\d.]+) s of CPU, ([\d.]+) s")
+TURN = re.compile(r"turn (instrumented|uninstrumented): ([\d.]+) s of CPU, ([\d.]+) s")
 
 
 def share_of_thread(process, thread):
@@ -60,7 +60,7 @@ def run_in_turns(train, turns, updates):
         command = [train, *FLAGS, "--run-dir", folder + "/run", "--report-every", f"{REPORT_UPDATES}u",
                    "--max-updates", str((turns + 10) * updates)]  # the first ten are a warm-up
         with open(folder + "/log", "w+", encoding="utf-8") as log:  # a pipe that nobody empties would make it wait
-            process = subprocess.Popen(command, env={**os.environ, "STOKER_TEST_WATCH_TURNS": str(updates)}, stdout=log, stderr=log)
+            process = subprocess.Popen(command, env={**os.environ, "STOKER_TEST_UNINSTRUMENTED_TURNS": str(updates)}, stdout=log, stderr=log)
             share = share_of_thread(process, "resources")
             process.wait()
             log.seek(0)
@@ -68,16 +68,17 @@ def run_in_turns(train, turns, updates):
     found = [(kind, float(cpu), float(clock)) for kind, cpu, clock in TURN.findall(output)][10:]
     if process.returncode != 0 or len(found) < 2:
         sys.exit(f"overhead: {' '.join(command)}\nended with {process.returncode}:\n{output[-2000:]}")
-    watched = [(cpu, clock) for kind, cpu, clock in found if kind == "watched"]
-    unwatched = [(cpu, clock) for kind, cpu, clock in found if kind == "unwatched"]
+    watched = [(cpu, clock) for kind, cpu, clock in found if kind == "instrumented"]
+    unwatched = [(cpu, clock) for kind, cpu, clock in found if kind == "uninstrumented"]
     return list(zip(watched, unwatched)), share
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train", default="build/release/apps/train")
+    parser.add_argument("--train", default="build/release/tests/hooks/train_with_hooks",
+                        help="train, with the hook that switches instrumentation off and on")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--turns", type=int, default=290, help="of each round, half of them watched")
+    parser.add_argument("--turns", type=int, default=290, help="of each round, half of them instrumented")
     parser.add_argument("--updates", type=int, default=20, help="of a turn")
     args = parser.parse_args()
     if args.rounds < 2:

@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/system/file.h"
 #include "data/container/tar_header.h"
+#include "data/open_datasets.h"
 
 namespace stoker::data {
 namespace {

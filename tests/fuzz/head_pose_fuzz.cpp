@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   }
   if (!parse_biwi_pose(text.substr(0, end), pose).empty()) return 0;
   for (const float angle : pose.angles) FUZZ_CHECK(std::abs(angle) <= 180.001F);
-  const FaceBox face = biwi_head_box(pose.place, camera, /*margin=*/0.2);
+  const RegionOfInterest face = biwi_head_box(pose.place, camera, /*margin=*/0.2);
   FUZZ_CHECK(face.width >= 0 && face.height >= 0);
   for (const double value : {face.left, face.top, face.width, face.height}) FUZZ_CHECK(std::isfinite(value));
   return 0;

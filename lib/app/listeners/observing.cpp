@@ -2,6 +2,7 @@
 #include "app/listeners/observing.h"
 
 #include "app/setup/diagnosing.h"
+#include "app/setup/hooks.h"
 #include "engine/device/device.h"
 
 namespace stoker::app {
@@ -22,11 +23,11 @@ Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& c
   if (run.options.run.tensorboard) observers_.add(tensorboard_.emplace(run_dir, &resources_));
   observers_.add(worst_file_);
   observers_.add(progress_);
-  if (const int64_t updates = watch_turns_for_tests()) turns_.emplace(observers_, updates);
+  hook_ = hook_observers(observers_);
 }
 
 engine::Observer& Watch::observer() {
-  if (turns_) return *turns_;
+  if (hook_) return *hook_;
   return observers_;
 }
 

@@ -6,11 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "app/listeners/watch_turns.h"
 #include "app/listeners/worst_file.h"
 #include "config/config.h"
 #include "core/system/machine.h"
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
 #include "observe/diagnosis/diagnoser.h"
@@ -48,7 +47,7 @@ class Watch {
   WorstFile worst_file_;
   observe::Progress progress_;
   engine::Observers observers_;
-  std::optional<WatchTurns> turns_;  ///< of observers_; see watch_turns_for_tests()
+  std::unique_ptr<engine::Observer> hook_;  ///< in front of observers_; nullptr: none
 };
 
 }  // namespace stoker::app

@@ -3,9 +3,10 @@
 #include <cmath>
 
 #include "app/setup/assemble.h"
-#include "app/setup/diagnosing.h"
+#include "app/setup/hooks.h"
 #include "config/task_facts.h"
 #include "data/probe/input_statistics.h"
+#include "data/probe/probe_sizes.h"
 
 namespace stoker::app {
 namespace {
@@ -28,7 +29,7 @@ data::FeedSettings feed_settings(const config::Options& options, torch::Device d
   settings.channels_last = options.precision.channels_last;
   settings.mean = options.data.mean;
   settings.std = options.data.std;
-  settings.extra_seconds_per_byte = slow_copy_for_tests(options.loader);
+  hook_feed(options.loader, settings);
   return settings;
 }
 

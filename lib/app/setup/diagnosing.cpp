@@ -2,9 +2,9 @@
 #include "app/setup/diagnosing.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 
+#include "app/setup/hooks.h"
 #include "app/setup/plan_run.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/compute_probe.h"
@@ -20,7 +20,7 @@ double stored_bytes_of(const data::Source& source) {
   const int64_t count = std::min(kLookedAt, source.size());
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t bytes = source.stored_bytes(i * source.size() / count);
+    const int64_t bytes = data::stored_bytes(source, i * source.size() / count);
     if (bytes < 0) return 0;
     sum += static_cast<double>(bytes);
   }
@@ -55,7 +55,7 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
   facts.batch_size = options.loader.batch_size;
   facts.threads = options.device.threads;
   facts.prefetch_factor = options.loader.prefetch_factor;
-  facts.pin_memory = options.loader.pin_memory || (facts.on_cpu && slow_copy_for_tests(options.loader) == 0);
+  facts.pin_memory = options.loader.pin_memory || facts.on_cpu;
   facts.amp = options.precision.amp;
   facts.holds_pixels = options.loader.cache.value() == config::CacheTier::ram;
   facts.holds_files = options.loader.cache.value() == config::CacheTier::compressed;
@@ -64,6 +64,7 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
   facts.stored_bytes = stored_bytes_of(train);
   facts.pixel_bytes = static_cast<double>(train.size() * data_facts.median_height * data_facts.median_width *
                                           options.data.in_chans.value());
+  hook_facts(options.loader, facts);
   return facts;
 }
 
@@ -87,11 +88,6 @@ observe::ThroughputProbes throughput_probes(const config::Options& options, cons
     }
   };
   return probes;
-}
-
-double slow_copy_for_tests(const config::LoaderOptions& options) {
-  const char* const text = std::getenv("STOKER_TEST_SLOW_COPY");
-  return text && !options.pin_memory ? 1e-12 * std::max(0.0, std::atof(text)) : 0;
 }
 
 }  // namespace stoker::app

@@ -19,9 +19,4 @@ observe::ThroughputProbes throughput_probes(const config::Options& options, cons
                                             const data::Source& train, engine::Learner& learner,
                                             const engine::Task& task);
 
-/// Seconds per byte that copying memory which is not page-locked is slowed down by: tests and
-/// scripts/bench/bottlenecks.py set STOKER_TEST_SLOW_COPY to microseconds per megabyte, since no machine
-/// without a GPU has slow copies. 0 without that variable.
-double slow_copy_for_tests(const config::LoaderOptions& options);
-
 }  // namespace stoker::app

@@ -7,6 +7,7 @@
 #include "app/setup/assemble.h"
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
+#include "data/open_datasets.h"
 #include "engine/device/device.h"
 #include "engine/step/update_step.h"
 #include "engine/task/evaluate.h"

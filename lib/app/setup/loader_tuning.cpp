@@ -6,6 +6,7 @@
 #include "app/setup/assemble.h"
 #include "core/format.h"
 #include "data/cache/cached_source.h"
+#include "data/open_datasets.h"
 #include "data/probe/worker_probe.h"
 
 namespace stoker::app {

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "core/system/machine.h"
+#include "data/open_datasets.h"
 #include "data/source.h"
 
 namespace stoker::app {

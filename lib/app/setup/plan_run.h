@@ -7,6 +7,7 @@
 #include <string>
 
 #include "config/config.h"
+#include "data/open_datasets.h"
 #include "data/source.h"
 #include "engine/probe/probe_input.h"
 #include "engine/step/learner.h"

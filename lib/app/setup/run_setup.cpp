@@ -5,6 +5,7 @@
 
 #include "app/setup/assemble.h"
 #include "app/setup/plan_run.h"
+#include "data/open_datasets.h"
 
 namespace stoker::app {
 namespace {

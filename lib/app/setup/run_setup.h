@@ -7,7 +7,7 @@
 #include "app/setup/loader_tuning.h"
 #include "config/config.h"
 #include "core/system/machine.h"
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
 #include "plan/memory_plan.h"

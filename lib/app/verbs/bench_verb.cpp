@@ -12,6 +12,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "data/dataset/subset_source.h"
+#include "data/open_datasets.h"
 
 namespace stoker::app {
 namespace {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "data/open_datasets.h"
 #include "engine/device/device.h"
 #include "observe/resources/nvml.h"
 

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "data/open_datasets.h"
 #include "engine/task/evaluate.h"
 #include "observe/listeners/progress.h"
 

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
+#include "data/open_datasets.h"
 #include "data/pack/pack.h"
 #include "observe/listeners/console.h"
 

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "data/image/contact_sheet.h"
 #include "data/loader/sample_reader.h"
+#include "data/open_datasets.h"
 
 namespace stoker::app {
 namespace {

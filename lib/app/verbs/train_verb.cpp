@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/system/memory_limit.h"
 #include "core/system/stop_signal.h"
+#include "data/open_datasets.h"
 #include "engine/device/device.h"
 #include "model/freeze.h"
 #include "observe/listeners/banner.h"

@@ -56,7 +56,7 @@ void add_pixels(const Source& source, const CacheSettings& settings, Planner& pl
 
 void add_bytes(const Source& source, Planner& planner, CachePlan& plan) {
   while (plan.held() < source.size()) {
-    const int64_t bytes = source.stored_bytes(plan.held());
+    const int64_t bytes = stored_bytes(source, plan.held());
     if (bytes < 0 || !planner.add(bytes)) return;
     ++plan.byte_samples;
   }
@@ -66,7 +66,7 @@ void add_bytes(const Source& source, Planner& planner, CachePlan& plan) {
 int64_t all_stored_bytes(const Source& source) {
   int64_t total = 0;
   for (int64_t i = 0; i < source.size(); ++i) {
-    const int64_t bytes = source.stored_bytes(i);
+    const int64_t bytes = stored_bytes(source, i);
     if (bytes < 0) return -1;
     total += bytes;
   }

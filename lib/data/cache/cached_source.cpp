@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "data/cache/frame_list.h"
+#include "data/forwarding_source.h"
 
 namespace stoker::data {
 namespace {
@@ -48,36 +49,27 @@ class CacheMemory {
 /// A place goes from empty to filling to full; or to refused, when the sample is not what was planned for.
 enum class Place : uint8_t { empty, filling, full, refused };
 
-class CachedSource : public Source {
+class CachedSource : public ForwardingSource {
  public:
   CachedSource(std::shared_ptr<const Source> source, CachePlan plan, const CacheSettings& settings)
-      : source_(std::move(source)),
+      : ForwardingSource(std::move(source)),
         plan_(std::move(plan)),
         channels_(settings.channels),
         limits_(settings.limits),
         memory_(plan_.memory_bytes()),
         places_(static_cast<size_t>(plan_.held())),
         sides_(static_cast<size_t>(plan_.pixel_samples)) {
-    class_names_ = source_->class_names();
-    target_names_ = source_->target_names();
-    fingerprint_ = source_->fingerprint();
     plan_.offsets.shrink_to_fit();
   }
 
-  int64_t size() const override { return source_->size(); }
-  int64_t label(int64_t index) const override { return source_->label(index); }
-  void targets(int64_t index, float* out) const override { source_->targets(index, out); }
-  FaceBox face(int64_t index) const override { return source_->face(index); }
-  std::string name(int64_t index) const override { return source_->name(index); }
-  std::string relative_name(int64_t index) const override { return source_->relative_name(index); }
-  std::vector<int64_t> run_ends() const override { return source_->run_ends(); }
-  int64_t list_bytes() const override { return source_->list_bytes(); }
-  SampleShape fixed_shape() const override { return source_->fixed_shape(); }
-  int64_t stored_bytes(int64_t index) const override { return source_->stored_bytes(index); }
-  int64_t cached_bytes() const override { return cached_bytes_.load(std::memory_order_relaxed); }
+  SourceMemory memory() const override {
+    SourceMemory memory = behind().memory();
+    memory.cached_bytes += cached_bytes_.load(std::memory_order_relaxed);
+    return memory;
+  }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
-    if (index >= plan_.held()) return source_->read(index, buffer, content);
+    if (index >= plan_.held()) return behind().read(index, buffer, content);
     std::atomic<Place>& place = places_[static_cast<size_t>(index)];
     Place now = place.load(std::memory_order_acquire);
     if (now == Place::full) {
@@ -85,19 +77,14 @@ class CachedSource : public Source {
       return "";
     }
     if (now != Place::empty || !place.compare_exchange_strong(now, Place::filling)) {
-      return source_->read(index, buffer, content);
+      return behind().read(index, buffer, content);
     }
     Claim claim(place);
-    if (std::string cause = source_->read(index, buffer, content); !cause.empty()) return cause;
+    if (std::string cause = behind().read(index, buffer, content); !cause.empty()) return cause;
     const bool filled = index < plan_.pixel_samples ? fill_pixels(index, content) : fill_bytes(index, content);
     claim.settle(filled ? Place::full : Place::refused);
     if (filled) serve(index, content);
     return "";
-  }
-
-  std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
-                        SampleContent& content) const override {
-    return source_->read_head(index, bytes, buffer, content);
   }
 
  private:
@@ -145,7 +132,7 @@ class CachedSource : public Source {
   }
 
   bool fill_bytes(int64_t index, const SampleContent& content) const {
-    if (content.is_pixels() || static_cast<int64_t>(content.size) != source_->stored_bytes(index)) return false;
+    if (content.is_pixels() || static_cast<int64_t>(content.size) != data::stored_bytes(behind(), index)) return false;
     std::memcpy(at(index), content.bytes, content.size);
     cached_bytes_.fetch_add(static_cast<int64_t>(content.size), std::memory_order_relaxed);
     return true;
@@ -155,7 +142,7 @@ class CachedSource : public Source {
   void serve(int64_t index, SampleContent& content) const {
     content.bytes = at(index);
     if (index >= plan_.pixel_samples) {
-      content.size = static_cast<uint64_t>(source_->stored_bytes(index));
+      content.size = static_cast<uint64_t>(data::stored_bytes(behind(), index));
       return;
     }
     const Sides sides = sides_[static_cast<size_t>(index)];
@@ -165,7 +152,6 @@ class CachedSource : public Source {
     content.size = uint64_t{sides.height} * sides.width * static_cast<uint64_t>(channels_);
   }
 
-  const std::shared_ptr<const Source> source_;
   CachePlan plan_;
   const int channels_;
   const DecodeLimits limits_;

@@ -18,7 +18,7 @@ constexpr int64_t kHeadBytes = 32 << 10;
 
 int64_t decoded_size(const Source& source, const HeaderScan& scan, int64_t index, std::vector<uint8_t>& buffer) {
   SampleContent content;
-  if (!source.read_head(index, kHeadBytes, buffer, content).empty()) return 0;
+  if (!read_head(source, index, kHeadBytes, buffer, content).empty()) return 0;
   if (content.is_pixels()) return int64_t{content.height} * content.width * scan.channels;
   ImageHeader header;
   if (!read_header(content.bytes, content.size, scan.limits, header).empty()) {

@@ -2,7 +2,6 @@
 // <data_dir>/<split>/<class>/<video>/<frame>: a folder of frames is a video, and the folder above it is its
 // class.
 #include <algorithm>
-#include <map>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -114,30 +113,6 @@ bool looks_like_clips(const config::DataOptions& options) {
   return !frames.empty() && std::all_of(frames.begin(), frames.end(), [](const std::string& name) {
     return name.compare(0, sizeof(kFrameName) - 1, kFrameName) == 0;
   });
-}
-
-std::shared_ptr<const Source> open_loose_videos(const std::string& path, const config::DataOptions& options) {
-  constexpr int64_t kNoLabel = -1;
-  if (!is_directory(path)) {
-    throw core::Error(core::ErrorKind::no_input, core::printable(path) + " is not a folder",
-                      "the network takes clips: give a folder of frames, or a folder of such folders");
-  }
-  ScanNotes ignored;
-  TreeWalker walker(options.follow_symlinks, ignored);
-  walker.claim_with_ancestors(path);
-  std::map<std::string, std::vector<VideoFrame>> videos;  // by their folder
-  walker.visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
-    const size_t slash = relative.find_last_of('/');
-    videos[slash == std::string::npos ? "" : relative.substr(0, slash)].push_back({relative, stamp});
-  });
-  if (videos.empty()) {
-    throw core::Error(core::ErrorKind::no_input, core::printable(path) + " has no frames",
-                      "the network takes clips: give a folder of frames (JPEG, PNG, BMP or WebP), or a folder of "
-                      "such folders");
-  }
-  VideoList list(path, options);
-  for (auto& entry : videos) list.add(std::move(entry.second), kNoLabel);
-  return list.source({}, ignored);
 }
 
 }  // namespace stoker::data

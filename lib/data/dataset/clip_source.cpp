@@ -3,6 +3,7 @@
 
 #include "core/format.h"
 #include "core/hash.h"
+#include "data/leaf_source.h"
 
 namespace stoker::data {
 namespace {
@@ -12,7 +13,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-class ClipSource : public Source {
+class ClipSource : public LeafSource, private FrameSource, private StoredSamples {
  public:
   ClipSource(std::shared_ptr<const Source> frames, std::vector<int64_t> ends, int64_t clip_frames)
       : frames_(std::move(frames)), ends_(std::move(ends)), clip_frames_(clip_frames) {
@@ -34,6 +35,14 @@ class ClipSource : public Source {
     return shape;
   }
 
+  SourceMemory memory() const override {
+    SourceMemory memory = frames_->memory();
+    memory.list_bytes += static_cast<int64_t>(ends_.size() * sizeof(int64_t));
+    return memory;
+  }
+  const FrameSource* frames() const override { return this; }
+  const StoredSamples* stored() const override { return this; }
+
   int64_t frame_count(int64_t index) const override { return end(index) - first(index); }
   std::string frame_name(int64_t index, int64_t frame) const override {
     const std::string path = frames_->relative_name(first(index) + frame);
@@ -44,7 +53,7 @@ class ClipSource : public Source {
     return frames_->read(first(index) + frame, buffer, content);
   }
   int64_t frame_bytes(int64_t index, int64_t frame) const override {
-    return frames_->stored_bytes(first(index) + frame);
+    return data::stored_bytes(*frames_, first(index) + frame);
   }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
@@ -52,21 +61,18 @@ class ClipSource : public Source {
   }
   std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
                         SampleContent& content) const override {
-    return frames_->read_head(first(index), bytes, buffer, content);
+    return data::read_head(*frames_, first(index), bytes, buffer, content);
   }
   int64_t stored_bytes(int64_t index) const override {
     int64_t bytes = 0;
     for (int64_t frame = first(index); frame < end(index); ++frame) {
-      const int64_t more = frames_->stored_bytes(frame);
+      const int64_t more = data::stored_bytes(*frames_, frame);
       if (more < 0) return -1;
       bytes += more;
     }
     return bytes;
   }
-  int64_t cached_bytes() const override { return frames_->cached_bytes(); }
-  int64_t list_bytes() const override {
-    return frames_->list_bytes() + static_cast<int64_t>(ends_.size() * sizeof(int64_t));
-  }
+  std::vector<int64_t> run_ends() const override { return {size()}; }
 
  private:
   int64_t first(int64_t index) const { return index == 0 ? 0 : ends_[static_cast<size_t>(index) - 1]; }

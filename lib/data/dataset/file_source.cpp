@@ -5,11 +5,12 @@
 #include <limits>
 
 #include "data/fingerprint.h"
+#include "data/leaf_source.h"
 
 namespace stoker::data {
 namespace {
 
-class FileSource : public Source {
+class FileSource : public LeafSource, private StoredSamples {
  public:
   FileSource(FileList files, std::vector<std::string> class_names, std::vector<std::string> target_names)
       : files_(std::move(files)) {
@@ -21,9 +22,9 @@ class FileSource : public Source {
       fingerprint.add_sample(files_.relative_path(i), files_.stamp(i).size, files_.label(i));
     }
     if (num_targets() > 0) fingerprint.add_targets(target_names_, files_.targets(0), files_.size() * num_targets());
-    for (int64_t i = 0; files_.has_faces() && i < files_.size(); ++i) {
-      const FaceBox face = files_.face(i);
-      fingerprint.add_text(core::format("{} {} {} {}", face.left, face.top, face.width, face.height));
+    for (int64_t i = 0; files_.has_regions() && i < files_.size(); ++i) {
+      const RegionOfInterest region = files_.region(i);
+      fingerprint.add_text(core::format("{} {} {} {}", region.left, region.top, region.width, region.height));
     }
     fingerprint_ = fingerprint.hex();
   }
@@ -33,10 +34,11 @@ class FileSource : public Source {
   void targets(int64_t index, float* out) const override {
     std::copy_n(files_.targets(index), files_.num_targets(), out);
   }
-  FaceBox face(int64_t index) const override { return files_.face(index); }
+  RegionOfInterest region(int64_t index) const override { return files_.region(index); }
   std::string name(int64_t index) const override { return files_.path(index); }
   std::string relative_name(int64_t index) const override { return std::string(files_.relative_path(index)); }
-  int64_t list_bytes() const override { return files_.memory_bytes(); }
+  SourceMemory memory() const override { return {files_.memory_bytes(), 0}; }
+  const StoredSamples* stored() const override { return this; }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return read_head(index, std::numeric_limits<int64_t>::max(), buffer, content);
@@ -53,6 +55,8 @@ class FileSource : public Source {
   }
 
   int64_t stored_bytes(int64_t index) const override { return files_.stamp(index).size; }
+
+  std::vector<int64_t> run_ends() const override { return {size()}; }
 
  private:
   FileList files_;
@@ -73,9 +77,9 @@ void FileList::add(std::string_view path, const std::vector<float>& targets, con
 }
 
 void FileList::add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp,
-                   const FaceBox& face) {
+                   const RegionOfInterest& region) {
   add(path, targets, stamp);
-  faces_.push_back(face);
+  regions_.push_back(region);
 }
 
 FileStamp FileList::stamp(int64_t index) const {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/face_box.h"
+#include "data/region_of_interest.h"
 #include "data/source.h"
 #include "data/storage/sample_file.h"
 
@@ -24,13 +24,15 @@ class FileList {
   void add(std::string_view path, int64_t label, const FileStamp& stamp);
   /// `targets` [num_targets] finite; without a class.
   void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp);
+  /// An image with the part of it that crops are taken from. A list has a region for every image or for none.
+  void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp,
+           const RegionOfInterest& region);
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
   int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }
-  /// The same with the part of the image that matters.
-  void add(std::string_view path, const std::vector<float>& targets, const FileStamp& stamp, const FaceBox& face);
-  /// Width 0: the whole image.
-  FaceBox face(int64_t index) const { return faces_.empty() ? FaceBox() : faces_[static_cast<size_t>(index)]; }
-  bool has_faces() const { return !faces_.empty(); }
+  RegionOfInterest region(int64_t index) const {
+    return regions_.empty() ? RegionOfInterest() : regions_[static_cast<size_t>(index)];
+  }
+  bool has_regions() const { return !regions_.empty(); }
   /// [num_targets]
   const float* targets(int64_t index) const { return targets_.data() + index * num_targets_; }
   int64_t num_targets() const { return num_targets_; }
@@ -57,8 +59,8 @@ class FileList {
   int64_t num_targets_;
   std::string paths_;
   std::vector<Entry> entries_;
-  std::vector<float> targets_;  ///< [entries, num_targets]
-  std::vector<FaceBox> faces_;  ///< [entries] or none
+  std::vector<float> targets_;             ///< [entries, num_targets]
+  std::vector<RegionOfInterest> regions_;  ///< [entries] or none
 };
 
 /// Images with a class each.

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
+#include "data/leaf_source.h"
 
 namespace stoker::data {
 namespace {
@@ -22,7 +23,7 @@ void interleave(const uint8_t* planes, int64_t channels, int64_t area, uint8_t* 
   }
 }
 
-class Hdf5Source : public Source {
+class Hdf5Source : public LeafSource, private StoredSamples {
  public:
   Hdf5Source(Hdf5Samples samples, std::vector<std::string> class_names, std::vector<std::string> target_names)
       : samples_(std::move(samples)) {
@@ -41,10 +42,18 @@ class Hdf5Source : public Source {
   std::string name(int64_t index) const override { return core::format("{}#{}", samples_.path, index); }
   std::string relative_name(int64_t index) const override { return core::format("#{}", index); }
   SampleShape fixed_shape() const override { return samples_.shape; }
+  SourceMemory memory() const override {
+    const auto list_bytes =
+        static_cast<int64_t>(samples_.labels.size() * sizeof(int32_t) + samples_.targets.size() * sizeof(float) +
+                             samples_.array->array().places.size() * sizeof(ChunkPlace));
+    return {list_bytes, 0};
+  }
+  const StoredSamples* stored() const override { return this; }
+
   std::vector<int64_t> run_ends() const override { return samples_.array->run_ends(); }
-  int64_t list_bytes() const override {
-    return static_cast<int64_t>(samples_.labels.size() * sizeof(int32_t) + samples_.targets.size() * sizeof(float) +
-                                samples_.array->array().places.size() * sizeof(ChunkPlace));
+  int64_t stored_bytes(int64_t) const override { return -1; }  // chunks hold several samples, or parts of them
+  std::string read_head(int64_t index, int64_t, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return read(index, buffer, content);
   }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {

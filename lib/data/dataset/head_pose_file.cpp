@@ -31,7 +31,7 @@ bool read_numbers(std::string_view text, std::vector<double>& numbers) {
 }
 
 /// Numbers as large as no picture end in a box that cannot be cut out: then there is none.
-FaceBox finite_or_empty(const FaceBox& box) {
+RegionOfInterest finite_or_empty(const RegionOfInterest& box) {
   for (const double value : {box.left, box.top, box.left + box.width, box.top + box.height}) {
     if (!std::isfinite(value)) return {};
   }
@@ -39,7 +39,7 @@ FaceBox finite_or_empty(const FaceBox& box) {
 }
 
 /// The box of all landmarks that are known, widened.
-FaceBox landmark_box(const MatArray& landmarks, double margin) {
+RegionOfInterest landmark_box(const MatArray& landmarks, double margin) {
   double left = 0, top = 0, right = 0, bottom = 0;
   bool any = false;
   for (int64_t i = 0; i < landmarks.columns; ++i) {
@@ -101,7 +101,7 @@ std::string parse_biwi_camera(std::string_view text, ColourCamera& camera) {
   return "";
 }
 
-FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin) {
+RegionOfInterest biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin) {
   std::array<double, 3> seen = camera.translation;  // millimetres before the colour camera
   for (size_t i = 0; i < 9; ++i) seen[i / 3] += camera.rotation[i] * place[i % 3];
   if (seen[2] <= 0) return {};

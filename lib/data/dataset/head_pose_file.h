@@ -7,14 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "data/face_box.h"
+#include "data/region_of_interest.h"
 
 namespace stoker::data {
 
 struct HeadPose {
   std::array<float, 3> angles{};  ///< yaw, pitch, roll in degrees
   std::array<double, 3> place{};  ///< BIWI: the head's centre before the depth camera, millimetres; right, down, away
-  FaceBox face;
+  RegionOfInterest face;
 };
 
 /// BIWI's colour camera: a pinhole that is `translation` and `rotation` away from the depth camera. The defaults are
@@ -39,7 +39,7 @@ std::string parse_biwi_camera(std::string_view text, ColourCamera& camera);
 /// A square around the image of a head at `place`: 200 mm wide there (a head is about 150 x 230 mm), widened by
 /// `margin` of that to each side. Empty for a head that is not before the camera, or too far away for
 /// numbers.
-FaceBox biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin);
+RegionOfInterest biwi_head_box(const std::array<double, 3>& place, const ColourCamera& camera, double margin);
 
 /// The .mat at `path` beside an image of 300W-LP or AFLW2000: Pose_Para holds pitch, yaw and roll in radians first;
 /// pt2d holds landmarks, x in the first row and y in the second, whose box is widened by `margin` of its size

@@ -17,6 +17,7 @@
 #include "core/hash.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
+#include "data/leaf_source.h"
 
 namespace stoker::data {
 namespace {
@@ -104,7 +105,7 @@ class IdxFile {
   gzFile file_ = nullptr;
 };
 
-class IdxSource : public Source {
+class IdxSource : public LeafSource {
  public:
   IdxSource(const std::string& images_path, const std::string& labels_path, std::vector<std::string> class_names)
       : path_(images_path) {
@@ -124,7 +125,7 @@ class IdxSource : public Source {
   std::string name(int64_t index) const override { return core::format("{}#{}", path_, index); }
   std::string relative_name(int64_t index) const override { return core::format("#{}", index); }
 
-  int64_t list_bytes() const override { return static_cast<int64_t>(labels_.size()); }
+  SourceMemory memory() const override { return {static_cast<int64_t>(labels_.size()), 0}; }
 
   std::string read(int64_t index, std::vector<uint8_t>&, SampleContent& content) const override {
     content.height = height_;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/feed/device_feed.h"
 
-#include <chrono>
 #include <deque>
-#include <thread>
 
 #include "data/feed/feed_path.h"
 #include "data/feed/normalise.h"
@@ -46,10 +44,7 @@ class CpuFeed : public FeedPath {
     if (!loader_.next(host, may_stop)) return false;
     batch = Batch();  // the caller's tensors become free for the pool
     batch.images = normalised(host.images);
-    if (settings_.extra_seconds_per_byte > 0) {
-      std::this_thread::sleep_for(
-          std::chrono::duration<double>(settings_.extra_seconds_per_byte * static_cast<double>(host.images.nbytes())));
-    }
+    if (settings_.on_copy) settings_.on_copy(host);
     batch.labels = host.labels.clone();
     batch.targets = host.targets.clone();
     batch.samples = std::move(host.samples);

@@ -5,6 +5,7 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,8 +27,9 @@ struct Batch {
 struct FeedSettings {
   torch::Device device = torch::kCPU;
   bool channels_last = false;
-  std::vector<double> mean, std;      ///< per channel: of bytes as numbers in [0, 1], of floats as they are
-  double extra_seconds_per_byte = 0;  ///< tests: what copying a batch costs besides, on the CPU
+  std::vector<double> mean, std;  ///< per channel: of bytes as numbers in [0, 1], of floats as they are
+  /// Called with each batch while it is copied, on the CPU; empty: nothing. For tests.
+  std::function<void(const HostBatch&)> on_copy;
 
   torch::MemoryFormat memory_format() const {
     return channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;

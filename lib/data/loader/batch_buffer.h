@@ -22,8 +22,8 @@ struct RowError {
   std::optional<core::Error> error;  ///< anything else
 };
 
-/// Between being freed and being ready its rows belong to the workers that hold their row indices; all else is
-/// guarded by the loader's mutex.
+/// Between being freed and being ready its rows belong to the workers that hold their row indices, and its errors are
+/// added while the loader's mutex is held; when it is ready, all of it belongs to the consumer.
 struct BatchBuffer {
   torch::Tensor images;   ///< [batch_size, H, W, C] or [batch_size, T, H, W, C] of the shape's element; undefined
                           ///< until first used
@@ -37,7 +37,6 @@ struct BatchBuffer {
   std::vector<int64_t> samples;       ///< [batch_size] source indices
   std::vector<RowError> row_errors;   ///< in order of completion
   std::atomic<int64_t> rows_left{0};  ///< not yet written; the worker that takes it to 0 makes the buffer ready
-  bool ready = false;
 
   /// Page-locked if `pinned`. Throws Error{out_of_memory}.
   void allocate(int64_t batch_size, const SampleShape& shape, int64_t targets_per_sample, bool pinned);

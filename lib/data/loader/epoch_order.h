@@ -9,7 +9,7 @@
 namespace stoker::data {
 
 /// A permutation of all samples. `run_ends`: where the runs of samples end that lie one after another on the
-/// storage (Source::run_ends()); the last is the number of samples.
+/// storage (StoredSamples::run_ends()); the last is the number of samples.
 ///   window 0: every order is equally likely.
 ///   window N: runs are visited in random order, and the samples are shuffled among N neighbours at a time,
 ///   so that reads stay close together: for storage that punishes seeks.

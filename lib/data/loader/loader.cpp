@@ -22,6 +22,10 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
   if (settings.class_balanced) classes = samples_by_class(*source);
   // Workers fill one more than the consumer may hold.
   buffers = std::vector<BatchBuffer>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
+  {
+    const core::MutexLock lock(mutex);
+    filled.assign(buffers.size(), false);
+  }
   records = std::vector<StageRecord>(static_cast<size_t>(std::max<int64_t>(1, settings.num_workers)));
   if (settings.num_workers == 0) {
     own_reader.emplace(*source, plan, settings.limits, settings.seed);
@@ -69,15 +73,15 @@ void Loader::Impl::prepare(int64_t batch_index) {
   if (batch_index >= epoch.batches) return;
   BatchBuffer& buffer = buffer_of(batch_index);
   if (!buffer.images.defined()) allocate(buffer);
-  buffer.ready = false;
+  set_filled(batch_index, false);
   buffer.row_errors.clear();
   buffer.rows_left.store(images_in_batch_at(batch_index));
 }
 
 Loader::Impl::~Impl() {
   {
-    std::unique_lock<std::mutex> lock(mutex);
-    cancel_epoch(lock);
+    const core::MutexLock lock(mutex);
+    cancel_epoch();
     quitting = true;
   }
   epoch_begun.notify_all();
@@ -94,11 +98,11 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     order = class_balanced_order(classes, settings.seed, static_cast<uint64_t>(number));
   } else if (settings.shuffle) {
     order.samples =
-        shuffled_order(source->run_ends(), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
+        shuffled_order(run_ends(*source), settings.shuffle_buffer, settings.seed, static_cast<uint64_t>(number));
   }
   {
-    std::unique_lock<std::mutex> lock(mutex);
-    cancel_epoch(lock);
+    const core::MutexLock lock(mutex);
+    cancel_epoch();
     epoch.epoch = number;
     epoch.first_batch = first_batch;
     epoch.batches = batches_per_epoch() - first_batch;
@@ -141,7 +145,10 @@ bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
   batch.targets = buffer.targets.narrow(0, 0, images);
   batch.samples.assign(buffer.samples.begin(), buffer.samples.begin() + images);
   batch.planned_images = images_in_batch_at(batch_index);
-  batch.buffer = static_cast<int64_t>(generation << 32) | (batch_index & 0xFFFFFFFF);
+  {
+    const core::MutexLock lock(mutex);
+    batch.buffer = static_cast<int64_t>(generation << 32) | (batch_index & 0xFFFFFFFF);
+  }
   images_out += images;
   bad_out += batch.planned_images - images;
   ++batches_handed_over;
@@ -152,7 +159,7 @@ bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
 /// over.
 void Loader::Impl::fill_batch_here(int64_t batch_index, bool may_stop) {
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const core::MutexLock lock(mutex);
     prepare(batch_index);
   }
   for (int64_t row = 0; row < images_in_batch_at(batch_index); ++row) {
@@ -164,22 +171,23 @@ void Loader::Impl::fill_batch_here(int64_t batch_index, bool may_stop) {
 
 void Loader::Impl::wait_until_ready(int64_t batch_index, bool may_stop) {
   constexpr std::chrono::milliseconds kStopPoll(50);
-  std::unique_lock<std::mutex> lock(mutex);
+  const core::MutexLock lock(mutex);
   if (batch_index != last_awaited_batch) {  // not after an interruption
     last_awaited_batch = batch_index;
     ++asked;
     ready_when_asked += ready_batches();
-    empty_when_asked += buffer_of(batch_index).ready ? 0 : 1;
+    empty_when_asked += is_filled(batch_index) ? 0 : 1;
   }
-  while (!batch_ready.wait_for(lock, kStopPoll, [&] { return buffer_of(batch_index).ready; })) {
-    if (may_stop) core::throw_if_stopped();
+  while (!is_filled(batch_index)) {
+    batch_ready.wait_for(mutex, kStopPoll);
+    if (may_stop && !is_filled(batch_index)) core::throw_if_stopped();
   }
 }
 
 /// Decides about the rows without image in the order of the stream, so that the outcome is the same for any
 /// number of workers. Leaves `row_errors` sorted by row.
 void Loader::Impl::resolve_row_errors(int64_t batch_index) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const core::MutexLock lock(mutex);
   BatchBuffer& buffer = buffer_of(batch_index);
   buffer.sort_row_errors();
   for (const RowError& trouble : buffer.row_errors) {
@@ -209,14 +217,17 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
 
 void Loader::Impl::release(const HostBatch& batch) {
   const auto of_generation = static_cast<uint64_t>(batch.buffer) >> 32;
-  if (batch.buffer < 0 || of_generation != (generation & 0x7FFFFFFF)) return;  // of an epoch that is over
+  {
+    const core::MutexLock lock(mutex);
+    if (batch.buffer < 0 || of_generation != (generation & 0x7FFFFFFF)) return;  // of an epoch that is over
+  }
   const int64_t batch_index = batches_released.load();
   if ((batch_index & 0xFFFFFFFF) != (batch.buffer & 0xFFFFFFFF) || batch_index >= batches_handed_over) {
     throw core::Error(core::ErrorKind::bug, "batches must be released once each and in order");
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex);
-    buffer_of(batch_index).ready = false;
+    const core::MutexLock lock(mutex);
+    set_filled(batch_index, false);
     if (settings.num_workers > 0) prepare(batch_index + static_cast<int64_t>(buffers.size()));
     batches_released.store(batch_index + 1, std::memory_order_release);
   }
@@ -239,11 +250,13 @@ bool Loader::is_ready() const { return impl_->is_ready(); }
 void Loader::release(const HostBatch& batch) { impl_->release(batch); }
 std::vector<BadSample> Loader::bad_samples() const {
   std::vector<BadSample> list;
+  const core::MutexLock lock(impl_->mutex);
   for (const auto& entry : impl_->bad) list.push_back(entry.second);
   return list;
 }
 
 void Loader::restore_bad_samples(const std::vector<BadSample>& known) {
+  const core::MutexLock lock(impl_->mutex);
   impl_->bad.clear();
   for (const BadSample& entry : known) impl_->bad.emplace(entry.sample, entry);
 }

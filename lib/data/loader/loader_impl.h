@@ -4,12 +4,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 
+#include "core/system/mutex.h"
 #include "data/loader/batch_buffer.h"
 #include "data/loader/loader.h"
 #include "data/loader/sample_reader.h"
@@ -47,7 +46,14 @@ struct Loader::Impl {
   int64_t may_hold() const { return std::max<int64_t>(2, settings.prefetch_factor); }
   BatchBuffer& buffer_of(int64_t batch_index) { return buffers[static_cast<size_t>(batch_index) % buffers.size()]; }
   void allocate(BatchBuffer& buffer) const;
-  void prepare(int64_t batch_index);
+  /// Whether the batch is decoded and not yet given back.
+  bool is_filled(int64_t batch_index) const STOKER_REQUIRES(mutex) {
+    return filled[static_cast<size_t>(batch_index) % filled.size()];
+  }
+  void set_filled(int64_t batch_index, bool is_filled) STOKER_REQUIRES(mutex) {
+    filled[static_cast<size_t>(batch_index) % filled.size()] = is_filled;
+  }
+  void prepare(int64_t batch_index) STOKER_REQUIRES(mutex);
 
   void start_workers();
   void worker_main(int worker);
@@ -56,17 +62,17 @@ struct Loader::Impl {
   void fill_row(SampleReader& reader, StageRecord& record, int64_t batch_index, int64_t row);
   void add_times(StageRecord& record, const StageTimes& times);
   void finish_row(int64_t batch_index);
-  void cancel_epoch(std::unique_lock<std::mutex>& lock);
+  void cancel_epoch() STOKER_REQUIRES(mutex);
 
   void begin_epoch(int64_t number, int64_t first_batch);
   bool next(HostBatch& batch, bool may_stop);
   void fill_batch_here(int64_t batch_index, bool may_stop);
   void wait_until_ready(int64_t batch_index, bool may_stop);
   void resolve_row_errors(int64_t batch_index);
-  void record_bad(int64_t sample, const std::string& reason);
+  void record_bad(int64_t sample, const std::string& reason) STOKER_REQUIRES(mutex);
   void release(const HostBatch& batch);
   bool is_ready() const;
-  int64_t ready_batches() const;
+  int64_t ready_batches() const STOKER_REQUIRES(mutex);
   LoaderStats stats() const;
   SampleTimes sample_times() const;
 
@@ -76,16 +82,17 @@ struct Loader::Impl {
   const int64_t samples;
   std::vector<std::vector<uint32_t>> classes;  ///< their samples, when balanced
 
-  mutable std::mutex mutex;
-  std::condition_variable epoch_begun, buffer_freed, batch_ready, workers_idle;
+  mutable core::Mutex mutex;
+  core::Condition epoch_begun, buffer_freed, batch_ready, workers_idle;
   mutable std::vector<std::thread> threads;
-  std::vector<BatchBuffer> buffers;
-  std::vector<StageRecord> records;  ///< one per worker, or one for the calling thread
-  EpochOrder epoch;
-  std::map<int64_t, BadSample> bad;  ///< by sample
-  uint64_t generation = 0;           ///< counts begin_epoch calls
-  int active_workers = 0;
-  bool quitting = false;
+  std::vector<BatchBuffer> buffers;                           ///< who may touch one: see BatchBuffer
+  std::vector<bool> filled STOKER_GUARDED_BY(mutex);          ///< by buffer: is_filled()
+  std::vector<StageRecord> records;                           ///< one per worker, or one for the calling thread
+  EpochOrder epoch;                                           ///< written while no worker is active
+  std::map<int64_t, BadSample> bad STOKER_GUARDED_BY(mutex);  ///< by sample
+  uint64_t generation STOKER_GUARDED_BY(mutex) = 0;           ///< counts begin_epoch calls
+  int active_workers STOKER_GUARDED_BY(mutex) = 0;
+  bool quitting STOKER_GUARDED_BY(mutex) = false;
   std::atomic<bool> cancelled{false};
   std::atomic<int64_t> next_row_index{0};
   std::atomic<int64_t> batches_handed_over{0}, batches_released{0};  ///< written by the consumer

@@ -23,10 +23,9 @@ double cpu_seconds_of(pthread_t thread) {
 
 bool Loader::Impl::is_ready() const {
   const int64_t batch_index = batches_handed_over.load();
-  const std::lock_guard<std::mutex> lock(mutex);
+  const core::MutexLock lock(mutex);
   return settings.num_workers > 0 && batch_index < epoch.batches &&
-         batch_index - batches_released.load() < may_hold() &&
-         buffers[static_cast<size_t>(batch_index) % buffers.size()].ready;
+         batch_index - batches_released.load() < may_hold() && is_filled(batch_index);
 }
 
 LoaderStats Loader::Impl::stats() const {
@@ -43,12 +42,12 @@ LoaderStats Loader::Impl::stats() const {
   result.worker_idle_seconds = kSecond * static_cast<double>(idle_ns.load());
   result.batches_capacity = static_cast<int64_t>(buffers.size());
   result.num_workers = static_cast<int>(settings.num_workers);
-  result.cache_bytes = source->cached_bytes();
+  result.cache_bytes = source->memory().cached_bytes;
   result.batches_asked_for = asked.load();
   result.ready_when_asked = ready_when_asked.load();
   result.empty_when_asked = empty_when_asked.load();
   for (std::thread& thread : threads) result.worker_cpu_seconds += cpu_seconds_of(thread.native_handle());
-  const std::lock_guard<std::mutex> lock(mutex);
+  const core::MutexLock lock(mutex);
   for (const BatchBuffer& buffer : buffers) {
     result.ring_bytes += buffer.bytes();
   }
@@ -56,13 +55,13 @@ LoaderStats Loader::Impl::stats() const {
   return result;
 }
 
-/// Decoded and not yet handed over. The mutex must be held.
+/// Decoded and not yet handed over.
 int64_t Loader::Impl::ready_batches() const {
   const auto ring = static_cast<int64_t>(buffers.size());
   int64_t ready = 0;
   for (int64_t batch_index = batches_handed_over; batch_index < std::min(epoch.batches, batches_released.load() + ring);
        ++batch_index) {
-    if (buffers[static_cast<size_t>(batch_index % ring)].ready) ++ready;
+    if (is_filled(batch_index)) ++ready;
   }
   return ready;
 }

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/time/watching.h"
+#include "core/time/instrumentation.h"
 #include "data/loader/loader_impl.h"
 
 namespace stoker::data {
@@ -25,7 +25,7 @@ void Loader::Impl::start_workers() {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     const size_t started = threads.size();
     {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const core::MutexLock lock(mutex);
       quitting = true;
     }
     epoch_begun.notify_all();
@@ -43,15 +43,16 @@ void Loader::Impl::worker_main(int worker) {
   ::prctl(PR_SET_NAME, core::format("loader-{}", worker).c_str(), 0, 0, 0);
   SampleReader reader(*source, plan, settings.limits, settings.seed);
   uint64_t seen = 0;
-  std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
-    epoch_begun.wait(lock, [&] { return quitting || generation != seen; });
-    if (quitting) return;
-    seen = generation;
-    ++active_workers;
-    lock.unlock();
+    {
+      const core::MutexLock lock(mutex);
+      while (!quitting && generation == seen) epoch_begun.wait(mutex);
+      if (quitting) return;
+      seen = generation;
+      ++active_workers;
+    }
     work_on_epoch(reader, records[static_cast<size_t>(worker)]);
-    lock.lock();
+    const core::MutexLock lock(mutex);
     if (--active_workers == 0) workers_idle.notify_all();
   }
 }
@@ -74,8 +75,8 @@ bool Loader::Impl::wait_until_free(int64_t batch_index) {
   if (batch_index < batches_released.load(std::memory_order_acquire) + ring) return true;
   const core::TraceScope trace("idle");
   const auto start = LoaderClock::now();
-  std::unique_lock<std::mutex> lock(mutex);
-  buffer_freed.wait(lock, [&] { return cancelled.load() || batch_index < batches_released.load() + ring; });
+  const core::MutexLock lock(mutex);
+  while (!cancelled.load() && batch_index >= batches_released.load() + ring) buffer_freed.wait(mutex);
   idle_ns += nanoseconds_since(start);
   return !cancelled.load();
 }
@@ -107,9 +108,9 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t b
     trouble.error.emplace(core::ErrorKind::bug,
                           core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
   }
-  if (core::is_watched()) add_times(record, times);
+  if (core::is_instrumented()) add_times(record, times);
   if (trouble.reason.empty() && !trouble.error) return;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const core::MutexLock lock(mutex);
   buffer.row_errors.push_back(std::move(trouble));
 }
 
@@ -126,17 +127,17 @@ void Loader::Impl::finish_row(int64_t batch_index) {
   BatchBuffer& buffer = buffer_of(batch_index);
   if (buffer.rows_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
-    buffer.ready = true;
+    const core::MutexLock lock(mutex);
+    set_filled(batch_index, true);
   }
   batch_ready.notify_one();
 }
 
 /// Returns once no worker touches the plan or a buffer, and none will before the lock is given up.
-void Loader::Impl::cancel_epoch(std::unique_lock<std::mutex>& lock) {
+void Loader::Impl::cancel_epoch() {
   cancelled = true;
   buffer_freed.notify_all();
-  workers_idle.wait(lock, [&] { return active_workers == 0; });
+  while (active_workers != 0) workers_idle.wait(mutex);
 }
 
 }  // namespace stoker::data

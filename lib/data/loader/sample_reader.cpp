@@ -14,20 +14,21 @@ namespace stoker::data {
 namespace {
 
 /// Whole pixels inside of an image of width x height.
-Region pixels_of(const FaceBox& box, int width, int height) {
-  if (box.width <= 0 || box.height <= 0) return {0, 0, width, height};
+Region pixels_of(const RegionOfInterest& roi, int width, int height) {
+  if (roi.width <= 0 || roi.height <= 0) return {0, 0, width, height};
   const auto inside = [](double value, int low, int high) {
     return static_cast<int>(std::clamp(value, static_cast<double>(low), static_cast<double>(high)));
   };
-  const int left = inside(std::floor(box.left), 0, width - 1), top = inside(std::floor(box.top), 0, height - 1);
-  const int right = inside(std::ceil(box.left + box.width), left + 1, width);
-  const int bottom = inside(std::ceil(box.top + box.height), top + 1, height);
+  const int left = inside(std::floor(roi.left), 0, width - 1), top = inside(std::floor(roi.top), 0, height - 1);
+  const int right = inside(std::ceil(roi.left + roi.width), left + 1, width);
+  const int bottom = inside(std::ceil(roi.top + roi.height), top + 1, height);
   return {left, top, right - left, bottom - top};
 }
 
 /// Drawn within the part of the image that matters.
-SampleGeometry draw_within(const TransformPlan& plan, const FaceBox& box, int width, int height, core::Rng& rng) {
-  const Region part = pixels_of(box, width, height);
+SampleGeometry draw_within(const TransformPlan& plan, const RegionOfInterest& roi, int width, int height,
+                           core::Rng& rng) {
+  const Region part = pixels_of(roi, width, height);
   SampleGeometry geometry = draw_geometry(plan, part.width, part.height, rng);
   geometry.left += part.left;
   geometry.top += part.top;
@@ -42,7 +43,7 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   const SampleKey key{seed_, static_cast<uint64_t>(epoch),
                       static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32};
   core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
-  choose_frames(plan_.clip, source_.frame_count(sample), plan_.shape.images(), rng, frames_);
+  choose_frames(plan_.clip, videos_ == nullptr ? 1 : videos_->frame_count(sample), plan_.shape.images(), rng, frames_);
   const auto image_bytes = static_cast<size_t>(plan_.shape.image_bytes());
   uint8_t* const whole_row = row;
   SampleGeometry geometry;
@@ -54,8 +55,7 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     }
     std::string reason = read_image(sample, frames_[i], key, geometry, row, times);
     if (reason.empty()) continue;
-    const std::string frame = source_.frame_name(sample, frames_[i]);
-    return frame.empty() ? reason : core::printable(frame) + ": " + reason;
+    return videos_ == nullptr ? reason : core::printable(videos_->frame_name(sample, frames_[i])) + ": " + reason;
   }
   if (plan_.masks.does_anything()) {
     const StageTimer timer("augment", times.augment);
@@ -71,7 +71,9 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
   SampleContent content;
   {
     const StageTimer timer("read", times.read);
-    if (std::string cause = source_.read_frame(sample, frame, encoded_, content); !cause.empty()) return cause;
+    std::string cause = videos_ == nullptr ? source_.read(sample, encoded_, content)
+                                           : videos_->read_frame(sample, frame, encoded_, content);
+    if (!cause.empty()) return cause;
   }
   times.read -= content.decode_nanoseconds;
   times.decode += content.decode_nanoseconds;
@@ -81,13 +83,13 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
   core::Rng rng(key.seed, core::RngPurpose::augment, key.epoch, key.sample);
   if (!content.is_pixels()) {
     try {
-      std::string reason = write_encoded(content, source_.face(sample), rng, geometry, row, times);
+      std::string reason = write_encoded(content, source_.region(sample), rng, geometry, row, times);
       if (!reason.empty()) return reason;
     } catch (const core::Error& error) {
       throw core::Error(error.kind(), core::printable(source_.name(sample)) + ": " + error.what(), error.hint());
     }
   } else {
-    write_pixels(content, source_.face(sample), rng, geometry, row, times);
+    write_pixels(content, source_.region(sample), rng, geometry, row, times);
   }
   if (plan_.augment.does_anything()) {
     const StageTimer timer("augment", times.augment);
@@ -111,7 +113,7 @@ std::string SampleReader::copy_numbers(const SampleContent& content, uint8_t* ro
   return "";
 }
 
-std::string SampleReader::write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng,
+std::string SampleReader::write_encoded(const SampleContent& content, const RegionOfInterest& roi, core::Rng& rng,
                                         SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   SampleGeometry within;  // the decoded region
   {
@@ -119,7 +121,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Face
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
-    geometry = within = draw_within(plan_, face, header.width, header.height, rng);
+    geometry = within = draw_within(plan_, roi, header.width, header.height, rng);
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
     if (!geometry.keeps_size() && can_decode_rows(header, region)) {
       reason = write_as_decoded(content, geometry, row, times);
@@ -160,7 +162,7 @@ void SampleReader::transform_image(const uint8_t* pixels, int height, int width,
   transform_into(pixels, height, width, plan_, geometry, scratch_, row);
 }
 
-void SampleReader::write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng,
+void SampleReader::write_pixels(const SampleContent& content, const RegionOfInterest& roi, core::Rng& rng,
                                 SampleGeometry& geometry, uint8_t* row, StageTimes& times) {
   const uint8_t* pixels = content.bytes;
   if (content.channels != plan_.channels()) {
@@ -168,7 +170,7 @@ void SampleReader::write_pixels(const SampleContent& content, const FaceBox& fac
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels(), converted_);
     pixels = converted_.data();
   }
-  geometry = draw_within(plan_, face, content.width, content.height, rng);
+  geometry = draw_within(plan_, roi, content.width, content.height, rng);
   transform_image(pixels, content.height, content.width, geometry, row, times);
 }
 

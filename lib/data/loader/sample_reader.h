@@ -19,7 +19,7 @@ namespace stoker::data {
 class SampleReader {
  public:
   SampleReader(const Source& source, const TransformPlan& plan, const DecodeLimits& limits, uint64_t seed)
-      : source_(source), plan_(plan), limits_(limits), seed_(seed) {}
+      : source_(source), videos_(source.frames()), plan_(plan), limits_(limits), seed_(seed) {}
 
   /// Writes the plan's shape.bytes() to `row`, and the source's num_targets() numbers, as they are after the transform,
   /// to `targets`. What is drawn for a clip holds for all its frames. Returns "" or why the image, or which frame, is
@@ -32,18 +32,19 @@ class SampleReader {
   std::string read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry, uint8_t* row,
                          StageTimes& times);
   std::string copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const;
-  std::string write_encoded(const SampleContent& content, const FaceBox& face, core::Rng& rng, SampleGeometry& geometry,
-                            uint8_t* row, StageTimes& times);
+  std::string write_encoded(const SampleContent& content, const RegionOfInterest& roi, core::Rng& rng,
+                            SampleGeometry& geometry, uint8_t* row, StageTimes& times);
   /// Of a JPEG: resized row by row as it is decoded.
   std::string write_as_decoded(const SampleContent& content, const SampleGeometry& geometry, uint8_t* row,
                                StageTimes& times);
   void give_back_scratch(uint64_t encoded_bytes);
   void transform_image(const uint8_t* pixels, int height, int width, const SampleGeometry& geometry, uint8_t* row,
                        StageTimes& times);
-  void write_pixels(const SampleContent& content, const FaceBox& face, core::Rng& rng, SampleGeometry& geometry,
+  void write_pixels(const SampleContent& content, const RegionOfInterest& roi, core::Rng& rng, SampleGeometry& geometry,
                     uint8_t* row, StageTimes& times);
 
   const Source& source_;
+  const FrameSource* const videos_;  ///< null: samples are single images
   const TransformPlan& plan_;
   const DecodeLimits& limits_;
   const uint64_t seed_;

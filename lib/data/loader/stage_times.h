@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "core/time/durations.h"
+#include "core/time/instrumentation.h"
 #include "core/time/trace.h"
-#include "core/time/watching.h"
 #include "data/loader/loader_stats.h"
 
 namespace stoker::data {
@@ -21,11 +21,11 @@ struct StageTimes {
 /// Adds the time of a scope to a counter, and to the trace while one is recorded.
 class StageTimer {
  public:
-  StageTimer(const char* stage, int64_t& total) : stage_(stage), total_(total), watched_(core::is_watched()) {
-    if (watched_) start_ = std::chrono::steady_clock::now();
+  StageTimer(const char* stage, int64_t& total) : stage_(stage), total_(total), instrumented_(core::is_instrumented()) {
+    if (instrumented_) start_ = std::chrono::steady_clock::now();
   }
   ~StageTimer() {
-    if (!watched_) return;
+    if (!instrumented_) return;
     const auto end = std::chrono::steady_clock::now();
     total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(end - start_).count();
     if (core::is_tracing()) core::add_span(stage_, start_, end);
@@ -36,7 +36,7 @@ class StageTimer {
  private:
   const char* const stage_;
   int64_t& total_;
-  const bool watched_;
+  const bool instrumented_;
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the images are like, from the headers of a few.
+#include "data/probe/probe_sizes.h"
+
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "data/image/decode.h"
-#include "data/source.h"
 
 namespace stoker::data {
 namespace {
@@ -61,14 +61,6 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   }
   const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());
   return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths)};
-}
-
-bool holds_videos(const Source& source) { return source.size() > 0 && !source.frame_name(0, 0).empty(); }
-
-bool holds_pixels(const Source& source) {
-  std::vector<uint8_t> buffer;
-  SampleContent content;
-  return source.size() > 0 && source.read_head(0, 1, buffer, content).empty() && content.is_pixels();
 }
 
 }  // namespace stoker::data

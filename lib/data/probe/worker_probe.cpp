@@ -103,7 +103,7 @@ class ProbeCrew {
         // A bad image is work as well.
         reader.read_into(sample, /*epoch=*/0, /*round=*/0, row.data(), targets.data(), times);
         images_.fetch_add(1, std::memory_order_relaxed);
-        work_.fetch_add(std::max<int64_t>(1, source_.stored_bytes(sample)), std::memory_order_relaxed);
+        work_.fetch_add(std::max<int64_t>(1, stored_bytes(source_, sample)), std::memory_order_relaxed);
       }
     } catch (const std::exception& error) {
       fail(error.what());

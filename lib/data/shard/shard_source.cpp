@@ -8,6 +8,7 @@
 
 #include "data/container/tar_header.h"
 #include "data/fingerprint.h"
+#include "data/leaf_source.h"
 #include "data/storage/byte_reader.h"
 
 namespace stoker::data {
@@ -20,7 +21,7 @@ size_t open_limit() {
   return static_cast<size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20) / 2);
 }
 
-class ShardSource : public Source {
+class ShardSource : public LeafSource, private StoredSamples {
  public:
   ShardSource(std::vector<Shard> shards, std::vector<std::string> class_names) : shards_(std::move(shards)) {
     class_names_ = std::move(class_names);
@@ -50,15 +51,16 @@ class ShardSource : public Source {
     const Place place = place_of(index);
     return std::string(shards_[place.shard].index.name(place.entry));
   }
-  std::vector<int64_t> run_ends() const override { return ends_; }
-  int64_t list_bytes() const override {
+  SourceMemory memory() const override {
     size_t bytes = 0;
     for (const Shard& shard : shards_) {
       bytes += shard.index.names.capacity() + shard.index.entries.capacity() * sizeof(ShardEntry);
     }
-    return static_cast<int64_t>(bytes);
+    return {static_cast<int64_t>(bytes), 0};
   }
+  const StoredSamples* stored() const override { return this; }
 
+  std::vector<int64_t> run_ends() const override { return ends_; }
   int64_t stored_bytes(int64_t index) const override { return static_cast<int64_t>(entry_of(place_of(index)).size); }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {

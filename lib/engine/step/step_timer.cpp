@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/system/machine.h"
+#include "core/time/instrumentation.h"
 #include "core/time/trace.h"
-#include "core/time/watching.h"
 
 namespace stoker::engine {
 namespace {
@@ -46,7 +46,7 @@ StepTimer::StepTimer(std::unique_ptr<DeviceTimeline> timeline, const data::Loade
 
 void StepTimer::begin_epoch() {
   update_ = -1;
-  if (!core::is_watched()) return;
+  if (!core::is_instrumented()) return;
   if (timeline_) timeline_->mark(kEpochBegins);
   read_totals();
   at_report_ = at_recent_ = at_epoch_ = totals_;
@@ -54,7 +54,7 @@ void StepTimer::begin_epoch() {
 
 void StepTimer::begin_update(int64_t number) {
   end_epoch();  // or the update before
-  if (!core::is_watched()) return;
+  if (!core::is_instrumented()) return;
   update_ = number;
   last_ = update_begin_ = Clock::now();
   waited_before_ = loader_.waited_seconds();
@@ -137,7 +137,7 @@ void StepTimer::read_totals() {
 }
 
 StepTimings StepTimer::since_report() {
-  if (!core::is_watched()) return {};
+  if (!core::is_instrumented()) return {};
   read_totals();
   const StepTimings window = since(at_report_);
   at_report_ = totals_;
@@ -145,13 +145,13 @@ StepTimings StepTimer::since_report() {
 }
 
 StepTimings StepTimer::since_epoch_began() {
-  if (!core::is_watched()) return {};
+  if (!core::is_instrumented()) return {};
   read_totals();
   return since(at_epoch_);
 }
 
 StepTimings StepTimer::recent(double seconds) {
-  if (!core::is_watched()) return {};
+  if (!core::is_instrumented()) return {};
   if (std::chrono::duration<double>(Clock::now() - at_recent_.at).count() < seconds) return {};
   read_totals();
   const StepTimings window = since(at_recent_);

@@ -16,7 +16,7 @@
 namespace stoker::engine {
 
 /// One thread, the one that trains. A call ends the stretch of time that began with the call before it. While
-/// core::is_watched() is false nothing is measured and all figures are 0.
+/// core::is_instrumented() is false nothing is measured and all figures are 0.
 class StepTimer {
  public:
   StepTimer(torch::Device device, const data::Loader& loader);

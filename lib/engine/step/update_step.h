@@ -7,8 +7,8 @@
 
 #include "config/options.h"
 #include "data/feed/device_feed.h"
-#include "engine/step/learner.h"
 #include "engine/device/precision.h"
+#include "engine/step/learner.h"
 #include "engine/step/mixup.h"
 #include "engine/step/step_timer.h"
 #include "engine/task/task.h"

@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "core/system/machine.h"
+#include "data/open_datasets.h"
 #include "tests/data/made_data.h"
 
 namespace stoker::app {

@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "data/leaf_source.h"
+#include "data/open_datasets.h"
 #include "tests/config/command_words.h"
 
 namespace stoker::app {
 namespace {
 
 /// 24-bit BMP files of one size: 54 bytes of header, then pixels.
-class Bitmaps : public data::Source {
+class Bitmaps : public data::LeafSource, private data::StoredSamples {
  public:
   static constexpr int kSide = 16;
 
@@ -28,7 +30,13 @@ class Bitmaps : public data::Source {
   int64_t label(int64_t) const override { return 0; }
   std::string name(int64_t) const override { return "bitmap"; }
   std::string relative_name(int64_t) const override { return "bitmap"; }
+  const data::StoredSamples* stored() const override { return this; }
   int64_t stored_bytes(int64_t) const override { return static_cast<int64_t>(file_.size()); }
+  std::string read_head(int64_t index, int64_t, std::vector<uint8_t>& buffer,
+                        data::SampleContent& content) const override {
+    return read(index, buffer, content);
+  }
+  std::vector<int64_t> run_ends() const override { return {size()}; }
   std::string read(int64_t, std::vector<uint8_t>&, data::SampleContent& content) const override {
     content.bytes = file_.data();
     content.size = file_.size();

@@ -182,13 +182,13 @@ TEST(CachedSourceTest, CachedSamplesNeedNoFiles) {
   for (const CacheTier tier : {CacheTier::ram, CacheTier::compressed}) {
     const ManyKindsOfFiles files;
     const auto source = cached(files.source(), cache_of(tier, kPlenty));
-    EXPECT_EQ(source->cached_bytes(), 0);
+    EXPECT_EQ(source->memory().cached_bytes, 0);
     Loader loader(source, random_crops(), shuffled(3));
     const std::string before = stream_digest(loader, 2);
     files.remove_all();
     EXPECT_EQ(stream_digest(loader, 2), before);
     EXPECT_GT(loader.stats().cache_bytes, 0);
-    EXPECT_EQ(loader.stats().cache_bytes, source->cached_bytes());
+    EXPECT_EQ(loader.stats().cache_bytes, source->memory().cached_bytes);
   }
 }
 
@@ -284,7 +284,7 @@ TEST(CachePlanTest, NeverPlansForMoreThanTheBudget) {
       std::vector<uint8_t> buffer;
       SampleContent content;
       for (int64_t i = 0; i < cache->size(); ++i) EXPECT_EQ(cache->read(i, buffer, content = {}), "");
-      EXPECT_LE(cache->cached_bytes(), budget);
+      EXPECT_LE(cache->memory().cached_bytes, budget);
     }
   }
   EXPECT_EQ(plan_cache(source, cache_of(CacheTier::ram, kPlenty)).memory_bytes(), 0);

@@ -2,7 +2,7 @@
 // HDF5 files where the program was built without the library.
 #include <gtest/gtest.h>
 
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "made_data.h"
 
 namespace stoker::data {

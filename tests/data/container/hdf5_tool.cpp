@@ -7,7 +7,7 @@
 
 #include "config/task_facts.h"
 #include "core/error.h"
-#include "data/source.h"
+#include "data/open_datasets.h"
 
 int main(int argc, char** argv) {
   using namespace stoker;

@@ -2,7 +2,7 @@
 // Head pose data with MAT-files where the program was built without matio.
 #include <gtest/gtest.h>
 
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "made_data.h"
 
 namespace stoker::data {

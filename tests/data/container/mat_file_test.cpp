@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "data/dataset/head_pose_file.h"
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "made_data.h"
 
 namespace stoker::data {
@@ -306,9 +306,9 @@ TEST_F(MatFileTest, ThreeHundredWLPHasAMatFileBesideEachImage) {
   ASSERT_EQ(data.val->size(), 1);
   ASSERT_FALSE(data.notes.empty());
   EXPECT_NE(data.notes.back().find("images without .mat beside them"), std::string::npos) << data.notes.back();
-  EXPECT_DOUBLE_EQ(data.val->face(0).top, 5);
-  EXPECT_DOUBLE_EQ(data.val->face(0).width, 60);
-  EXPECT_DOUBLE_EQ(data.val->face(0).height, 90);
+  EXPECT_DOUBLE_EQ(data.val->region(0).top, 5);
+  EXPECT_DOUBLE_EQ(data.val->region(0).width, 60);
+  EXPECT_DOUBLE_EQ(data.val->region(0).height, 90);
   folder_.write("AFLW2000/c.mat", std::string("MATLAB 5.0"));
   EXPECT_NE(std::string(error_of([&] { open_datasets(options); }).what()).find("c.mat: not a MAT-file"),
             std::string::npos);

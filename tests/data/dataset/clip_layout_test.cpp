@@ -8,6 +8,7 @@
 #include "data/cache/cached_source.h"
 #include "data/dataset/subset_source.h"
 #include "data/loader/loader.h"
+#include "data/open_datasets.h"
 #include "data/source.h"
 #include "data/storage/natural_order.h"
 #include "made_data.h"
@@ -41,7 +42,8 @@ void write_clips(const TempFolder& folder) {
 
 std::vector<std::string> frames_of(const Source& source, int64_t index) {
   std::vector<std::string> names;
-  for (int64_t frame = 0; frame < source.frame_count(index); ++frame) names.push_back(source.frame_name(index, frame));
+  for (int64_t frame = 0; frame < source.frames()->frame_count(index); ++frame)
+    names.push_back(source.frames()->frame_name(index, frame));
   return names;
 }
 
@@ -49,7 +51,7 @@ std::vector<std::string> frames_of(const Source& source, int64_t index) {
 int brightness(const Source& source, int64_t index, int64_t frame) {
   std::vector<uint8_t> buffer;
   SampleContent content;
-  EXPECT_EQ(source.read_frame(index, frame, buffer, content), "");
+  EXPECT_EQ(source.frames()->read_frame(index, frame, buffer, content), "");
   if (content.is_pixels()) return content.bytes[0];
   ImageBuffer image;
   EXPECT_EQ(decode_image(content.bytes, content.size, 1, {}, image), "");
@@ -110,7 +112,7 @@ TEST(ClipLayoutTest, OfFramesThatNoClipShowsNothingIsKept) {
   write_clips(folder);
   const auto train = open_datasets(clip_options(folder)).train;
   EXPECT_EQ(frames_of(*train, 2), std::vector<std::string>({"frame_3.png", "frame_7.png", "frame_11.png"}));
-  EXPECT_EQ(train->frame_count(0), 2);
+  EXPECT_EQ(train->frames()->frame_count(0), 2);
   const auto single = open_datasets(clip_options(folder, 1)).train;
   EXPECT_EQ(single->fixed_shape(), SampleShape());
   EXPECT_EQ(frames_of(*single, 2), std::vector<std::string>({"frame_7.png"}));
@@ -155,7 +157,7 @@ TEST(ClipLayoutTest, WholeVideosAreHeldOut) {
   for (int64_t i = 0; i < datasets.val->size(); ++i) {
     EXPECT_EQ(frames_of(*datasets.val, i), std::vector<std::string>({"frame_1.png", "frame_2.png", "frame_3.png"}));
     EXPECT_EQ(brightness(*datasets.val, i, 2), 30);
-    EXPECT_GT(datasets.val->frame_bytes(i, 2), 0);
+    EXPECT_GT(datasets.val->frames()->frame_bytes(i, 2), 0);
   }
 }
 
@@ -209,10 +211,10 @@ TEST(ClipLayoutTest, CachesHoldFrames) {
       EXPECT_EQ(brightness(*cached, 0, 1), 20);
       for (int64_t frame = 0; frame < 3; ++frame) EXPECT_EQ(brightness(*cached, 1, frame), 10 * (frame + 1));
     }
-    EXPECT_GT(cached->cached_bytes(), 0);
+    EXPECT_GT(cached->memory().cached_bytes, 0);
     std::vector<uint8_t> buffer;
     SampleContent content;
-    EXPECT_EQ(cached->read_frame(1, 2, buffer, content), "");
+    EXPECT_EQ(cached->frames()->read_frame(1, 2, buffer, content), "");
     EXPECT_EQ(content.is_pixels(), tier == config::CacheTier::ram);
     EXPECT_TRUE(buffer.empty()) << "the second time nothing is read";
   }
@@ -229,7 +231,7 @@ TEST(ClipLayoutTest, LooseVideosAreFoldersOfImages) {
   const auto one = open_loose_videos(folder / "a/v1", clip_options(folder));
   ASSERT_EQ(one->size(), 1);
   EXPECT_EQ(one->name(0), folder / "a/v1");
-  EXPECT_EQ(one->frame_count(0), 3);
+  EXPECT_EQ(one->frames()->frame_count(0), 3);
   EXPECT_EQ(error_of([&] { open_loose_videos(folder / "a/v1/1.png", clip_options(folder)); }).kind(),
             core::ErrorKind::no_input);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "data/storage/sample_file.h"
 #include "made_data.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset/subset_source.h"
+#include "data/open_datasets.h"
 #include "data/source.h"
 #include "made_data.h"
 

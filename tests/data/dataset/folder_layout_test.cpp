@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/system/stop_signal.h"
+#include "data/open_datasets.h"
 #include "data/source.h"
 #include "made_data.h"
 
@@ -321,24 +322,6 @@ TEST(OpenLooseImagesTest, AFolderOrAFileHasNoLabels) {
   EXPECT_EQ(error_of([&] { open_loose_images(folder / "d.png", true); }).what(), folder / "d.png does not exist");
   EXPECT_EQ(error_of([&] { open_loose_images(folder.make_folder("empty"), true); }).what(),
             folder / "empty has no images");
-}
-
-TEST(ProbeSizesTest, GivesTheUsualChannelsAndMedianSize) {
-  const TempFolder folder;
-  folder.write("1.png", png_of(pattern_pixels(10, 20, 3), 10, 20, 3));
-  folder.write("2.png", png_of(pattern_pixels(30, 40, 3), 30, 40, 3));
-  folder.write("3.png", png_of(pattern_pixels(50, 60, 1), 50, 60, 1));
-  folder.write("4.png", std::string("broken"));
-  const SizeProbe probe = probe_sizes(*open_loose_images(folder.path(), true), 64);
-  EXPECT_EQ(probe.channels, 3);
-  EXPECT_EQ(probe.median_width, 30);
-  EXPECT_EQ(probe.median_height, 40);
-  const core::Error error = error_of([&] { probe_sizes(*open_loose_images(folder / "4.png", true), 64); });
-  EXPECT_EQ(error.kind(), core::ErrorKind::data);
-  EXPECT_EQ(
-      std::string(error.what())
-          .rfind("none of 1 images that were looked at can be read; the first is " + folder / "4.png: not an image", 0),
-      0u);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "data/container/hdf5_file.h"
 #include "data/loader/loader.h"
+#include "data/open_datasets.h"
 #include "made_hdf5.h"
 
 namespace stoker::data {

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "data/open_datasets.h"
+#include "data/probe/probe_sizes.h"
 #include "made_data.h"
 
 namespace stoker::data {

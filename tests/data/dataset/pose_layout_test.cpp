@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "data/source.h"
+#include "data/open_datasets.h"
 #include "made_data.h"
 
 namespace stoker::data {
@@ -44,16 +44,16 @@ TEST(HeadPoseFileTest, ProjectsTheHeadOfBiwiThroughItsColourCamera) {
   ColourCamera camera;
   ASSERT_EQ(parse_biwi_camera(kCameraText, camera), "");
   // NumPy: p = R @ [80, -60, 900] + T; u = K @ p / p[2]; a square of 200 mm around it, and one half as wide again.
-  const FaceBox box = biwi_head_box({80, -60, 900}, camera, /*margin=*/0);
+  const RegionOfInterest box = biwi_head_box({80, -60, 900}, camera, /*margin=*/0);
   EXPECT_NEAR(box.left, 269.4695117871, 1e-8);
   EXPECT_NEAR(box.top, 146.2691931425993, 1e-8);
   EXPECT_NEAR(box.width, 112.53475611733003, 1e-8);
   EXPECT_NEAR(box.height, 114.78545123967663, 1e-8);
-  const FaceBox wide = biwi_head_box({80, -60, 900}, camera, /*margin=*/0.25);
+  const RegionOfInterest wide = biwi_head_box({80, -60, 900}, camera, /*margin=*/0.25);
   EXPECT_NEAR(wide.left, 241.3358227577675, 1e-8);
   EXPECT_NEAR(wide.height, 172.17817685951493, 1e-8);
   EXPECT_EQ(biwi_head_box({80, -60, -900}, camera, 0).width, 0) << "behind the camera";
-  const FaceBox beyond = biwi_head_box({1e308, 1e308, 1e308}, camera, 0);
+  const RegionOfInterest beyond = biwi_head_box({1e308, 1e308, 1e308}, camera, 0);
   EXPECT_EQ(beyond.width, 0) << "numbers as large as no place";
   EXPECT_EQ(beyond.left, 0);
 }
@@ -122,11 +122,11 @@ TEST_F(PoseLayoutTest, FacesOfBiwiAreCroppedWithTheCameraOfTheirFolder) {
   options_.dataset = config::DatasetType::biwi;
   options_.face_margin = 0.25;
   const Datasets data = open_datasets(options_);  // 01 and 02 to train
-  EXPECT_NEAR(data.train->face(0).left, 241.3358227577675, 1e-8);
-  EXPECT_NEAR(data.val->face(0).left, 241.3358227577675, 1e-8);
+  EXPECT_NEAR(data.train->region(0).left, 241.3358227577675, 1e-8);
+  EXPECT_NEAR(data.val->region(0).left, 241.3358227577675, 1e-8);
   // NumPy with the usual Kinect's matrices.
-  EXPECT_NEAR(data.train->face(1).left, 269.8438013976, 1e-6);
-  EXPECT_NEAR(data.train->face(1).width, 175.1290708843, 1e-6);
+  EXPECT_NEAR(data.train->region(1).left, 269.8438013976, 1e-6);
+  EXPECT_NEAR(data.train->region(1).width, 175.1290708843, 1e-6);
   const std::string note = "train: 1 of 2 folders have no rgb.cal: faces are found with the usual Kinect's";
   EXPECT_NE(std::find(data.notes.begin(), data.notes.end(), note), data.notes.end());
   folder_.write("02/rgb.cal", std::string("517 0 320"));

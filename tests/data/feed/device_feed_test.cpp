@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "data/feed/normalise.h"
+#include "data/open_datasets.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "data/feed/device_feed.h"
+#include "data/leaf_source.h"
 #include "data/loader/loader.h"
 #include "made_data.h"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr int kShapeWorkers[] = {0, 1, 2, 7, 16};
 
 /// Spectrograms 4 high, 6 wide, with 2 channels: number k of sample i is 100 i + k.
-class FloatSource : public Source {
+class FloatSource : public LeafSource {
  public:
   explicit FloatSource(Element element, int64_t size = 23) : element_(element), size_(size) {}
 
@@ -50,7 +51,7 @@ class FloatSource : public Source {
 
 /// Videos of 1 to 9 encoded frames; every pixel of frame f of video i is 20 i + f where it is plain, else a
 /// pattern.
-class VideoSource : public Source {
+class VideoSource : public LeafSource, protected FrameSource {
  public:
   explicit VideoSource(int64_t clip_frames, bool plain, int64_t size = 11) : clip_frames_(clip_frames), size_(size) {
     for (int64_t i = 0; i < size; ++i) {
@@ -75,7 +76,9 @@ class VideoSource : public Source {
     shape.frames = clip_frames_ > 1 ? clip_frames_ : 0;
     return shape;
   }
+  const FrameSource* frames() const override { return this; }
   int64_t frame_count(int64_t index) const override { return index % 9 + 1; }
+  int64_t frame_bytes(int64_t, int64_t) const override { return -1; }
   std::string frame_name(int64_t, int64_t frame) const override { return core::format("{}.png", frame); }
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return read_frame(index, 0, buffer, content);

@@ -16,6 +16,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/system/stop_signal.h"
+#include "data/leaf_source.h"
 #include "made_data.h"
 
 namespace stoker::data {
@@ -25,7 +26,7 @@ constexpr int kWorkerCounts[] = {0, 1, 2, 7, 16};
 constexpr int kPrefetches[] = {1, 8};
 
 /// Images made on the spot; a hook sees every read and may fail it.
-class MadeSource : public Source {
+class MadeSource : public LeafSource {
  public:
   using Hook = std::function<std::string(int64_t index)>;
 

@@ -12,6 +12,7 @@
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
 #include "data/loader/loader.h"
+#include "data/open_datasets.h"
 #include "data/shard/shard_index.h"
 #include "made_shards.h"
 
@@ -47,7 +48,7 @@ TEST_F(PackTest, ShardsHoldTheSameSamplesInTheSameOrderWithTheSameFingerprint) {
     EXPECT_EQ(content_digest(*packed), content_digest(*loose));
     EXPECT_EQ(packed->fingerprint(), loose->fingerprint());
   }
-  EXPECT_EQ(after.train->run_ends(), (std::vector<int64_t>{8, 16, 23}));
+  EXPECT_EQ(run_ends(*after.train), (std::vector<int64_t>{8, 16, 23}));
 }
 
 TEST_F(PackTest, HoldOutSplitsOfShardsAndLooseFilesAgree) {
@@ -58,8 +59,8 @@ TEST_F(PackTest, HoldOutSplitsOfShardsAndLooseFilesAgree) {
   EXPECT_EQ(content_digest(*after.train), content_digest(*before.train));
   EXPECT_EQ(content_digest(*after.val), content_digest(*before.val));
   EXPECT_EQ(after.train->fingerprint(), before.train->fingerprint());
-  EXPECT_EQ(after.train->run_ends().back(), after.train->size());
-  EXPECT_EQ(after.train->run_ends().size(), 3u);
+  EXPECT_EQ(run_ends(*after.train).back(), after.train->size());
+  EXPECT_EQ(run_ends(*after.train).size(), 3u);
 }
 
 /// Digest of two epochs as a training sees them.

@@ -8,13 +8,14 @@
 #include <cstring>
 #include <limits>
 
+#include "data/leaf_source.h"
 #include "made_data.h"
 
 namespace stoker::data {
 namespace {
 
 /// Samples of 2 x 3 x channels floats, made on the spot.
-class MadeFloats : public Source {
+class MadeFloats : public LeafSource {
  public:
   using Value = std::function<double(int64_t sample, int64_t channel, int64_t place)>;
   MadeFloats(int64_t size, int64_t channels, Element element, Value value)

@@ -13,13 +13,14 @@
 
 #include "core/error.h"
 #include "core/system/stop_signal.h"
+#include "data/leaf_source.h"
 #include "made_data.h"
 
 namespace stoker::data {
 namespace {
 
 /// One small file many times over.
-class OneFile : public Source {
+class OneFile : public LeafSource, private StoredSamples {
  public:
   explicit OneFile(int64_t size) : size_(size) { file_ = jpeg_of(pattern_pixels(8, 8, 3), 8, 8); }
 
@@ -27,7 +28,12 @@ class OneFile : public Source {
   int64_t label(int64_t) const override { return 0; }
   std::string name(int64_t) const override { return "one"; }
   std::string relative_name(int64_t) const override { return "one"; }
+  const StoredSamples* stored() const override { return this; }
   int64_t stored_bytes(int64_t) const override { return static_cast<int64_t>(file_.size()); }
+  std::string read_head(int64_t index, int64_t, std::vector<uint8_t>& buffer, SampleContent& content) const override {
+    return read(index, buffer, content);
+  }
+  std::vector<int64_t> run_ends() const override { return {size()}; }
   std::string read(int64_t, std::vector<uint8_t>&, SampleContent& content) const override {
     content.bytes = file_.data();
     content.size = file_.size();

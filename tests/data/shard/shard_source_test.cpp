@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "core/system/file.h"
 #include "data/container/tar_header.h"
+#include "data/open_datasets.h"
 #include "data/shard/shard_index.h"
 #include "made_shards.h"
 

@@ -11,13 +11,14 @@
 
 #include "core/error.h"
 #include "core/system/stop_signal.h"
+#include "data/leaf_source.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::engine {
 namespace {
 
 /// Gray images of 4x4 noise with a bright row that tells the class.
-class RowSource : public data::Source {
+class RowSource : public data::LeafSource {
  public:
   RowSource(int64_t count, bool one_is_bad) : count_(count), one_is_bad_(one_is_bad) {
     class_names_ = {"0", "1", "2", "3"};

@@ -11,6 +11,7 @@
 #include "core/text/json.h"
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
+#include "data/leaf_source.h"
 
 namespace stoker::engine {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// Samples that take 2 ms each, and none before somebody has asked the loader, where one is set, for a batch.
-class SlowSource : public data::Source {
+class SlowSource : public data::LeafSource {
  public:
   SlowSource() { class_names_ = {"a", "b"}; }
   int64_t size() const override { return 40; }

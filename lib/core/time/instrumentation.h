@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the program measures itself: clocks of updates and samples, and who listens to them.
+#pragma once
+
+namespace stoker::core {
+
+/// Always true in `train`. tests/hooks links another definition, which says false during some updates, into a program
+/// that tells what measuring costs. Any thread.
+bool is_instrumented();
+
+}  // namespace stoker::core

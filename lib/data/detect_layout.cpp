@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/detect_layout.h"
+
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+#include "data/dataset/hdf5_names.h"
+#include "data/storage/tree_walk.h"
+
+namespace stoker::data {
+namespace {
+
+std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
+  return config::learns_numbers(options.task) ? make_csv_target_layout(options) : make_csv_layout(options);
+}
+
+bool has_class_folders(const config::DataOptions& options) {
+  ScanNotes ignored;
+  return !TreeWalker(options.follow_symlinks, ignored).folders_in(options.data_dir).empty();
+}
+
+void check_data_dir(const config::DataOptions& options) {
+  if (is_directory(options.data_dir)) return;
+  if (only_hdf5_file(options.data_dir) == options.data_dir) return;  // the file itself
+  const char* const cause = core::file_exists(options.data_dir) ? "is not a folder" : "does not exist";
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("the data folder {} {}", core::printable(options.data_dir), cause),
+                    expected_data_tree(options));
+}
+
+/// Of class folders with images, or of those with videos.
+std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool has_videos) {
+  const bool has_train = is_directory(options.data_dir + "/" + options.train_split);
+  if (!has_train && has_class_folders(options) && options.val_fraction <= 0) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
+                                   core::printable(options.train_split)),
+                      "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
+                      "training split, name it with --train-split\n" +
+                          expected_data_tree(options));
+  }
+  return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
+                    : make_folder_layout(options, /*root_is_train=*/!has_train);
+}
+
+}  // namespace
+
+std::string expected_data_tree(const config::DataOptions& options) {
+  if (options.dataset == config::DatasetType::clips) return expected_clips(options);
+  const std::string& train = options.train_split;
+  const bool is_pose = options.task == config::TaskKind::head_pose;
+  return core::format(
+      "expected below --data-dir one of\n"
+      "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
+      "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP)\n"
+      "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
+      "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
+      "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
+      "  HDF5:   {0}.h5 and val.h5, or one .h5 with the groups {0} and val; in each a data set x, data, images, "
+      "inputs,\n"
+      "          spectrograms or features [N, H, W] or [N, C, H, W] and one y, labels or targets [N]{2}",
+      train, is_pose ? " or path,yaw,pitch,roll" : "",
+      is_pose
+          ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
+            "  --dataset biwi:   <subject>/frame_00003_rgb.png and frame_00003_pose.txt"
+          : "");
+}
+
+std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
+  check_data_dir(options);
+  switch (options.dataset) {
+    case config::DatasetType::idx: return make_idx_layout(options);
+    case config::DatasetType::csv: return csv_layout(options);
+    case config::DatasetType::folder: return folder_layout(options, /*has_videos=*/false);
+    case config::DatasetType::clips: return folder_layout(options, /*has_videos=*/true);
+    case config::DatasetType::shards: return make_shard_layout(options);
+    case config::DatasetType::biwi:
+    case config::DatasetType::w300lp: return make_pose_layout(options);
+    case config::DatasetType::hdf5: return make_hdf5_layout(options);
+    case config::DatasetType::automatic: break;
+  }
+  auto idx = make_idx_layout(options);
+  if (idx->has_split(options.train_split)) return idx;
+  auto csv = csv_layout(options);
+  if (csv->has_split(options.train_split)) return csv;
+  auto shards = make_shard_layout(options);
+  if (shards->has_split(options.train_split)) return shards;
+  if (!hdf5_file_of(options.data_dir, options.train_split).empty()) return make_hdf5_layout(options);
+  if (has_class_folders(options)) return folder_layout(options, looks_like_clips(options));
+  if (!only_hdf5_file(options.data_dir).empty()) return make_hdf5_layout(options);
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
+                    expected_data_tree(options));
+}
+
+}  // namespace stoker::data

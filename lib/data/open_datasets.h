@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The front door to data: from options to sources. Each function finds the layout of the folder by itself.
+// One thread; scanning may take minutes, and a stop request ends it with core::StopRequested.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/options.h"
+#include "data/source.h"
+
+namespace stoker::data {
+
+/// The two splits of a training run.
+struct Datasets {
+  std::shared_ptr<const Source> train;
+  std::shared_ptr<const Source> val;
+  std::vector<std::string> notes;  ///< for the banner: skipped entries, which split was chosen and why
+};
+
+/// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, clips, shards, HDF5, or
+/// CSV manifest (`path,label`, or `path` and a column per target as the task wants it). Sorted, symlink-loop-safe,
+/// labels checked. Throws core::Error (no_input with the expected tree, data with file:line).
+Datasets open_datasets(const config::DataOptions& options);
+
+/// One split by name, as `train eval --split` wants it; labels are those of the training split's classes. Throws as
+/// open_datasets().
+std::shared_ptr<const Source> open_split(const config::DataOptions& options, const std::string& split);
+
+/// Splits with their names and the classes of the training split, nothing held out, as `train pack` wants them: those
+/// named, or the training split and every usual validation split that exists. Throws core::Error{config} for data that
+/// shards cannot hold, else as open_datasets().
+std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_splits(const config::DataOptions& options,
+                                                                                     std::vector<std::string> names,
+                                                                                     std::vector<std::string>& notes);
+
+/// Loose images of a folder (recursively) or one file, without labels, for prediction. Throws core::Error{no_input}.
+std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
+
+/// Loose videos for prediction: each folder with images is one, whose frames are chosen as `options` say. Throws
+/// core::Error{no_input}.
+std::shared_ptr<const Source> open_loose_videos(const std::string& path, const config::DataOptions& options);
+
+}  // namespace stoker::data

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the images of a source are like, from the headers of a few.
+#pragma once
+
+#include <cstdint>
+
+#include "data/source.h"
+
+namespace stoker::data {
+
+struct SizeProbe {
+  int64_t channels = 0;                         ///< the most common: 1 or 3
+  int64_t median_height = 0, median_width = 0;  ///< pixels, as stored
+};
+
+/// Looks at up to 100 evenly spaced samples; unreadable ones are left out. Throws core::Error{data} when none can be
+/// read, core::StopRequested.
+SizeProbe probe_sizes(const Source& source, double max_image_megapixels);
+
+}  // namespace stoker::data

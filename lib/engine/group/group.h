@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a data-parallel run exchange. A rank is one process with its device; each computes gradients of its
+// own share of an update's images, and a sum over all ranks makes them the gradient of the whole update.
+//
+// All ranks make the same calls in the same order; each call returns when every rank has made it. Only abort() is
+// different: it may come at any time and from any thread, the other calls from one thread per rank.
+// Every call but abort() throws core::Error{peer_lost} when another rank has aborted, with the message of that rank, or
+// when it is gone. Nothing can be exchanged afterwards: every later call throws the same.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace stoker::engine {
+
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;  ///< [0, size()); rank 0 is the root, which writes the files of the run
+  virtual int size() const = 0;  ///< at least 1
+
+  /// Replaces each tensor by its sum over all ranks, in place. Number, shapes, types and order of the tensors are the
+  /// same on all ranks. Sums follow a fixed tree, so that all ranks end with the same bits, whenever each of them
+  /// comes: rank r is added to rank r + h, where h is half of the ranks, then a quarter of them, down to 1; where their
+  /// number is no power of two, it counts as the next one, without the ranks that there are not. No gradient is
+  /// recorded.
+  virtual void sum(const std::vector<at::Tensor>& tensors) = 0;
+  /// The bytes of the root, on every rank. What the others pass is not looked at.
+  virtual std::string from_root(const std::string& bytes) = 0;
+  /// The bytes of all ranks, by rank, on every rank.
+  virtual std::vector<std::string> gather(const std::string& bytes) = 0;
+  /// Tells all ranks that this one cannot go on, and why; wakes those that wait. Does not throw.
+  virtual void abort(const std::string& why) noexcept = 0;
+
+  bool is_root() const { return rank() == 0; }
+};
+
+}  // namespace stoker::engine

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks of train_with_hooks, by variables of the environment: STOKER_TEST_SLOW_COPY for
+// scripts/bench/bottlenecks.py, STOKER_TEST_UNINSTRUMENTED_TURNS for scripts/bench/overhead.py.
+#include "app/setup/hooks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "tests/hooks/overhead_turns.h"
+
+namespace stoker::app {
+namespace {
+
+/// Seconds per byte by which copying from memory that is not page-locked is slower: the variable says microseconds per
+/// megabyte. No machine without a GPU has slow copies.
+double slow_copy_seconds_per_byte(const config::LoaderOptions& options) {
+  const char* const text = std::getenv("STOKER_TEST_SLOW_COPY");
+  return text && !options.pin_memory ? 1e-12 * std::max(0.0, std::atof(text)) : 0;
+}
+
+}  // namespace
+
+void hook_feed(const config::LoaderOptions& options, data::FeedSettings& settings) {
+  const double seconds_per_byte = slow_copy_seconds_per_byte(options);
+  if (seconds_per_byte == 0) return;
+  settings.on_copy = [seconds_per_byte](const data::HostBatch& batch) {
+    const double bytes = static_cast<double>(batch.images.nbytes());
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_per_byte * bytes));
+  };
+}
+
+void hook_facts(const config::LoaderOptions& options, observe::DiagnosisFacts& facts) {
+  if (slow_copy_seconds_per_byte(options) > 0) facts.pin_memory = options.pin_memory;
+}
+
+std::unique_ptr<engine::Observer> hook_observers(engine::Observer& observers) {
+  const int64_t updates = hooks::updates_of_a_turn();
+  return updates > 0 ? std::make_unique<hooks::OverheadTurns>(observers, updates) : nullptr;
+}
+
+}  // namespace stoker::app
