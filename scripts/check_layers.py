@@ -12,8 +12,8 @@ CONFIG = ["config"]
 # Room: the rooms that it may include from besides itself; "data*" stands for data and all rooms inside it.
 ROOMS = {
     "core": [],
-    "core/text": ["core"],
-    "core/system": ["core", "core/text"],
+    "core/text": ["core", "core/system"],
+    "core/system": ["core"],
     "core/time": ["core", "core/text"],
 
     "config": CORE,
@@ -23,12 +23,14 @@ ROOMS = {
     "config/resolve": CORE + CONFIG + ["config/table"],
     "config/render": CORE + CONFIG + ["config/table", "config/read"],
 
+    "kernels": CORE,
+
     "data": CORE + CONFIG,
     "data/storage": CORE,
     "data/container": CORE + ["data", "data/storage"],
     "data/image": CORE + ["data/storage"],
-    "data/resample": CORE + ["data/storage", "data/image"],
-    "data/transform": CORE + CONFIG + ["data", "data/storage", "data/image", "data/resample"],
+    "data/resample": CORE + ["kernels", "data/storage", "data/image"],
+    "data/transform": CORE + CONFIG + ["kernels", "data", "data/storage", "data/image", "data/resample"],
     "data/dataset": CORE + CONFIG + ["data", "data/storage", "data/container"],
     "data/shard": CORE + CONFIG + ["data", "data/storage", "data/container", "data/image"],
     "data/pack": CORE + CONFIG + ["data", "data/storage", "data/container", "data/image", "data/resample", "data/shard"],
@@ -38,10 +40,10 @@ ROOMS = {
     "data/probe": CORE + ["data", "data/image", "data/transform", "data/loader"],
 
     "model": CORE + CONFIG,
-    "model/layers": CORE,
+    "model/layers": CORE + ["kernels"],
     "model/networks": CORE + ["model", "model/layers"],
 
-    "optim": CORE + CONFIG,
+    "optim": CORE + CONFIG + ["kernels"],
 
     "engine/run": CORE + CONFIG,
     "engine/files": CORE,
@@ -49,7 +51,7 @@ ROOMS = {
     "engine/memory": CORE,
     "engine/task": CORE + CONFIG + ["data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
-                                    "engine/memory", "engine/task"],
+                                    "engine/memory", "engine/task", "engine/group"],
     "engine/checkpoint": CORE + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
                                  "engine/step"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
@@ -64,7 +66,8 @@ ROOMS = {
     "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
     "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
 
-    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis"],
+    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis",
+                  "observe/resources"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "app/setup"],
@@ -74,6 +77,7 @@ ROOMS = {
 # Headers that a room reads without reaching into the rest of the folder they lie in.
 SINGLE_HEADERS = {
     "engine/run": ["data/loader/loader_stats.h"],
+    "plan": ["data/loader/batch_ring.h"],  # the size of a ring of batch buffers has one formula
 }
 # Files at the root of a room that see the rooms inside it: the front door.
 FRONT_DOORS = {
@@ -95,6 +99,7 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
                            "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/group",
                            "engine/probe",
                            "engine/loop", "app*"],
+    r"\w+mmintrin\.h": ["kernels"],
     r"cuda": ["engine/device"],
 }
 

@@ -1,19 +1,27 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills training with SIGKILL at random moments, runs the same command again until it ends, and compares the
-result with a run that was never interrupted: weights, optimizer state and summary.csv (less its clock columns)
-must be identical, bit for bit.
+"""Ends training at random moments, runs the same command again until it is done, and compares the result with a run that
+was never interrupted: weights, optimizer state and summary.csv (less its clock columns) must be identical, bit for bit.
 
     scripts/kill_anywhere.py --train build/release/apps/train --trials 50
+    scripts/kill_anywhere.py --train build/release/apps/train --trials 200 --signal TERM
+
+With --signal KILL the process is gone at once. With --signal TERM it must end with 75 and a checkpoint that verifies and
+holds the update that the last line names, or with 0 when it was done by then. Only a signal that comes before training
+begins may leave no checkpoint, when there is nothing to save. Reports come every second, and what examines the run
+between updates is on, as always.
 
 Options after `--` are given to `train`; without any, a tiny network is trained on images made here.
 """
 import argparse
 import csv
 import hashlib
+import json
 import pathlib
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,13 +33,17 @@ CLOCK_COLUMNS = {"train_seconds", "eval_seconds", "images_per_second", "data_wai
                  "update_seconds", "update_p95_seconds", "update_max_seconds"}
 
 
-def tiny_options(folder):
-    made_idx.write_idx(folder, "train", 500, side=12, seed=1)
-    made_idx.write_idx(folder, "t10k", 120, side=12, seed=2)
-    return ["--data-dir", str(folder), "--epochs", "12", "--batch-size", "16", "--accumulation-steps", "2",
-            "--model", "small_cnn", "--width", "8", "--num-workers", "2", "--threads", "1", "--save-every", "5u",
-            "--model-ema", "--lr", "0.05", "--report-every", "3u", "--rand-augment", "1,9", "--color-jitter", "0.4",
-            "--gaussian-noise", "0.02", "--random-erasing", "0.25", "--mixup", "0.2", "--cutmix", "1"]
+def tiny_options(folder, seconds_between_reports):
+    """A short run for SIGKILL; for SIGTERM one of some 10 s, in which reports every second examine it several times."""
+    is_long = seconds_between_reports > 0
+    made_idx.write_idx(folder, "train", 2000 if is_long else 500, side=28 if is_long else 12, seed=1)
+    made_idx.write_idx(folder, "t10k", 400 if is_long else 120, side=28 if is_long else 12, seed=2)
+    return ["--data-dir", str(folder), "--epochs", "6" if is_long else "12", "--batch-size", "16",
+            "--accumulation-steps", "2", "--model", "small_cnn", "--width", "24" if is_long else "8",
+            "--num-workers", "2", "--threads", "1", "--save-every", "never" if is_long else "5u",
+            "--report-every", f"{seconds_between_reports}s" if is_long else "3u", "--model-ema", "--lr", "0.05",
+            "--rand-augment", "1,9", "--color-jitter", "0.4", "--gaussian-noise", "0.02", "--random-erasing", "0.25",
+            "--mixup", "0.2", "--cutmix", "1"]
 
 
 def digest(run_dir):
@@ -61,6 +73,56 @@ def complete(train, options, run_dir):
     wait_for_success(start(train, options, run_dir), run_dir, 600)
 
 
+def fail(run_dir, code, errors, what):
+    log = run_dir / "train.log"
+    text = log.read_text(errors="replace")[-4000:] if log.exists() else ""
+    sys.exit(f"kill_anywhere: {what}; it ended with {code}:\n{errors}\n{text}")
+
+
+def check_ended_in_order(train, run_dir, code, errors):
+    """After SIGTERM: 0, or 75 with a checkpoint that verifies and holds the update of the last line."""
+    if code == 0:
+        return
+    if code == -signal.SIGTERM and not run_dir.exists():
+        return  # before its handlers: nothing had been written either
+    last_line = errors.strip().splitlines()[-1] if errors.strip() else ""
+    named = re.fullmatch(r"train: exit=75 reason=signal:TERM(?: update=(\d+) checkpoint=(.*))?", last_line)
+    if code != 75 or not named:
+        fail(run_dir, code, errors, "a run that was stopped did not end with 75")
+    events = run_dir / "metrics.jsonl"
+    has_begun = events.exists() and any(json.loads(line)["event"] in ("start", "resume") for line in open(events))
+    if named[2] is None:
+        if has_begun:
+            fail(run_dir, code, errors, "a run that had begun to train was stopped without a checkpoint")
+        return
+    checkpoint = pathlib.Path(named[2])
+    manifest = json.loads((checkpoint / "manifest.json").read_text())
+    state = json.loads((checkpoint / "state.json").read_text())["train"]
+    if state["updates"] != int(named[1]):
+        fail(run_dir, code, errors, f"{checkpoint} holds update {state['updates']}, not {named[1]}")
+    for name, record in manifest["files"].items():
+        if (checkpoint / name).stat().st_size != record["bytes"]:
+            fail(run_dir, code, errors, f"{checkpoint / name} is not as its manifest says")
+    # The program itself compares every digest before it uses a checkpoint.
+    verified = subprocess.run([train, "eval", str(checkpoint), "--num-workers", "1", "--threads", "1"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if verified.returncode != 0:
+        fail(run_dir, code, errors, f"{checkpoint} does not verify:\n{verified.stderr}")
+
+
+def is_stopped(train, options, run_dir, seconds):
+    """Starts training and sends SIGTERM after `seconds`; False when it ended with 0."""
+    process = start(train, options, run_dir)
+    try:
+        wait_for_success(process, run_dir, seconds)
+        return False
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        _, errors = process.communicate(timeout=120)
+    check_ended_in_order(train, run_dir, process.returncode, errors)
+    return process.returncode != 0
+
+
 def is_killed(train, options, run_dir, seconds):
     """Starts training and kills it after `seconds`; False when it had ended by then."""
     process = start(train, options, run_dir)
@@ -78,6 +140,7 @@ def main():
     parser.add_argument("--train", default="build/release/apps/train")
     parser.add_argument("--trials", type=int, default=50, help="runs that are each killed while they train")
     parser.add_argument("--kills-per-trial", type=int, default=1, help="times that each is killed before it may end")
+    parser.add_argument("--signal", choices=["KILL", "TERM"], default="KILL", help="what ends them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("options", nargs="*", help="options of train, after --")
     args = parser.parse_args()
@@ -85,7 +148,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="stoker-kill-") as name:
         folder = pathlib.Path(name)
         (folder / "data").mkdir()
-        options = args.options or tiny_options(folder / "data")
+        options = args.options or tiny_options(folder / "data", 1 if args.signal == "TERM" else 0)
         complete(args.train, options, folder / "unbroken")
         wanted = digest(folder / "unbroken")
         begin = time.monotonic()  # of a second run: the first reads program and libraries from disk
@@ -98,7 +161,8 @@ def main():
             run_dir = folder / f"trial-{trial}"
             kills = 0
             while kills < args.kills_per_trial:
-                if is_killed(args.train, options, run_dir, rng.uniform(0, seconds)):
+                end = is_stopped if args.signal == "TERM" else is_killed
+                if end(args.train, options, run_dir, rng.uniform(0, seconds)):
                     kills += 1
                 else:  # it had ended: this trial begins anew
                     shutil.rmtree(run_dir)
@@ -111,7 +175,7 @@ def main():
             if differing:
                 print(f"trial {trial}: differs in {', '.join(differing)}", flush=True)
             shutil.rmtree(run_dir)
-        print(f"{killed} kills in {args.trials} trials: {same} of {args.trials} identical to the unbroken run")
+        print(f"{killed} times SIG{args.signal} in {args.trials} trials: {same} of {args.trials} identical to the unbroken run")
         return 0 if same == args.trials else 1
 
 

@@ -3,9 +3,12 @@
 
 #include <c10/util/Exception.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "app/process.h"
 #include "core/error.h"
@@ -22,9 +25,11 @@ namespace {
 using core::Error;
 using core::ErrorKind;
 
+/// A reader that has seen enough (`| head`) is no error.
 void write_stdout(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (errno != EPIPE) throw core::errno_error(errno, "write", "standard output", ErrorKind::io);
 }
 
 core::LogLevel console_level(const config::LogOptions& options) {
@@ -93,6 +98,18 @@ Error translate_torch_error(const c10::Error& error, const config::Options& opti
   return Error(ErrorKind::bug, text);
 }
 
+/// Threads that cannot be made, and what std::filesystem throws.
+Error translate_system_error(const std::system_error& error) {
+  if (error.code() == std::errc::resource_unavailable_try_again) {
+    return Error(ErrorKind::os, core::format("a thread could not be started: {}", error.what()),
+                 "raise the limit on processes (ulimit -u, or the pids limit of the container), or use fewer --threads "
+                 "and --num-workers");
+  }
+  const auto* const about_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  if (about_file == nullptr) return Error(ErrorKind::os, error.what());
+  return core::errno_error(error.code().value(), "use", core::printable(about_file->path1().string()), ErrorKind::io);
+}
+
 /// Turns whatever ends a verb into an outcome.
 Outcome run_guarded(const Invocation& invocation) {
   try {
@@ -108,6 +125,8 @@ Outcome run_guarded(const Invocation& invocation) {
     return failed(translate_torch_error(error, invocation.configuration.options));
   } catch (const std::bad_alloc&) {
     return failed(out_of_memory("of the host", invocation.configuration.options));
+  } catch (const std::system_error& error) {
+    return failed(translate_system_error(error));
   } catch (const std::exception& error) {
     return failed(Error(ErrorKind::bug, error.what()));
   }

@@ -188,9 +188,9 @@ struct OptimOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 5e-4;
-  bool decay_norm_and_bias = false;
-  double layer_decay = 1;  ///< factor of the learning rate from each layer to the one before it
-  double clip_grad = 0;    ///< 0: off
+  bool decay_norm_and_bias = false;  ///< every parameter decays; false: as in timm
+  double layer_decay = 1;            ///< factor of the learning rate from each layer to the one before it
+  double clip_grad = 0;              ///< 0: off
   ClipMode clip_mode = ClipMode::norm;
   bool model_ema = false;
   double model_ema_decay = 0.9998;
@@ -209,6 +209,9 @@ struct ScheduleOptions {
   double one_cycle_pct_start = 0.3;         ///< share of updates until the peak
   double one_cycle_div_factor = 25;         ///< start = peak / this
   double one_cycle_final_div_factor = 1e4;  ///< end = start / this
+  bool one_cycle_momentum = true;           ///< SGD's momentum, or Adam's beta1, moves against the learning rate
+  double one_cycle_base_momentum = 0.85;    ///< at the peak of the learning rate
+  double one_cycle_max_momentum = 0.95;     ///< at the first and the last update
 };
 
 struct TrainOptions {

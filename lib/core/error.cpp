@@ -45,6 +45,11 @@ Error errno_error(int error_number, const std::string& action, const std::string
       hint = "free some space, then run the same command again";
       break;
     case EIO: kind = ErrorKind::io; break;
+    case EMFILE:
+    case ENFILE:
+      kind = ErrorKind::os;
+      hint = "raise the limit of open files (ulimit -n), or use fewer workers";
+      break;
     default: break;
   }
   return Error(kind, "cannot " + action + " " + path + ": " + std::strerror(error_number), hint);

@@ -49,7 +49,7 @@ class Error : public std::runtime_error {
 };
 
 /// An error made from errno, naming `action` and `path`. Maps EACCES/EPERM to permission, ENOENT to
-/// no_input, ENOMEM to out_of_memory, ENOSPC/EDQUOT/EIO to io; anything else becomes `otherwise`.
+/// no_input, ENOMEM to out_of_memory, ENOSPC/EDQUOT/EIO to io, EMFILE/ENFILE to os; anything else becomes `otherwise`.
 Error errno_error(int error_number, const std::string& action, const std::string& path, ErrorKind otherwise);
 
 }  // namespace stoker::core

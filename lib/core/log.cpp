@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/log.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <mutex>
 #include <unordered_map>
@@ -20,6 +23,8 @@ struct LogState {
   LogLevel console_level = LogLevel::info;
   std::function<void(LogLevel, std::string_view)> console_writer;
   std::vector<std::shared_ptr<spdlog::logger>> files;
+  std::string file_failure;  ///< why a line could not be written to a file, until it was said
+  bool file_failure_said = false;
   std::unordered_map<std::string, int> warnings_seen;
 };
 
@@ -39,12 +44,43 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
+/// Opens `path` for as long as spdlog needs to open it too, which would wait for a reader of a pipe for ever.
+class LogFileProbe {
+ public:
+  explicit LogFileProbe(const std::string& path) {
+    do {
+      fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    } while (fd_ < 0 && errno == EINTR);
+    if (fd_ >= 0) return;
+    if (errno != ENXIO) throw errno_error(errno, "open the log file", printable(path), ErrorKind::cannot_create);
+    throw Error(ErrorKind::cannot_create,
+                "cannot open the log file " + printable(path) + ": it is a pipe that nobody reads",
+                "remove it, or name another file");
+  }
+  ~LogFileProbe() { ::close(fd_); }
+  LogFileProbe(const LogFileProbe&) = delete;
+  LogFileProbe& operator=(const LogFileProbe&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
 void write_console(LogLevel level, std::string_view line) {
   std::FILE* const stream = level >= LogLevel::warning ? stderr : stdout;
   const char* const prefix = level == LogLevel::warning ? "warning: " : level == LogLevel::error ? "error: " : "";
   // A console that went away is no reason to stop: the result is not looked at.
   std::fprintf(stream, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
   std::fflush(stream);
+}
+
+/// With the mutex held.
+void show(LogState& state, LogLevel level, std::string_view line) {
+  if (level < state.console_level) return;
+  if (state.console_writer) {
+    state.console_writer(level, line);
+  } else {
+    write_console(level, line);
+  }
 }
 
 }  // namespace
@@ -55,11 +91,14 @@ void set_console_level(LogLevel level) {
 }
 
 void open_log_file(const std::string& path) {
+  const LogFileProbe probe(path);
   try {
     auto logger = std::make_shared<spdlog::logger>(
         "file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path, /*truncate=*/false));
     logger->set_level(spdlog::level::debug);
     logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+    // Called inside log() and flush(), which are called with the mutex held. By default spdlog prints.
+    logger->set_error_handler([](const std::string& cause) { log_state().file_failure = cause; });
     const std::lock_guard<std::mutex> lock(log_state().mutex);
     log_state().files.push_back(std::move(logger));
   } catch (const spdlog::spdlog_ex& error) {
@@ -88,12 +127,11 @@ void log_line(LogLevel level, std::string_view line) {
     file->log(spdlog_level(level), "{}", line);
     if (level >= LogLevel::info) file->flush();
   }
-  if (level < state.console_level) return;
-  if (state.console_writer) {
-    state.console_writer(level, line);
-  } else {
-    write_console(level, line);
+  if (!state.file_failure.empty() && !state.file_failure_said) {
+    state.file_failure_said = true;
+    show(state, LogLevel::warning, "log lines are lost: " + state.file_failure + "; the run goes on");
   }
+  show(state, level, line);
 }
 
 }  // namespace stoker::core

@@ -15,7 +15,9 @@ enum class LogLevel { debug, info, warning, error };
 
 /// The least severe level that reaches the console. The file always gets everything from debug up.
 void set_console_level(LogLevel level);
-/// Appends every later line, with UTC time and level, to `path`. Throws Error{cannot_create}.
+/// Appends every later line, with UTC time and level, to `path`. Throws Error{cannot_create, permission, io or
+/// os}, also for a pipe that nobody reads. A line that cannot be written later is lost, which one warning on the
+/// console says.
 void open_log_file(const std::string& path);
 /// Replaces how console lines are shown (a progress display clears its line first); nullptr restores the
 /// default: info to stdout, warnings and errors to stderr. `line` has no newline at its end.

@@ -4,6 +4,8 @@
 
 #include <c10/core/MemoryFormat.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
@@ -110,6 +112,12 @@ int64_t ImageModel::layer_of(const std::string& parameter) const {
     }
   }
   throw core::Error(core::ErrorKind::bug, core::format("parameter '{}' belongs to no layer", parameter));
+}
+
+bool ImageModel::decays(const std::string& parameter) const {
+  const std::vector<std::string> spared = no_weight_decay();
+  const std::string last_part = parameter.substr(parameter.rfind('.') + 1);
+  return std::find(spared.begin(), spared.end(), last_part) == spared.end();
 }
 
 std::shared_ptr<ImageModel> make_model(const ModelSpec& spec) {

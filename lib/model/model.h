@@ -39,16 +39,27 @@ class ImageModel : public torch::nn::Module {
   void keep_in_evaluation(std::vector<std::shared_ptr<torch::nn::Module>> parts) { still_ = std::move(parts); }
   void train(bool on = true) override;
 
-  /// Layers from input to output, the classifier last, as layer-wise learning rates count them.
+  /// The layers that --layer-decay counts, from input to output, the classifier last. As timm's group_matcher() has
+  /// them: the stem, then each block; a downsampling belongs to the block after it, a last norm or convolution to the
+  /// block before it (EfficientNet, ViT) or to the classifier (ConvNeXt).
   int64_t layer_count() const { return static_cast<int64_t>(layers_.size()); }
   /// The layer in [0, layer_count()) of a parameter by its full name.
   int64_t layer_of(const std::string& parameter) const;
   /// How the names of a layer's parameters begin.
   const std::vector<std::string>& layer_prefixes(int64_t layer) const { return layers_.at(static_cast<size_t>(layer)); }
 
+  /// Whether weight decay reaches a parameter by its full name. As in timm: not those in no_weight_decay(). Parameters
+  /// of one dimension (biases, norms) are left to the optimizer.
+  bool decays(const std::string& parameter) const;
+  /// The last parts of the names of parameters that weight decay leaves alone although they have more than one
+  /// dimension: "layer_scale", say.
+  virtual std::vector<std::string> no_weight_decay() const { return {}; }
+
  protected:
   /// The next layer: parameters whose names begin with one of `prefixes`. In order, while constructing.
   void add_layer(std::vector<std::string> prefixes) { layers_.push_back(std::move(prefixes)); }
+  /// Parameters whose names begin with `prefix` join the layer that was added last.
+  void add_to_last_layer(std::string prefix) { layers_.back().push_back(std::move(prefix)); }
   /// forward() calls each of its stages through this.
   template <typename Part>
   torch::Tensor run_stage(Part& stage, const torch::Tensor& x) {

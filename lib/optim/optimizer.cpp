@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "kernels/cpu.h"
 #include "optim/one_pass.h"
 #include "optim/torch_kernels.h"
 
@@ -34,14 +35,16 @@ std::vector<torch::Tensor> Optimizer::gradients() const {
   return gradients;
 }
 
-void Optimizer::step(double lr, const torch::Tensor& found_inf) {
+void Optimizer::step(const UpdateRates& rates, const torch::Tensor& found_inf) {
+  if (rates.momentum && options_.opt == config::OptimizerKind::sgd && options_.momentum == 0) {
+    throw core::Error(core::ErrorKind::bug, "a schedule moves the momentum of an optimizer that has none");
+  }
   torch::NoGradGuard no_grad;
   const bool on_device = skips_on_device();
   if (found_inf.defined() && !on_device && found_inf.item<float>() != 0) return;
   ++steps_;
   for (const Group& group : groups()) {
-    const double group_lr = lr * group.lr_scale;
-    parameters_[0].tensor.is_cpu() ? step_on_cpu(group, group_lr) : step_on_device(group, group_lr, found_inf);
+    parameters_[0].tensor.is_cpu() ? step_on_cpu(group, rates) : step_on_device(group, rates, found_inf);
   }
   if (found_inf.defined() && on_device) skipped_ = skipped_.defined() ? skipped_ + found_inf : found_inf.clone();
 }
@@ -95,7 +98,7 @@ std::vector<Optimizer::Group> Optimizer::groups() {
     const torch::Tensor& parameter = parameters_[i].tensor;
     if (!parameter.grad().defined()) continue;
     create_state(i);
-    const bool decays = parameter.dim() > 1 || options_.decay_norm_and_bias;
+    const bool decays = (parameter.dim() > 1 && parameters_[i].decays) || options_.decay_norm_and_bias;
     Group& group = group_of(decays ? options_.weight_decay : 0, parameters_[i].lr_scale);
     group.parameters.push_back(parameter);
     group.gradients.push_back(with_layout_of(parameter, parameter.grad()));
@@ -105,12 +108,26 @@ std::vector<Optimizer::Group> Optimizer::groups() {
   return groups;
 }
 
-void Optimizer::step_on_cpu(const Group& group, double lr) const {
-  const SgdRule sgd{lr, options_.momentum, options_.nesterov, group.weight_decay};
-  const AdamRule adam{lr,           options_.beta1,     options_.beta2,
-                      options_.eps, group.weight_decay, options_.opt == config::OptimizerKind::adamw};
+SgdRule Optimizer::sgd_rule(const Group& group, const UpdateRates& rates) const {
+  return {rates.lr * group.lr_scale, rates.momentum.value_or(options_.momentum), options_.nesterov, group.weight_decay};
+}
+
+AdamRule Optimizer::adam_rule(const Group& group, const UpdateRates& rates) const {
+  return {rates.lr * group.lr_scale, rates.momentum.value_or(options_.beta1),     options_.beta2, options_.eps,
+          group.weight_decay,        options_.opt == config::OptimizerKind::adamw};
+}
+
+void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const {
+  const bool is_sgd = options_.opt == config::OptimizerKind::sgd;
+  if (!kernels::has_optimizer_step()) {
+    const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
+    is_sgd ? foreach_sgd(lists, sgd_rule(group, rates)) : foreach_adam(lists, adam_rule(group, rates), steps_);
+    return;
+  }
+  const SgdRule sgd = sgd_rule(group, rates);
+  const AdamRule adam = adam_rule(group, rates);
   for (size_t i = 0; i < group.parameters.size(); ++i) {
-    if (options_.opt == config::OptimizerKind::sgd) {
+    if (is_sgd) {
       one_pass_sgd(group.parameters[i], group.gradients[i], group.first.empty() ? torch::Tensor() : group.first[i],
                    sgd);
     } else {
@@ -119,19 +136,17 @@ void Optimizer::step_on_cpu(const Group& group, double lr) const {
   }
 }
 
-void Optimizer::step_on_device(const Group& group, double lr, const torch::Tensor& found_inf) const {
+void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const {
   const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
   if (options_.opt == config::OptimizerKind::sgd) {
-    const SgdRule rule{lr, options_.momentum, options_.nesterov, group.weight_decay};
+    const SgdRule rule = sgd_rule(group, rates);
     has_fused_sgd() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
     return;
   }
-  const AdamRule rule{lr,           options_.beta1,     options_.beta2,
-                      options_.eps, group.weight_decay, options_.opt == config::OptimizerKind::adamw};
   const auto like = torch::TensorOptions(group.parameters[0].device()).dtype(torch::kFloat32);
   torch::Tensor step = torch::full({1}, static_cast<double>(steps_), like);
   if (skipped_.defined()) step.sub_(skipped_);
-  fused_adam(lists, rule, step, found_inf);
+  fused_adam(lists, adam_rule(group, rates), step, found_inf);
 }
 
 bool Optimizer::skips_on_device() const {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "config/options.h"
+#include "optim/rules.h"
+#include "optim/schedule.h"
 
 namespace stoker::optim {
 
@@ -16,6 +18,7 @@ struct NamedParameter {
   std::string name;
   torch::Tensor tensor;  ///< float32 leaf that requires grad
   double lr_scale = 1;   ///< its share of the learning rate, > 0
+  bool decays = true;    ///< false: no weight decay, as for parameters with fewer than two dimensions
 };
 
 /// A tensor of the optimizer's state, "momentum.<parameter>" and the like.
@@ -26,17 +29,19 @@ struct NamedState {
 
 class Optimizer {
  public:
-  /// Parameters with fewer than two dimensions (norms and biases) get no weight decay unless asked for.
+  /// Weight decay leaves alone what timm leaves alone: parameters with fewer than two dimensions (norms and biases)
+  /// and those that do not decay by their NamedParameter. With decay_norm_and_bias it reaches all.
   /// All parameters are on one device, and stay there.
   Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   std::vector<torch::Tensor> gradients() const;  ///< of parameters that have one
 
-  /// One update with learning rate `lr`. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1
-  /// nothing changes; fused kernels read it on the device without a host sync, others read it on the host.
-  /// Parameters without a gradient are left alone.
-  void step(double lr, const torch::Tensor& found_inf = {});
+  /// One update with the rates of a schedule, or a learning rate alone. Rates with a momentum need SGD's momentum
+  /// option to be above 0. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1 nothing changes; fused kernels
+  /// read it on the device without a host sync, others read it on the host. Parameters without a gradient are left
+  /// alone.
+  void step(const UpdateRates& rates, const torch::Tensor& found_inf = {});
   void zero_grad();  ///< frees the gradients
 
   /// All state tensors, created if need be, in a fixed order: for saving, and for restoring with copy_().
@@ -56,8 +61,10 @@ class Optimizer {
 
   void create_state(size_t index);
   std::vector<Group> groups();
-  void step_on_cpu(const Group& group, double lr) const;
-  void step_on_device(const Group& group, double lr, const torch::Tensor& found_inf) const;
+  SgdRule sgd_rule(const Group& group, const UpdateRates& rates) const;
+  AdamRule adam_rule(const Group& group, const UpdateRates& rates) const;
+  void step_on_cpu(const Group& group, const UpdateRates& rates) const;
+  void step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const;
   /// Whether found_inf is read by the kernels on the device.
   bool skips_on_device() const;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of one optimizer step, as every kernel of this room takes them. Only this room includes this
-// file.
+// The numbers of one optimizer step, as every kernel of this room takes them.
 #pragma once
 
 #include <cstdint>

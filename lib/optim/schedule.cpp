@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learning rates by formula. Knows no optimizer.
+// Learning rates and momenta by formula. Knows no optimizer.
 #include "optim/schedule.h"
 
 #include <algorithm>
@@ -19,17 +19,14 @@ double cosine_between(double start, double end, double share) {
   return end + (start - end) / 2 * (1 + std::cos(kPi * share));
 }
 
+/// From `first` at update 0 to `peak` to `last` at the last update, along half a cosine each:
 /// torch.optim.lr_scheduler.OneCycleLR, anneal_strategy="cos", three_phase=False.
-double one_cycle(const config::ScheduleOptions& options, double peak_lr, double update, double total_updates) {
-  const double start_lr = peak_lr / options.one_cycle_div_factor;
-  const double end_lr = start_lr / options.one_cycle_final_div_factor;
-  const double peak_update = options.one_cycle_pct_start * total_updates - 1;
-  const double last_update = total_updates - 1;
-  if (update <= peak_update) {
-    return peak_update > 0 ? cosine_between(start_lr, peak_lr, update / peak_update) : peak_lr;
-  }
-  const double length = last_update - peak_update;
-  return length > 0 ? cosine_between(peak_lr, end_lr, (update - peak_update) / length) : end_lr;
+double one_cycle(double first, double peak, double last, double pct_start, int64_t update, int64_t total_updates) {
+  const double peak_update = pct_start * static_cast<double>(total_updates) - 1;
+  const auto at = static_cast<double>(update);
+  if (at <= peak_update) return peak_update > 0 ? cosine_between(first, peak, at / peak_update) : peak;
+  const double length = static_cast<double>(total_updates - 1) - peak_update;
+  return length > 0 ? cosine_between(peak, last, (at - peak_update) / length) : last;
 }
 
 }  // namespace
@@ -53,6 +50,12 @@ double Schedule::at(int64_t update) const {
   return after_warmup(update);
 }
 
+std::optional<double> Schedule::momentum_at(int64_t update) const {
+  if (options_.sched != config::ScheduleKind::one_cycle || !options_.one_cycle_momentum) return std::nullopt;
+  return one_cycle(options_.one_cycle_max_momentum, options_.one_cycle_base_momentum, options_.one_cycle_max_momentum,
+                   options_.one_cycle_pct_start, std::clamp<int64_t>(update, 0, total_updates_ - 1), total_updates_);
+}
+
 double Schedule::after_warmup(int64_t update) const {
   const double share = static_cast<double>(update - warmup_updates_) /
                        static_cast<double>(std::max<int64_t>(total_updates_ - warmup_updates_, 1));
@@ -65,8 +68,11 @@ double Schedule::after_warmup(int64_t update) const {
     case config::ScheduleKind::cosine: return cosine_between(peak_lr_, options_.min_lr, share);
     case config::ScheduleKind::polynomial:
       return options_.min_lr + (peak_lr_ - options_.min_lr) * std::pow(1 - share, options_.poly_power);
-    case config::ScheduleKind::one_cycle:
-      return one_cycle(options_, peak_lr_, static_cast<double>(update), static_cast<double>(total_updates_));
+    case config::ScheduleKind::one_cycle: {
+      const double start_lr = peak_lr_ / options_.one_cycle_div_factor;
+      return one_cycle(start_lr, peak_lr_, start_lr / options_.one_cycle_final_div_factor, options_.one_cycle_pct_start,
+                       update, total_updates_);
+    }
   }
   return peak_lr_;
 }

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The learning rate as a pure function of the number of optimizer updates done. Torch-free, stateless.
+// The learning rate, and with one-cycle the momentum, as pure functions of the number of optimizer updates done.
+// Torch-free, stateless.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "config/options.h"
 
 namespace stoker::optim {
+
+/// What one update takes from the schedule.
+struct UpdateRates {
+  UpdateRates(double learning_rate, std::optional<double> momentum_or_beta1 = std::nullopt)  // NOLINT: mostly one rate
+      : lr(learning_rate), momentum(momentum_or_beta1) {}
+  double lr;
+  std::optional<double> momentum;  ///< SGD's momentum or Adam's beta1; nullopt: as the optimizer's options have it
+};
 
 class Schedule {
  public:
@@ -21,6 +31,11 @@ class Schedule {
   /// ends towards min_lr at total_updates. one_cycle: OneCycleLR with cos annealing; it has its own warm-up
   /// and end, so warmup_epochs and min_lr do not matter.
   double at(int64_t update) const;
+  /// SGD's momentum or Adam's beta1 for update number `update`, as OneCycleLR moves it with cos annealing: from
+  /// one_cycle_max_momentum to one_cycle_base_momentum at the peak of the learning rate, and back. nullopt for other
+  /// schedules and without one_cycle_momentum.
+  std::optional<double> momentum_at(int64_t update) const;
+  UpdateRates rates_at(int64_t update) const { return {at(update), momentum_at(update)}; }
 
  private:
   double after_warmup(int64_t update) const;

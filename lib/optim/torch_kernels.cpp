@@ -3,10 +3,16 @@
 #include "optim/torch_kernels.h"
 
 #include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_addcdiv.h>
+#include <ATen/ops/_foreach_addcmul.h>
+#include <ATen/ops/_foreach_div.h>
 #include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/_foreach_sub.h>
 #include <ATen/ops/_fused_adam.h>
 #include <torch/version.h>
+
+#include <cmath>
 
 #include "core/error.h"
 
@@ -111,6 +117,24 @@ void foreach_sgd(const KernelLists& lists, const SgdRule& rule) {
   } else {
     at::_foreach_add_(lists.parameters, lists.first, -rule.lr);
   }
+}
+
+void foreach_adam(const KernelLists& lists, const AdamRule& rule, int64_t step) {
+  const double correction1 = 1 - std::pow(rule.beta1, static_cast<double>(step));
+  const double correction2 = 1 - std::pow(rule.beta2, static_cast<double>(step));
+  if (rule.decoupled) {
+    at::_foreach_mul_(lists.parameters, 1 - rule.lr * rule.weight_decay);
+  } else if (rule.weight_decay != 0) {
+    at::_foreach_add_(lists.gradients, lists.parameters, rule.weight_decay);
+  }
+  at::_foreach_mul_(lists.first, rule.beta1);
+  at::_foreach_add_(lists.first, lists.gradients, 1 - rule.beta1);
+  at::_foreach_mul_(lists.second, rule.beta2);
+  at::_foreach_addcmul_(lists.second, lists.gradients, lists.gradients, 1 - rule.beta2);
+  const TensorVector denominators = at::_foreach_sqrt(lists.second);
+  at::_foreach_div_(denominators, std::sqrt(correction2));
+  at::_foreach_add_(denominators, rule.eps);
+  at::_foreach_addcdiv_(lists.parameters, lists.first, denominators, -rule.lr / correction1);
 }
 
 void multiply_all(const TensorVector& tensors, const torch::Tensor& factor) {

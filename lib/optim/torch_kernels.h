@@ -27,6 +27,8 @@ void fused_adam(const KernelLists& lists, const AdamRule& rule, const torch::Ten
                 const torch::Tensor& found_inf);
 /// The same arithmetic from foreach operations; changes the gradients' contents as well.
 void foreach_sgd(const KernelLists& lists, const SgdRule& rule);
+/// As fused_adam(), from foreach operations; changes the gradients' contents as well. `step` is 1 for the first step.
+void foreach_adam(const KernelLists& lists, const AdamRule& rule, int64_t step);
 
 /// Multiplies all in place by a one-element tensor of the same device.
 void multiply_all(const std::vector<torch::Tensor>& tensors, const torch::Tensor& factor);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/format.h"
+#include "data/loader/batch_ring.h"
 
 namespace stoker::app {
 namespace {
@@ -12,10 +13,7 @@ using core::format;
 
 std::string size_of(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
 
-/// Batches that a loader holds; see data::Loader.
-int64_t ring_of(const PlanInputs& inputs) {
-  return std::max<int64_t>(2, inputs.prefetch_factor) + (inputs.num_workers > 0 ? 1 : 0);
-}
+int64_t ring_of(const PlanInputs& inputs) { return data::ring_slots(inputs.num_workers, inputs.prefetch_factor); }
 
 /// Of one loader: no more rows are ever written than an epoch has images.
 int64_t batch_buffer_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images) {

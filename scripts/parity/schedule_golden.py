@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the golden learning rates of tests/optim/schedule_test.cpp from torch.optim.lr_scheduler. Needs torch."""
+"""Prints the golden numbers of tests/optim/schedule_test.cpp and optimizer_test.cpp from torch.optim.lr_scheduler.
+Needs torch."""
+import math
+
 import torch
 from torch.optim import lr_scheduler as lr
 
@@ -8,16 +11,45 @@ PEAK, TOTAL, PER_EPOCH = 0.4, 40, 4
 UPDATES = (0, 1, 2, 3, 4, 7, 8, 11, 12, 13, 19, 20, 27, 28, 38, 39)
 
 
-def rates(make):
-    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], PEAK)
+def values_of(make, read, optimizer=None):
+    """What `read` finds in the optimizer's group at each of UPDATES."""
+    optimizer = optimizer or torch.optim.SGD([torch.zeros(1, requires_grad=True)], PEAK, momentum=0.9)
     schedule = make(optimizer)
     values = []
     for update in range(TOTAL):
-        values.append(optimizer.param_groups[0]["lr"])
+        values.append(read(optimizer.param_groups[0]))
         optimizer.step()
         if update + 1 < TOTAL:
             schedule.step()
     return ", ".join(f"{values[update]:.12g}" for update in UPDATES)
+
+
+def rates(make):
+    return values_of(make, lambda group: group["lr"])
+
+
+def momenta(make):
+    return values_of(make, lambda group: group["momentum"])
+
+
+def beta1s(make):
+    adam = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], PEAK)
+    return values_of(make, lambda group: group["betas"][0], adam)
+
+
+def trained(make_optimizer, updates=12):
+    """A weight that starts at 1, after each update under one cycle; update t has the gradient weight + cos(t)."""
+    weight = torch.ones(1, requires_grad=True)
+    optimizer = make_optimizer([weight])
+    schedule = lr.OneCycleLR(optimizer, 0.1, total_steps=updates)
+    values = []
+    for update in range(updates):
+        weight.grad = weight.detach() + math.cos(update)
+        optimizer.step()
+        values.append(weight.item())
+        if update + 1 < updates:
+            schedule.step()
+    return ", ".join(f"{value:.8g}" for value in values)
 
 
 def warmed(after, warmup=8):
@@ -38,6 +70,12 @@ def main():
     print("one cycle:", rates(lambda o: lr.OneCycleLR(o, PEAK, total_steps=TOTAL)))
     print("one cycle 0.1 10 100:", rates(lambda o: lr.OneCycleLR(o, PEAK, total_steps=TOTAL, pct_start=0.1,
                                                                  div_factor=10, final_div_factor=100)))
+    print("one cycle, momentum:", momenta(lambda o: lr.OneCycleLR(o, PEAK, total_steps=TOTAL)))
+    print("one cycle, beta1:", beta1s(lambda o: lr.OneCycleLR(o, PEAK, total_steps=TOTAL)))
+    print("one cycle, momentum 0.1 0.5 0.8:", momenta(lambda o: lr.OneCycleLR(
+        o, PEAK, total_steps=TOTAL, pct_start=0.1, base_momentum=0.5, max_momentum=0.8)))
+    print("one cycle, SGD:", trained(lambda w: torch.optim.SGD(w, 0.1, momentum=0.9, nesterov=True)))
+    print("one cycle, AdamW:", trained(lambda w: torch.optim.AdamW(w, 0.1, weight_decay=0.05)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kUsage = 64, kNoInput = 66, kCannotCreate = 73, kIo = 74, kPermission = 77, kInUse = 82;
+constexpr int kUsage = 64, kNoInput = 66, kOs = 71, kCannotCreate = 73, kIo = 74, kPermission = 77, kInUse = 82;
 
 class BadRunDirectory : public ::testing::TestWithParam<BadInput> {};
 
@@ -85,6 +85,14 @@ const std::vector<BadInput>& bad_run_directories() {
        kCannotCreate,
        {"cannot create run/.lock: Too many levels of symbolic links"}},
       {"FolderForTrainLog", folder_at("train.log"), kCannotCreate, {"cannot open the log file run/train.log"}},
+      {"PipeForTrainLog",
+       [](const Workplace& work) {
+         fs::create_directory(work / "run");
+         ::mkfifo((work / "run/train.log").c_str(), 0600);
+         return train_words();
+       },
+       kCannotCreate,
+       {"cannot open the log file run/train.log: it is a pipe that nobody reads"}},
       {"FolderForConfig", folder_at("config.yaml"), kIo, {"cannot replace run/config.yaml: Is a directory"}},
       {"FolderForMetrics", folder_at("metrics.jsonl"), kIo, {"cannot open run/metrics.jsonl: Is a directory"}},
       {"LogFileBelowAFile",
@@ -204,6 +212,39 @@ TEST(UnreadableInput, MayBeAClassFolder) {
   const Workplace work;
   write_folders(work);
   expect_unreadable(work, "data/train/dog", kPermission, train_words({"--batch-size", "5"}));
+}
+
+TEST(UnreadableInput, MayBeAnImage) {
+  const Workplace work;
+  write_folders(work);
+  const auto first = fs::directory_iterator(work / "data/train/dog")->path();
+  expect_unreadable(work, "data/train/dog/" + first.filename().string(), kPermission,
+                    train_words({"--batch-size", "5", "--on-bad-image", "fail"}));
+}
+
+TEST(UnreadableInput, MayBeTheFolderOfCheckpoints) {
+  const Workplace work;
+  write_idx(work);
+  fs::create_directories(work / "run/checkpoints");
+  ::chmod((work / "run").c_str(), 0777);
+  expect_unreadable(work, "run/checkpoints", kPermission, train_words());
+}
+
+TEST(ProcessLimit, WithoutThreadsIsAMatterOfTheSystemAndDoesNotHang) {
+  const Workplace work;
+  write_idx(work);
+  ::chmod(work.path().c_str(), 0777);
+  Launch launch;
+  launch.words = train_words({"--threads", "4"});
+  launch.directory = work.path();
+  launch.unprivileged = true;
+  launch.process_limit = 1;
+  const Ended ended = run(launch);
+  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "the program cannot be started without privileges from here";
+  SCOPED_TRACE(story_of(launch.words, ended));
+  EXPECT_EQ(ended.exit_code, kOs);
+  EXPECT_NE(ended.err.find("threads could be started"), std::string::npos);
+  EXPECT_NE(ended.err.find("ulimit -u"), std::string::npos);
 }
 
 TEST(OutputOfPredict, ThatCannotBeWrittenIsAnError) {

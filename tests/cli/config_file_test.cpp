@@ -118,7 +118,10 @@ struct Case {
   std::vector<std::string> files;
   const Layout& layout;
   const char* planned;  ///< part of the plan
+  Words smaller = {};   ///< what makes its plan quick to try
 };
+
+const Words kSmallImages = {"--img-size", "64"};
 
 const std::map<std::string, Case>& cases() {
   static const std::map<std::string, Case> all = {
@@ -126,14 +129,17 @@ const std::map<std::string, Case>& cases() {
       {"fashion_mnist_best", {{"fashion_mnist_best"}, idx(), "length    36 epochs"}},
       {"bench/fashion_mnist_peer", {{"bench/fashion_mnist_peer"}, idx(), "model     peer_cnn"}},
       {"cifar10_fast", {{"cifar10_fast"}, folders(), "model     resnet9, 6,5"}},
-      {"s0_image_classification", {{"s0_image_classification"}, folders(), "64 images per device x 2 accumulation"}},
-      {"s1_deepfake", {{"s1_deepfake"}, videos(), "clips of 8 frames"}},
-      {"s2_head_pose_300wlp", {{"s2_head_pose_300wlp"}, faces_300wlp(), "3 targets, task head-pose"}},
-      {"s2_head_pose_biwi", {{"s2_head_pose_biwi"}, faces_biwi(), "3 targets, task head-pose"}},
-      {"s3_imagenet_resnet50", {{"s3_imagenet_resnet50"}, folders(), "peak learning rate 0.5"}},
-      {"s3_conservative", {{"s3_imagenet_resnet50", "s3_conservative"}, folders(), "peak learning rate 0.375"}},
-      {"s3_balanced", {{"s3_imagenet_resnet50", "s3_balanced"}, folders(), "peak learning rate 0.5"}},
-      {"s3_aggressive", {{"s3_imagenet_resnet50", "s3_aggressive"}, folders(), "peak learning rate 0.625"}},
+      {"s0_image_classification",
+       {{"s0_image_classification"}, folders(), "64 images per device x 2 accumulation", kSmallImages}},
+      {"s1_deepfake", {{"s1_deepfake"}, videos(), "clips of 8 frames", kSmallImages}},
+      {"s2_head_pose_300wlp", {{"s2_head_pose_300wlp"}, faces_300wlp(), "3 targets, task head-pose", kSmallImages}},
+      {"s2_head_pose_biwi", {{"s2_head_pose_biwi"}, faces_biwi(), "3 targets, task head-pose", kSmallImages}},
+      {"s3_imagenet_resnet50", {{"s3_imagenet_resnet50"}, folders(), "peak learning rate 0.5", kSmallImages}},
+      {"s3_conservative",
+       {{"s3_imagenet_resnet50", "s3_conservative"}, folders(), "peak learning rate 0.375", kSmallImages}},
+      {"s3_balanced", {{"s3_imagenet_resnet50", "s3_balanced"}, folders(), "peak learning rate 0.5", kSmallImages}},
+      {"s3_aggressive",
+       {{"s3_imagenet_resnet50", "s3_aggressive"}, folders(), "peak learning rate 0.625", kSmallImages}},
       {"s4_spectrogram_hdf5", {{"s4_spectrogram_hdf5"}, hdf5(), "model     spectrogram_cnn"}},
       {"s4_gpu_rtx3090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx3090"}, hdf5(), " 6144 images per device"}},
       {"s4_gpu_rtx4080", {{"s4_spectrogram_hdf5", "s4_gpu_rtx4080"}, hdf5(), " 5120 images per device"}},
@@ -154,6 +160,7 @@ Words dry_run_of(const Case& config) {
     words.push_back((configs() / (file + ".yaml")).string());
   }
   words.insert(words.end(), {"--data-dir", "data", "--dry-run"});
+  words.insert(words.end(), config.smaller.begin(), config.smaller.end());
   return words;
 }
 

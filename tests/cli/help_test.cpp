@@ -26,6 +26,18 @@ std::vector<std::string> verbs_in(const std::string& help) {
   return verbs;
 }
 
+TEST(HelpTest, ThatIsLostOnAFullDeviceIsAnError) {
+  Launch launch;
+  launch.words = {"--help"};
+  launch.standard_output = Stream::full;
+  const Ended ended = run(launch);
+  SCOPED_TRACE(story_of(launch.words, ended));
+  EXPECT_EQ(ended.exit_code, 74);
+  EXPECT_NE(ended.err.find("cannot write standard output: No space left on device"), std::string::npos);
+  launch.standard_output = Stream::broken_pipe;
+  EXPECT_EQ(run(launch).exit_code, 0) << "a reader that has seen enough is no error";
+}
+
 Words help_of(const std::string& verb) { return verb.empty() ? Words{"--help"} : Words{verb, "--help"}; }
 
 TEST(HelpTest, EveryVerbExplainsItselfInPlainText) {

@@ -76,6 +76,12 @@ void drop_privileges() {
   if (::geteuid() == 0 && (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) ::_exit(kCannotStart);
 }
 
+void limit_processes(int64_t count) {
+  if (count < 0) return;
+  const struct rlimit limit = {static_cast<rlim_t>(count), static_cast<rlim_t>(count)};
+  ::setrlimit(RLIMIT_NPROC, &limit);
+}
+
 void limit_files(int64_t bytes) {
   const struct rlimit any_core = {RLIM_INFINITY, RLIM_INFINITY};
   ::setrlimit(RLIMIT_CORE, &any_core);
@@ -142,6 +148,7 @@ Program::Program(const Launch& launch) {
   connect(launch.standard_output, out_capture, 1);
   connect(launch.standard_error, err_fd_, 2);
   if (launch.unprivileged) drop_privileges();
+  limit_processes(launch.process_limit);
   ::execve(words[0].c_str(), arguments.data(), environment.data());
   ::_exit(kCannotStart);
 }

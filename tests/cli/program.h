@@ -32,6 +32,7 @@ struct Launch {
   std::vector<std::string> variables = {};  ///< "NAME=value", over the environment
   bool unprivileged = false;                ///< as the user nobody when the test runs as root
   int64_t file_size_limit = -1;             ///< bytes, as ulimit -f; -1: none
+  int64_t process_limit = -1;               ///< as ulimit -u; root has none; -1: none
   std::string small_disk = "";              ///< a file system of 128 KiB is mounted there, for the program alone
 };
 

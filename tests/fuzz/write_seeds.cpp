@@ -135,6 +135,9 @@ void write_chunk_trees(const std::string& folder) {
   Packed leaf = head(kTree);
   add_node(leaf, 0, {1000, 1012, 1024});
   write(folder, "leaf", leaf.bytes);
+  Packed one_too_many = head(kTree);
+  add_node(one_too_many, 0, {1000, 1012, 1024, 1036, 1048});
+  write(folder, "one_too_many", one_too_many.bytes);
   Packed two_levels = head(kTree);
   const uint64_t first_leaf = kTree + 24 + 2 * 32;
   add_node(two_levels, 1, {first_leaf, first_leaf + 24 + 32});

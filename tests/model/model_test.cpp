@@ -99,6 +99,29 @@ TEST(ModelTest, EveryParameterBelongsToOneLayerAndTheClassifierToTheLast) {
   }
 }
 
+TEST(ModelTest, LayersAreCountedAsTimmCountsThem) {
+  // From timm's group_matcher() of each network, with its names turned into torchvision's.
+  const std::pair<const char*, int64_t> counts[] = {
+      {"resnet18", 10},           {"resnet50", 18},      {"efficientnet_b0", 18}, {"mobilenet_v3_small", 14},
+      {"mobilenet_v3_large", 18}, {"convnext_tiny", 20}, {"vit_s_16", 14},
+  };
+  for (const auto& [name, count] : counts) EXPECT_EQ(eleven_class_model(name)->layer_count(), count) << name;
+}
+
+TEST(ModelTest, TheLastNormAndConvolutionBelongToTheLayerThatTimmHasThemIn) {
+  const auto convnext = eleven_class_model("convnext_tiny");
+  EXPECT_EQ(convnext->layer_of("classifier.0.weight"), 19) << "timm's head.norm is part of the head";
+  EXPECT_EQ(convnext->layer_of("classifier.2.weight"), 19);
+  EXPECT_EQ(convnext->layer_of("features.7.2.layer_scale"), 18);
+  EXPECT_EQ(convnext->layer_of("features.2.1.weight"), convnext->layer_of("features.3.0.layer_scale"));
+  const auto vit = eleven_class_model("vit_s_16");
+  EXPECT_EQ(vit->layer_of("encoder.ln.weight"), 12) << "timm's norm is part of the last block";
+  EXPECT_EQ(vit->layer_of("encoder.layers.encoder_layer_11.ln_1.weight"), 12);
+  const auto efficientnet = eleven_class_model("efficientnet_b0");
+  EXPECT_EQ(efficientnet->layer_of("features.8.0.weight"), 16) << "timm's conv_head is part of the last block";
+  EXPECT_EQ(efficientnet->layer_of("features.7.0.block.0.0.weight"), 16);
+}
+
 TEST(ModelTest, LearnsFromEveryParameterWithItsUsualDropRates) {
   torch::manual_seed(3);
   for (const char* name : {"efficientnet_b0", "mobilenet_v3_small", "convnext_tiny", "vit_s_16"}) {

@@ -9,7 +9,10 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <limits>
+
+#include "core/error.h"
 
 namespace stoker::optim {
 namespace {
@@ -115,6 +118,39 @@ TEST(OptimizerTest, AdamWEqualsTorchs) {
     expect_parity<torch::optim::AdamW>(optim_options(config::OptimizerKind::adamw, weight_decay),
                                        torch::optim::AdamWOptions(0.01).weight_decay(weight_decay), 0.01);
   }
+}
+
+/// A weight that starts at 1 in 12 updates of one cycle; update t has the gradient weight + cos(t).
+void expect_one_cycle(const config::OptimOptions& options, const std::vector<double>& golden) {
+  config::ScheduleOptions one_cycle;
+  one_cycle.sched = config::ScheduleKind::one_cycle;
+  const Schedule schedule(one_cycle, 0.1, 12, 1);
+  const NamedParameter parameter{"weight", torch::ones({1}).requires_grad_()};
+  Optimizer optimizer({parameter}, options);
+  for (int64_t update = 0; update < 12; ++update) {
+    parameter.tensor.mutable_grad() = parameter.tensor.detach() + std::cos(static_cast<double>(update));
+    optimizer.step(schedule.rates_at(update));
+    EXPECT_NEAR(parameter.tensor.item<float>(), golden[static_cast<size_t>(update)], 2e-6) << update;
+  }
+}
+
+TEST(OptimizerTest, OneCycleTrainsAsTorchsOneCycleLR) {  // numbers of scripts/parity/schedule_golden.py
+  expect_one_cycle(optim_options(config::OptimizerKind::sgd, 0),
+                   {0.98439997, 0.82320201, 0.53670907, 0.38232645, 0.26784581, 0.077014536, -0.15464438, -0.31588989,
+                    -0.36758554, -0.36359623, -0.35874376, -0.3587434});
+  expect_one_cycle(optim_options(config::OptimizerKind::adamw, 0.05),
+                   {0.99580002, 0.9669342, 0.91921127, 0.88006532, 0.84370553, 0.79887307, 0.75158077, 0.71141243,
+                    0.68419516, 0.67089003, 0.66734034, 0.66733992});
+}
+
+TEST(OptimizerTest, RefusesAMomentumThatItHasNoRoomFor) {
+  auto options = optim_options(config::OptimizerKind::sgd, 0);
+  options.momentum = 0;
+  options.nesterov = false;
+  auto parameters = test_parameters();
+  Optimizer optimizer(parameters, options);
+  set_gradients(parameters, 0);
+  EXPECT_THROW(optimizer.step({0.1, 0.9}), core::Error);
 }
 
 TEST(OptimizerTest, NormsAndBiasesDoNotDecayByDefault) {

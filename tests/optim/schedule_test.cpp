@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace stoker::optim {
@@ -24,6 +25,16 @@ void expect_rates(const config::ScheduleOptions& options, const std::vector<doub
   ASSERT_EQ(golden.size(), kGoldenUpdates.size());
   for (size_t i = 0; i < golden.size(); ++i) {
     EXPECT_NEAR(schedule.at(kGoldenUpdates[i]), golden[i], 1e-11) << "update " << kGoldenUpdates[i];
+  }
+}
+
+void expect_momenta(const config::ScheduleOptions& options, const std::vector<double>& golden) {
+  const Schedule schedule(options, 0.4, 40, 4);
+  ASSERT_EQ(golden.size(), kGoldenUpdates.size());
+  for (size_t i = 0; i < golden.size(); ++i) {
+    const std::optional<double> momentum = schedule.momentum_at(kGoldenUpdates[i]);
+    ASSERT_TRUE(momentum.has_value());
+    EXPECT_NEAR(*momentum, golden[i], 1e-11) << "update " << kGoldenUpdates[i];
   }
 }
 
@@ -79,6 +90,28 @@ TEST(ScheduleTest, OneCycleEqualsTorchsOneCycleLR) {
   expect_rates(options,
                {0.04, 0.13, 0.31, 0.4, 0.399239700679, 0.387950585633, 0.38128029585, 0.353255679735, 0.341479934881,
                 0.328628964415, 0.234894905898, 0.217613717401, 0.1003, 0.0855994280171, 0.00116029932127, 0.0004});
+}
+
+TEST(ScheduleTest, OneCycleMovesTheMomentumAsTorchsOneCycleLR) {
+  auto options = schedule_of(config::ScheduleKind::one_cycle);
+  expect_momenta(options, {0.95, 0.947974648681, 0.942062676642, 0.932743036697, 0.92077075065, 0.87922924935,
+                           0.867256963303, 0.85, 0.850314389505, 0.851253604391, 0.868825509907, 0.873398396174,
+                           0.911126046698, 0.916513953098, 0.949685610495, 0.95});
+  options.one_cycle_pct_start = 0.1;
+  options.one_cycle_base_momentum = 0.5;
+  options.one_cycle_max_momentum = 0.8;
+  expect_momenta(
+      options, {0.8, 0.725, 0.575, 0.5, 0.500570795286, 0.509046106882, 0.514053831945, 0.535093333532, 0.543933982822,
+                0.553581858547, 0.62395277335, 0.636926638588, 0.725, 0.736036465453, 0.799429204714, 0.8});
+}
+
+TEST(ScheduleTest, OnlyOneCycleMovesTheMomentumAndOnlyWhenAsked) {
+  for (const auto kind : {config::ScheduleKind::constant, config::ScheduleKind::cosine, config::ScheduleKind::step}) {
+    EXPECT_FALSE(Schedule(schedule_of(kind), 0.4, 40, 4).momentum_at(7).has_value());
+  }
+  auto options = schedule_of(config::ScheduleKind::one_cycle);
+  options.one_cycle_momentum = false;
+  EXPECT_FALSE(Schedule(options, 0.4, 40, 4).momentum_at(7).has_value());
 }
 
 TEST(ScheduleTest, OneCycleHasItsOwnWarmup) {

@@ -6,10 +6,13 @@
 #include <torch/utils.h>
 #include <torch/version.h>
 
+#include "kernels/cpu.h"
 #include "optim/one_pass.h"
 
 namespace stoker::optim {
 namespace {
+
+constexpr char kWithoutKernels[] = "this build has no loops to compare with";
 
 KernelLists test_lists(bool adam) {
   torch::manual_seed(17);
@@ -28,7 +31,24 @@ void expect_same(const std::vector<torch::Tensor>& a, const std::vector<torch::T
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::allclose(a[i], b[i], 1e-6, 1e-6)) << i;
 }
 
+TEST(TorchKernelsTest, ForeachAdamEqualsOnePass) {
+  if (!kernels::has_optimizer_step()) GTEST_SKIP() << kWithoutKernels;
+  for (const bool decoupled : {false, true}) {
+    const AdamRule rule{0.1, 0.8, 0.95, 1e-6, 0.05, decoupled};
+    const KernelLists ours = test_lists(true);
+    const KernelLists theirs = test_lists(true);
+    for (size_t i = 0; i < ours.parameters.size(); ++i) {
+      one_pass_adam(ours.parameters[i], ours.gradients[i], ours.first[i], ours.second[i], rule, 3);
+    }
+    foreach_adam(theirs, rule, 3);
+    expect_same(ours.parameters, theirs.parameters);
+    expect_same(ours.first, theirs.first);
+    expect_same(ours.second, theirs.second);
+  }
+}
+
 TEST(TorchKernelsTest, ForeachSgdEqualsOnePass) {
+  if (!kernels::has_optimizer_step()) GTEST_SKIP() << kWithoutKernels;
   for (const double momentum : {0.0, 0.9}) {
     for (const bool nesterov : {false, true}) {
       const SgdRule rule{0.1, momentum, nesterov, 0.05};
@@ -63,6 +83,7 @@ TEST(TorchKernelsTest, MultiplyTakesAOneElementTensor) {
 
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
 TEST(TorchKernelsTest, FusedSgdEqualsOnePassAndHeedsFoundInf) {
+  if (!kernels::has_optimizer_step()) GTEST_SKIP() << kWithoutKernels;
   const SgdRule rule{0.1, 0.9, true, 0.05};
   const KernelLists ours = test_lists(false);
   const KernelLists theirs = test_lists(false);
@@ -76,6 +97,7 @@ TEST(TorchKernelsTest, FusedSgdEqualsOnePassAndHeedsFoundInf) {
 }
 
 TEST(TorchKernelsTest, FusedAdamEqualsOnePassAndHeedsFoundInf) {
+  if (!kernels::has_optimizer_step()) GTEST_SKIP() << kWithoutKernels;
   for (const bool decoupled : {false, true}) {
     const AdamRule rule{0.1, 0.9, 0.99, 1e-8, 0.05, decoupled};
     const KernelLists ours = test_lists(true);

@@ -99,11 +99,10 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                          const BenchEffort& effort) {
   const int cores =
       static_cast<int>(std::clamp<int64_t>(options.loader.num_workers, 1, core::read_machine_facts().cpus));
-  data::DecodeLimits limits;
-  limits.max_megapixels = options.data.max_image_megapixels;
   const int64_t frames = transform_plan(options, *source, /*training=*/true).shape.images();  // per sample
   const std::string unit = frames > 1 ? "clips" : "images";
-  data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans.value()), limits);
+  data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans.value()),
+                                  decode_limits(options.data));
   auto loader = training_loader(options, source);
   LoaderRounds rounds(*loader);
 

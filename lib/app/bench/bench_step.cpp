@@ -3,10 +3,10 @@
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
 #include "core/format.h"
-#include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
-#include "engine/step/update_step.h"
+#include "engine/probe/probe_input.h"
+#include "engine/step/updater.h"
 #include "model/model.h"
 
 namespace stoker::app {
@@ -22,17 +22,13 @@ int64_t frames_of(const config::Options& options) {
 
 /// One batch of noise on the device, as the feed would hand it over.
 data::Batch random_batch(const config::Options& options, torch::Device device) {
-  const int64_t size = options.data.img_size, clips = options.loader.batch_size, frames = frames_of(options);
-  data::Batch batch;
-  batch.images = torch::randn({clips * frames, options.data.in_chans, size, size});
-  if (options.precision.channels_last) batch.images = batch.images.contiguous(at::MemoryFormat::ChannelsLast);
-  if (frames > 1) batch.images = batch.images.unflatten(0, {clips, frames});  // [clips, frames, C, H, W]
-  batch.images = batch.images.to(device);
-  const int64_t learned = options.data.num_classes;
-  batch.labels = torch::randint(learned, {options.loader.batch_size.value()}, at::kLong).to(device);
-  batch.targets = torch::randint(2, {options.loader.batch_size.value(), learned}, at::kFloat).to(device);
-  batch.planned_images = options.loader.batch_size;
-  return batch;
+  const int64_t size = options.data.img_size, frames = frames_of(options);
+  engine::ProbeSettings settings;
+  settings.input = {options.data.in_chans, size, size};
+  if (frames > 1) settings.input.insert(settings.input.begin(), frames);
+  settings.num_classes = options.data.num_classes;
+  settings.channels_last = options.precision.channels_last;
+  return engine::noise_batch(settings, options.loader.batch_size, size, device);
 }
 
 }  // namespace
@@ -43,14 +39,13 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
   engine::Learner learner = build_learner(options, device);
   learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  engine::UpdateStep step(update_settings(options, precision), *task, learner);
-  const data::Batch batch = random_batch(options, device);
-  const int64_t images_in_update = batch.planned_images * options.train.accumulation_steps;
-  const auto update = [&] {
-    core::throw_if_stopped();
-    for (int64_t i = 0; i < options.train.accumulation_steps; ++i) step.accumulate(batch, images_in_update);
-    step.apply(options.optim.lr);
-  };
+  engine::Updater updater(updater_settings(options, precision), *task, learner);
+  engine::RepeatedBatch batches(random_batch(options, device));
+  engine::UpdateWindow window;
+  window.batch_size = options.loader.batch_size;
+  window.batch_count = options.train.accumulation_steps;
+  window.planned_images = window.batch_size * window.batch_count;
+  const auto update = [&] { updater.update(batches, window, options.optim.lr.value()); };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();
   std::vector<double> rates;  // images/s
@@ -64,7 +59,7 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
       if (device.is_cuda() && updates >= kCudaUpdatesPerRound) break;  // the clock runs ahead of the device
     } while (device.is_cuda() || core::seconds_since(begin) < effort.seconds_per_round);
     engine::synchronize(device);
-    rates.push_back(updates * static_cast<double>(images_in_update) / core::seconds_since(begin));
+    rates.push_back(updates * static_cast<double>(window.planned_images) / core::seconds_since(begin));
   }
 
   BenchResult result;

@@ -3,49 +3,22 @@
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
 #include "core/format.h"
-#include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
-#include "engine/step/update_step.h"
+#include "engine/step/updater.h"
 
 namespace stoker::app {
-namespace {
-
-/// Batches without end: epoch after epoch.
-class EndlessFeed {
- public:
-  explicit EndlessFeed(data::DeviceFeed& feed) : feed_(feed) { feed_.begin_epoch(0); }
-  void next(data::Batch& batch) {
-    while (!feed_.next(batch)) feed_.begin_epoch(++epoch_);
-  }
-
- private:
-  data::DeviceFeed& feed_;
-  int64_t epoch_ = 0;
-};
-
-}  // namespace
-
 BenchResult bench_training(const config::Options& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
   learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  engine::UpdateStep step(update_settings(options, precision_of(options, device)), *task, learner);
+  engine::Updater updater(updater_settings(options, precision_of(options, device)), *task, learner);
   const auto feed = training_feed(options, source, device);
-  EndlessFeed batches(*feed);
+  engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
   int64_t images = 0;
-  const auto update = [&] {
-    core::throw_if_stopped();
-    for (int64_t i = 0; i < options.train.accumulation_steps; ++i) {
-      data::Batch batch;
-      batches.next(batch);
-      step.accumulate(batch, options.loader.batch_size * options.train.accumulation_steps);
-      images += batch.image_count();
-    }
-    step.apply(options.optim.lr);
-  };
+  const auto update = [&] { images += updates.update(options.optim.lr.value()); };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();
   std::vector<double> rates, waits;

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/listeners/observing.h"
 
-#include "app/setup/diagnosing.h"
 #include "app/setup/hooks.h"
 #include "engine/device/device.h"
 
 namespace stoker::app {
 
 Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& console)
-    : resources_(observe::ResourceSampler::Settings{engine::pci_bus_id(run.learner.device)}),
-      diagnoser_(known_facts(run.options, run.machine, run.data_facts, *run.datasets.train),
-                 throughput_probes(run.options, run.machine, *run.datasets.train, run.learner, run.task), &resources_),
-      run_files_(run_dir, &resources_, &diagnoser_),
+    : resources_(observe::ResourceSampler::Settings{engine::pci_bus_id(run.device)}),
+      diagnosing_({run.options, run.machine, run.data_facts, *run.datasets.train, run.task, run.device}, resources_),
+      run_files_(run_dir),
       worst_file_(run_dir, run.options, run.datasets.val),
-      progress_(console, &resources_, &diagnoser_) {
+      progress_(console, &resources_) {
   if (run.options.run.profile.unit != config::Interval::Unit::never) {
     observers_.add(profile_.emplace(run_dir, run.options.run.profile));
   }
-  observers_.add(resources_);  // before those that read what it summed up
-  observers_.add(diagnoser_);  // likewise
   observers_.add(run_files_);
-  if (run.options.run.tensorboard) observers_.add(tensorboard_.emplace(run_dir, &resources_));
+  if (run.options.run.tensorboard) observers_.add(tensorboard_.emplace(run_dir));
   observers_.add(worst_file_);
   observers_.add(progress_);
   hook_ = hook_observers(observers_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that listens to a training run: resources, diagnosis, files, pictures, progress.
+// All that watches a training run: listeners (files, pictures, progress), and what examines it between updates.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,12 @@
 #include <string>
 
 #include "app/listeners/worst_file.h"
+#include "app/setup/diagnosing.h"
 #include "config/config.h"
 #include "core/system/machine.h"
 #include "data/open_datasets.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
-#include "observe/diagnosis/diagnoser.h"
 #include "observe/listeners/console.h"
 #include "observe/listeners/profile.h"
 #include "observe/listeners/progress.h"
@@ -28,20 +28,21 @@ struct Watched {
   const core::MachineFacts& machine;
   const config::DataFacts& data_facts;
   const data::Datasets& datasets;
-  engine::Learner& learner;
   const engine::Task& task;
+  torch::Device device;
 };
 
-/// Owns the listeners of a run, in an order in which later ones read what earlier ones found.
+/// Owns the listeners of a run, and what examines it.
 class Watch {
  public:
   Watch(const Watched& run, const std::string& run_dir, observe::Console& console);
   engine::Observer& observer();
+  engine::BetweenUpdates& between_updates() { return diagnosing_; }
 
  private:
   std::optional<observe::Profile> profile_;
   observe::ResourceSampler resources_;
-  observe::Diagnoser diagnoser_;
+  Diagnosing diagnosing_;
   observe::RunFiles run_files_;
   std::optional<observe::TensorBoardFile> tensorboard_;
   WorstFile worst_file_;

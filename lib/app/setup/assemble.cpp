@@ -58,13 +58,14 @@ void refuse_training_beyond_memory(const config::Options& options, const model::
 }
 
 /// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
-/// et al. 2020, "ELECTRA"; layers as timm counts them).
+/// et al. 2020, "ELECTRA"). Layers, and which parameters decay, are timm's.
 std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& model, double layer_decay) {
   std::vector<optim::NamedParameter> parameters;
   for (const auto& item : model.named_parameters()) {
     if (!item.value().requires_grad()) continue;
     const int64_t layers_after = layer_decay == 1 ? 0 : model.layer_count() - 1 - model.layer_of(item.key());
-    parameters.push_back({item.key(), item.value(), std::pow(layer_decay, static_cast<double>(layers_after))});
+    parameters.push_back(
+        {item.key(), item.value(), std::pow(layer_decay, static_cast<double>(layers_after)), model.decays(item.key())});
   }
   return parameters;
 }
@@ -80,6 +81,7 @@ core::MachineFacts machine_with_accelerators() {
 torch::Device open_and_configure_device(const config::Options& options) {
   engine::BackendSettings backend;
   backend.threads = options.device.threads;
+  if (!options.loader.num_workers.is_auto()) backend.other_threads = options.loader.num_workers;
   backend.tf32 = options.precision.tf32;
   backend.deterministic = options.train.deterministic;
   engine::configure_backends(backend);
@@ -196,21 +198,26 @@ engine::UpdateSettings update_settings(const config::Options& options, const eng
   return {precision, options.optim.clip_grad, options.optim.clip_mode};
 }
 
+engine::UpdaterSettings updater_settings(const config::Options& options, const engine::Precision& precision) {
+  const config::AugmentOptions& augment = options.augment;
+  return {
+      update_settings(options, precision),
+      {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
+      options.train.auto_micro_batch};
+}
+
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before) {
   engine::TrainerSettings settings;
   settings.plan = plan;
   settings.limits = limits_of(options, seconds_before);
-  settings.update = update_settings(options, precision);
-  settings.mix = {options.augment.mixup_alpha, options.augment.cutmix_alpha, options.augment.mixup_prob,
-                  options.augment.mixup_switch_prob, options.train.seed};
+  settings.updater = updater_settings(options, precision);
   settings.eval_metric = options.train.eval_metric;
   settings.min_delta = options.train.min_delta;
   settings.tta = options.train.tta;
   settings.val_every = options.train.val_every;
   settings.save_every = options.run.save_every;
   settings.report_every = options.run.report_every;
-  settings.auto_micro_batch = options.train.auto_micro_batch;
   return settings;
 }
 

@@ -39,6 +39,8 @@ config::ModelFacts model_facts_of(const config::ModelOptions& options);
 void require_model_for(const config::Options& options, const data::Source& source);
 std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
 /// What happens to the samples of `source`. Options must be resolved.
+/// What an image may be, for everything that decodes one.
+data::DecodeLimits decode_limits(const config::DataOptions& options);
 data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training);
 std::shared_ptr<data::Loader> training_loader(const config::Options& options,
                                               std::shared_ptr<const data::Source> source);
@@ -55,6 +57,7 @@ engine::Learner build_learner(const config::Options& options, torch::Device devi
 /// How training images are varied, in one line.
 std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix);
 engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);
+engine::UpdaterSettings updater_settings(const config::Options& options, const engine::Precision& precision);
 engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before);
 

@@ -19,7 +19,7 @@ data::LoaderSettings loader_settings(const config::Options& options) {
   settings.seed = options.train.seed;
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
-  settings.limits.max_megapixels = options.data.max_image_megapixels;
+  settings.limits = decode_limits(options.data);
   return settings;
 }
 
@@ -105,6 +105,12 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
     for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
   }
   return facts;
+}
+
+data::DecodeLimits decode_limits(const config::DataOptions& options) {
+  data::DecodeLimits limits;
+  limits.max_megapixels = options.max_image_megapixels;
+  return limits;
 }
 
 data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training) {

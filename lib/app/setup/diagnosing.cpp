@@ -68,26 +68,37 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
   return facts;
 }
 
-observe::ThroughputProbes throughput_probes(const config::Options& options, const core::MachineFacts& machine,
-                                            const data::Source& train, engine::Learner& learner,
-                                            const engine::Task& task) {
-  const std::string device = options.device.device;
+Diagnosing::Diagnosing(const Run& run, observe::ResourceSampler& resources)
+    : task_(run.task),
+      settings_(probe_settings(run.options, run.train, run.device)),
+      batch_size_(run.options.loader.batch_size),
+      resources_(resources),
+      diagnoser_(known_facts(run.options, run.machine, run.data_facts, run.train)) {
+  const std::string device = run.options.device.device;
   const bool native = device == "cpu"
-                          ? machine.native_bfloat16
-                          : machine.accelerators[static_cast<size_t>(learner.device.index())].native_bfloat16;
-  observe::ThroughputProbes probes;
-  probes.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
-  if (native) probes.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
-  probes.overhead_seconds = [settings = probe_settings(options, train, learner.device),
-                             batch = options.loader.batch_size.value(), &learner, &task] {
-    try {
-      return engine::overhead_seconds(learner, task, settings, batch, kLaunchSeconds);
-    } catch (const std::exception& error) {  // a run that computes its batches in pieces, say, goes on without
-      if (!engine::is_out_of_memory(error)) throw;
-      return 0.0;
-    }
-  };
-  return probes;
+                          ? run.machine.native_bfloat16
+                          : run.machine.accelerators[static_cast<size_t>(run.device.index())].native_bfloat16;
+  probes_.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
+  if (native) probes_.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
+}
+
+engine::Findings Diagnosing::run(engine::Learner& learner, const engine::Interlude& interlude) {
+  const bool after_epoch = interlude.after == engine::Interlude::After::epoch;
+  engine::Findings found;
+  found.resources = after_epoch ? resources_.since_epoch() : resources_.since_report();
+  observe::ThroughputProbes probes = probes_;
+  probes.overhead_seconds = [this, &learner] { return overhead_seconds(learner); };
+  found.diagnosis = diagnoser_.judge(interlude, *found.resources, probes);
+  return found;
+}
+
+double Diagnosing::overhead_seconds(engine::Learner& learner) const {
+  try {
+    return engine::overhead_seconds(learner, task_, settings_, batch_size_, kLaunchSeconds);
+  } catch (const std::exception& error) {  // a run that computes its batches in pieces, say, goes on without
+    if (!engine::is_out_of_memory(error)) throw;
+    return 0;
+  }
 }
 
 }  // namespace stoker::app

@@ -5,18 +5,42 @@
 #include "config/config.h"
 #include "core/system/machine.h"
 #include "data/source.h"
-#include "engine/step/learner.h"
+#include "engine/loop/between_updates.h"
+#include "engine/probe/probe_input.h"
 #include "engine/task/task.h"
 #include "observe/diagnosis/diagnoser.h"
+#include "observe/resources/resource_sampler.h"
 
 namespace stoker::app {
 
 /// `options` resolved; `train` as the loader reads it.
 observe::DiagnosisFacts known_facts(const config::Options& options, const core::MachineFacts& machine,
                                     const config::DataFacts& data_facts, const data::Source& train);
-/// The probes try `learner` on noise in between updates, and leave it as it was; all that is passed outlives them.
-observe::ThroughputProbes throughput_probes(const config::Options& options, const core::MachineFacts& machine,
-                                            const data::Source& train, engine::Learner& learner,
-                                            const engine::Task& task);
+/// Examines a run between its updates: what it uses of the machine, what limits it. Runs the learner on noise where a
+/// diagnosis has reason to ask how fast it could be.
+class Diagnosing : public engine::BetweenUpdates {
+ public:
+  struct Run {
+    const config::Options& options;  ///< resolved
+    const core::MachineFacts& machine;
+    const config::DataFacts& data_facts;
+    const data::Source& train;  ///< as the loader reads it
+    const engine::Task& task;
+    torch::Device device;
+  };
+  /// All that is passed outlives this.
+  Diagnosing(const Run& run, observe::ResourceSampler& resources);
+  engine::Findings run(engine::Learner& learner, const engine::Interlude& interlude) override;
+
+ private:
+  double overhead_seconds(engine::Learner& learner) const;
+
+  const engine::Task& task_;
+  const engine::ProbeSettings settings_;
+  const int64_t batch_size_;
+  observe::ThroughputProbes probes_;  ///< those that need no learner
+  observe::ResourceSampler& resources_;
+  observe::Diagnoser diagnoser_;
+};
 
 }  // namespace stoker::app

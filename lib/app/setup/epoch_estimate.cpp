@@ -9,7 +9,7 @@
 #include "core/time/elapsed.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
-#include "engine/step/update_step.h"
+#include "engine/step/updater.h"
 #include "engine/task/evaluate.h"
 
 namespace stoker::app {
@@ -21,44 +21,15 @@ constexpr int kWarmUpUpdates = 2;
 
 using Clock = std::chrono::steady_clock;
 
-/// Epoch after epoch: a small data set ends sooner than the measurement.
-class EpochsOfBatches {
- public:
-  explicit EpochsOfBatches(data::DeviceFeed& feed) : feed_(feed) { feed_.begin_epoch(0); }
-  data::Batch next() {
-    core::throw_if_stopped();
-    data::Batch batch;
-    if (feed_.next(batch)) return batch;
-    feed_.begin_epoch(++epoch_);
-    feed_.next(batch);
-    return batch;
-  }
-
- private:
-  data::DeviceFeed& feed_;
-  int64_t epoch_ = 0;
-};
-
 void measure_training(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
                       const engine::Task& task, EpochEstimate& estimate) {
   const torch::Device device = learner.device;
   const auto feed = training_feed(options, datasets.train, device);
   estimate.train_images = feed->loader().images_per_epoch();
-  engine::UpdateStep step(update_settings(options, precision_of(options, device)), task, learner);
+  engine::Updater updater(updater_settings(options, precision_of(options, device)), task, learner);
   learner.model->train();
-  const int64_t steps = options.train.accumulation_steps;
-  EpochsOfBatches batches(*feed);
-  const auto update = [&] {
-    int64_t images = 0;
-    for (int64_t i = 0; i < steps; ++i) {
-      const data::Batch batch = batches.next();
-      if (batch.image_count() == 0) continue;  // every image of it was bad and skipped
-      step.accumulate(batch, batch.planned_images * steps);
-      images += batch.image_count();
-    }
-    step.apply(options.optim.lr);
-    return static_cast<double>(images);
-  };
+  engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
+  const auto update = [&] { return static_cast<double>(updates.update(options.optim.lr.value())); };
   for (int i = 0; i < kWarmUpUpdates; ++i) update();
   engine::synchronize(device);
   const Clock::time_point begin = Clock::now();

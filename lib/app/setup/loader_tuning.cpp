@@ -6,6 +6,7 @@
 #include "app/setup/assemble.h"
 #include "core/format.h"
 #include "data/cache/cached_source.h"
+#include "data/loader/batch_ring.h"
 #include "data/open_datasets.h"
 #include "data/probe/worker_probe.h"
 
@@ -15,12 +16,6 @@ namespace {
 using core::format;
 
 std::string bytes_text(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
-
-data::DecodeLimits limits_of(const config::DataOptions& options) {
-  data::DecodeLimits limits;
-  limits.max_megapixels = options.max_image_megapixels;
-  return limits;
-}
 
 bool is_ours_to_choose(const config::Row& row) {
   return row.is_auto() || row.origin.kind == config::Origin::Kind::resolved;
@@ -65,9 +60,9 @@ int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_p
 
 int64_t batch_buffer_bytes(const config::Options& options, const data::Source& train) {
   const config::LoaderOptions& loader = options.loader;
-  const int64_t slabs = std::max<int64_t>(2, loader.prefetch_factor) + 1;
+  const int64_t buffers = data::ring_slots(loader.num_workers, loader.prefetch_factor);
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
-  return slabs * (loader.batch_size + loader.val_batch_size.value()) * shape.bytes();
+  return buffers * (loader.batch_size + loader.val_batch_size.value()) * shape.bytes();
 }
 
 void measure_workers(config::Configuration& configuration, const core::MachineFacts& machine,
@@ -78,7 +73,7 @@ void measure_workers(config::Configuration& configuration, const core::MachineFa
   data::WorkerProbeSettings settings;
   settings.max_workers = std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
   settings.seed = options.train.seed;
-  settings.limits = limits_of(options.data);
+  settings.limits = decode_limits(options.data);
   const data::WorkerProbe probe =
       data::probe_workers(train, transform_plan(options, train, /*training=*/true), settings);
   if (probe.rates.empty()) return;
@@ -94,7 +89,7 @@ Caches add_caches(config::Configuration& configuration, const core::MachineFacts
   data::CacheSettings settings;
   settings.budget_bytes = options.loader.cache_budget.value();
   settings.channels = static_cast<int>(options.data.in_chans.value());
-  settings.limits = limits_of(options.data);
+  settings.limits = decode_limits(options.data);
   settings.scan_threads = std::clamp(machine.cpus, 4, 16);  // at least a few, since storage answers late
   if (!options.loader.cache.is_auto()) settings.tier = options.loader.cache.value();
 

@@ -207,6 +207,7 @@ config::BatchChoice choose_batch(const config::Options& options, PlanInputs inpu
 
 bool trains_on_one_image(const config::Options& options, const data::Source& train, engine::Learner& learner) {
   const engine::ProbeSettings settings = probe_settings(options, train, learner.device);
+  const engine::ScopedSnapshot undisturbed(learner);
   learner.model->train();
   const data::Batch one = engine::noise_batch(settings, /*images=*/1, engine::side_of(settings), learner.device);
   return engine::trains_on_one_image(*learner.model, one.images, settings.update.precision);

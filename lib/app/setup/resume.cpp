@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/setup/resume.h"
 
-#include <filesystem>
-
 #include "app/setup/run_directory.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -20,15 +18,8 @@ using core::format;
 void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
   for (const int64_t newer : files.list()) {
     if (newer <= updates) continue;
-    const std::string aside = files.directory() + format("/superseded-step-{:08d}", newer);
-    std::error_code ignored, failure;
-    std::filesystem::remove_all(aside, ignored);
-    std::filesystem::rename(files.path_of(newer), aside, failure);
-    if (failure) {
-      throw Error(ErrorKind::io, format("{} cannot be moved to {}: {}", files.path_of(newer), aside, failure.message()),
-                  "make the run directory writable, or choose another --run-dir");
-    }
-    core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer), aside);
+    core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer),
+                      files.set_aside(newer));
   }
 }
 

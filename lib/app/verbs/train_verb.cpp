@@ -88,13 +88,13 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
     const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(learner.device.index()));
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
   }
-  facts.precision = precision_text(options, settings.update.precision);
+  facts.precision = precision_text(options, settings.updater.step.precision);
   facts.train_images = datasets.train->size();
   facts.val_images = datasets.val->size();
   facts.num_classes = options.data.num_classes;
   facts.task = config::task_name(options.data.task);
   facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
-  facts.augment = augment_text(options, *datasets.train, settings.mix);
+  facts.augment = augment_text(options, *datasets.train, settings.updater.mix);
   facts.data_notes = invocation.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
   facts.model = options.model.model;
@@ -231,10 +231,10 @@ Outcome train(const Invocation& invocation) {
                               config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
   write_plan_file(run_dir->path(), memory, prepared.room, /*observed=*/std::nullopt);
 
-  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, learner, *prepared.task}, run_dir->path(),
+  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, *prepared.task, device}, run_dir->path(),
               console);
-  engine::Trainer trainer(settings,
-                          {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints, watch.observer()});
+  engine::Trainer trainer(settings, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
+                                     watch.observer(), &watch.between_updates()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   const engine::FinishEvent finish = trainer.run(at);

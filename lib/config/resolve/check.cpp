@@ -76,6 +76,12 @@ void check_schedule(const Options& options, RuleBook& rules) {
   }
   rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
                 "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0");
+  if (o.sched != ScheduleKind::one_cycle || !o.one_cycle_momentum) return;
+  rules.require(options.optim.opt != OptimizerKind::sgd || options.optim.momentum > 0,
+                "one-cycle-momentum needs momentum above 0: set momentum, or no-one-cycle-momentum");
+  rules.require(o.one_cycle_base_momentum <= o.one_cycle_max_momentum,
+                core::format("one-cycle-base-momentum {} is above one-cycle-max-momentum {}",
+                             number_text(o.one_cycle_base_momentum), number_text(o.one_cycle_max_momentum)));
 }
 
 void check_batch(const Options& options, RuleBook& rules) {

@@ -70,13 +70,17 @@ void declare_optimizer(Declaration& d, OptimOptions& o) {
   d.add("eps", o.eps, number_codec(kPositive)).help("Adam: added to the denominator.");
   d.add("weight-decay", o.weight_decay, number_codec(kNotNegative))
       .alias({"wd"})
-      .help("Decay of the weights; decoupled for adamw, added to the gradient otherwise.");
-  d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias).help("Decay biases and normalization parameters as well.");
+      .help(
+          "Decay of the weights; decoupled for adamw, added to the gradient otherwise. As in timm, biases, norms, "
+          "layer "
+          "scales, position embeddings and class tokens do not decay.");
+  d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias)
+      .help("Decay every parameter: biases, norms, layer scales, position embeddings and class tokens as well.");
   d.add("layer-decay", o.layer_decay, number_codec({0, 1, true, false}))
       .unit("per layer")
       .help(
           "Each layer learns with this share of the learning rate of the layer after it; the classifier has all of "
-          "it.");
+          "it. Layers are timm's: the stem, each block, the classifier.");
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
       .alias({"clip-grad-norm", "max-grad-norm"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping.");
@@ -116,6 +120,15 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
   d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12})).help("one-cycle: start = lr / this.");
   d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
       .help("one-cycle: end = start / this.");
+  d.add_switch("one-cycle-momentum", o.one_cycle_momentum)
+      .help(
+          "one-cycle: SGD's momentum, or Adam's beta1, falls while the learning rate rises and rises while it falls, "
+          "as "
+          "OneCycleLR has it; momentum and beta1 themselves are not used then.");
+  d.add("one-cycle-base-momentum", o.one_cycle_base_momentum, number_codec(kBelowOne))
+      .help("one-cycle-momentum: at the peak of the learning rate.");
+  d.add("one-cycle-max-momentum", o.one_cycle_max_momentum, number_codec(kBelowOne))
+      .help("one-cycle-momentum: at the first and the last update.");
 }
 
 void declare_length(Declaration& d, TrainOptions& o) {

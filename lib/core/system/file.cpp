@@ -14,72 +14,10 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/open_retrying.h"
 
 namespace stoker::core {
 namespace {
-
-/// Closes on every path out of a scope; close errors of files that were only read do not matter.
-class OpenFile {
- public:
-  explicit OpenFile(int fd) : fd_(fd) {}
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-int open_retrying(const char* path, int flags, mode_t mode = 0) {
-  int fd;
-  do {
-    fd = ::open(path, flags | O_CLOEXEC, mode);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
-}
-
-/// Fills `content` (already sized) from the start of the file; returns the bytes read or -1 with errno.
-int64_t read_fully(int fd, char* content, uint64_t count) {
-  uint64_t done = 0;
-  while (done < count) {
-    const ssize_t n = ::pread(fd, content + done, count - done, static_cast<off_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -1;
-    if (n == 0) break;
-    done += static_cast<uint64_t>(n);
-  }
-  return static_cast<int64_t>(done);
-}
-
-struct ReadTrouble {
-  int error_number = 0;  // 0: see text
-  std::string text;
-  bool is_content = false;  // too long
-};
-
-template <typename Buffer>
-ReadTrouble read_regular_file(const std::string& path, uint64_t max_bytes, Buffer& buffer) {
-  if (path.find('\0') != std::string::npos) return {0, "the path holds a NUL byte", false};
-  const OpenFile file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK));
-  if (file.get() < 0) return {errno, "", false};
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return {errno, "", false};
-  if (S_ISDIR(info.st_mode)) return {0, "it is a directory", false};
-  if (!S_ISREG(info.st_mode)) return {0, "it is not a regular file", false};
-  const auto size = static_cast<uint64_t>(info.st_size);
-  if (size > max_bytes) {
-    return {0, format("it has {}, more than the limit of {}", bytes_text(double(size)), bytes_text(double(max_bytes))),
-            true};
-  }
-  buffer.resize(size);
-  const int64_t got = read_fully(file.get(), reinterpret_cast<char*>(buffer.data()), size);
-  if (got < 0) return {errno, "", false};
-  buffer.resize(static_cast<size_t>(got));
-  return {};
-}
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.find_last_of('/');
@@ -87,33 +25,39 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-void write_fully(int fd, const std::string& path, const void* bytes, uint64_t count) {
-  const char* at = static_cast<const char*>(bytes);
-  while (count > 0) {
-    const ssize_t n = ::write(fd, at, count);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw errno_error(errno, "write", path, ErrorKind::io);
-    at += n;
-    count -= static_cast<uint64_t>(n);
-  }
+/// Throws for a call that failed.
+void require(int error_number, const char* action, const std::string& path, ErrorKind otherwise) {
+  if (error_number != 0) throw output_error(error_number, action, path, otherwise);
 }
 
 }  // namespace
 
-std::string read_file(const std::string& path, uint64_t max_bytes) {
-  std::string content;
-  const ReadTrouble trouble = read_regular_file(path, max_bytes, content);
-  if (trouble.error_number != 0) throw errno_error(trouble.error_number, "read", printable(path), ErrorKind::no_input);
-  if (!trouble.text.empty()) {
-    throw Error(trouble.is_content ? ErrorKind::data : ErrorKind::no_input,
-                "cannot read " + printable(path) + ": " + trouble.text);
+std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files) {
+  const auto refuse = [&](ErrorKind kind, const std::string& cause) {
+    throw Error(kind, "cannot read " + printable(path) + ": " + cause);
+  };
+  const auto require_read = [&](int error_number) {
+    if (error_number != 0) throw errno_error(error_number, "read", printable(path), ErrorKind::no_input);
+  };
+  if (path.find('\0') != std::string::npos) refuse(ErrorKind::no_input, "the path holds a NUL byte");
+  std::unique_ptr<File> file;
+  const int error_number = files.open(path, Links::follow, file);
+  if (error_number == EISDIR) refuse(ErrorKind::no_input, "it is a directory");
+  if (error_number == EINVAL) refuse(ErrorKind::no_input, "it is not a regular file");
+  require_read(error_number);
+  uint64_t size = 0;
+  require_read(file->size(size));
+  if (size > max_bytes) {
+    refuse(ErrorKind::data,
+           format("it has {}, more than the limit of {}", bytes_text(double(size)), bytes_text(double(max_bytes))));
   }
+  std::string content(size, '\0');
+  uint64_t done = 0;
+  for (uint64_t got = 1; done < size && got > 0; done += got) {
+    require_read(file->read(content.data() + done, size - done, got));
+  }
+  content.resize(done);
   return content;
-}
-
-std::string read_file_into(const std::string& path, uint64_t max_bytes, std::vector<uint8_t>& buffer) {
-  const ReadTrouble trouble = read_regular_file(path, max_bytes, buffer);
-  return trouble.error_number != 0 ? std::strerror(trouble.error_number) : trouble.text;
 }
 
 bool file_exists(const std::string& path) {
@@ -127,75 +71,94 @@ uint64_t free_bytes(const std::string& directory) {
   return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
-CheckedWriter::CheckedWriter(std::string path) : path_(std::move(path)) {
-  fd_ = open_retrying(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-  if (fd_ < 0) throw errno_error(errno, "create", printable(path_), ErrorKind::cannot_create);
+Error output_error(int error_number, const std::string& action, const std::string& path, ErrorKind otherwise) {
+  const std::string shown = printable(path);
+  if (error_number == EINVAL) return {otherwise, "cannot " + action + " " + shown + ": it is not a regular file"};
+  if (error_number != ENOENT && error_number != ESTALE) return errno_error(error_number, action, shown, otherwise);
+  return {otherwise, "cannot " + action + " " + shown + ": " + std::strerror(error_number),
+          "its folder was removed or moved while it was in use"};
+}
+
+CheckedWriter::CheckedWriter(std::string path, FileSystem& files) : files_(files), path_(std::move(path)) {
+  require(files_.create(path_, file_), "create", path_, ErrorKind::cannot_create);
 }
 
 CheckedWriter::~CheckedWriter() {
-  if (fd_ >= 0) ::close(fd_);
-  if (!finished_) ::unlink(path_.c_str());
+  if (finished_) return;
+  file_.reset();
+  files_.remove(path_);
 }
 
-void CheckedWriter::write(const void* bytes, uint64_t count) { write_fully(fd_, printable(path_), bytes, count); }
+void CheckedWriter::write(const void* bytes, uint64_t count) {
+  require(file_->write(bytes, count), "write", path_, ErrorKind::io);
+}
 
 void CheckedWriter::finish() {
-  if (::fsync(fd_) != 0) throw errno_error(errno, "sync", printable(path_), ErrorKind::io);
-  const int closed = ::close(fd_);
-  fd_ = -1;
-  if (closed != 0) throw errno_error(errno, "close", printable(path_), ErrorKind::io);
+  require(file_->sync(), "sync", path_, ErrorKind::io);
+  require(file_->close(), "close", path_, ErrorKind::io);
   finished_ = true;
 }
 
-void write_file_atomically(const std::string& path, std::string_view content, bool durable) {
+void write_file_atomically(const std::string& path, std::string_view content, bool durable, FileSystem& files) {
   const std::string temporary = format("{}.tmp-{}", path, ::getpid());
-  ::unlink(temporary.c_str());  // ours from an earlier process with the same pid, if any
-  const int fd = open_retrying(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-  if (fd < 0) throw errno_error(errno, "create", printable(temporary), ErrorKind::cannot_create);
+  files.remove(temporary);  // ours from an earlier process with the same pid, if any
+  std::unique_ptr<File> file;
+  require(files.create(temporary, file), "create", temporary, ErrorKind::cannot_create);
   try {
-    write_fully(fd, printable(temporary), content.data(), content.size());
-    if (durable && ::fsync(fd) != 0) throw errno_error(errno, "sync", printable(temporary), ErrorKind::io);
+    require(file->write(content.data(), content.size()), "write", temporary, ErrorKind::io);
+    if (durable) require(file->sync(), "sync", temporary, ErrorKind::io);
+    require(file->close(), "close", temporary, ErrorKind::io);
+    require(files.rename(temporary, path), "replace", path, ErrorKind::io);
   } catch (...) {
-    ::close(fd);
-    ::unlink(temporary.c_str());
+    file.reset();
+    files.remove(temporary);
     throw;
   }
-  if (::close(fd) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error_number = errno;
-    ::unlink(temporary.c_str());
-    throw errno_error(error_number, "replace", printable(path), ErrorKind::io);
-  }
-  if (durable) sync_directory(parent_of(path));
+  if (durable) sync_directory(parent_of(path), files);
 }
 
-void append_file(const std::string& path, std::string_view content) {
-  const int fd = open_retrying(path.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0666);
-  if (fd < 0) throw errno_error(errno, "open", printable(path), ErrorKind::io);
-  const ssize_t written = ::write(fd, content.data(), content.size());
-  const int error_number = written < 0 ? errno : ENOSPC;
-  ::close(fd);
-  if (written != static_cast<ssize_t>(content.size())) {
-    throw errno_error(error_number, "write", printable(path), ErrorKind::io);
+void append_file(const std::string& path, std::string_view content, bool durable, FileSystem& files) {
+  std::unique_ptr<File> file;
+  require(files.append(path, file), "open", path, ErrorKind::io);
+  uint64_t before = 0;
+  require(file->size(before), "look at", path, ErrorKind::io);
+  if (const int error_number = file->write(content.data(), content.size()); error_number != 0) {
+    file->truncate(before);  // as well as it goes: whoever reads or resumes ignores half a line
+    require(error_number, "write", path, ErrorKind::io);
   }
+  if (durable) require(file->sync(), "sync", path, ErrorKind::io);
+  require(file->close(), "close", path, ErrorKind::io);
 }
 
-void sync_directory(const std::string& directory) {
-  const OpenFile folder(open_retrying(directory.c_str(), O_RDONLY | O_DIRECTORY));
-  if (folder.get() < 0) throw errno_error(errno, "open", printable(directory), ErrorKind::io);
-  // EINVAL: the file system cannot sync directories; nothing more can be done there.
-  if (::fsync(folder.get()) != 0 && errno != EINVAL) {
-    throw errno_error(errno, "sync", printable(directory), ErrorKind::io);
-  }
+uint64_t cut_half_line(const std::string& path, FileSystem& files) {
+  std::unique_ptr<File> file;
+  require(files.append(path, file), "open", path, ErrorKind::io);
+  std::vector<char> block(64 << 10);
+  uint64_t bytes = 0, whole = 0, got = 0;  // read so far, up to the last newline, in this block
+  do {
+    require(file->read(block.data(), block.size(), got), "read", path, ErrorKind::io);
+    const auto newline = std::string_view(block.data(), got).find_last_of('\n');
+    if (newline != std::string_view::npos) whole = bytes + newline + 1;
+    bytes += got;
+  } while (got > 0);
+  if (whole < bytes) require(file->truncate(whole), "cut", path, ErrorKind::io);
+  require(file->close(), "close", path, ErrorKind::io);
+  return bytes - whole;
 }
 
-void make_directories(const std::string& directory) {
+void sync_directory(const std::string& directory, FileSystem& files) {
+  require(files.sync_directory(directory), "sync", directory, ErrorKind::io);
+}
+
+void make_directories(const std::string& directory, FileSystem& files) {
   if (directory.empty()) throw Error(ErrorKind::cannot_create, "cannot create a folder without a name");
   for (size_t end = directory.find('/', 1);; end = directory.find('/', end + 1)) {
     const std::string part = directory.substr(0, end);
-    if (::mkdir(part.c_str(), 0777) == 0) {
-      sync_directory(parent_of(part));  // or a power loss could take the folder and all that is in it
-    } else if (errno != EEXIST) {
-      throw errno_error(errno, "create folder", printable(part), ErrorKind::cannot_create);
+    const int error_number = files.make_directory(part);
+    if (error_number == 0) {
+      sync_directory(parent_of(part), files);  // or a power loss could take the folder and all that is in it
+    } else if (error_number != EEXIST) {
+      throw errno_error(error_number, "create folder", printable(part), ErrorKind::cannot_create);
     }
     if (end == std::string::npos) break;
   }
@@ -206,13 +169,33 @@ void make_directories(const std::string& directory) {
   }
 }
 
+int remove_tree(const std::string& path, FileSystem& files) {
+  int error_number = files.remove(path);
+  if (error_number == ENOENT) return 0;
+  if (error_number != ENOTEMPTY && error_number != EEXIST) return error_number;
+  std::vector<DirectoryEntry> entries;
+  if ((error_number = files.list(path, entries)) != 0) return error_number;
+  int first = 0;
+  for (const DirectoryEntry& entry : entries) {
+    error_number = remove_tree(path + "/" + entry.name, files);
+    if (first == 0) first = error_number;
+  }
+  if (first != 0) return first;
+  error_number = files.remove(path);
+  return error_number == ENOENT ? 0 : error_number;
+}
+
 LockFile::LockFile(const std::string& path, const std::string& what, const std::string& hint) {
   fd_ = open_retrying(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
   if (fd_ < 0) throw errno_error(errno, "create", printable(path), ErrorKind::cannot_create);
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  if (::fcntl(fd_, F_OFD_SETLK, &whole) != 0) {
+  int locked;
+  do {
+    locked = ::fcntl(fd_, F_OFD_SETLK, &whole);
+  } while (locked != 0 && errno == EINTR);
+  if (locked != 0) {
     const int error_number = errno;
     std::string holder(256, '\0');
     holder.resize(static_cast<size_t>(std::max<ssize_t>(0, ::pread(fd_, holder.data(), holder.size(), 0))));

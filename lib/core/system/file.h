@@ -8,23 +8,28 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
+#include "core/system/file_system.h"
+
 namespace stoker::core {
 
 /// The whole content of a regular file. Opens without blocking, so a FIFO is an error and never a hang.
 /// Throws no_input (missing, unreadable, not a regular file) or data (longer than max_bytes).
-std::string read_file(const std::string& path, uint64_t max_bytes);
-/// As read_file, into a buffer that is reused. Returns nothing on success, else the cause in words.
-/// For samples, where a failure is a value and not an exception.
-std::string read_file_into(const std::string& path, uint64_t max_bytes, std::vector<uint8_t>& buffer);
+std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files = posix_file_system());
 
 bool file_exists(const std::string& path);
 uint64_t free_bytes(const std::string& directory);  ///< for an unprivileged user; 0 when unknown
 
+/// An error of a call that changes files. As errno_error(), but a name that is missing is no wrong input: somebody
+/// removed the folder while it was in use.
+Error output_error(int error_number, const std::string& action, const std::string& path, ErrorKind otherwise);
+
 /// Creates a file that must not exist, writes it piece by piece, and is only good after finish().
 class CheckedWriter {
  public:
-  explicit CheckedWriter(std::string path);  ///< throws cannot_create / permission / io
-  ~CheckedWriter();                          ///< removes the file unless finish() returned
+  /// Throws cannot_create / permission / io.
+  explicit CheckedWriter(std::string path, FileSystem& files = posix_file_system());
+  ~CheckedWriter();  ///< removes the file unless finish() returned
   CheckedWriter(const CheckedWriter&) = delete;
   CheckedWriter& operator=(const CheckedWriter&) = delete;
 
@@ -32,20 +37,30 @@ class CheckedWriter {
   void finish();  ///< fsync and close, both checked
 
  private:
+  FileSystem& files_;
   std::string path_;
-  int fd_ = -1;
+  std::unique_ptr<File> file_;
   bool finished_ = false;
 };
 
 /// Replaces `path` by rename, so that a reader sees the old or the new content, never half of one.
 /// `durable` also fsyncs file and directory.
-void write_file_atomically(const std::string& path, std::string_view content, bool durable);
-/// Appends in one write, so that readers see whole pieces; creates the file. Throws io.
-void append_file(const std::string& path, std::string_view content);
+void write_file_atomically(const std::string& path, std::string_view content, bool durable,
+                           FileSystem& files = posix_file_system());
+/// Appends in one write, so that readers see whole lines; creates the file. What a failed write left is cut off again.
+/// `durable` also fsyncs the file, but not its name. Throws io.
+void append_file(const std::string& path, std::string_view content, bool durable,
+                 FileSystem& files = posix_file_system());
+/// Cuts off what follows the last newline: the half of a line that a killed process or a full disk left. Creates
+/// the file when it is missing. Returns the bytes cut. Throws io.
+uint64_t cut_half_line(const std::string& path, FileSystem& files = posix_file_system());
 /// fsync of a directory: makes renames inside it survive a power loss.
-void sync_directory(const std::string& directory);
+void sync_directory(const std::string& directory, FileSystem& files = posix_file_system());
 /// mkdir -p. Throws cannot_create or permission.
-void make_directories(const std::string& directory);
+void make_directories(const std::string& directory, FileSystem& files = posix_file_system());
+/// Removes a file, a link, or a directory with all that is in it; follows no link. Returns 0 (also when nothing is
+/// there) or the errno of the first thing that stays.
+int remove_tree(const std::string& path, FileSystem& files = posix_file_system());
 
 /// An exclusive lock on `path`, held by an open file description: the kernel drops it when the process dies,
 /// so there are no stale locks. The file names the holder.

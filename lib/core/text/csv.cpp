@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/open_retrying.h"
 
 namespace stoker::core {
 namespace {
@@ -17,8 +18,7 @@ constexpr int kEnd = -1;
 
 }  // namespace
 
-CsvReader::Descriptor::Descriptor(const std::string& path)
-    : fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+CsvReader::Descriptor::Descriptor(const std::string& path) : fd(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK)) {
   if (fd < 0) throw errno_error(errno, "read", printable(path), ErrorKind::no_input);
 }
 

@@ -3,12 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <functional>
-#include <mutex>
-#include <thread>
 
-#include "core/system/stop_signal.h"
+#include "core/system/worker_pool.h"
 
 namespace stoker::data {
 namespace {
@@ -28,44 +24,25 @@ int64_t decoded_size(const Source& source, const HeaderScan& scan, int64_t index
   return int64_t{header.height} * header.width * scan.channels;
 }
 
-/// Calls `look` with every position below `count`, each thread with a buffer of its own; rethrows the first
-/// exception once all threads have ended.
-void for_each_position(int64_t count, int threads,
-                       const std::function<void(int64_t position, std::vector<uint8_t>& buffer)>& look) {
-  std::atomic<int64_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      std::vector<uint8_t> buffer;
-      for (int64_t position; (position = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
-        core::throw_if_stopped();
-        look(position, buffer);
-      }
-    } catch (...) {
-      next = count;
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  std::vector<std::thread> helpers;
-  try {
-    for (int64_t i = 1; i < std::min<int64_t>(threads, count); ++i) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads to be had: those that are there do the work.
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  if (failure) std::rethrow_exception(failure);
+/// Calls take(position, decoded size of sample index_of(position)) for every position below `count`, on several
+/// threads.
+template <typename IndexOf, typename Take>
+void visit_sizes(const Source& source, const HeaderScan& scan, int64_t count, const IndexOf& index_of,
+                 const Take& take) {
+  core::for_each_index(count, scan.threads, [&] {
+    return [&, buffer = std::vector<uint8_t>()](int64_t position) mutable {
+      take(position, decoded_size(source, scan, index_of(position), buffer));
+    };
+  });
 }
 
 }  // namespace
 
 std::vector<int64_t> decoded_sizes(const Source& source, const HeaderScan& scan, int64_t first, int64_t count) {
   std::vector<int64_t> sizes(static_cast<size_t>(count));
-  for_each_position(count, scan.threads, [&](int64_t position, std::vector<uint8_t>& buffer) {
-    sizes[static_cast<size_t>(position)] = decoded_size(source, scan, first + position, buffer);
-  });
+  visit_sizes(
+      source, scan, count, [&](int64_t position) { return first + position; },
+      [&](int64_t position, int64_t bytes) { sizes[static_cast<size_t>(position)] = bytes; });
   return sizes;
 }
 
@@ -73,9 +50,9 @@ int64_t estimated_decoded_bytes(const Source& source, const HeaderScan& scan) {
   constexpr int64_t kHeaders = 256;
   const int64_t headers = std::min(kHeaders, source.size());
   std::atomic<int64_t> total{0};
-  for_each_position(headers, scan.threads, [&](int64_t position, std::vector<uint8_t>& buffer) {
-    total += decoded_size(source, scan, position * source.size() / headers, buffer);
-  });
+  visit_sizes(
+      source, scan, headers, [&](int64_t position) { return position * source.size() / headers; },
+      [&](int64_t, int64_t bytes) { total += bytes; });
   return headers == 0 ? 0
                       : static_cast<int64_t>(static_cast<double>(total) / static_cast<double>(headers) *
                                              static_cast<double>(source.size()));

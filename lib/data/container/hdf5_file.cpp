@@ -31,12 +31,12 @@ std::vector<ChunkFilter> filters_of(hid_t properties, Element element, const Fai
   std::vector<ChunkFilter> filters;
   const int count = H5Pget_nfilters(properties);
   for (int i = 0; i < count; ++i) {
-    constexpr size_t kValues = 8, kName = 64;
+    constexpr size_t kValues = 8, kNameBytes = 64;
     unsigned flags = 0, values[kValues] = {}, config = 0;
     size_t given = kValues;
-    char name[kName] = {};
+    char name[kNameBytes] = {};
     const H5Z_filter_t filter =
-        H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &given, values, kName, name, &config);
+        H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &given, values, kNameBytes, name, &config);
     const bool is_second_deflate = std::find(filters.begin(), filters.end(), ChunkFilter::deflate) != filters.end();
     if (filter == H5Z_FILTER_DEFLATE && !is_second_deflate) {
       filters.push_back(ChunkFilter::deflate);

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
+#include "core/open_retrying.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
 #include "data/leaf_source.h"
@@ -30,7 +31,7 @@ constexpr char kIdxHint[] =
 class IdxFile {
  public:
   explicit IdxFile(const std::string& path) : path_(path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK);
     if (fd < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
     struct stat info {};
     const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);

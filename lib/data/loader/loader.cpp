@@ -20,8 +20,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
     : source(std::move(source_given)), plan(plan_given), settings(settings_given), samples(source->size()) {
   check_settings();
   if (settings.class_balanced) classes = samples_by_class(*source);
-  // Workers fill one more than the consumer may hold.
-  buffers = std::vector<BatchBuffer>(static_cast<size_t>(may_hold() + (settings.num_workers > 0 ? 1 : 0)));
+  buffers = std::vector<BatchBuffer>(static_cast<size_t>(ring_slots(settings.num_workers, settings.prefetch_factor)));
   {
     const core::MutexLock lock(mutex);
     filled.assign(buffers.size(), false);
@@ -191,7 +190,7 @@ void Loader::Impl::resolve_row_errors(int64_t batch_index) {
   BatchBuffer& buffer = buffer_of(batch_index);
   buffer.sort_row_errors();
   for (const RowError& trouble : buffer.row_errors) {
-    if (trouble.error) throw *trouble.error;
+    if (trouble.error) throw core::Error(*trouble.error);
     record_bad(buffer.samples[static_cast<size_t>(trouble.row)], trouble.reason);
   }
 }

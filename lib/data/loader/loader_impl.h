@@ -10,6 +10,7 @@
 
 #include "core/system/mutex.h"
 #include "data/loader/batch_buffer.h"
+#include "data/loader/batch_ring.h"
 #include "data/loader/loader.h"
 #include "data/loader/sample_reader.h"
 #include "data/loader/stage_times.h"
@@ -43,7 +44,7 @@ struct Loader::Impl {
   int64_t batches_per_epoch() const;
   int64_t images_in_batch(int64_t batch) const;
   int64_t images_in_batch_at(int64_t batch_index) const { return images_in_batch(epoch.first_batch + batch_index); }
-  int64_t may_hold() const { return std::max<int64_t>(2, settings.prefetch_factor); }
+  int64_t may_hold() const { return held_batches(settings.prefetch_factor); }
   BatchBuffer& buffer_of(int64_t batch_index) { return buffers[static_cast<size_t>(batch_index) % buffers.size()]; }
   void allocate(BatchBuffer& buffer) const;
   /// Whether the batch is decoded and not yet given back.

@@ -8,10 +8,10 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "core/system/stop_signal.h"
+#include "core/system/worker_pool.h"
 
 namespace stoker::data {
 
@@ -21,23 +21,20 @@ class InOrder {
  public:
   using Work = std::function<void(int64_t number, Result& result)>;
 
-  /// Works on first, first + 1, ... end - 1. `make_work` is called once per thread, on this one; without
-  /// threads the work is done inside next().
+  /// Works on first, first + 1, ... end - 1. `make_work` is called once per thread, on this one; without threads, or
+  /// where the system gives none, the work is done inside next().
   InOrder(int64_t first, int64_t end, int64_t threads, const std::function<Work()>& make_work)
       : slots_(static_cast<size_t>(2 * threads + 2)), end_(end), claimed_(first), wanted_(first), freed_(first) {
-    if (threads == 0) own_work_ = make_work();
-    for (int64_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, work = make_work()] { work_on(work); });
+    try {
+      for (int64_t i = 0; i < threads && threads_.add([this, work = make_work()] { work_on(work); }); ++i) {
+      }
+      if (threads_.size() == 0) own_work_ = make_work();
+    } catch (...) {
+      quit();
+      throw;
     }
   }
-  ~InOrder() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      quitting_ = true;
-    }
-    freed_one_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~InOrder() { quit(); }
   InOrder(const InOrder&) = delete;
   InOrder& operator=(const InOrder&) = delete;
 
@@ -69,6 +66,16 @@ class InOrder {
     std::exception_ptr error;
     bool done = false;
   };
+
+  /// Ends the threads.
+  void quit() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      quitting_ = true;
+    }
+    freed_one_.notify_all();
+    threads_.wait();
+  }
 
   Slot& slot_of(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
 
@@ -102,7 +109,7 @@ class InOrder {
   int64_t freed_;    ///< results below this are no longer looked at
   bool quitting_ = false;
   Work own_work_;
-  std::vector<std::thread> threads_;  ///< last: they use all of the above
+  core::WorkerPool threads_;  ///< last: they use all of the above
 };
 
 }  // namespace stoker::data

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/open_retrying.h"
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 
@@ -52,7 +53,7 @@ std::vector<std::string> sample_of(const std::string& directory, int64_t& seen) 
 /// One open file of the sample; closed with it.
 class SampleFile {
  public:
-  explicit SampleFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit SampleFile(const std::string& path) : fd_(core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK)) {
     struct stat info {};
     if (fd_ >= 0 && ::fstat(fd_, &info) == 0) bytes_ = std::min<int64_t>(info.st_size, kMaxBytesOfFile);
   }
@@ -87,7 +88,7 @@ class SampleFile {
 /// Reads as the loader does: opens, reads to the end. Returns seconds until the first page was there.
 double read_file_once(const std::string& path, int64_t bytes, std::vector<char>& buffer) {
   const Clock::time_point begin = Clock::now();
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK);
   buffer.resize(static_cast<size_t>(std::max(bytes, kPage)));
   ssize_t got = fd >= 0 ? ::pread(fd, buffer.data(), kPage, 0) : -1;
   const double first_page = core::seconds_since(begin);

@@ -6,10 +6,10 @@
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
 #include "core/format.h"
 #include "core/system/stop_signal.h"
+#include "core/system/worker_pool.h"
 #include "data/loader/sample_reader.h"
 
 namespace stoker::data {
@@ -22,9 +22,14 @@ class ProbeCrew {
   ProbeCrew(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings)
       : source_(source), plan_(plan), settings_(settings), stride_(stride_for(source.size())) {
     try {
-      for (int64_t i = 0; i < settings.max_workers; ++i) threads_.emplace_back([this, i] { work(i); });
-    } catch (const std::system_error&) {
-      fail("no more threads can be started");
+      for (int64_t i = 0; i < settings.max_workers; ++i) {
+        if (threads_.add([this, i] { work(i); })) continue;
+        fail("no more threads can be started");
+        break;
+      }
+    } catch (...) {
+      finish();
+      throw;
     }
   }
   ~ProbeCrew() { finish(); }
@@ -52,8 +57,7 @@ class ProbeCrew {
       quitting_ = true;
     }
     wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+    threads_.wait();
   }
   double images_per_work() const {
     return static_cast<double>(images_.load()) / static_cast<double>(std::max<int64_t>(1, work_.load()));
@@ -119,7 +123,7 @@ class ProbeCrew {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::string failure_;
-  std::vector<std::thread> threads_;
+  core::WorkerPool threads_;  ///< last: they use all of the above
 };
 
 }  // namespace

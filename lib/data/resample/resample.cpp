@@ -5,8 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "data/resample/resample_kernels.h"
+#include "data/resample/resample_rows.h"
 #include "data/storage/scratch.h"
+#include "kernels/cpu.h"
 
 namespace stoker::data {
 namespace {
@@ -44,7 +45,7 @@ void compute_axis(int in, int resized, int window, int outputs, bool mirror, Axi
 }
 
 void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
-  constexpr int32_t kLowMask = (1 << PairedWeights::kLowBits) - 1;
+  constexpr int32_t kLowMask = (1 << kernels::kLowWeightBits) - 1;
   const size_t outputs = axis.first.size();
   paired.pairs = (axis.most_taps + 1) / 2;
   paired.first.assign(axis.first.begin(), axis.first.end());
@@ -54,7 +55,7 @@ void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
     const int32_t* const weights = axis.weights.data() + static_cast<int64_t>(i) * axis.stride;
     for (int t = 0; t < 2 * paired.pairs; t += 2) {
       const int32_t even = t < axis.count[i] ? weights[t] : 0, odd = t + 1 < axis.count[i] ? weights[t + 1] : 0;
-      *out++ = even >> PairedWeights::kLowBits | odd >> PairedWeights::kLowBits << 16;
+      *out++ = even >> kernels::kLowWeightBits | odd >> kernels::kLowWeightBits << 16;
       *out++ = (even & kLowMask) | (odd & kLowMask) << 16;
     }
   }
@@ -63,19 +64,17 @@ void pair_weights(const AxisWeights& axis, PairedWeights& paired) {
 }  // namespace
 
 RowResampler::RowResampler(const ResampleTask& task, ResampleScratch& scratch, uint8_t* out, bool use_simd)
-    : task_(task), scratch_(scratch), out_(out), use_simd_(use_simd && task.channels == 3 && has_avx2_kernels()) {
+    : task_(task), scratch_(scratch), out_(out), use_simd_(use_simd && task.channels == 3 && kernels::has_avx2()) {
   compute_axis(task.source_width, task.resized_width, task.window_left, task.out_width, task.mirror, scratch.columns);
   compute_axis(task.source_height, task.resized_height, task.window_top, task.out_height, false, scratch.rows);
   first_row_ = scratch.rows.first.front();
   end_row_ = scratch.rows.first.back() + scratch.rows.count.back();
-#if defined(__x86_64__)
   if (use_simd_) {
     pair_weights(scratch.columns, scratch.paired_columns);
     const int64_t last = std::max(scratch.columns.first.front(), scratch.columns.first.back());
-    const int64_t read = 3 * last + bytes_of_pairs(scratch.paired_columns.pairs);
+    const int64_t read = 3 * last + kernels::bytes_of_pairs(scratch.paired_columns.pairs);
     reads_beyond_ = std::max<int64_t>(0, read - int64_t{3} * task.source_width);
   }
-#endif
   stride_ = int64_t{task.out_width} * task.channels + 4;  // room for a store beyond the last pixel
   capacity_ = std::max(kLeastHeldRows, 2 * (scratch.rows.most_taps + kRowsAtOnce));
   const auto needed = static_cast<size_t>(stride_ * capacity_);
@@ -103,17 +102,14 @@ void RowResampler::add(const uint8_t* rows, int64_t stride, int count, int64_t r
   make_room(count);
   uint8_t* const narrowed = scratch_.narrowed.data() + (next_row_ - held_from_) * stride_;
   bool is_done = false;
-#if defined(__x86_64__)
   const int64_t read = (count - 1) * stride + int64_t{task_.source_width} * task_.channels + reads_beyond_;
   if (use_simd_ && count == kRowsAtOnce && read <= readable) {
-    narrow_four_rows_avx2(rows, stride, scratch_.paired_columns, task_.out_width, narrowed, stride_);
+    const PairedWeights& paired = scratch_.paired_columns;
+    kernels::narrow_four_rows_avx2(rows, stride, {paired.pairs, paired.first.data(), paired.high_and_low.data()},
+                                   task_.out_width, narrowed, stride_);
     is_done = true;
   }
-  const auto merge = use_simd_ ? merge_rows_avx2 : merge_rows;
-#else
-  (void)readable;
-  const auto merge = merge_rows;
-#endif
+  const auto merge = use_simd_ ? kernels::merge_rows_avx2 : merge_rows;
   for (int y = 0; y < count && !is_done; ++y) {
     narrow_row(rows + y * stride, task_.channels, scratch_.columns, task_.out_width, narrowed + y * stride_);
   }

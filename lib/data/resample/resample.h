@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "data/storage/scratch.h"
+#include "kernels/resample_rows_avx2.h"
 
 namespace stoker::data {
 
-/// Sums of 8-bit pixels times weights that add up to 1 fit 32 bits with sign and room for rounding.
-inline constexpr int kWeightBits = 22;
+using kernels::kWeightBits;
 
 /// What to compute: the source is resized to resized_width x resized_height, of which the window of
 /// out_width x out_height at (window_left, window_top) is written, mirrored left to right if asked.
@@ -34,11 +34,8 @@ struct AxisWeights {
   std::vector<int32_t> first, count, weights;
 };
 
-/// The taps of an axis two by two, for multiplying pairs of 16-bit numbers. A weight is high * 2^kLowBits +
-/// low; the halves of the weights of taps 2 k and 2 k + 1 share a number, the even tap below. Beyond `count`
-/// weights are 0.
+/// The taps of an axis two by two, as kernels::PairedTaps points to them.
 struct PairedWeights {
-  static constexpr int kLowBits = 11;
   int pairs = 0;                      ///< per output
   std::vector<int32_t> first;         ///< as in AxisWeights
   std::vector<int32_t> high_and_low;  ///< [output][pair][2]

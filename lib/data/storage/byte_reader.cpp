@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "core/open_retrying.h"
+
 namespace stoker::data {
 namespace {
 
@@ -25,7 +27,7 @@ int attempt_pread(int fd, uint64_t at, char* bytes, uint64_t count) {
 }  // namespace
 
 FileBytes::FileBytes(std::string path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  fd_ = core::open_retrying(path_.c_str(), O_RDONLY | O_NONBLOCK);
   struct stat info {};
   const int error_number = fd_ < 0 || ::fstat(fd_, &info) != 0 ? errno : 0;
   const bool regular = error_number == 0 && S_ISREG(info.st_mode);

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/open_retrying.h"
 
 namespace stoker::data {
 namespace {
@@ -21,7 +22,7 @@ constexpr int64_t kMaxSampleBytes = int64_t{1} << 30;
 
 /// Closes on every way out.
 struct SampleDescriptor {
-  explicit SampleDescriptor(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  explicit SampleDescriptor(const std::string& path) : fd(core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK)) {}
   ~SampleDescriptor() {
     if (fd >= 0) ::close(fd);
   }
@@ -91,7 +92,7 @@ std::string read_sample_file(const std::string& path, const FileStamp& stamp, st
         core::format("cannot read {}: {} (3 attempts)", core::printable(path), std::strerror(error_number)),
         "the storage failed, not the file: look at the disk or the mount, then run the same command again");
   }
-  if (error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM) {
+  if (error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM || error_number == EACCES) {
     throw core::errno_error(error_number, "read", core::printable(path), core::ErrorKind::os);
   }
   return std::strerror(error_number);

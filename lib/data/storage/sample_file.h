@@ -19,7 +19,7 @@ struct FileStamp {
 
 /// Reads the whole file, or the first `max_bytes` of a longer one, into the front of `buffer`, which only grows.
 /// Returns "" or the cause in words, which makes a bad image. Throws core::Error{io} after three failures of the
-/// storage, {os} when the process is out of descriptors.
+/// storage, {os} when the process is out of descriptors, {permission} when the file may not be read.
 std::string read_sample_file(const std::string& path, const FileStamp& stamp, std::vector<uint8_t>& buffer,
                              int64_t max_bytes = std::numeric_limits<int64_t>::max());
 

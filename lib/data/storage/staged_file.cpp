@@ -19,6 +19,7 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/open_retrying.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"
@@ -55,7 +56,7 @@ std::vector<fs::path> copies_in(const std::string& directory, const std::string&
 
 /// Removes a copy that no process uses.
 void remove_unused(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return;
   struct stat info {};
   if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
@@ -70,7 +71,7 @@ class Copying {
         final_path_(std::move(final_path)),
         part_path_(core::format("{}.{}{}", final_path_, ::getpid(), kPart)) {
     ::unlink(part_path_.c_str());  // of a process long gone with the same number
-    fd_ = ::open(part_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd_ = core::open_retrying(part_path_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd_ < 0) throw core::errno_error(errno, "create", core::printable(part_path_), ErrorKind::cannot_create);
     ::flock(fd_, LOCK_EX | LOCK_NB);
   }
@@ -130,7 +131,7 @@ class Copying {
 
 /// A descriptor, with its lock, of a whole copy that is still there; -1: none.
 int open_copy(const std::string& path, const FileStamp& stamp) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NOFOLLOW);
   if (fd < 0) return -1;
   struct stat info {};
   const bool is_ours = ::flock(fd, LOCK_SH) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0 &&

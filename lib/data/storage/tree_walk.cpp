@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/open_retrying.h"
 #include "core/system/stop_signal.h"
 
 namespace stoker::data {
@@ -46,12 +48,19 @@ std::string joined(const std::string& directory, const std::string& name) {
 }
 
 std::vector<std::string> sorted_names(const std::string& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
-  if (!stream) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  const int fd = core::open_retrying(directory.c_str(), O_RDONLY | O_DIRECTORY);
+  if (fd < 0) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), ::closedir);
+  if (!stream) {
+    const int error_number = errno;
+    ::close(fd);
+    throw core::errno_error(error_number, "list folder", core::printable(directory), core::ErrorKind::io);
+  }
   std::vector<std::string> names;
   for (;;) {
     errno = 0;
     const dirent* const entry = ::readdir(stream.get());
+    if (entry == nullptr && errno == EINTR) continue;
     if (entry == nullptr) break;
     if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
       names.emplace_back(entry->d_name);

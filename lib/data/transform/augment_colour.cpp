@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "data/image/convert.h"
-#include "data/resample/resample_kernels.h"
+#include "kernels/cpu.h"
 
 namespace stoker::data {
 namespace {
@@ -81,7 +81,7 @@ Histogram channel_histogram(const SquareImage& image, int channel) {
 
 void blend_bytes(const uint8_t* degenerate, uint8_t* original, int64_t bytes, double factor) {
 #if defined(__x86_64__)
-  if (has_avx2_kernels()) return blend_bytes_avx2(degenerate, original, bytes, static_cast<float>(factor));
+  if (kernels::has_avx2()) return blend_bytes_avx2(degenerate, original, bytes, static_cast<float>(factor));
 #endif
   blend_bytes_body(degenerate, original, bytes, static_cast<float>(factor));
 }
@@ -96,7 +96,7 @@ void adjust_contrast(const SquareImage& image, double factor) {
 void adjust_saturation(const SquareImage& image, double factor) {
   if (image.channels == 1) return;
 #if defined(__x86_64__)
-  if (has_avx2_kernels()) return saturate_avx2(image.pixels, image.area(), static_cast<float>(factor));
+  if (kernels::has_avx2()) return saturate_avx2(image.pixels, image.area(), static_cast<float>(factor));
 #endif
   saturate_body(image.pixels, image.area(), static_cast<float>(factor));
 }

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "data/resample/resample_kernels.h"
 #include "data/transform/augment_colour.h"
+#include "kernels/cpu.h"
 
 namespace stoker::data {
 namespace {
@@ -144,7 +144,7 @@ void blur(const SquareImage& image, int kernel, double sigma, BlurScratch& scrat
   const int64_t row = image.row_bytes();
   scratch.padded.resize(static_cast<size_t>(row + int64_t{2} * reach * image.channels));
   scratch.narrowed.resize(static_cast<size_t>(image.bytes()));
-  const bool fast = has_avx2_kernels();
+  const bool fast = kernels::has_avx2();
   for (int64_t y = 0; y < image.side; ++y) {
     pad_row(image.pixels + y * row, image, reach, scratch.padded.data());
     (fast ? narrow_avx2 : narrow_plain)(scratch.padded.data() + int64_t{reach} * image.channels, scratch.weights, row,

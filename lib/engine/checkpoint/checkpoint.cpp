@@ -99,14 +99,15 @@ core::Error diverged_error(const std::string& cause, const CheckpointFiles& file
 }
 
 Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)
-    : settings_(settings), identity_(std::move(identity)), files_(settings.directory) {}
+    : settings_(settings), identity_(std::move(identity)), files_(settings.directory, *settings.file_system) {}
 
 std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const RunProgress& state,
                                                            Learner& learner,
                                                            const std::vector<data::BadSample>& bad) const {
   std::map<std::string, FileRecord> records;
   const auto put_tensors = [&](const char* name, const std::vector<NamedTensor>& tensors) {
-    const WrittenFile written = write_safetensors(folder + "/" + name, tensors, {{"format", "pt"}});
+    const WrittenFile written =
+        write_safetensors(folder + "/" + name, tensors, {{"format", "pt"}}, files_.file_system());
     records[name] = {written.bytes, written.digest};
   };
   put_tensors(kModelFile, model::state_of(*learner.model));
@@ -118,8 +119,8 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
                            {"ema_updates", learner.ema ? learner.ema->updates() : 0},
                            {"class_names", identity_.class_names},
                            {"bad_samples", bad_samples_json(bad)}};
-  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n");
-  records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml);
+  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n", files_.file_system());
+  records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml, files_.file_system());
   return records;
 }
 

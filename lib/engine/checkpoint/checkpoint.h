@@ -35,6 +35,7 @@ class Checkpoints {
     int64_t keep_last = 2;
     bool keep_best = true;
     bool space_check = true;
+    core::FileSystem* file_system = &core::posix_file_system();  ///< outlives the checkpoints
   };
   Checkpoints(const Settings& settings, RunIdentity identity);
 

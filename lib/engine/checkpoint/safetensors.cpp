@@ -44,21 +44,24 @@ at::ScalarType torch_type(const std::string& dtype) {
 }  // namespace
 
 WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                              const std::map<std::string, std::string>& metadata) {
-  core::Json header = core::Json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+                              const std::map<std::string, std::string>& metadata, core::FileSystem& files) {
+  std::string text = "{";
+  const auto add_field = [&](const std::string& name, const core::Json& value) {
+    text += (text.size() > 1 ? "," : "") + core::Json(name).dump() + ":" + value.dump();
+  };
+  if (!metadata.empty()) add_field("__metadata__", metadata);
   uint64_t offset = 0;
   for (const NamedTensor& entry : tensors) {
     const uint64_t bytes = static_cast<uint64_t>(entry.tensor.numel()) * entry.tensor.element_size();
-    header[entry.name] = {{"dtype", safetensors_type(entry.tensor.scalar_type(), entry.name)},
-                          {"shape", entry.tensor.sizes().vec()},
-                          {"data_offsets", {offset, offset + bytes}}};
+    add_field(entry.name, {{"dtype", safetensors_type(entry.tensor.scalar_type(), entry.name)},
+                           {"shape", entry.tensor.sizes().vec()},
+                           {"data_offsets", {offset, offset + bytes}}});
     offset += bytes;
   }
-  std::string text = header.dump();
+  text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');  // data starts at a multiple of 8 bytes
 
-  core::CheckedWriter writer(path);
+  core::CheckedWriter writer(path, files);
   core::Hasher hasher;
   WrittenFile written;
   const auto put = [&](const void* bytes, uint64_t count) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/system/file_system.h"
 #include "model/model.h"
 
 namespace stoker::engine {
@@ -24,7 +25,8 @@ struct WrittenFile {
 
 /// Writes a new file durably; tensors of any device and layout are stored contiguously. Throws core::Error.
 WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                              const std::map<std::string, std::string>& metadata = {});
+                              const std::map<std::string, std::string>& metadata = {},
+                              core::FileSystem& files = core::posix_file_system());
 
 struct SafetensorsContent {
   std::vector<NamedTensor> tensors;  ///< CPU, contiguous, owned, in file order of the data

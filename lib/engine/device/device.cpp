@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/system/threads.h"
 
 namespace stoker::engine {
 
@@ -30,6 +31,8 @@ torch::Device open_device(const std::string& name) {
 }
 
 void configure_backends(const BackendSettings& settings) {
+  // LibTorch's pool, twice while it is made anew; OpenMP's; and one for what watches the run.
+  core::require_threads(3 * settings.threads + 1 + settings.other_threads);
   at::set_num_threads(static_cast<int>(settings.threads));
   at::Context& context = at::globalContext();
   context.setAllowTF32CuBLAS(settings.tf32);

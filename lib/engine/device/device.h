@@ -20,10 +20,12 @@ torch::Device open_device(const std::string& name);
 
 struct BackendSettings {
   int64_t threads = 1;         ///< CPU threads inside one operation
+  int64_t other_threads = 0;   ///< that the process will start besides: those of the loader
   bool tf32 = false;           ///< CUDA: matmul and convolution inputs rounded to 10 bits
   bool deterministic = false;  ///< only algorithms that give the same bits each time
   bool benchmark = true;       ///< CUDA: let cuDNN time its algorithms; off when deterministic
 };
+/// Throws Error{os} when so many threads cannot be had; LibTorch would wait for them for ever.
 void configure_backends(const BackendSettings& settings);
 
 /// A device's memory; 0 where unknown. Peaks are since the process began or forget_device_peak().

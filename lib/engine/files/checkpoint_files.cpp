@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/checkpoint_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 
@@ -31,6 +29,7 @@ constexpr uint64_t kMaxManifestBytes = 16 << 20;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kTemporaryPrefix = ".tmp-";
+constexpr const char* kAsidePrefix = "superseded-step-";
 
 /// Updates of a name like step-00001234, or -1.
 int64_t updates_of(const std::string& name) {
@@ -89,74 +88,111 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   }
 }
 
-void verify_file(const std::string& checkpoint, const std::string& name, const FileRecord& record) {
-  const std::string path = checkpoint + "/" + name, shown = core::printable(name);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) broken(checkpoint, shown + " cannot be opened: " + std::strerror(errno));
-  struct stat info {};
-  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+/// A file that is missing or of the wrong kind is damage; whatever else keeps it from being read is not.
+void require_readable(int error_number, const std::string& checkpoint, const std::string& shown) {
+  if (error_number == 0) return;
+  if (error_number == EINVAL || error_number == EISDIR) broken(checkpoint, shown + " is not a regular file");
+  if (error_number == ENOENT || error_number == ELOOP) {
+    broken(checkpoint, shown + " cannot be opened: " + std::strerror(error_number));
+  }
+  throw core::errno_error(error_number, "read", core::printable(checkpoint) + "/" + shown, ErrorKind::io);
+}
+
+void verify_file(const std::string& checkpoint, const std::string& name, const FileRecord& record,
+                 core::FileSystem& files) {
+  const std::string shown = core::printable(name);
+  std::unique_ptr<core::File> file;
+  require_readable(files.open(checkpoint + "/" + name, core::Links::refuse, file), checkpoint, shown);
   core::Hasher hasher;
   std::vector<char> block(1 << 20);
-  ssize_t got = 0;
-  while (regular && (got = ::read(fd, block.data(), block.size())) > 0)
-    hasher.add(block.data(), static_cast<size_t>(got));
-  ::close(fd);
-  if (!regular) broken(checkpoint, shown + " is not a regular file");
-  if (got < 0) broken(checkpoint, shown + " cannot be read");
-  if (info.st_size != record.bytes) {
-    broken(checkpoint, format("{} is truncated or longer: it has {} bytes, the manifest says {}", shown, info.st_size,
-                              record.bytes));
+  uint64_t bytes = 0, got = 0;
+  do {
+    require_readable(file->read(block.data(), block.size(), got), checkpoint, shown);
+    hasher.add(block.data(), got);
+    bytes += got;
+  } while (got > 0);
+  if (bytes != static_cast<uint64_t>(record.bytes)) {
+    broken(checkpoint,
+           format("{} is truncated or longer: it has {} bytes, the manifest says {}", shown, bytes, record.bytes));
   }
   if (hasher.hex() != record.digest) broken(checkpoint, shown + " is damaged: its digest differs from the manifest's");
 }
 
-/// Moves `from` over `to`; when `to` exists the two change places in one step and the old one is removed.
-void move_into_place(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return;
-  if (errno != ENOTEMPTY && errno != EEXIST) throw core::errno_error(errno, "rename", from, ErrorKind::io);
-#ifndef RENAME_EXCHANGE
-  constexpr unsigned RENAME_EXCHANGE = 2;
-#endif
-  if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
-    // The file system cannot exchange: the older checkpoints cover the moment in which this one is missing.
-    fs::remove_all(to);
-    if (::rename(from.c_str(), to.c_str()) != 0) throw core::errno_error(errno, "rename", from, ErrorKind::io);
+/// What was just written must read back as it was written: if not, the storage failed, not the content.
+void verify_save(const std::string& folder, core::FileSystem& files) {
+  try {
+    verify_checkpoint(folder, files);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::no_input) throw;
+    throw Error(ErrorKind::io, std::string("a save does not read back as it was written: ") + error.what(),
+                "check the storage; older checkpoints are whole");
   }
+}
+
+/// Throws for a call that failed.
+void require(int error_number, const char* action, const std::string& path) {
+  if (error_number != 0) throw core::output_error(error_number, action, path, ErrorKind::io);
+}
+
+/// For what should go and does no harm while it stays.
+void warn_if_left(int error_number, const std::string& path) {
+  if (error_number == 0) return;
+  core::log_warning("cannot remove {}: {}", core::printable(path), std::strerror(error_number));
+}
+
+/// Moves `from` over `to`; when `to` exists the two change places in one step and the old one is removed.
+void move_into_place(const std::string& from, const std::string& to, core::FileSystem& files) {
+  const int error_number = files.rename(from, to);
+  if (error_number != ENOTEMPTY && error_number != EEXIST) return require(error_number, "rename", from);
+  const int exchanged = files.exchange(from, to);
+  if (exchanged != EINVAL && exchanged != ENOSYS) return require(exchanged, "replace", to);
+  // The file system cannot exchange: older checkpoints cover the moment in which this one has no name.
+  const std::string replaced = from + "-replaced";
+  require(core::remove_tree(replaced, files), "remove", replaced);
+  require(files.rename(to, replaced), "rename", to);
+  if (const int failed = files.rename(from, to); failed != 0) {
+    files.rename(replaced, to);
+    require(failed, "rename", from);
+  }
+  warn_if_left(core::remove_tree(replaced, files), replaced);
 }
 
 }  // namespace
 
-FileRecord write_checkpoint_file(const std::string& path, std::string_view content) {
-  core::CheckedWriter writer(path);
+FileRecord write_checkpoint_file(const std::string& path, std::string_view content, core::FileSystem& files) {
+  core::CheckedWriter writer(path, files);
   writer.write(content.data(), content.size());
   writer.finish();
   return {static_cast<int64_t>(content.size()), core::hash_hex(content)};
 }
 
-Manifest read_manifest(const std::string& path) {
-  return parse_manifest(core::read_file(path + "/" + kManifest, kMaxManifestBytes), path);
+Manifest read_manifest(const std::string& path, core::FileSystem& files) {
+  return parse_manifest(core::read_file(path + "/" + kManifest, kMaxManifestBytes, files), path);
 }
 
-Manifest verify_checkpoint(const std::string& path) {
-  const Manifest manifest = read_manifest(path);
-  for (const auto& [name, record] : manifest.files) verify_file(path, name, record);
+Manifest verify_checkpoint(const std::string& path, core::FileSystem& files) {
+  const Manifest manifest = read_manifest(path, files);
+  for (const auto& [name, record] : manifest.files) verify_file(path, name, record, files);
   return manifest;
 }
 
-CheckpointFiles::CheckpointFiles(std::string directory) : directory_(std::move(directory)) {}
+CheckpointFiles::CheckpointFiles(std::string directory, core::FileSystem& files)
+    : directory_(std::move(directory)), files_(files) {}
 
 std::string CheckpointFiles::path_of(int64_t updates) const {
   return format("{}/{}{:08d}", directory_, kStepPrefix, updates);
 }
 
 void CheckpointFiles::prepare() {
-  core::make_directories(directory_);
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(directory_)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind(kTemporaryPrefix, 0) == 0) fs::remove_all(entry.path(), ignored);
+  core::make_directories(directory_, files_);
+  std::vector<core::DirectoryEntry> entries;
+  require(files_.list(directory_, entries), "list", directory_);
+  for (const core::DirectoryEntry& entry : entries) {
+    if (entry.name.rfind(kTemporaryPrefix, 0) != 0) continue;
+    const std::string path = directory_ + "/" + entry.name;
+    warn_if_left(core::remove_tree(path, files_), path);
   }
-  core::CheckedWriter probe(directory_ + "/" + kTemporaryPrefix + "probe");
+  core::CheckedWriter probe(directory_ + "/" + kTemporaryPrefix + "probe", files_);
   probe.write("x", 1);  // removed by its destructor, being unfinished
 }
 
@@ -164,36 +200,35 @@ int64_t CheckpointFiles::commit(int64_t updates,
                                 const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
                                 const core::Json& extra) {
   const std::string temporary = format("{}/{}{:08d}-{}", directory_, kTemporaryPrefix, updates, ::getpid());
-  std::error_code ignored;
-  fs::remove_all(temporary, ignored);
-  if (::mkdir(temporary.c_str(), 0777) != 0) {
-    throw core::errno_error(errno, "create folder", temporary, ErrorKind::io);
-  }
+  core::remove_tree(temporary, files_);
+  require(files_.make_directory(temporary), "create folder", temporary);
+  bool is_placed = false;
   try {
     Manifest manifest{updates, fill(temporary), extra};
-    write_checkpoint_file(temporary + "/" + kManifest, manifest_text(manifest));
-    core::sync_directory(temporary);
-    verify_checkpoint(temporary);
-    move_into_place(temporary, path_of(updates));
-    core::sync_directory(directory_);
-    fs::remove_all(temporary, ignored);  // the replaced checkpoint, if there was one
+    write_checkpoint_file(temporary + "/" + kManifest, manifest_text(manifest), files_);
+    core::sync_directory(temporary, files_);
+    verify_save(temporary, files_);
+    move_into_place(temporary, path_of(updates), files_);
+    is_placed = true;
+    core::sync_directory(directory_, files_);
+    // The replaced checkpoint, if there was one.
+    warn_if_left(core::remove_tree(temporary, files_), temporary);
     int64_t bytes = 0;
     for (const auto& [name, record] : manifest.files) bytes += record.bytes;
     return bytes;
   } catch (...) {
-    fs::remove_all(temporary, ignored);
+    // Once placed, what has the temporary name is the replaced checkpoint: a power loss may still need it.
+    if (!is_placed) core::remove_tree(temporary, files_);
     throw;
   }
 }
 
 void CheckpointFiles::point(const std::string& name, int64_t updates) {
-  const std::string temporary = directory_ + "/" + kTemporaryPrefix + name;
-  ::unlink(temporary.c_str());
-  const std::string target = fs::path(path_of(updates)).filename().string();
-  if (::symlink(target.c_str(), temporary.c_str()) != 0 ||
-      ::rename(temporary.c_str(), (directory_ + "/" + name).c_str()) != 0) {
-    throw core::errno_error(errno, "point link", directory_ + "/" + name, ErrorKind::io);
-  }
+  const std::string temporary = directory_ + "/" + kTemporaryPrefix + name, link = directory_ + "/" + name;
+  files_.remove(temporary);
+  const std::string target = path_of(updates).substr(directory_.size() + 1);
+  require(files_.link(target, temporary), "point link", link);
+  require(files_.rename(temporary, link), "point link", link);
 }
 
 int64_t CheckpointFiles::pointed(const std::string& name) const {
@@ -204,29 +239,48 @@ int64_t CheckpointFiles::pointed(const std::string& name) const {
 
 void CheckpointFiles::prune(int64_t keep_last, const std::vector<int64_t>& keep) {
   const std::vector<int64_t> all = list();
-  std::error_code ignored;
+  bool links_are_durable = false;
   for (size_t i = static_cast<size_t>(std::max<int64_t>(2, keep_last)); i < all.size(); ++i) {
-    if (std::find(keep.begin(), keep.end(), all[i]) == keep.end()) fs::remove_all(path_of(all[i]), ignored);
+    if (std::find(keep.begin(), keep.end(), all[i]) != keep.end()) continue;
+    // Or a power loss could leave a link to a checkpoint that is gone.
+    if (!links_are_durable) core::sync_directory(directory_, files_);
+    links_are_durable = true;
+    // Under another name first: half of a checkpoint must not pass for one.
+    const std::string gone = format("{}/{}pruned-{:08d}", directory_, kTemporaryPrefix, all[i]);
+    core::remove_tree(gone, files_);
+    const int error_number = files_.rename(path_of(all[i]), gone);
+    warn_if_left(error_number != 0 ? error_number : core::remove_tree(gone, files_), path_of(all[i]));
   }
 }
 
 std::vector<int64_t> CheckpointFiles::list() const {
+  std::vector<core::DirectoryEntry> entries;
+  const int error_number = files_.list(directory_, entries);
+  if (error_number == ENOENT || error_number == ENOTDIR) return {};
+  require(error_number, "list", directory_);
   std::vector<int64_t> found;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(directory_, missing)) {
-    const int64_t updates = updates_of(entry.path().filename().string());
-    if (updates >= 0 && !entry.is_symlink()) found.push_back(updates);
+  for (const core::DirectoryEntry& entry : entries) {
+    const int64_t updates = updates_of(entry.name);
+    if (updates >= 0 && !entry.is_link) found.push_back(updates);
   }
   std::sort(found.rbegin(), found.rend());
   return found;
 }
 
+std::string CheckpointFiles::set_aside(int64_t updates) {
+  const std::string from = path_of(updates), to = format("{}/{}{:08d}", directory_, kAsidePrefix, updates);
+  require(core::remove_tree(to, files_), "remove", to);
+  require(files_.rename(from, to), "rename", from);
+  return to;
+}
+
 std::string CheckpointFiles::newest_verified() const {
   for (const int64_t updates : list()) {
     try {
-      verify_checkpoint(path_of(updates));
+      verify_checkpoint(path_of(updates), files_);
       return path_of(updates);
     } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data && error.kind() != ErrorKind::no_input) throw;
       core::log_warning("{}; going back to the checkpoint before it", error.what());
     }
   }

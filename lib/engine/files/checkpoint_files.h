@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/system/file_system.h"
 #include "core/text/json.h"
 
 namespace stoker::engine {
@@ -27,17 +28,18 @@ struct Manifest {
 /// The folder `checkpoints` of one run. The run directory's lock must be held by whoever writes.
 class CheckpointFiles {
  public:
-  explicit CheckpointFiles(std::string directory);
+  explicit CheckpointFiles(std::string directory, core::FileSystem& files = core::posix_file_system());
 
   const std::string& directory() const { return directory_; }
+  core::FileSystem& file_system() const { return files_; }
   std::string path_of(int64_t updates) const;  ///< .../step-00001234
 
   /// Creates the folder, proves that it can be written to, and removes what an interrupted save left behind.
   void prepare();
 
-  /// Writes one checkpoint: `fill(folder)` writes files and returns their records; then the manifest, fsync,
-  /// rename, fsync of the parent, and a verification from disk. A checkpoint of the same update is replaced
-  /// in one step. On any error nothing of the old state is lost. Returns the bytes written.
+  /// Writes one checkpoint: `fill(folder)` writes files through file_system() and returns their records; then the
+  /// manifest, fsync, a verification from disk, rename, and fsync of the parent. A checkpoint of the same update is
+  /// replaced in one step. On any error nothing of the old state is lost. Returns the bytes written.
   int64_t commit(int64_t updates, const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
                  const core::Json& extra);
 
@@ -45,23 +47,32 @@ class CheckpointFiles {
   void point(const std::string& name, int64_t updates);
   /// Updates that the link names; -1 when there is none.
   int64_t pointed(const std::string& name) const;
-  /// Deletes all but the newest `keep_last` (at least 2) and those in `keep`.
+  /// Deletes all but the newest `keep_last` (at least 2) and those in `keep`. What cannot be deleted stays, with a
+  /// warning in the log.
   void prune(int64_t keep_last, const std::vector<int64_t>& keep);
 
-  std::vector<int64_t> list() const;  ///< updates of all checkpoints, newest first, verified or not
-  /// Path of the newest checkpoint that verifies, or ""; warns about every newer one that does not.
+  /// Updates of all checkpoints, newest first, verified or not; none when the folder is missing. Throws permission, os
+  /// or io when the folder cannot be read.
+  std::vector<int64_t> list() const;
+  /// Renames the checkpoint of `updates` to superseded-step-..., where list() does not see it, in place of an older
+  /// one of that name. Returns the new path. Throws permission or io.
+  std::string set_aside(int64_t updates);
+  /// Path of the newest checkpoint whose content verifies, or ""; warns about every newer one that does not. Throws
+  /// when one cannot be read for another reason than its content: it may be whole.
   std::string newest_verified() const;
 
  private:
   std::string directory_;
+  core::FileSystem& files_;
 };
 
 /// Reads the manifest alone: cheap, and enough to compare a run with a checkpoint. Throws Error{data} or no_input.
-Manifest read_manifest(const std::string& path);
-/// Reads the manifest of a checkpoint folder and checks every file's size and digest.
-/// Throws Error{data} (or no_input) that names the file and what is wrong with it.
-Manifest verify_checkpoint(const std::string& path);
+Manifest read_manifest(const std::string& path, core::FileSystem& files = core::posix_file_system());
+/// Reads the manifest of a checkpoint folder and checks every file's size and digest. Throws Error{data} (or no_input)
+/// that names the file and what is wrong with it; permission, os or io when the file cannot be read.
+Manifest verify_checkpoint(const std::string& path, core::FileSystem& files = core::posix_file_system());
 /// Writes a file durably and returns its record.
-FileRecord write_checkpoint_file(const std::string& path, std::string_view content);
+FileRecord write_checkpoint_file(const std::string& path, std::string_view content,
+                                 core::FileSystem& files = core::posix_file_system());
 
 }  // namespace stoker::engine

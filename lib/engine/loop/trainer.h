@@ -4,20 +4,20 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "config/options.h"
 #include "data/feed/device_feed.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/loop/between_updates.h"
+#include "engine/loop/decision.h"
 #include "engine/run/cadence.h"
 #include "engine/run/events.h"
 #include "engine/run/plan.h"
 #include "engine/run/run_progress.h"
 #include "engine/step/step_timer.h"
-#include "engine/step/update_step.h"
+#include "engine/step/updater.h"
 #include "engine/task/evaluate.h"
-#include "engine/task/metrics.h"
 #include "engine/task/worst_samples.h"
 #include "optim/schedule.h"
 
@@ -26,15 +26,14 @@ namespace stoker::engine {
 struct TrainerSettings {
   EpochPlan plan;
   RunLimits limits;
-  UpdateSettings update;
-  MixSettings mix;
+  UpdaterSettings updater;
   config::TestTimeAugmentation tta = config::TestTimeAugmentation::none;
   config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
-  bool auto_micro_batch = false;  ///< out of memory: halve what is computed at once and do the update again
 };
 
+/// All are borrowed, and outlive the trainer.
 struct TrainerParts {
   const Task& task;
   Learner& learner;
@@ -43,35 +42,56 @@ struct TrainerParts {
   const optim::Schedule& schedule;
   Checkpoints& checkpoints;
   Observer& observer;
+  BetweenUpdates* between_updates = nullptr;  ///< may use the learner in its slot; nullptr: nobody does
+  Group* group = nullptr;                     ///< the ranks that train together; nullptr: this one is alone
 };
 
+/// Nobody else drives the learner while run() is under way: observers listen, and `between_updates` is called in one
+/// slot between updates, at most for a small share of the run's time. One thread.
+///
+/// What holds of the run's state `at` in between the private steps:
+///  - Weights, optimizer, average and loss scale are those after `at.updates` updates; `at.update_in_epoch`,
+///  `at.images`,
+///    `at.learning_rate` and `at.pieces` agree with them. An update is done as a whole or not at all.
+///  - The epoch's sums lie on the device, in updater_.sums(); `at` has them after read_sums(), which comes before
+///  whatever
+///    saves `at`.
+///  - `at.epoch` moves on in finish_epoch() alone, after validation. What ends the run earlier leaves `at` at the end
+///  of
+///    the epoch under way (`at.update_in_epoch` == plan.updates()): a resume validates again, and goes on from there.
+///  - Observers hear of a finished epoch before a checkpoint says that it is finished.
+///
+/// A stop request is looked for after each update and at each epoch's end. It also ends a wait for data, a validation
+/// and the work in the slot. In every case run() saves `at` and returns with StopReason::signal.
 class Trainer {
  public:
   Trainer(const TrainerSettings& settings, const TrainerParts& parts);
 
-  /// Trains from `at` until an end is reached or a stop is requested; the last checkpoint then holds everything.
-  /// Throws core::Error: diverged, data (a bad image), io (a checkpoint could not be written).
+  /// Trains from `at` until a limit is reached or a stop is requested; the last checkpoint then holds everything.
+  /// Throws core::Error: diverged, data (a bad image), io (a checkpoint or a record could not be written),
+  /// out_of_memory.
   FinishEvent run(RunProgress at);
 
  private:
   enum class EpochEnd { complete, limit, stopped };
 
+  void begin_run(RunProgress& at);
   EpochEnd train_epoch(RunProgress& at);
-  void do_update(const UpdateWindow& window, RunProgress& at);
-  int64_t gather_gradients(const UpdateWindow& window, const RunProgress& at);
-  bool trains_on_one(const data::Batch& batch);
-  int64_t gather_in_smaller_pieces(const UpdateWindow& window, RunProgress& at);
-  void halve_pieces(RunProgress& at, const std::string& cause);
-  void finish_epoch(RunProgress& at, EpochEnd end);
-  EpochEvent summarize_epoch(const RunProgress& at);
+  void do_update(RunProgress& at);
+  Decision finish_epoch(RunProgress& at, EpochEnd end);
   void validate(RunProgress& at, EpochEvent& event);
   EvalReport evaluate_learner(WorstSamples& worst);
   bool note_result(RunProgress& at, const EvalReport& report) const;
-  void report(const RunProgress& at);
-  void read_sums(RunProgress& at);
   void save(const RunProgress& at, bool is_best);
   FinishEvent finish(const RunProgress& at, StopReason reason);
+
+  // In trainer_report.cpp: what listeners are told.
+  void report(const RunProgress& at);
+  EpochEvent summarize_epoch(const RunProgress& at);
+  Findings examine(Interlude::After after, const StepTimings& times, const RunProgress& at);
+  double slot_seconds_left(const RunProgress& at) const;
   UpdateEvent update_event(const RunProgress& at) const;
+  void read_sums(RunProgress& at) const;
 
   TrainerSettings settings_;
   const Task& task_;
@@ -81,15 +101,17 @@ class Trainer {
   const optim::Schedule& schedule_;
   Checkpoints& checkpoints_;
   Observer& observer_;
+  BetweenUpdates* const between_updates_;
 
   StepTimer timer_;
-  UpdateStep step_;
-  std::optional<bool> trains_on_one_;  ///< whether the network can train on a batch of one image; tried when one comes
-  RunningSums sums_;
-  Cadence save_every_, report_every_;
-  Cadence val_every_;
+  Updater updater_;
+  EpochFeed batches_;
+  Decisions decisions_;
+  Cadence report_every_, val_every_;
+  StartEvent start_;
   std::chrono::steady_clock::time_point run_begin_;
-  double seconds_before_ = 0;  ///< of training by earlier processes
+  double seconds_before_ = 0;   ///< of training by earlier processes
+  double seconds_in_slot_ = 0;  ///< that the work between updates has taken
   CheckpointEvent last_checkpoint_;
   std::pair<int64_t, int64_t> saved_at_{-1, -1};  ///< epoch and updates of the last checkpoint
 

@@ -60,6 +60,19 @@ double convolution_gflops(torch::Device device, torch::ScalarType dtype, bool ch
   return 1e-9 * operations * rate_of(call, device, seconds);
 }
 
+/// For its lifetime LibTorch computes with so many CPU threads, whichever way it ends.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int64_t threads) : before_(at::get_num_threads()) { set(threads); }
+  ~ThreadCount() { at::set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+  void set(int64_t threads) const { at::set_num_threads(static_cast<int>(threads)); }
+
+ private:
+  const int before_;
+};
+
 /// 0 when LibTorch has no kernel for it.
 double or_none(const std::function<double()>& measure) {
   try {
@@ -95,9 +108,9 @@ ThreadSpeed probe_threads(int64_t threads, double seconds) {
   const torch::NoGradGuard no_grad;
   ThreadSpeed speed;
   speed.threads = threads;
-  at::set_num_threads(1);
+  const ThreadCount count(1);
   const double alone = matmul_gflops(torch::kCPU, torch::kFloat32, seconds / 3);
-  at::set_num_threads(static_cast<int>(threads));
+  count.set(threads);
   if (threads < 2) return speed;
   speed.speedup = matmul_gflops(torch::kCPU, torch::kFloat32, seconds / 3) / alone;
   // LibTorch gives a thread at least 32768 elements: some 10 us of work.
@@ -118,16 +131,13 @@ ThreadSpeed probe_threads(int64_t threads, double seconds) {
 
 double threads_speed(int64_t threads, double seconds) {
   const torch::NoGradGuard no_grad;
-  const int before = at::get_num_threads();
   const torch::Tensor images = torch::ones({4, 32, 28, 28}).contiguous(torch::MemoryFormat::ChannelsLast);
   const torch::Tensor weight = torch::ones({32, 32, 3, 3}).contiguous(torch::MemoryFormat::ChannelsLast);
   const auto call = [&] { torch::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1); };
-  at::set_num_threads(1);
+  const ThreadCount count(1);
   const double alone = rate_of(call, torch::kCPU, seconds / 2);
-  at::set_num_threads(static_cast<int>(threads));
-  const double together = rate_of(call, torch::kCPU, seconds / 2);
-  at::set_num_threads(before);
-  return together / alone;
+  count.set(threads);
+  return rate_of(call, torch::kCPU, seconds / 2) / alone;
 }
 
 double bfloat16_speed(const std::string& device_name, double seconds) {

@@ -26,7 +26,7 @@ struct ThreadSpeed {
   double speedup = 1;                 ///< of a float32 matrix product over one thread
 };
 
-/// Sets the number of threads, and leaves it at `threads`.
+/// The number of threads is as before afterwards.
 ThreadSpeed probe_threads(int64_t threads, double seconds);
 
 // What a run may ask in between updates: nothing random is drawn, and the number of threads stays what it was.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/probe_input.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace stoker::engine {
 
@@ -15,13 +17,17 @@ data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t s
   std::vector<int64_t> shape = settings.input;
   if (side != side_of(settings)) shape.end()[-2] = shape.end()[-1] = side;
   shape.insert(shape.begin(), images);
-  const bool channels_last = settings.channels_last && shape.size() == 4;
-  const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  const auto format = settings.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
   const auto options = torch::TensorOptions().device(device);
-  batch.images = at::empty(shape, options.memory_format(format));
-  batch.images.uniform_(-1, 1);
-  batch.labels = at::zeros({images}, options.dtype(at::kLong));
-  batch.targets = at::zeros({images, settings.num_classes}, options);
+  std::vector<int64_t> frames = {-1};  // each lies in memory as a single image does
+  frames.insert(frames.end(), shape.end() - 3, shape.end());
+  frames[0] = std::accumulate(shape.begin(), shape.end() - 3, int64_t{1}, std::multiplies<>());
+  batch.images = at::empty(frames, options.memory_format(format)).uniform_(-1, 1);
+  if (shape.size() > 4) batch.images = batch.images.unflatten(0, at::IntArrayRef(shape).slice(0, shape.size() - 3));
+  // Classes and targets in turn: a loss on a single one would vanish, and gradients of next to nothing are slow.
+  const int64_t learned = std::max<int64_t>(1, settings.num_classes);
+  batch.labels = at::arange(images, options.dtype(at::kLong)).remainder_(learned);
+  batch.targets = at::arange(images * learned, options.dtype(at::kFloat)).remainder_(2).view({images, learned});
   batch.planned_images = images;
   return batch;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/events.h"
 
+#include "core/error.h"
+#include "core/system/stop_signal.h"
+
 namespace stoker::engine {
 
 std::string reason_text(StopReason reason, const std::string& signal_name) {
@@ -14,26 +17,35 @@ std::string reason_text(StopReason reason, const std::string& signal_name) {
   return "unknown";
 }
 
+template <typename Tell>
+void Observers::tell_all(const Tell& tell) const {
+  try {
+    for (Observer* observer : observers_) tell(*observer);
+  } catch (const core::StopRequested&) {
+    throw core::Error(core::ErrorKind::bug, "a listener of the run looked for a stop request");
+  }
+}
+
 void Observers::on_start(const StartEvent& event) {
-  for (Observer* observer : observers_) observer->on_start(event);
+  tell_all([&](Observer& observer) { observer.on_start(event); });
 }
 void Observers::on_update(const UpdateEvent& event) {
-  for (Observer* observer : observers_) observer->on_update(event);
+  tell_all([&](Observer& observer) { observer.on_update(event); });
 }
 void Observers::on_report(const ReportEvent& event) {
-  for (Observer* observer : observers_) observer->on_report(event);
+  tell_all([&](Observer& observer) { observer.on_report(event); });
 }
 void Observers::on_evaluation(int64_t images_done, int64_t images_total) {
-  for (Observer* observer : observers_) observer->on_evaluation(images_done, images_total);
+  tell_all([&](Observer& observer) { observer.on_evaluation(images_done, images_total); });
 }
 void Observers::on_epoch(const EpochEvent& event) {
-  for (Observer* observer : observers_) observer->on_epoch(event);
+  tell_all([&](Observer& observer) { observer.on_epoch(event); });
 }
 void Observers::on_checkpoint(const CheckpointEvent& event) {
-  for (Observer* observer : observers_) observer->on_checkpoint(event);
+  tell_all([&](Observer& observer) { observer.on_checkpoint(event); });
 }
 void Observers::on_finish(const FinishEvent& event) {
-  for (Observer* observer : observers_) observer->on_finish(event);
+  tell_all([&](Observer& observer) { observer.on_finish(event); });
 }
 
 }  // namespace stoker::engine

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/loader/loader_stats.h"
+#include "engine/run/findings.h"
 #include "engine/run/step_times.h"
 
 namespace stoker::engine {
@@ -48,7 +49,7 @@ struct ReportEvent {
   double elapsed_seconds = 0;    ///< of this process's training
   data::LoaderStats loader;      ///< totals
   StepTimings times;             ///< since the last report
-  StepTimings recent_times;      ///< of some seconds, every so many; else without updates
+  Findings found;                ///< between updates, just before this event
 };
 
 /// A sample of an evaluation that the network is wrong about.
@@ -77,6 +78,7 @@ struct EpochEvent {
   double data_wait_share = 0;
   int64_t bad_images = 0;     ///< distinct, whole run
   StepTimings times;          ///< of the epoch, as far as this process went through it
+  Findings found;             ///< between updates, after the epoch's last one
   int64_t working_bytes = 0;  ///< of working memory that tensors still hold; see engine/memory/activation_arena
 };
 
@@ -112,7 +114,9 @@ struct StartEvent {
   std::vector<Metric> metrics;  ///< what evaluations will report besides the loss, without values
 };
 
-/// Called on the training thread; must return quickly. Errors that lose data (the metrics file) throw.
+/// Listens to a run, and only listens: it does not touch the learner, measures nothing that takes time, and looks for
+/// no stop request. Called on the training thread; returns quickly. Throws nothing but core::Error{io}, for a record of
+/// the run that was lost.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -125,7 +129,8 @@ class Observer {
   virtual void on_finish(const FinishEvent&) {}
 };
 
-/// Passes every event on to several observers, in order.
+/// Passes every event on to several observers, in order. A core::StopRequested from one of them becomes Error{bug}: the
+/// event would be lost to those behind it, and a row of a results file with it.
 class Observers : public Observer {
  public:
   void add(Observer& observer) { observers_.push_back(&observer); }
@@ -138,6 +143,9 @@ class Observers : public Observer {
   void on_finish(const FinishEvent& event) override;
 
  private:
+  template <typename Tell>
+  void tell_all(const Tell& tell) const;
+
   std::vector<Observer*> observers_;
 };
 

@@ -5,8 +5,11 @@
 
 namespace stoker::engine {
 
-UpdateWindow EpochPlan::window(int64_t update) const {
+UpdateWindow EpochPlan::window(int64_t epoch, int64_t update) const {
   UpdateWindow window;
+  window.epoch = epoch;
+  window.number = epoch * updates() + update;
+  window.batch_size = batch_size;
   window.first_batch = std::min(update * accumulation, batches);
   window.batch_count = std::min(accumulation, batches - window.first_batch);
   const int64_t first_image = std::min(window.first_batch * batch_size, images);

@@ -10,8 +10,11 @@
 
 namespace stoker::engine {
 
-/// One optimizer update: the micro-batches [first_batch, first_batch + batch_count) of an epoch.
+/// One optimizer update: the batches [first_batch, first_batch + batch_count) of an epoch.
 struct UpdateWindow {
+  int64_t epoch = 0;
+  int64_t number = 0;      ///< updates of the run before it
+  int64_t batch_size = 1;  ///< of a full batch
   int64_t first_batch = 0;
   int64_t batch_count = 0;
   int64_t planned_images = 0;  ///< what the gradient is averaged over; bad images, when skipped, are fewer
@@ -27,7 +30,7 @@ struct EpochPlan {
 
   int64_t updates() const { return (batches + accumulation - 1) / accumulation; }
   /// Of update number `update` of an epoch; number updates() is the empty window at the end.
-  UpdateWindow window(int64_t update) const;
+  UpdateWindow window(int64_t epoch, int64_t update) const;
 };
 
 /// What ends a run besides the epochs; 0 means no limit.

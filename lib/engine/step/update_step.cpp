@@ -74,14 +74,14 @@ void UpdateStep::correct_mean(int64_t planned, int64_t images) {
   for (torch::Tensor& gradient : learner_.optimizer->gradients()) gradient.mul_(correction);
 }
 
-void UpdateStep::apply(double learning_rate) {
+void UpdateStep::apply(const optim::UpdateRates& rates) {
   const std::vector<torch::Tensor> gradients = learner_.optimizer->gradients();
   if (gradients.empty()) return;
   const torch::Tensor found_inf = learner_.scaler->unscale(gradients);
   if (settings_.clip_grad > 0) {
     gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode);
   }
-  learner_.optimizer->step(learning_rate, found_inf);
+  learner_.optimizer->step(rates, found_inf);
   learner_.scaler->update();
   learner_.optimizer->zero_grad();
   if (learner_.ema) learner_.ema->update(*learner_.model, found_inf);

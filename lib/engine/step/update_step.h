@@ -31,7 +31,7 @@ struct Forward {
 
 class UpdateStep {
  public:
-  /// `account` is told which part is done; may be absent.
+  /// `timer` is told which part is done; may be absent.
   UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
@@ -44,7 +44,7 @@ class UpdateStep {
   void correct_mean(int64_t planned, int64_t images);
   /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
   /// gradient nothing happens. No host sync with fused optimizers.
-  void apply(double learning_rate);
+  void apply(const optim::UpdateRates& rates);
 
   /// In how many pieces each batch is computed from here on, as far as each has two images: batch norm sees a piece at
   /// a time, all else is the sum over them.

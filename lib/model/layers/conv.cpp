@@ -11,7 +11,9 @@
 #include <tuple>
 #include <variant>
 
-#include "model/layers/conv_kernels.h"
+#include "kernels/conv_weight_gradient.h"
+#include "kernels/cpu.h"
+#include "model/layers/torch_threads.h"
 
 namespace stoker::model {
 namespace {
@@ -21,8 +23,8 @@ using torch::autograd::variable_list;
 
 const uint16_t* bits(const torch::Tensor& bfloat16s) { return static_cast<const uint16_t*>(bfloat16s.data_ptr()); }
 
-ConvShape2d shape_of(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& y, int64_t stride,
-                     int64_t padding) {
+kernels::ConvShape2d shape_of(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& y,
+                              int64_t stride, int64_t padding) {
   return {x.size(0), x.size(1), x.size(2), x.size(3), y.size(1), y.size(2), y.size(3), weight.size(2), stride, padding};
 }
 
@@ -50,10 +52,10 @@ class Bfloat16Conv : public torch::autograd::Function<Bfloat16Conv> {
                                    /*transposed=*/false, {0, 0}, /*groups=*/1, {true, false, false}));
     }
     const torch::Tensor weight_gradient = at::empty_like(weight, weight.options().dtype(at::kFloat));
-    conv_weight_gradient(
+    kernels::conv_weight_gradient(
         shape_of(x, weight, dy, stride, padding), bits(x), bits(dy),
         {weight_gradient.stride(0), weight_gradient.stride(1), weight_gradient.stride(2), weight_gradient.stride(3)},
-        weight_gradient.data_ptr<float>());
+        weight_gradient.data_ptr<float>(), on_torch_threads);
     return {x_gradient, weight_gradient, torch::Tensor(), torch::Tensor()};
   }
 };
@@ -72,14 +74,15 @@ bool is_square(const torch::ExpandingArray<2>& sides) { return sides->at(0) == s
 bool is_for_kernels(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
   const auto& options = conv.options;
   const torch::ExpandingArray<2>* const padding = padding_of(conv);
-  const int64_t parts = conv.weight.size(1) / kConvLanes, threads = at::get_num_threads();
-  return torch::GradMode::is_enabled() && conv.weight.requires_grad() && has_conv_kernels() && x.device().is_cpu() &&
-         x.dim() == 4 && x.scalar_type() == at::kBFloat16 && x.is_contiguous(c10::MemoryFormat::ChannelsLast) &&
-         conv.weight.scalar_type() == at::kFloat && !conv.bias.defined() && options.groups() == 1 &&
+  const int64_t parts = conv.weight.size(1) / kernels::kConvLanes, threads = at::get_num_threads();
+  return torch::GradMode::is_enabled() && conv.weight.requires_grad() && kernels::has_conv_weight_gradient() &&
+         x.device().is_cpu() && x.dim() == 4 && x.scalar_type() == at::kBFloat16 &&
+         x.is_contiguous(c10::MemoryFormat::ChannelsLast) && conv.weight.scalar_type() == at::kFloat &&
+         !conv.bias.defined() && options.groups() == 1 &&
          get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr && padding != nullptr &&
          is_square(*padding) && is_square(options.stride()) && is_square(options.kernel_size()) &&
          options.dilation()->at(0) == 1 && options.dilation()->at(1) == 1 && x.size(1) == conv.weight.size(1) &&
-         x.size(1) % kConvLanes == 0 && conv.weight.size(0) % kConvLanes == 0 && x.numel() > 0 &&
+         x.size(1) % kernels::kConvLanes == 0 && conv.weight.size(0) % kernels::kConvLanes == 0 && x.numel() > 0 &&
          (parts % threads == 0 || parts >= 4 * threads);
 }
 

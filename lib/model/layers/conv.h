@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution as the networks call it. In bfloat16 training on a CPU, the gradient of its weights goes through
-// conv_kernels where they are faster than LibTorch; everything else is LibTorch's.
+// kernels/conv_weight_gradient where that is faster than LibTorch; everything else is LibTorch's.
 #pragma once
 
 #include <torch/nn/modules/conv.h>

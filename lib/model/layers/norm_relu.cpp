@@ -8,11 +8,15 @@
 
 #include <cmath>
 
-#include "model/layers/norm_kernels.h"
+#include "kernels/cpu.h"
+#include "kernels/norm_relu_kernels.h"
+#include "model/layers/torch_threads.h"
 
 namespace stoker::model {
 namespace {
 
+using kernels::ChannelMoments;
+using kernels::NormShape;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -61,7 +65,7 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
     const torch::Tensor scale = channel_values(shape.channels), shift = channel_values(shape.channels);
     by_type(x, [&](auto type) {
       using T = decltype(type);
-      const ChannelMoments moments = channel_moments(values<const T>(x), shape);
+      const ChannelMoments moments = kernels::channel_moments(values<const T>(x), shape, on_torch_threads);
       running.move_to(moments, shape.rows);
       const float *const weights = values<float>(weight), *const biases = values<float>(bias);
       float *const means = values<float>(mean), *const inverses = values<float>(inverse);
@@ -74,7 +78,8 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
         scales[c] = static_cast<float>(factor);
         shifts[c] = static_cast<float>(biases[c] - moments.mean[c] * factor);
       }
-      scale_add_relu(values<const T>(x), values<const T>(added), shape, scales, shifts, values<T>(y));
+      kernels::scale_add_relu(values<const T>(x), values<const T>(added), shape, scales, shifts, values<T>(y),
+                              on_torch_threads);
     });
     context->saved_data["added"] = added.numel() > 0;
     context->save_for_backward({x, weight, mean, inverse, y});
@@ -98,7 +103,7 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
       const float* const weights = values<float>(weight);
       float *const weight_slopes = values<float>(weight_slope), *const bias_slopes = values<float>(bias_slope);
       float *const as = values<float>(a), *const bs = values<float>(b), *const ds = values<float>(d);
-      const ChannelSums sums = relu_slope_sums(dys, ys, xs, shape, means);
+      const kernels::ChannelSums sums = kernels::relu_slope_sums(dys, ys, xs, shape, means, on_torch_threads);
       const auto rows = static_cast<double>(shape.rows);
       for (int64_t c = 0; c < shape.channels; ++c) {
         const double deviation = inverses[c], factor = weights[c] * deviation;
@@ -108,7 +113,8 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
         bs[c] = static_cast<float>(-factor * deviation * deviation * sums.grad_times_centered[c] / rows);
         ds[c] = static_cast<float>(-factor * sums.slope[c] / rows);
       }
-      norm_relu_slopes(dys, ys, xs, shape, means, as, bs, ds, values<T>(dx), values<T>(added_slope));
+      kernels::norm_relu_slopes(dys, ys, xs, shape, means, as, bs, ds, values<T>(dx), values<T>(added_slope),
+                                on_torch_threads);
     });
     return {dx, weight_slope, bias_slope, added_slope, torch::Tensor()};
   }
@@ -122,10 +128,10 @@ bool has_known_layout(const torch::Tensor& x, at::ScalarType type) {
 /// Whether the kernels can do it; LibTorch says what is wrong with the rest, or does it.
 bool is_for_kernels(const torch::nn::BatchNorm2dImpl& norm, const torch::Tensor& x, const torch::Tensor& added) {
   const at::ScalarType type = x.scalar_type();
-  return norm.is_training() && norm.running_mean.defined() && norm.weight.defined() &&
+  return kernels::has_norm_relu() && norm.is_training() && norm.running_mean.defined() && norm.weight.defined() &&
          norm.options.momentum().has_value() && norm.weight.scalar_type() == at::kFloat &&
          norm.weight.device().is_cpu() && (type == at::kFloat || type == at::kBFloat16) && has_known_layout(x, type) &&
-         x.size(1) % kNormLanes == 0 && x.size(1) == norm.weight.size(0) && x.numel() > x.size(1) &&
+         x.size(1) % kernels::kNormLanes == 0 && x.size(1) == norm.weight.size(0) && x.numel() > x.size(1) &&
          (!added.defined() || (has_known_layout(added, type) && added.sizes() == x.sizes()));
 }
 

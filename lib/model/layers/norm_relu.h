@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norm and what follows it in a residual network, as one operation. On a CPU, where LibTorch passes
-// over memory for each of its operations, training in channels-last goes through norm_kernels; elsewhere LibTorch's
-// operations are called one after the other.
+// over memory for each of its operations, training in channels-last goes through kernels/norm_relu_kernels; elsewhere
+// LibTorch's operations are called one after the other.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>

@@ -94,8 +94,7 @@ class ConvNext : public ImageModel {
       const auto head = register_module("classifier", std::make_shared<torch::nn::Module>());
       norm_ = head->register_module("0", std::make_shared<LayerNorm2d>(channels_));
       classifier_ = head->register_module("2", torch::nn::Linear(channels_, spec.num_classes));
-      add_layer({"classifier.0."});
-      add_layer({head_prefix()});
+      add_layer({"classifier.0.", head_prefix()});
     }
     initialise();
   }
@@ -112,6 +111,8 @@ class ConvNext : public ImageModel {
   }
 
   std::string head_prefix() const override { return "classifier.2."; }
+  /// timm's layer scales have one dimension, which is why they do not decay there.
+  std::vector<std::string> no_weight_decay() const override { return {"layer_scale"}; }
 
  private:
   /// Stem, stage, downsampling, stage, ...: "0", "1", ...

@@ -102,7 +102,7 @@ class EfficientNet : public ImageModel {
     channels_ = 4 * narrow;
     last_ = features_->register_module(
         last_name, std::make_shared<ConvNormAct>(ConvShape{narrow, channels_}, scale.norm, Activation::silu));
-    add_layer({"features." + last_name + "."});
+    add_to_last_layer("features." + last_name + ".");
     if (spec.num_classes > 0) add_classifier(spec.num_classes);
     he_normal_convolutions(*features_);
     if (!classifier_.is_empty()) initialise_classifier();

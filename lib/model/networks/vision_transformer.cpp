@@ -103,7 +103,7 @@ class VisionTransformer : public ImageModel {
     add_layer({"class_token", "conv_proj.", "encoder.pos_embedding"});
     add_blocks(*encoder, shape, spec.drop_path_rate);
     norm_ = encoder->register_module("ln", vit_norm(shape.width));
-    add_layer({"encoder.ln."});
+    add_to_last_layer("encoder.ln.");
     const auto heads = register_module("heads", std::make_shared<torch::nn::Module>());
     classifier_ = heads->register_module("head", torch::nn::Linear(shape.width, spec.num_classes));
     add_layer({head_prefix()});
@@ -119,6 +119,7 @@ class VisionTransformer : public ImageModel {
   }
 
   std::string head_prefix() const override { return "heads.head."; }
+  std::vector<std::string> no_weight_decay() const override { return {"class_token", "pos_embedding"}; }
 
  private:
   void add_blocks(torch::nn::Module& encoder, const VitShape& shape, double drop_path_rate) {

@@ -13,24 +13,9 @@
 
 namespace stoker::observe {
 
-enum class Verdict {
-  nothing,                 ///< nothing to gain
-  storage,                 ///< input-bound: reading
-  cold_cache,              ///< input-bound: reading for the first time
-  decode,                  ///< input-bound: decoding
-  augmentation,            ///< input-bound: resizing and augmenting
-  workers,                 ///< input-bound: too few workers
-  prefetch,                ///< input-bound in bursts: too few batches ahead
-  contention,              ///< other processes use the CPUs
-  competing_threads,       ///< another process holds a CPU that threads of the network wait for each other on
-  oversubscribed_threads,  ///< more threads than CPUs
-  copy,                    ///< copies to the device
-  sync,                    ///< waiting for the device to report
-  saving,                  ///< writing checkpoints
-  launch,                  ///< fixed costs per update: the batch is too small
-  throttled,               ///< the device's clocks are down
-  device                   ///< the device computes all the time
-};
+using engine::Diagnosis;
+using engine::Verdict;
+
 /// "input-bound: too few workers": as files and people have it.
 const char* verdict_text(Verdict verdict);
 
@@ -63,15 +48,6 @@ struct DiagnosisFacts {
   std::optional<double> cpus_speed;        ///< of as many threads as CPUs over one, now
   std::optional<double> bfloat16_speed;    ///< of convolutions over float32
   std::optional<double> overhead_seconds;  ///< of an update, for whatever batch: launching operations
-};
-
-struct Diagnosis {
-  Verdict verdict = Verdict::nothing;
-  std::vector<std::string> evidence;  ///< short facts with figures
-  std::string knob;                   ///< "--num-workers"; "": none can be turned
-  std::string value;                  ///< "4"
-  std::string advice;                 ///< "--num-workers 4", or what to do where no option helps
-  double gain_percent = 0;            ///< more images per second; >= 0
 };
 
 Diagnosis diagnose(const DiagnosisFacts& facts);

@@ -5,6 +5,7 @@
 
 #include "core/format.h"
 #include "core/log.h"
+#include "observe/diagnosis/diagnosis.h"
 #include "observe/diagnosis/time_figures.h"
 
 namespace stoker::observe {
@@ -81,8 +82,7 @@ std::vector<LinePart> resource_parts(const ResourceReading& reading) {
           {texts.slowed, kSlowed, true}};
 }
 
-Progress::Progress(Console& console, ResourceSampler* resources, const Diagnoser* diagnoser)
-    : console_(console), resources_(resources), diagnoser_(diagnoser) {
+Progress::Progress(Console& console, ResourceSampler* resources) : console_(console), resources_(resources) {
   if (!resources_ || !console_.is_live()) return;
   resources_->listen([this](const ResourceReading& reading) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -136,7 +136,8 @@ void Progress::on_report(const engine::ReportEvent& event) {
     show(line);
     core::log_debug("{}", whole_line(line));
   } else {
-    core::log_info("{}", whole_line(resources_ ? joined(line, resource_parts(resources_->last_report())) : line));
+    const auto& resources = event.found.resources;
+    core::log_info("{}", whole_line(resources ? joined(line, resource_parts(*resources)) : line));
   }
 }
 
@@ -157,10 +158,10 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
                  core::count_text(static_cast<int64_t>(event.images_per_second)), 100 * event.data_wait_share,
                  core::duration_text(event.train_seconds), core::duration_text(event.eval_seconds));
   if (event.bad_images > 0) line += format("  bad images skipped: {}", event.bad_images);
-  if (resources_) line += "  " + resource_text(resources_->last_epoch());
+  if (event.found.resources) line += "  " + resource_text(*event.found.resources);
   core::log_info("{}", line);
   for (const std::string& times : time_lines(event.times)) core::log_info("  {}", times);
-  if (diagnoser_ && diagnoser_->has_any()) core::log_info("  diagnosis: {}", diagnosis_text(diagnoser_->latest()));
+  if (event.found.diagnosis) core::log_info("  diagnosis: {}", diagnosis_text(*event.found.diagnosis));
 }
 
 void Progress::on_checkpoint(const engine::CheckpointEvent& event) {

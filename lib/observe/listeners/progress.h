@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/run/events.h"
-#include "observe/diagnosis/diagnoser.h"
 #include "observe/listeners/console.h"
 #include "observe/listeners/live_line.h"
 #include "observe/resources/resource_sampler.h"
@@ -18,8 +17,8 @@ namespace stoker::observe {
 /// resized terminal even where one update takes minutes.
 class Progress : public engine::Observer {
  public:
-  /// `resources` and `diagnoser` may be absent; else they come before this in the list of observers and outlive it.
-  explicit Progress(Console& console, ResourceSampler* resources = nullptr, const Diagnoser* diagnoser = nullptr);
+  /// `resources`: of the live line, between reports; may be absent, else outlives this.
+  explicit Progress(Console& console, ResourceSampler* resources = nullptr);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -39,7 +38,6 @@ class Progress : public engine::Observer {
 
   Console& console_;
   ResourceSampler* const resources_;
-  const Diagnoser* const diagnoser_;
   engine::StartEvent start_;
   std::vector<LinePart> last_report_;  ///< the measured part of the last report
   std::chrono::steady_clock::time_point begin_, last_redraw_;

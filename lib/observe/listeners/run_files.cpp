@@ -12,7 +12,9 @@
 #include "core/format.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
+#include "observe/diagnosis/diagnosis.h"
 #include "observe/diagnosis/time_figures.h"
+#include "observe/resources/resources.h"
 
 namespace stoker::observe {
 namespace {
@@ -27,6 +29,12 @@ std::string utc_now() { return core::utc_text(std::time(nullptr)); }
 
 /// JSON has no infinities; null says that there is no number.
 Json number_or_null(double value) { return value == value && value - value == 0 ? Json(value) : Json(nullptr); }
+
+/// A diagnosis is null before there is one.
+void add_findings(const engine::Findings& found, Json& line) {
+  line["diagnosis"] = found.diagnosis ? diagnosis_json(*found.diagnosis) : Json(nullptr);
+  if (found.resources) line["resources"] = resource_json(*found.resources);
+}
 
 }  // namespace
 
@@ -50,20 +58,26 @@ std::string summary_until(const std::string& text, const std::string& header, in
   return kept;
 }
 
-RunFiles::RunFiles(std::string run_dir, const ResourceSampler* resources, const Diagnoser* diagnoser)
-    : run_dir_(std::move(run_dir)), resources_(resources), diagnoser_(diagnoser) {}
+RunFiles::RunFiles(std::string run_dir, core::FileSystem& files) : run_dir_(std::move(run_dir)), files_(files) {}
 
-/// null before there is one.
-Json RunFiles::diagnosis() const {
-  return diagnoser_ && diagnoser_->has_any() ? diagnosis_json(diagnoser_->latest()) : Json(nullptr);
+RunFiles::~RunFiles() {
+  if (!is_training_) return;
+  try {
+    write_status("failed", core::Json(last_fields_));
+  } catch (...) {
+    // Out of memory: the state stays as it was.
+  }
 }
 
 void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
   const std::string path = run_dir_ + "/summary.csv";
-  const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes) : "";
+  const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes, files_) : "";
   core::write_file_atomically(path, summary_until(old, summary_header(event.metrics), event.start_epoch),
-                              /*durable=*/true);
+                              /*durable=*/true, files_);
+  // A full disk or a kill may have left half a line: the next event must not be glued to it.
+  core::cut_half_line(run_dir_ + "/metrics.jsonl", files_);
+  is_training_ = true;
   append_event({{"event", event.start_updates > 0 || event.start_epoch > 0 ? "resume" : "start"},
                 {"epoch", event.start_epoch},
                 {"updates", event.start_updates},
@@ -95,8 +109,7 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
                    {"batches_ready", event.loader.batches_ready},
                    {"batches_capacity", event.loader.batches_capacity}}}};
   fields["times"] = time_json(event.times);
-  fields["diagnosis"] = diagnosis();
-  if (resources_) fields["resources"] = resource_json(resources_->last_report());
+  add_findings(event.found, fields);
   Json line = {{"event", "report"}};
   line.update(fields);
   append_event(line);
@@ -116,7 +129,8 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
              event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
              event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds, event.images_per_second,
              event.data_wait_share, event.times.update.mean_seconds, event.times.update.p95_seconds,
-             event.times.update.max_seconds, back));
+             event.times.update.max_seconds, back),
+      /*durable=*/true, files_);
   const std::optional<int64_t> allocated = core::read_allocated_bytes();
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch},
@@ -131,8 +145,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
   for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
   line["times"] = time_json(event.times);
-  line["diagnosis"] = diagnosis();
-  if (resources_) line["resources"] = resource_json(resources_->last_epoch());
+  add_findings(event.found, line);
   append_event(line);
 }
 
@@ -155,21 +168,25 @@ void RunFiles::on_finish(const engine::FinishEvent& event) {
   Json line = {{"event", "finish"}};
   line.update(fields);
   append_event(line);
+  is_training_ = false;
   const bool goes_on = event.reason == engine::StopReason::signal || event.reason == engine::StopReason::max_time;
   write_status(goes_on ? "stopped" : "finished", fields);
 }
 
 void RunFiles::append_event(Json event) const {
   event["time"] = utc_now();
-  core::append_file(run_dir_ + "/metrics.jsonl", event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  core::append_file(run_dir_ + "/metrics.jsonl", event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n",
+                    /*durable=*/false, files_);
 }
 
-void RunFiles::write_status(const std::string& state, Json fields) const {
+void RunFiles::write_status(const std::string& state, const Json& fields) {
+  last_fields_ = fields;
   Json status = {{"state", state}, {"pid", ::getpid()}, {"time", utc_now()}};
   status.update(fields);
   try {
     core::write_file_atomically(run_dir_ + "/status.json",
-                                status.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", /*durable=*/false);
+                                status.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", /*durable=*/false,
+                                files_);
   } catch (const core::Error&) {
     // News only; the rows above are what counts, and they throw.
   }

@@ -5,20 +5,21 @@
 
 #include <string>
 
+#include "core/system/file_system.h"
 #include "core/text/json.h"
 #include "engine/run/events.h"
-#include "observe/diagnosis/diagnoser.h"
-#include "observe/resources/resource_sampler.h"
 
 namespace stoker::observe {
 
 /// Creates, or on resume cuts back, the files under `run_dir`. Losing a row is an error (Error{io}), since these
-/// files are results; status.json is only news, so trouble with it is ignored.
+/// files are results; status.json is only news, so trouble with it is ignored. A run that ends without on_finish()
+/// leaves the state "failed" in status.json when this is destroyed.
 class RunFiles : public engine::Observer {
  public:
-  /// `resources` and `diagnoser` may be absent; else they come before this in the list of observers and outlive it.
-  explicit RunFiles(std::string run_dir, const ResourceSampler* resources = nullptr,
-                    const Diagnoser* diagnoser = nullptr);
+  explicit RunFiles(std::string run_dir, core::FileSystem& files = core::posix_file_system());
+  ~RunFiles() override;
+  RunFiles(const RunFiles&) = delete;
+  RunFiles& operator=(const RunFiles&) = delete;
 
   void on_start(const engine::StartEvent& event) override;
   void on_report(const engine::ReportEvent& event) override;
@@ -27,14 +28,14 @@ class RunFiles : public engine::Observer {
   void on_finish(const engine::FinishEvent& event) override;
 
  private:
-  core::Json diagnosis() const;
   void append_event(core::Json event) const;
-  void write_status(const std::string& state, core::Json fields) const;
+  void write_status(const std::string& state, const core::Json& fields);
 
   std::string run_dir_;
-  const ResourceSampler* resources_;
-  const Diagnoser* diagnoser_;
+  core::FileSystem& files_;
   engine::StartEvent start_;
+  bool is_training_ = false;  ///< between on_start() and on_finish()
+  core::Json last_fields_;    ///< of status.json
 };
 
 /// First line of summary.csv. timm's columns first; seven columns are clocks, which a resumed run does not repeat. The

@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "core/system/file.h"
+#include "observe/resources/resources.h"
 
 namespace stoker::observe {
 namespace {
@@ -61,17 +62,16 @@ void add_times(const engine::StepTimings& times, const std::string& group, std::
 
 }  // namespace
 
-TensorBoardFile::TensorBoardFile(std::string run_dir, const ResourceSampler* resources)
-    : directory_(std::move(run_dir) + "/tensorboard"), resources_(resources) {}
+TensorBoardFile::TensorBoardFile(std::string run_dir) : directory_(std::move(run_dir) + "/tensorboard") {}
 
 void TensorBoardFile::on_start(const engine::StartEvent& event) {
   core::make_directories(directory_);
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   path_ = format("{}/{}{:010d}.{}.{}", directory_, kNameBegin, seconds_behind_all_in(directory_), host, ::getpid());
-  core::append_file(path_, version_record(now_seconds()));
+  core::append_file(path_, version_record(now_seconds()), /*durable=*/false);
   const bool resumed = event.start_epoch > 0 || event.start_updates > 0;
-  if (resumed) core::append_file(path_, restart_record(now_seconds(), event.start_updates + 1));
+  if (resumed) core::append_file(path_, restart_record(now_seconds(), event.start_updates + 1), /*durable=*/false);
 }
 
 void TensorBoardFile::on_report(const engine::ReportEvent& event) {
@@ -83,8 +83,8 @@ void TensorBoardFile::on_report(const engine::ReportEvent& event) {
   add_times(event.times, "time/", scalars);
   if (event.gradient_norm >= 0) scalars.push_back({"train/gradient_norm", event.gradient_norm});
   if (event.loss_scale > 0) scalars.push_back({"train/loss_scale", event.loss_scale});
-  if (resources_) add_resources(resources_->last_report(), scalars);
-  core::append_file(path_, scalars_record(now_seconds(), event.at.updates, scalars));
+  if (event.found.resources) add_resources(*event.found.resources, scalars);
+  core::append_file(path_, scalars_record(now_seconds(), event.at.updates, scalars), /*durable=*/false);
 }
 
 void TensorBoardFile::on_epoch(const engine::EpochEvent& event) {
@@ -97,7 +97,7 @@ void TensorBoardFile::on_epoch(const engine::EpochEvent& event) {
     scalars.push_back({"eval/loss", event.eval_loss});
     for (const engine::Metric& metric : event.metrics) scalars.push_back({"eval/" + metric.name, metric.value});
   }
-  core::append_file(path_, scalars_record(now_seconds(), event.updates, scalars));
+  core::append_file(path_, scalars_record(now_seconds(), event.updates, scalars), /*durable=*/false);
 }
 
 }  // namespace stoker::observe

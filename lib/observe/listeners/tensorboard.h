@@ -7,7 +7,6 @@
 
 #include "engine/run/events.h"
 #include "observe/listeners/event_file.h"
-#include "observe/resources/resource_sampler.h"
 
 namespace stoker::observe {
 
@@ -16,8 +15,7 @@ namespace stoker::observe {
 /// are optimizer updates. Losing a record is an error (Error{io}), as with every other record of the run.
 class TensorBoardFile : public engine::Observer {
  public:
-  /// `resources` may be absent; else it comes before this in the list of observers and outlives it.
-  explicit TensorBoardFile(std::string run_dir, const ResourceSampler* resources = nullptr);
+  explicit TensorBoardFile(std::string run_dir);
 
   void on_start(const engine::StartEvent& event) override;
   void on_report(const engine::ReportEvent& event) override;
@@ -26,7 +24,6 @@ class TensorBoardFile : public engine::Observer {
  private:
   std::string directory_;
   std::string path_;
-  const ResourceSampler* resources_;
 };
 
 }  // namespace stoker::observe

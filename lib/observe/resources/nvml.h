@@ -5,21 +5,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/run/events.h"
+
 namespace stoker::observe {
 
-/// One look at a GPU; what its driver or board does not tell is absent.
-struct GpuReading {
-  std::optional<double> busy_percent;  ///< share of the driver's last sample period with a kernel running
-  std::optional<double> memory_used_bytes, memory_total_bytes;  ///< of all processes
-  std::optional<double> power_watts;
-  std::optional<double> celsius;
-  std::optional<double> clock_mhz, highest_clock_mhz;  ///< of the multiprocessors: now, and as the board allows
-  std::optional<uint64_t> clock_reasons;               ///< NVML's bits: why the clocks are below their highest
-};
+using engine::GpuReading;
 
 /// One thread at a time. Nothing throws: without library, driver or GPU all readings are absent.
 class Nvml {

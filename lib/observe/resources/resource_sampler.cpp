@@ -18,10 +18,16 @@ std::thread thread_without_signals(const std::function<void()>& body) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread starts with its maker's mask
-  std::thread thread(body);
-  ::pthread_setname_np(thread.native_handle(), "resources");  // for top -H and debuggers
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  const auto restore_mask = [&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); };
+  try {
+    std::thread thread(body);
+    ::pthread_setname_np(thread.native_handle(), "resources");  // for top -H and debuggers
+    restore_mask();
+    return thread;
+  } catch (...) {
+    restore_mask();
+    throw;
+  }
 }
 
 }  // namespace
@@ -125,24 +131,14 @@ ResourceReading ResourceSampler::latest() const {
   return latest_;
 }
 
-ResourceReading ResourceSampler::last_report() const {
+ResourceReading ResourceSampler::since_report() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return report_;
+  return close(report_window_);
 }
 
-ResourceReading ResourceSampler::last_epoch() const {
+ResourceReading ResourceSampler::since_epoch() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return epoch_;
-}
-
-void ResourceSampler::on_report(const engine::ReportEvent&) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  report_ = close(report_window_);
-}
-
-void ResourceSampler::on_epoch(const engine::EpochEvent&) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  epoch_ = close(epoch_window_);
+  return close(epoch_window_);
 }
 
 ResourceReading ResourceSampler::close(ResourceWindow& window) {

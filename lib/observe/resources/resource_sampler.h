@@ -44,9 +44,8 @@ class ProcessMeter {
   int cpus_;
 };
 
-/// Sums up what a report and an epoch used: first in a list of observers, so that the others can read it. Reading is
-/// safe from any thread. The destructor joins.
-class ResourceSampler : public engine::Observer {
+/// Sums up what was used since a report and since an epoch. All is safe from any thread. The destructor joins.
+class ResourceSampler {
  public:
   struct Settings {
     std::string gpu_pci_bus_id;  ///< empty: no GPU is used
@@ -57,7 +56,7 @@ class ResourceSampler : public engine::Observer {
 
   /// The thread takes no signals: those of the program stay with its main thread.
   explicit ResourceSampler(Settings settings);
-  ~ResourceSampler() override;
+  ~ResourceSampler();
   ResourceSampler(const ResourceSampler&) = delete;
   ResourceSampler& operator=(const ResourceSampler&) = delete;
 
@@ -66,12 +65,9 @@ class ResourceSampler : public engine::Observer {
   void listen(Listener listener);
 
   ResourceReading latest() const;
-  /// Between the last two reports, or epochs; the latest reading when none fell between them.
-  ResourceReading last_report() const;
-  ResourceReading last_epoch() const;
-
-  void on_report(const engine::ReportEvent& event) override;
-  void on_epoch(const engine::EpochEvent& event) override;
+  /// Since the last call; the latest reading when none fell in between. Each call begins the next window.
+  ResourceReading since_report();
+  ResourceReading since_epoch();
 
  private:
   void run();
@@ -83,7 +79,7 @@ class ResourceSampler : public engine::Observer {
   mutable std::mutex mutex_;  ///< guards all that follows
   std::condition_variable wake_;
   bool stopping_ = false;
-  ResourceReading latest_, report_, epoch_;
+  ResourceReading latest_;
   ResourceWindow report_window_, epoch_window_;
   std::thread thread_;  ///< last: it uses all of the above
 };

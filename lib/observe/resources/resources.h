@@ -12,19 +12,7 @@
 
 namespace stoker::observe {
 
-/// What cannot be known is absent, never 0.
-struct ResourceReading {
-  GpuReading gpu;
-  std::optional<double> cpu_percent;          ///< this process, of all CPUs that it may use
-  std::optional<double> machine_cpu_percent;  ///< all processes, of all CPUs of the machine
-  std::optional<double> other_cpus;           ///< of the CPUs that it may use, how many other processes kept busy
-  std::optional<double> threads_without_cpu;  ///< of this process: ready to run, but waiting for a CPU
-  std::optional<double> involuntary_switches_per_second;  ///< a thread had to give its CPU away
-  std::optional<double> ram_used_bytes;                   ///< of the cgroup or the machine, see core::MemoryUse
-  std::optional<double> ram_limit_bytes;
-  std::optional<double> resident_bytes;                                   ///< this process
-  std::optional<double> read_bytes_per_second, written_bytes_per_second;  ///< this process, from and to storage
-};
+using engine::ResourceReading;
 
 /// Gathers readings: percents, power and rates become means; memory and temperature their highest; of the reasons for
 /// low clocks every one that was seen. A figure that is absent in one reading is taken from the others.

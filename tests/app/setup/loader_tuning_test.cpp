@@ -82,6 +82,9 @@ TEST(FeedingTest, TheBudgetIsHalfOfWhatTheBatchesLeave) {
   EXPECT_EQ(c->options.loader.cache_budget.value(), 499'000'000);
   EXPECT_EQ(c->table.find("cache-budget")->origin.detail, "half of 1.0 GB free less 491.5 kB for the rest of the run");
   EXPECT_EQ(c->options.loader.cache.value(), config::CacheTier::ram);
+  const auto alone = resolved({"--batch-size", "64", "--val-batch-size", "64", "--num-workers", "0"}, machine);
+  EXPECT_EQ(batch_buffer_bytes(alone->options, *datasets.train), 4 * 128 * 16 * 16 * 3)
+      << "without workers no buffer is filled ahead";
   const core::MachineFacts full = machine_with(1000);
   const auto none = resolved({}, full);
   add_caches(*none, full, datasets, batch_buffer_bytes(none->options, *datasets.train));

@@ -45,7 +45,8 @@ TEST(PlanRunTest, AnAutomaticBatchIsTheMostThatFitsWithAMargin) {
 
 TEST(PlanRunTest, AnEpochKeepsItsUpdates) {
   EXPECT_EQ(chosen({}, inputs_of("cuda:0", 800), 1000), 96) << "800 images in 8 updates are 100, in eights 96";
-  EXPECT_EQ(chosen({}, inputs_of("cpu", 257), 1000), 31) << "batches of 32 would leave one image alone";
+  EXPECT_EQ(chosen({}, inputs_of("cpu", 257), 1000), 32) << "one image alone is left out";
+  EXPECT_EQ(chosen({"--no-drop-last"}, inputs_of("cpu", 257), 1000), 31) << "batches of 32 would leave one image alone";
 }
 
 TEST(PlanRunTest, ATotalBatchIsDivided) {

@@ -42,6 +42,13 @@ TEST(PresetsTest, EveryPresetIsReadWithoutAProblemAndResolves) {
   }
 }
 
+TEST(PresetsTest, FilesThatSayWhatToExpectOfOneCycleKeepTheMomentumOfThoseNumbers) {
+  for (const std::string& name : preset_names()) {
+    const ScheduleOptions schedule = fixtures::parsed({"--preset", name})->options.schedule;
+    EXPECT_FALSE(schedule.sched == ScheduleKind::one_cycle && schedule.one_cycle_momentum) << name;
+  }
+}
+
 TEST(PresetsTest, ThePeerPresetHoldsTheHyperparametersOfTheScript) {
   const auto c = fixtures::parsed({"--preset", "bench/fashion_mnist_peer"});
   const Options& o = c->options;

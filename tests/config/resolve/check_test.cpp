@@ -39,6 +39,10 @@ TEST(CheckTest, EachRuleNamesTheOptionsThatDoNotFit) {
       {{"--lr", "0.1", "--warmup-lr", "0.2"}, "warmup-lr 0.2 is above lr 0.1"},
       {{"--sched", "one-cycle", "--warmup-epochs", "1"},
        "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0"},
+      {{"--sched", "one-cycle", "--momentum", "0", "--no-nesterov"},
+       "one-cycle-momentum needs momentum above 0: set momentum, or no-one-cycle-momentum"},
+      {{"--sched", "one-cycle", "--one-cycle-base-momentum", "0.9", "--one-cycle-max-momentum", "0.8"},
+       "one-cycle-base-momentum 0.9 is above one-cycle-max-momentum 0.8"},
       {{"--momentum", "0"}, "nesterov needs momentum above 0: set momentum, or no-nesterov"},
       {{"--patience", "3", "--val-every", "never"}, "patience needs evaluations, but val-every is never"},
       {{"--rand-augment", "2"}, "rand-augment is 2: it takes the number of operations and their strength, as 2,9"},
@@ -68,6 +72,10 @@ TEST(CheckTest, NearlyBrokenRulesHold) {
   EXPECT_EQ(machine_failure({"--scale-min", "0.5", "--scale-max", "0.5"}).message, "");
   EXPECT_EQ(machine_failure({"--sched", "multistep", "--decay-milestones", "1,2"}).message, "");
   EXPECT_EQ(machine_failure({"--momentum", "0", "--no-nesterov"}).message, "");
+  EXPECT_EQ(
+      machine_failure({"--sched", "one-cycle", "--momentum", "0", "--no-nesterov", "--no-one-cycle-momentum"}).message,
+      "");
+  EXPECT_EQ(machine_failure({"--sched", "one-cycle", "--momentum", "0", "--opt", "adam"}).message, "");
   EXPECT_EQ(machine_failure({"--momentum", "0", "--opt", "adamw"}).message, "");
   EXPECT_EQ(machine_failure({"--val-fraction", "0.1"}).message, "");
   EXPECT_EQ(machine_failure({"--aa", "ta_wide", "--color-jitter", "0.4", "--reprob", "0.25"}).message, "");

@@ -6,15 +6,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "core/error.h"
+#include "tests/faulty_file_system.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::core {
 namespace {
 
+using fixtures::FaultyFileSystem;
 using fixtures::TemporaryDirectory;
+using fixtures::Unsynced;
 
 template <typename Action>
 Error error_of(Action action) {
@@ -73,10 +77,95 @@ TEST(CheckedWriterTest, NeverOverwritesAndNeverFollowsLinks) {
   EXPECT_EQ(read_file(folder / "target", 10), "precious");
 }
 
-TEST(CheckedWriterTest, AFullDiskIsAnInputOutputError) {
-  if (!file_exists("/dev/full")) GTEST_SKIP();
-  // /dev/full exists, so it cannot be created; what matters is the mapping of ENOSPC.
-  EXPECT_EQ(errno_error(ENOSPC, "write", "x", ErrorKind::cannot_create).kind(), ErrorKind::io);
+TEST(CheckedWriterTest, AFullDiskIsAnInputOutputErrorAndLeavesNothing) {
+  for (const int64_t call : {2, 3, 4}) {  // write, sync, close
+    const TemporaryDirectory folder;
+    FaultyFileSystem files(folder.path());
+    files.fail_call(call, ENOSPC);
+    const Error error = error_of([&] {
+      CheckedWriter writer(folder / "a", files);
+      writer.write("abc", 3);
+      writer.finish();
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_NE(std::string(error.what()).find("a: No space left on device"), std::string::npos) << error.what();
+    EXPECT_FALSE(file_exists(folder / "a")) << "call " << call;
+  }
+}
+
+TEST(OutputErrorTest, AFolderThatIsGoneIsNoWrongInput) {
+  const TemporaryDirectory folder;
+  EXPECT_EQ(error_of([&] { append_file(folder / "gone/a", "x", false); }).kind(), ErrorKind::io);
+  const Error error = error_of([&] { write_file_atomically(folder / "gone/a", "x", false); });
+  EXPECT_EQ(error.kind(), ErrorKind::cannot_create);
+  EXPECT_NE(error.hint().find("removed or moved while it was in use"), std::string::npos) << error.hint();
+}
+
+TEST(ErrnoErrorTest, TooManyOpenFilesAreAMatterOfTheSystem) {
+  EXPECT_EQ(errno_error(EMFILE, "read", "x", ErrorKind::no_input).kind(), ErrorKind::os);
+  EXPECT_EQ(errno_error(ENFILE, "read", "x", ErrorKind::io).kind(), ErrorKind::os);
+}
+
+TEST(AppendFileTest, AFailedWriteLeavesNoHalfLine) {
+  const TemporaryDirectory folder;
+  folder.write("log", "one\n");
+  FaultyFileSystem files(folder.path());
+  files.fail_call(3, ENOSPC);  // open, size, write
+  EXPECT_EQ(error_of([&] { append_file(folder / "log", "second\n", false, files); }).kind(), ErrorKind::io);
+  EXPECT_EQ(read_file(folder / "log", 100), "one\n");
+  append_file(folder / "log", "third\n", false, files);
+  EXPECT_EQ(read_file(folder / "log", 100), "one\nthird\n");
+}
+
+TEST(AppendFileTest, DoesNotWaitForThePipeThatIsInTheWay) {
+  const TemporaryDirectory folder;
+  ASSERT_EQ(::mkfifo((folder / "log").c_str(), 0600), 0);
+  const Error error = error_of([&] { append_file(folder / "log", "x", false); });
+  EXPECT_EQ(error.kind(), ErrorKind::io);
+  EXPECT_NE(std::string(error.what()).find("not a regular file"), std::string::npos) << error.what();
+}
+
+TEST(CutHalfLineTest, KeepsWholeLinesOnly) {
+  const TemporaryDirectory folder;
+  const std::string lines = std::string(100'000, 'a') + "\nb\n";  // longer than a block
+  for (const auto& [before, after] : std::vector<std::pair<std::string, std::string>>{
+           {"", ""}, {"half", ""}, {lines, lines}, {lines + "half", lines}, {lines + std::string(9, '\0'), lines}}) {
+    folder.write("log", before);
+    EXPECT_EQ(cut_half_line(folder / "log"), before.size() - after.size());
+    EXPECT_EQ(read_file(folder / "log", 1 << 20), after);
+  }
+}
+
+TEST(RemoveTreeTest, RemovesAllAndFollowsNoLink) {
+  const TemporaryDirectory folder;
+  folder.write("kept/file", "precious");
+  folder.write("tree/deep/file", "x");
+  ASSERT_EQ(::symlink((folder / "kept").c_str(), (folder / "tree/link").c_str()), 0);
+  EXPECT_EQ(remove_tree(folder / "tree"), 0);
+  EXPECT_FALSE(file_exists(folder / "tree"));
+  EXPECT_TRUE(file_exists(folder / "kept/file"));
+  EXPECT_EQ(remove_tree(folder / "tree"), 0) << "nothing is there";
+}
+
+TEST(AtomicWriteTest, APowerLossAfterAnyCallLeavesTheOldOrTheNewContent) {
+  const int64_t calls = 7;  // remove, create, write, sync, close, rename, sync of the folder
+  for (const auto unsynced : {Unsynced::kept, Unsynced::lost, Unsynced::names_outlive}) {
+    for (int64_t call = 0; call <= calls; ++call) {
+      const TemporaryDirectory folder;
+      folder.write("a", "old");
+      FaultyFileSystem files(folder.path());
+      files.cut_power_after(call);
+      bool is_done = true;
+      try {
+        write_file_atomically(folder / "a", "new", /*durable=*/true, files);
+      } catch (const Error&) {
+        is_done = false;
+      }
+      files.restart(unsynced);
+      const std::string content = read_file(folder / "a", 10);
+      EXPECT_TRUE(content == "new" || (content == "old" && !is_done)) << content << " after call " << call;
+    }
+  }
 }
 
 TEST(AtomicWriteTest, ReplacesContentAndLeavesNoTemporaryFile) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "core/error.h"
 
 namespace stoker::core {
@@ -34,6 +36,42 @@ TEST(JsonTest, RejectsDuplicateKeysDepthGarbageAndBadUtf8) {
   EXPECT_NE(problem_with("{} x").find("x.json: not valid JSON"), std::string::npos);
   EXPECT_NE(problem_with("\"\xff\"").find("not valid JSON"), std::string::npos);
   EXPECT_NE(problem_with("").find("not valid JSON"), std::string::npos);
+}
+
+/// Seconds of the processor that this thread needs to read `text`: what else runs on the machine does not count.
+double seconds_to_read(const std::string& text) {
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+  };
+  const double begin = now();
+  parse_json(text, "x");
+  return now() - begin;
+}
+
+std::string object_of(int keys) {
+  std::string text = "{\"\":0";
+  for (int i = 0; i < keys; ++i) text += ",\"key" + std::to_string(i) + "\":1";
+  return text + "}";
+}
+
+std::string array_of(int objects) {
+  std::string text = "[0";
+  for (int i = 0; i < objects; ++i) text += ",{\"key\":1}";
+  return text + "]";
+}
+
+TEST(JsonTest, ReadingTakesNoQuadraticTime) {
+  for (const auto& text_of : {object_of, array_of}) {
+    const double few = seconds_to_read(text_of(5000)), many = seconds_to_read(text_of(5000 * 32));
+    EXPECT_LT(many / few, 32 * 8) << "32 times as much; 1024 times the time would be quadratic";
+  }
+}
+
+TEST(JsonTest, KeepsTheOrderOfKeys) {
+  EXPECT_EQ(parse_json(R"({"z":{"b":1,"a":[{"y":1,"x":2}]},"a":-1})", "x").dump(),
+            R"({"z":{"b":1,"a":[{"y":1,"x":2}]},"a":-1})");
 }
 
 TEST(JsonTest, TheSameKeyInTwoObjectsIsFine) { EXPECT_EQ(problem_with(R"({"a":{"k":1},"b":{"k":2}})"), ""); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "data/open_datasets.h"
 #include "data/storage/sample_file.h"
 #include "made_data.h"

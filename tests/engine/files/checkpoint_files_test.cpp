@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "core/error.h"
 #include "core/system/file.h"
+#include "tests/faulty_file_system.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::engine {
@@ -68,7 +70,12 @@ TEST_F(CheckpointFilesTest, ARecordThatDoesNotMatchTheFileIsNeverCommitted) {
     write_checkpoint_file(path + "/data", "real");
     return std::map<std::string, FileRecord>{{"data", {4, std::string(32, '0')}}};
   };
-  EXPECT_THROW(files_.commit(2, lying, {}), core::Error);
+  try {
+    files_.commit(2, lying, {});
+    FAIL() << "no error was thrown";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.kind(), core::ErrorKind::io) << "what was just written does not read back: " << error.what();
+  }
   EXPECT_TRUE(files_.list().empty());
 }
 
@@ -132,6 +139,64 @@ TEST_F(CheckpointFilesTest, LinksPointAndMove) {
   EXPECT_EQ(files_.pointed("last"), 2);
   EXPECT_EQ(core::read_file(files_.directory() + "/last/data", 10), "y");
   EXPECT_EQ(files_.list().size(), 2u) << "links are not checkpoints";
+}
+
+/// The error of `action` on these checkpoints when call number `call` fails.
+core::Error error_under_fault(const std::string& directory, int64_t call, int error_number,
+                              const std::function<void(CheckpointFiles&)>& action) {
+  fixtures::FaultyFileSystem faulty(directory);
+  faulty.fail_call(call, error_number);
+  CheckpointFiles files(directory, faulty);
+  try {
+    action(files);
+  } catch (const core::Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return core::Error(core::ErrorKind::bug, "");
+}
+
+TEST_F(CheckpointFilesTest, AFolderThatCannotBeListedIsAnErrorOfTheFileSystem) {
+  for (const auto& action : std::vector<std::function<void(CheckpointFiles&)>>{
+           [](CheckpointFiles& files) { files.list(); }, [](CheckpointFiles& files) { files.newest_verified(); }}) {
+    EXPECT_EQ(error_under_fault(files_.directory(), 1, EACCES, action).kind(), core::ErrorKind::permission);
+    EXPECT_EQ(error_under_fault(files_.directory(), 1, EIO, action).kind(), core::ErrorKind::io);
+    EXPECT_EQ(error_under_fault(files_.directory(), 1, EMFILE, action).kind(), core::ErrorKind::os);
+  }
+}
+
+TEST_F(CheckpointFilesTest, AFailureToReadIsNeverTakenForADamagedCheckpoint) {
+  commit(1, "one");
+  commit(2, "two");
+  fixtures::FaultyFileSystem counting(files_.directory());
+  CheckpointFiles counted(files_.directory(), counting);
+  EXPECT_EQ(counted.newest_verified(), files_.path_of(2));
+  for (int64_t call = 1; call <= counting.calls(); ++call) {
+    const core::Error error =
+        error_under_fault(files_.directory(), call, EIO, [](CheckpointFiles& files) { files.newest_verified(); });
+    EXPECT_EQ(error.kind(), core::ErrorKind::io) << "call " << call << ": " << error.what();
+  }
+}
+
+TEST_F(CheckpointFilesTest, ANameThatCannotBeSetAsideIsAnErrorOfTheFileSystem) {
+  commit(1, "one");
+  commit(2, "two");
+  const auto set_aside = [](CheckpointFiles& files) { files.set_aside(2); };
+  EXPECT_EQ(error_under_fault(files_.directory(), 2, EACCES, set_aside).kind(), core::ErrorKind::permission);
+  EXPECT_EQ(error_under_fault(files_.directory(), 2, EIO, set_aside).kind(), core::ErrorKind::io);
+  EXPECT_EQ(files_.list(), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(files_.set_aside(2), files_.directory() + "/superseded-step-00000002");
+  EXPECT_EQ(files_.list(), std::vector<int64_t>{1});
+}
+
+TEST_F(CheckpointFilesTest, ASaveIntoAFolderThatIsGoneIsAnInputOutputError) {
+  fs::remove_all(files_.directory());
+  try {
+    commit(1, "one");
+    FAIL() << "no error was thrown";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.kind(), core::ErrorKind::io) << error.what();
+  }
 }
 
 TEST_F(CheckpointFilesTest, PreparingSweepsWhatAnInterruptedSaveLeft) {

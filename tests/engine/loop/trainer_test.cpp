@@ -3,8 +3,10 @@
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include <cmath>
 #include <csignal>
 #include <limits>
 #include <new>
@@ -17,26 +19,30 @@
 namespace stoker::engine {
 namespace {
 
+constexpr int64_t kBadRow = 3;
+
 /// Gray images of 4x4 noise with a bright row that tells the class.
 class RowSource : public data::LeafSource {
  public:
-  RowSource(int64_t count, bool one_is_bad) : count_(count), one_is_bad_(one_is_bad) {
+  /// `left_out`: of a larger source, the image that this one lacks; -1: none.
+  RowSource(int64_t count, bool one_is_bad, int64_t left_out = -1)
+      : count_(count), left_out_(left_out), one_is_bad_(one_is_bad) {
     class_names_ = {"0", "1", "2", "3"};
     fingerprint_ = "rows";
     core::Rng rng(7, core::RngPurpose::init, 0, 0);
-    pixels_.resize(static_cast<size_t>(count) * 16);
+    pixels_.resize(static_cast<size_t>(count + 1) * 16);
     for (size_t i = 0; i < pixels_.size(); ++i) {
-      const bool bright = static_cast<int64_t>(i % 16 / 4) == label(static_cast<int64_t>(i / 16));
+      const bool bright = static_cast<int64_t>(i % 16 / 4) == row_label(static_cast<int64_t>(i / 16));
       pixels_[i] = static_cast<uint8_t>(rng.below(100) + (bright ? 100 : 0));
     }
   }
   int64_t size() const override { return count_; }
-  int64_t label(int64_t index) const override { return index * 7 % 4; }
+  int64_t label(int64_t index) const override { return row_label(row_of(index)); }
   std::string name(int64_t index) const override { return "row#" + std::to_string(index); }
   std::string relative_name(int64_t index) const override { return name(index); }
   std::string read(int64_t index, std::vector<uint8_t>&, data::SampleContent& content) const override {
-    if (one_is_bad_ && index == 3) return "torn in two";
-    content.bytes = pixels_.data() + index * 16;
+    if (one_is_bad_ && index == kBadRow) return "torn in two";
+    content.bytes = pixels_.data() + row_of(index) * 16;
     content.size = 16;
     content.height = content.width = 4;
     content.channels = 1;
@@ -44,7 +50,10 @@ class RowSource : public data::LeafSource {
   }
 
  private:
-  int64_t count_;
+  static int64_t row_label(int64_t row) { return row * 7 % 4; }
+  int64_t row_of(int64_t index) const { return left_out_ >= 0 && index >= left_out_ ? index + 1 : index; }
+
+  int64_t count_, left_out_;
   bool one_is_bad_;
   std::vector<uint8_t> pixels_;
 };
@@ -59,7 +68,8 @@ struct TightMemory {
 /// on, as batch norm counts, before it finds that memory has run out.
 class LinearModel : public model::ImageModel {
  public:
-  explicit LinearModel(const TightMemory& memory) : memory_(memory) {
+  LinearModel(const TightMemory& memory, bool has_batch_norm) : memory_(memory) {
+    if (has_batch_norm) norm_ = register_module("norm", torch::nn::BatchNorm1d(16));
     fc_ = register_module("fc", torch::nn::Linear(16, 4));
     trained_on_ = register_buffer("trained_on", torch::zeros({}, at::kLong));
   }
@@ -68,12 +78,14 @@ class LinearModel : public model::ImageModel {
       trained_on_.add_(images.size(0));
       if (++passes_ > memory_.roomy_passes && images.size(0) > memory_.images_at_once) throw std::bad_alloc();
     }
-    return fc_(images.flatten(1));
+    const torch::Tensor rows = images.flatten(1);
+    return fc_(norm_ ? norm_(rows) : rows);
   }
   std::string head_prefix() const override { return "fc."; }
   int64_t trained_on() const { return trained_on_.item<int64_t>(); }
 
  private:
+  torch::nn::BatchNorm1d norm_{nullptr};
   torch::nn::Linear fc_{nullptr};
   torch::Tensor trained_on_;  ///< int64 []
   TightMemory memory_;
@@ -83,7 +95,10 @@ class LinearModel : public model::ImageModel {
 struct TinyOptions {
   int64_t images = 103, batch_size = 8, accumulation = 1;
   double lr = 0.05;
+  config::ScheduleOptions schedule;
   bool one_is_bad = false;
+  int64_t left_out = -1;  ///< the row that the training source lacks
+  bool has_batch_norm = false;
   RunLimits limits{/*epochs=*/3, 0, 0, 0};
   config::Interval save_every = config::Interval::epochs(1);
   MixSettings mix;
@@ -95,19 +110,36 @@ struct TinyOptions {
 class Recorder : public Observer {
  public:
   int64_t stop_after_update = -1;
-  int64_t stop_in_report_of_update = -1;
   std::vector<EpochEvent> epochs;
   std::vector<int64_t> saved_at;  ///< updates of each checkpoint
   void on_update(const UpdateEvent& event) override {
     if (event.updates == stop_after_update) core::request_stop(SIGTERM);
   }
-  void on_report(const ReportEvent& event) override {
-    if (event.at.updates != stop_in_report_of_update) return;
-    core::request_stop(SIGTERM);
-    throw core::StopRequested{};
-  }
   void on_checkpoint(const CheckpointEvent& event) override { saved_at.push_back(event.updates); }
   void on_epoch(const EpochEvent& event) override { epochs.push_back(event); }
+};
+
+/// Counts how often it may use the learner, and can be ended by a stop request.
+class Slot : public BetweenUpdates {
+ public:
+  int64_t stop_at_call = -1;
+  bool stops_after_epochs = false;  ///< else after reports
+  std::vector<Interlude> calls;
+  Findings run(Learner&, const Interlude& interlude) override {
+    calls.push_back(interlude);
+    const bool after_epoch = interlude.after == Interlude::After::epoch;
+    seen_ += after_epoch == stops_after_epochs ? 1 : 0;
+    if (after_epoch == stops_after_epochs && seen_ == stop_at_call) {
+      core::request_stop(SIGTERM);
+      throw core::StopRequested{};
+    }
+    Findings found;
+    found.diagnosis.emplace().advice = "call " + std::to_string(calls.size());
+    return found;
+  }
+
+ private:
+  int64_t seen_ = 0;
 };
 
 /// All parts of a tiny run in one folder; a second one on the same folder is a second process.
@@ -116,8 +148,9 @@ class TinyRun {
   TinyRun(const std::string& folder, const TinyOptions& options)
       : options_(options), checkpoints_({folder, 2, true, true}, RunIdentity{}) {
     checkpoints_.files().prepare();
+    listeners_.add(recorder_);
     torch::manual_seed(1);
-    learner_.model = std::make_shared<LinearModel>(options.memory);
+    learner_.model = std::make_shared<LinearModel>(options.memory, options.has_batch_norm);
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : learner_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
     config::OptimOptions optim_options;
@@ -142,19 +175,37 @@ class TinyRun {
     settings.limits = options_.limits;
     settings.val_every = config::Interval::epochs(1);
     settings.save_every = options_.save_every;
-    settings.mix = options_.mix;
-    settings.auto_micro_batch = options_.auto_micro_batch;
+    settings.updater.mix = options_.mix;
+    settings.updater.auto_micro_batch = options_.auto_micro_batch;
     settings.report_every = config::Interval::updates(1);
-    const optim::Schedule schedule(config::ScheduleOptions{}, options_.lr, 3 * settings.plan.updates(),
+    const optim::Schedule schedule(options_.schedule, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
-    Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, recorder_});
+    Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, listeners_, &slot_});
     return trainer.run(at);
+  }
+
+  /// The first update, each of its batches mixed as it says here.
+  void update_by_hand(const std::vector<Mix>& mixes) {
+    TaskSpec spec;
+    spec.num_classes = 4;
+    const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
+    learner_.model->train();
+    UpdateStep step({}, *task, learner_);
+    train_feed_->begin_epoch(0);
+    for (const Mix& mix : mixes) {
+      data::Batch batch;
+      train_feed_->next(batch);
+      step.accumulate(batch, options_.batch_size * options_.accumulation, mix);
+    }
+    step.apply(optim::Schedule(config::ScheduleOptions{}, options_.lr, 3, 1).at(0));
   }
 
   torch::Tensor weight() { return learner_.model->named_parameters()["fc.weight"].detach().clone(); }
   int64_t trained_on() const { return static_cast<const LinearModel&>(*learner_.model).trained_on(); }
   Checkpoints& checkpoints() { return checkpoints_; }
   Recorder recorder_;
+  Observers listeners_;
+  Slot slot_;
 
  private:
   std::unique_ptr<data::DeviceFeed> feed(int64_t images, bool one_is_bad, bool training) {
@@ -169,7 +220,8 @@ class TinyRun {
       settings.on_bad_image = config::OnBadImage::skip;
       settings.max_bad = 1;
     }
-    auto loader = std::make_shared<data::Loader>(std::make_shared<RowSource>(images, one_is_bad), plan, settings);
+    auto loader = std::make_shared<data::Loader>(
+        std::make_shared<RowSource>(images, one_is_bad, training ? options_.left_out : -1), plan, settings);
     data::FeedSettings feed_settings;
     feed_settings.mean = {0.3};
     feed_settings.std = {0.2};
@@ -236,21 +288,69 @@ TEST_F(TrainerTest, AStopAtAnyUpdateThenAResumeGivesTheSameBits) {
   }
 }
 
-TEST_F(TrainerTest, AStopRequestInAReportEndsInACheckpoint) {
+TEST_F(TrainerTest, AStopRequestInTheSlotBetweenUpdatesLosesNeitherCheckpointNorRow) {
   const TinyOptions options;
   const torch::Tensor wanted = unbroken_weight(options);
-  {
-    TinyRun first(folder_ / "a", options);
-    first.recorder_.stop_in_report_of_update = 6;
-    const FinishEvent stopped = first.go();
-    EXPECT_EQ(stopped.reason, StopReason::signal);
-    EXPECT_EQ(stopped.updates, 6);
-    EXPECT_EQ(first.checkpoints().files().list(), std::vector<int64_t>{6});
+  for (const bool after_epoch : {false, true}) {
+    const std::string folder = folder_ / (after_epoch ? "epoch" : "report");
+    {
+      TinyRun first(folder, options);
+      first.slot_.stops_after_epochs = after_epoch;
+      first.slot_.stop_at_call = after_epoch ? 2 : 16;  // of 13 updates and reports per epoch
+      const FinishEvent stopped = first.go();
+      EXPECT_EQ(stopped.reason, StopReason::signal);
+      EXPECT_EQ(stopped.updates, after_epoch ? 26 : 16);
+      EXPECT_EQ(first.checkpoints().files().list().front(), stopped.updates);
+      EXPECT_EQ(first.recorder_.epochs.size(), after_epoch ? 2u : 1u) << "every epoch that is saved has its row";
+    }
+    core::request_stop(0);
+    TinyRun second(folder, options);
+    EXPECT_EQ(second.go().updates, 39);
+    EXPECT_EQ(second.recorder_.epochs.size(), after_epoch ? 1u : 2u);
+    EXPECT_TRUE(torch::equal(second.weight(), wanted));
   }
-  core::request_stop(0);
-  TinyRun second(folder_ / "a", options);
-  EXPECT_EQ(second.go().updates, 39);
-  EXPECT_TRUE(torch::equal(second.weight(), wanted));
+}
+
+TEST_F(TrainerTest, TheSlotIsToldItsTimeAndItsFindingsReachTheListeners) {
+  const TinyOptions options;
+  TinyRun run(folder_ / "a", options);
+  run.recorder_.stop_after_update = 20;
+  run.go();
+  const std::vector<Interlude>& calls = run.slot_.calls;
+  ASSERT_EQ(calls.size(), 13u + 1 + 7) << "once per report and once per epoch";
+  EXPECT_EQ(calls[13].after, Interlude::After::epoch);
+  EXPECT_EQ(run.recorder_.epochs.at(0).found.diagnosis.value().advice, "call 14");
+  EXPECT_TRUE(calls[0].is_first_epoch);
+  EXPECT_FALSE(calls[14].is_first_epoch);
+  EXPECT_EQ(calls[0].epochs_left, 2);
+  EXPECT_GT(calls[0].seconds_allowed, 0);
+  EXPECT_EQ(calls.back().seconds_allowed, 0) << "a stop was asked for";
+}
+
+/// A listener that breaks its contract, or loses a record.
+class Thrower : public Observer {
+ public:
+  bool looks_for_stops = false;
+  void on_epoch(const EpochEvent&) override {
+    if (looks_for_stops) throw core::StopRequested{};
+    throw core::Error(core::ErrorKind::io, "the disk is full");
+  }
+};
+
+TEST_F(TrainerTest, AListenerThatLooksForStopRequestsIsABugAndALostRecordEndsTheRun) {
+  for (const bool looks_for_stops : {true, false}) {
+    Thrower thrower;
+    thrower.looks_for_stops = looks_for_stops;
+    TinyRun run(folder_ / (looks_for_stops ? "bug" : "lost"), {});
+    run.listeners_.add(thrower);
+    try {
+      run.go();
+      FAIL() << "no error";
+    } catch (const core::Error& error) {
+      EXPECT_EQ(error.kind(), looks_for_stops ? core::ErrorKind::bug : core::ErrorKind::io);
+    }
+    EXPECT_TRUE(run.checkpoints().files().list().empty()) << "no checkpoint says that an epoch is done that has no row";
+  }
 }
 
 TEST_F(TrainerTest, SavesEverySoManyUpdatesTheLastOnesOfEpochsIncluded) {
@@ -266,19 +366,34 @@ TEST_F(TrainerTest, SavesEverySoManyUpdatesTheLastOnesOfEpochsIncluded) {
   EXPECT_EQ(saved_on_time, (std::vector<int64_t>{4, 8, 12, 16}));
 }
 
-TEST_F(TrainerTest, EachMicroBatchIsMixedInItsOwnWay) {
-  TinyOptions plain, mixed;
-  plain.limits.epochs = mixed.limits.epochs = 1;
-  mixed.mix.mixup_alpha = 0.4;
-  TinyOptions accumulated = mixed;
-  accumulated.batch_size = 4;
-  accumulated.accumulation = 2;
-  TinyRun a(folder_ / "plain", plain), b(folder_ / "mixed", mixed), c(folder_ / "accumulated", accumulated);
+TEST_F(TrainerTest, OneCycleMovesTheMomentumAsWell) {
+  TinyOptions constant, at_its_value, moving;
+  constant.schedule.sched = config::ScheduleKind::one_cycle;
+  constant.schedule.one_cycle_momentum = false;
+  at_its_value.schedule.sched = moving.schedule.sched = config::ScheduleKind::one_cycle;
+  at_its_value.schedule.one_cycle_base_momentum = at_its_value.schedule.one_cycle_max_momentum = 0.9;
+  TinyRun a(folder_ / "constant", constant), b(folder_ / "at-its-value", at_its_value), c(folder_ / "moving", moving);
   a.go();
   b.go();
   c.go();
-  EXPECT_FALSE(torch::allclose(a.weight(), b.weight(), 1e-3, 1e-4));
-  EXPECT_FALSE(torch::allclose(b.weight(), c.weight(), 1e-3, 1e-4));
+  EXPECT_TRUE(torch::equal(a.weight(), b.weight()));
+  EXPECT_FALSE(torch::allclose(a.weight(), c.weight(), 1e-2, 1e-3));
+}
+
+TEST_F(TrainerTest, EachMicroBatchIsMixedInItsOwnWay) {
+  TinyOptions options;
+  options.images = 8;  // one update of two batches
+  options.batch_size = 4;
+  options.accumulation = 2;
+  options.limits.epochs = 1;
+  options.mix.mixup_alpha = 0.4;
+  const Mix first = draw_mix(options.mix, /*epoch=*/0, /*batch=*/0, 4, 4);
+  const Mix second = draw_mix(options.mix, 0, 1, 4, 4);
+  ASSERT_GT(std::abs(first.lambda - second.lambda), 0.01);
+  TinyRun run(folder_ / "run", options), by_hand(folder_ / "by hand", options);
+  run.go();
+  by_hand.update_by_hand({first, second});
+  EXPECT_TRUE(torch::equal(run.weight(), by_hand.weight()));
 }
 
 TEST_F(TrainerTest, TheEpochThatWasInterruptedReportsTheSameLoss) {
@@ -409,21 +524,41 @@ TEST_F(TrainerTest, OutOfMemoryIsNotMendedUnaskedNorWithoutEnd) {
 }
 
 TEST_F(TrainerTest, ASkippedImageLeavesTheMeanOverTheOthers) {
-  // Every update holds all images, so its gradient is the mean over those that could be read.
-  TinyOptions with_bad, without;
+  // One update that holds all images: its gradient is the mean over those that can be read.
+  TinyOptions with_bad;
   with_bad.one_is_bad = true;
-  with_bad.images = without.images = 8;
-  with_bad.batch_size = without.batch_size = 4;
-  with_bad.accumulation = without.accumulation = 2;
-  with_bad.limits.epochs = without.limits.epochs = 1;
-  TinyRun run(folder_ / "a", with_bad);
+  with_bad.images = 8;
+  with_bad.batch_size = 4;
+  with_bad.accumulation = 2;
+  with_bad.limits.epochs = 1;
+  TinyOptions without = with_bad;
+  without.one_is_bad = false;
+  without.left_out = kBadRow;
+  without.images = without.batch_size = 7;
+  without.accumulation = 1;
+  TinyRun run(folder_ / "a", with_bad), reference(folder_ / "b", without);
   run.go();
+  reference.go();
   EXPECT_EQ(run.recorder_.epochs[0].images, 7);
   EXPECT_EQ(run.recorder_.epochs[0].bad_images, 1);
-  EXPECT_TRUE(run.weight().isfinite().all().item<bool>());
-  TinyRun whole(folder_ / "b", without);
-  whole.go();
-  EXPECT_FALSE(torch::equal(run.weight(), whole.weight()));
+  const double error = (run.weight() - reference.weight()).abs().max().item<double>();
+  EXPECT_LT(error, 1e-6) << "divided by the 8 planned images the weights are 1e-4 and more apart";
+}
+
+TEST_F(TrainerTest, ABatchThatSkippingLeavesWithOneImageIsLeftOutWhereBatchNormCannotTrainOnIt) {
+  TinyOptions options;
+  options.images = 8;
+  options.batch_size = 2;
+  options.one_is_bad = true;
+  TinyRun plain(folder_ / "plain", options);
+  plain.go();
+  options.has_batch_norm = true;
+  TinyRun norm(folder_ / "norm", options);
+  norm.go();
+  for (size_t epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_EQ(plain.recorder_.epochs.at(epoch).images, 7) << "a network without batch norm trains on one image";
+    EXPECT_EQ(norm.recorder_.epochs.at(epoch).images, 6);
+  }
 }
 
 }  // namespace

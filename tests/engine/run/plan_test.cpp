@@ -9,18 +9,18 @@ namespace {
 TEST(EpochPlanTest, CoversEveryImageOnceIncludingShortLastWindowAndBatch) {
   const EpochPlan plan{/*images=*/103, /*batch_size=*/10, /*batches=*/11, /*accumulation=*/4};
   EXPECT_EQ(plan.updates(), 3);
-  EXPECT_EQ(plan.window(0).planned_images, 40);
-  EXPECT_EQ(plan.window(1).first_batch, 4);
-  EXPECT_EQ(plan.window(2).batch_count, 3);
-  EXPECT_EQ(plan.window(2).planned_images, 23) << "two full batches and a last one of three images";
-  EXPECT_EQ(plan.window(3).first_batch, 11) << "the end of the epoch, where a stopped run may stand";
-  EXPECT_EQ(plan.window(3).planned_images, 0);
+  EXPECT_EQ(plan.window(0, 0).planned_images, 40);
+  EXPECT_EQ(plan.window(0, 1).first_batch, 4);
+  EXPECT_EQ(plan.window(0, 2).batch_count, 3);
+  EXPECT_EQ(plan.window(0, 2).planned_images, 23) << "two full batches and a last one of three images";
+  EXPECT_EQ(plan.window(0, 3).first_batch, 11) << "the end of the epoch, where a stopped run may stand";
+  EXPECT_EQ(plan.window(0, 3).planned_images, 0);
 }
 
 TEST(EpochPlanTest, OneBatchPerUpdateWithoutAccumulation) {
   const EpochPlan plan{100, 10, 10, 1};
   EXPECT_EQ(plan.updates(), 10);
-  EXPECT_EQ(plan.window(9).planned_images, 10);
+  EXPECT_EQ(plan.window(0, 9).planned_images, 10);
 }
 
 TEST(LimitTest, EachLimitIsReachedByItsOwnCount) {

@@ -132,8 +132,8 @@ TEST(StepTimerTest, ValidationBelongsToNoUpdate) {
   update(account, loader, 0, StepPart::other);
   account.end_epoch();
   std::this_thread::sleep_for(milliseconds(200));
+  const auto begin = std::chrono::steady_clock::now();  // the timer may read its clock at any moment from here on
   account.done(StepPart::save);
-  const auto begin = std::chrono::steady_clock::now();
   account.begin_epoch();
   loader.begin_epoch(1);
   update(account, loader, 1, StepPart::other);
@@ -141,7 +141,8 @@ TEST(StepTimerTest, ValidationBelongsToNoUpdate) {
   const double second_epoch = core::seconds_since(begin);
   const StepTimings times = account.since_epoch_began();
   EXPECT_EQ(times.updates, 1);
-  EXPECT_LE(times.update.max_seconds, second_epoch) << "what went before is no part of it";
+  constexpr double kCoarseness = 1.1;  // Durations keep figures in classes, not each by itself
+  EXPECT_LE(times.update.max_seconds, kCoarseness * second_epoch) << "what went before is no part of it";
 }
 
 /// A device that passes each mark `delay` after it was made, when the test lets it.

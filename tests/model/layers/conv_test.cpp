@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "model/layers/conv_kernels.h"
+#include "kernels/conv_weight_gradient.h"
+#include "kernels/cpu.h"
+#include "model/layers/torch_threads.h"
 #include "tests/model/layers/channels_last.h"
 
 namespace stoker::model {
@@ -57,7 +59,8 @@ double difference(const torch::Tensor& ours, const torch::Tensor& exact) {
 class ConvTest : public ::testing::TestWithParam<ConvCase> {};
 
 TEST_P(ConvTest, AgreesWithLibTorchInDoublePrecision) {
-  if (!has_conv_kernels()) GTEST_SKIP() << "needs a CPU with AVX512-BF16 and without AMX";
+  if (!kernels::has_conv_weight_gradient())
+    GTEST_SKIP() << "needs kernels in the build, and a CPU with AVX512-BF16 and without AMX";
   const OneThread one_thread;
   const ConvPass exact = run_conv(GetParam(), at::kDouble, c10::MemoryFormat::Contiguous);
   for (const c10::MemoryFormat format : {c10::MemoryFormat::ChannelsLast, c10::MemoryFormat::Contiguous}) {
@@ -81,14 +84,16 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest,
                                            ConvCase{3, 16, 16, 1, 3, 1, 1}, ConvCase{45, 16, 16, 3, 3, 1, 1}));
 
 TEST(ConvKernelsTest, GiveTheSameBitsOnAnyNumberOfThreads) {
-  if (!has_conv_kernels()) GTEST_SKIP() << "needs a CPU with AVX512-BF16 and without AMX";
+  if (!kernels::has_conv_weight_gradient())
+    GTEST_SKIP() << "needs kernels in the build, and a CPU with AVX512-BF16 and without AMX";
   const torch::Tensor x = channels_last(torch::randn({6, 80, 9, 9})).to(at::kBFloat16);
   const torch::Tensor dy = channels_last(torch::randn({6, 32, 9, 9})).to(at::kBFloat16);
   const auto gradient = [&](int threads) {
     const torch::Tensor to = torch::full({32, 80, 3, 3}, -1.F);
     at::set_num_threads(threads);
-    conv_weight_gradient({6, 80, 9, 9, 32, 9, 9, 3, 1, 1}, static_cast<const uint16_t*>(x.data_ptr()),
-                         static_cast<const uint16_t*>(dy.data_ptr()), {80 * 9, 9, 3, 1}, to.data_ptr<float>());
+    kernels::conv_weight_gradient({6, 80, 9, 9, 32, 9, 9, 3, 1, 1}, static_cast<const uint16_t*>(x.data_ptr()),
+                                  static_cast<const uint16_t*>(dy.data_ptr()), {80 * 9, 9, 3, 1}, to.data_ptr<float>(),
+                                  on_torch_threads);
     return to;
   };
   const OneThread restores_threads;  // in the end
@@ -115,7 +120,7 @@ TEST(ConvFallbackTest, LibTorchDoesWhatTheKernelsDoNot) {
   const torch::Tensor x = channels_last(torch::randn({2, 32, 8, 8})).to(at::kBFloat16);
   const Options plain = Options(32, 16, 3).bias(false);
   const OneThread one_thread;
-  EXPECT_EQ(is_refused(plain, x), !has_conv_kernels());
+  EXPECT_EQ(is_refused(plain, x), !kernels::has_conv_weight_gradient());
   EXPECT_TRUE(is_refused(plain, x.to(at::kFloat))) << "type";
   EXPECT_TRUE(is_refused(plain, x.contiguous())) << "layout";
   EXPECT_TRUE(is_refused(Options(32, 20, 3).bias(false), x)) << "channels";
@@ -132,7 +137,8 @@ TEST(ConvFallbackTest, LibTorchDoesWhatTheKernelsDoNot) {
 }
 
 TEST(ConvFallbackTest, ThreadsThatDoNotDivideTheChannelsTakeLibTorch) {
-  if (!has_conv_kernels()) GTEST_SKIP() << "needs a CPU with AVX512-BF16 and without AMX";
+  if (!kernels::has_conv_weight_gradient())
+    GTEST_SKIP() << "needs kernels in the build, and a CPU with AVX512-BF16 and without AMX";
   const torch::Tensor x = channels_last(torch::randn({2, 64, 8, 8})).to(at::kBFloat16);
   const OneThread restores_threads;  // in the end
   at::set_num_threads(4);

@@ -24,10 +24,12 @@ engine::StepTimings window(double report_ms, double save_ms = 0) {
   return times;
 }
 
-engine::ReportEvent report(const engine::StepTimings& times) {
-  engine::ReportEvent event;
-  event.recent_times = times;
-  return event;
+engine::Interlude interlude(const engine::StepTimings& times, engine::Interlude::After after, double seconds = 1) {
+  engine::Interlude between;
+  between.after = after;
+  between.times = times;
+  between.seconds_allowed = seconds;
+  return between;
 }
 
 class DiagnoserTest : public ::testing::Test {
@@ -36,50 +38,54 @@ class DiagnoserTest : public ::testing::Test {
     core::set_console_writer([this](core::LogLevel, std::string_view line) { said_.emplace_back(line); });
   }
   ~DiagnoserTest() override { core::set_console_writer(nullptr); }
+  const std::optional<Diagnosis>& report(Diagnoser& diagnoser, const engine::StepTimings& times) const {
+    return diagnoser.judge(interlude(times, engine::Interlude::After::report_interval), {}, probes_);
+  }
+  ThroughputProbes probes_;
   std::vector<std::string> said_;
 };
 
 TEST_F(DiagnoserTest, SaysAVerdictOnceAndANewOneAgain) {
-  Diagnoser diagnoser({}, {}, nullptr);
-  diagnoser.on_report(report(window(4)));
+  Diagnoser diagnoser({});
+  EXPECT_FALSE(report(diagnoser, window(4)));
   EXPECT_TRUE(said_.empty()) << "the first window warms up";
-  EXPECT_FALSE(diagnoser.has_any());
-  diagnoser.on_report(report(window(4)));
+  report(diagnoser, window(4));
   ASSERT_EQ(said_.size(), 1u);
   EXPECT_EQ(said_[0].rfind("diagnosis: sync-bound (reporting takes 4ms of each update's 10ms): --report-every 5s", 0),
             0u)
       << said_[0];
-  diagnoser.on_report(report(window(4.1)));
+  report(diagnoser, window(4.1));
   EXPECT_EQ(said_.size(), 1u);
-  diagnoser.on_report(report(window(0, 5)));
+  report(diagnoser, window(0, 5));
   ASSERT_EQ(said_.size(), 2u);
   EXPECT_NE(said_[1].find("checkpoint-bound"), std::string::npos);
 }
 
 TEST_F(DiagnoserTest, KeepsQuietWhenThereIsLittleToGain) {
-  Diagnoser diagnoser({}, {}, nullptr);
-  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(window(0.7)));
+  Diagnoser diagnoser({});
+  for (int i = 0; i < 2; ++i) report(diagnoser, window(0.7));
+  const std::optional<Diagnosis> last = report(diagnoser, window(0.7));
   EXPECT_TRUE(said_.empty());
-  EXPECT_EQ(diagnoser.latest().verdict, Verdict::sync);
-  EXPECT_NEAR(diagnoser.latest().gain_percent, 7.5, 0.1);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->verdict, Verdict::sync);
+  EXPECT_NEAR(last->gain_percent, 7.5, 0.1);
 }
 
 TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
   int asked_threads = 0, asked_bfloat16 = 0, asked_fixed = 0;
-  ThroughputProbes probes;
-  probes.threads_speed = [&](int64_t) { return ++asked_threads, 1.0; };
-  probes.bfloat16_speed = [&] { return ++asked_bfloat16, 2.0; };
-  probes.overhead_seconds = [&] { return ++asked_fixed, 0.0; };
+  probes_.threads_speed = [&](int64_t) { return ++asked_threads, 1.0; };
+  probes_.bfloat16_speed = [&] { return ++asked_bfloat16, 2.0; };
+  probes_.overhead_seconds = [&] { return ++asked_fixed, 0.0; };
   DiagnosisFacts known;
   known.threads = 2;
   known.cpus = 2;
-  Diagnoser diagnoser(known, probes, nullptr);
+  Diagnoser diagnoser(known);
   engine::StepTimings waits = window(0);
   waits.parts[StepPart::forward].mean_seconds = 0.001;
   waits.parts[StepPart::wait].mean_seconds = 0.009;
-  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(waits));
+  for (int i = 0; i < 3; ++i) report(diagnoser, waits);
   EXPECT_EQ(asked_threads + asked_bfloat16 + asked_fixed, 0);
-  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(window(0)));
+  for (int i = 0; i < 3; ++i) report(diagnoser, window(0));
   EXPECT_EQ(asked_threads, 0) << "nobody competes, and there are as many threads as CPUs";
   EXPECT_EQ(asked_bfloat16, 1);
   EXPECT_EQ(asked_fixed, 1);
@@ -87,34 +93,43 @@ TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
 
 TEST_F(DiagnoserTest, OfALongUpdateTheFixedPartIsNotAskedFor) {
   int asked = 0;
-  ThroughputProbes probes;
-  probes.overhead_seconds = [&] { return ++asked, 0.0; };
-  Diagnoser diagnoser({}, probes, nullptr);
+  probes_.overhead_seconds = [&] { return ++asked, 0.0; };
+  Diagnoser diagnoser({});
   engine::StepTimings times = window(0);
   times.update.mean_seconds = 1;
   times.parts[StepPart::forward].mean_seconds = 0.9;
-  for (int i = 0; i < 3; ++i) diagnoser.on_report(report(times));
+  for (int i = 0; i < 3; ++i) report(diagnoser, times);
   EXPECT_EQ(asked, 0);
 }
 
-TEST_F(DiagnoserTest, AStopRequestEndsAProbeAndNotTheReportThatAskedForIt) {
-  ThroughputProbes probes;
-  probes.bfloat16_speed = []() -> double { throw core::StopRequested{}; };
-  Diagnoser diagnoser({}, probes, nullptr);
-  for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(diagnoser.on_report(report(window(0))));
-  EXPECT_TRUE(diagnoser.has_any());
+TEST_F(DiagnoserTest, AStopRequestEndsTheProbesAndNotTheVerdict) {
+  int asked = 0;
+  probes_.overhead_seconds = [&]() -> double { throw(++asked, core::StopRequested{}); };
+  probes_.bfloat16_speed = [&] { return ++asked, 2.0; };
+  Diagnoser diagnoser({});
+  report(diagnoser, window(0));
+  EXPECT_TRUE(report(diagnoser, window(0)));
+  EXPECT_EQ(asked, 1) << "no other probe is begun";
+}
+
+TEST_F(DiagnoserTest, NothingIsMeasuredWithoutTimeThatIsAllowed) {
+  int asked = 0;
+  probes_.overhead_seconds = probes_.bfloat16_speed = [&] { return ++asked, 2.0; };
+  Diagnoser diagnoser({});
+  const engine::Interlude no_time = interlude(window(0), engine::Interlude::After::epoch, /*seconds=*/0);
+  EXPECT_TRUE(diagnoser.judge(no_time, {}, probes_));
+  EXPECT_EQ(asked, 0);
 }
 
 TEST_F(DiagnoserTest, JudgesAnEpochOfEnoughUpdates) {
-  Diagnoser diagnoser({}, {}, nullptr);
-  engine::EpochEvent epoch;
-  epoch.times = window(4);
+  Diagnoser diagnoser({});
+  engine::Interlude epoch = interlude(window(4), engine::Interlude::After::epoch);
   epoch.times.updates = 2;
-  diagnoser.on_epoch(epoch);
-  EXPECT_FALSE(diagnoser.has_any());
+  EXPECT_FALSE(diagnoser.judge(epoch, {}, probes_));
   epoch.times.updates = 100;
-  diagnoser.on_epoch(epoch);
-  EXPECT_EQ(diagnoser.latest().verdict, Verdict::sync);
+  const std::optional<Diagnosis> judged = diagnoser.judge(epoch, {}, probes_);
+  ASSERT_TRUE(judged);
+  EXPECT_EQ(judged->verdict, Verdict::sync);
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cmath>
 #include <sstream>
 
 #include "core/error.h"
 #include "core/system/file.h"
+#include "tests/faulty_file_system.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::observe {
@@ -125,6 +127,90 @@ TEST_F(RunFilesTest, TheStatusSaysHowTheRunStands) {
   finish.signal_name = "TERM";
   files.on_finish(finish);
   EXPECT_EQ(state(), "stopped");
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(RunFilesTest, AResumeNeverGluesAnEventToHalfALine) {
+  const std::string whole = R"({"event":"start"})"
+                            "\n";
+  folder_.write("metrics.jsonl", whole + R"({"event":"rep)");
+  folder_.write("summary.csv", "");
+  {
+    RunFiles files(folder_.path());
+    files.on_start(start_at(1));
+  }
+  const std::string text = core::read_file(folder_ / "metrics.jsonl", 1 << 20);
+  EXPECT_EQ(text.rfind(whole + R"({"event":"resume",)", 0), 0u) << text;
+  for (const std::string& line : lines_of(text)) EXPECT_NO_THROW(core::parse_json(line, "a line")) << line;
+}
+
+TEST_F(RunFilesTest, AFailedWriteIsAnInputOutputErrorAndLeavesWholeLines) {
+  const auto write_all = [](const std::string& folder, core::FileSystem& file_system) {
+    RunFiles files(folder, file_system);
+    files.on_start(start_at(0));
+    files.on_report({});
+    files.on_epoch(epoch_row(0));
+    files.on_finish({});
+  };
+  const int64_t calls = [&] {
+    const stoker::fixtures::TemporaryDirectory folder;
+    stoker::fixtures::FaultyFileSystem faulty(folder.path());
+    write_all(folder.path(), faulty);
+    return faulty.calls();
+  }();
+  for (const int error_number : {ENOSPC, EIO, EDQUOT}) {
+    for (int64_t call = 1; call <= calls; ++call) {
+      SCOPED_TRACE("errno " + std::to_string(error_number) + " at call " + std::to_string(call));
+      const stoker::fixtures::TemporaryDirectory folder;
+      stoker::fixtures::FaultyFileSystem faulty(folder.path());
+      faulty.fail_call(call, error_number);
+      try {
+        write_all(folder.path(), faulty);
+      } catch (const core::Error& error) {
+        EXPECT_EQ(error.kind(), core::ErrorKind::io) << error.what();
+      }
+      RunFiles resumed(folder.path());
+      resumed.on_start(start_at(1));
+      for (const std::string& line : lines_of(core::read_file(folder / "metrics.jsonl", 1 << 20))) {
+        EXPECT_NO_THROW(core::parse_json(line, "a line")) << line;
+      }
+      const auto rows = lines_of(core::read_file(folder / "summary.csv", 1 << 20));
+      for (const std::string& row : rows) {
+        EXPECT_EQ(std::count(row.begin(), row.end(), ','), std::count(rows[0].begin(), rows[0].end(), ',')) << row;
+      }
+    }
+  }
+}
+
+TEST_F(RunFilesTest, AnEpochsRowSurvivesAPowerLoss) {
+  stoker::fixtures::FaultyFileSystem faulty(folder_.path());
+  RunFiles files(folder_.path(), faulty);
+  files.on_start(start_at(0));
+  files.on_epoch(epoch_row(0));
+  faulty.cut_power_after(faulty.calls());
+  faulty.restart(stoker::fixtures::Unsynced::lost);
+  EXPECT_EQ(lines_of(summary()).size(), 2u);
+}
+
+TEST_F(RunFilesTest, TheStatusOfARunThatEndsWithAnErrorIsFailed) {
+  const auto state = [&] { return core::parse_json(core::read_file(folder_ / "status.json", 9999), "s").at("state"); };
+  {
+    RunFiles files(folder_.path());
+    files.on_start(start_at(0));
+  }
+  EXPECT_EQ(state(), "failed");
+  {
+    RunFiles files(folder_.path());
+    files.on_start(start_at(0));
+    files.on_finish({});
+  }
+  EXPECT_EQ(state(), "finished");
 }
 
 TEST_F(RunFilesTest, ALostRowIsAnInputOutputError) {

@@ -116,13 +116,9 @@ TEST(ProcessMeterTest, CountersOfTheKernelOnlyGrow) {
 TEST(ResourceSamplerTest, SumsUpBetweenReportsAndBetweenEpochs) {
   ResourceSampler sampler({"00000000:3b:00.0", STOKER_FAKE_NVML, kShort});
   await_readings(sampler, 2);
-  EXPECT_FALSE(sampler.last_report().gpu.busy_percent) << "nothing was reported yet";
-  sampler.on_report({});
-  EXPECT_EQ(sampler.last_report().gpu.busy_percent, 85);
-  sampler.on_report({});
-  EXPECT_EQ(sampler.last_report().gpu.busy_percent, 85) << "a window without a reading has the latest one";
-  sampler.on_epoch({});
-  EXPECT_EQ(sampler.last_epoch().gpu.memory_used_bytes, 12.3e9);
+  EXPECT_EQ(sampler.since_report().gpu.busy_percent, 85);
+  EXPECT_EQ(sampler.since_report().gpu.busy_percent, 85) << "a window without a reading has the latest one";
+  EXPECT_EQ(sampler.since_epoch().gpu.memory_used_bytes, 12.3e9);
 }
 
 TEST(ResourceSamplerTest, WithoutAGpuItsFiguresAreAbsent) {

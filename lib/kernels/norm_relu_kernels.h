@@ -2,12 +2,16 @@
 // Batch norm in training, with the ReLU and the addition that follow it, as loops over memory: [rows, channels],
 // channels next to each other, a multiple of kNormLanes. Values are float, or bfloat16 as its 16 bits. Sums are taken
 // in pieces of a fixed size and put together in order: the bits depend on neither the number of threads nor the CPU.
+// Gain on one update: 1.06 to 1.09 times for small_cnn, 1.07 to 1.15 times for peer_cnn (LibTorch 1.13), none for
+// ResNets. It is kept because trained weights depend on its bits.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-namespace stoker::model {
+#include "kernels/parallel.h"
+
+namespace stoker::kernels {
 
 inline constexpr int64_t kNormLanes = 16;
 
@@ -24,23 +28,25 @@ struct ChannelMoments {
 
 /// By Chan, Golub, LeVeque 1979: the moments of pieces, then of all.
 template <typename T>
-ChannelMoments channel_moments(const T* x, NormShape shape);
+ChannelMoments channel_moments(const T* x, NormShape shape, ParallelFor parallel_for);
 
 /// y = max(0, x * scale[c] + shift[c] + added); added may be nullptr. NaN stays NaN.
 template <typename T>
-void scale_add_relu(const T* x, const T* added, NormShape shape, const float* scale, const float* shift, T* y);
+void scale_add_relu(const T* x, const T* added, NormShape shape, const float* scale, const float* shift, T* y,
+                    ParallelFor parallel_for);
 
 /// Sums over the rows of dy where y > 0, and of that times (x - mean[c]).
 struct ChannelSums {
   std::vector<double> slope, grad_times_centered;
 };
 template <typename T>
-ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean);
+ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean,
+                            ParallelFor parallel_for);
 
 /// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], where g = dy where y > 0, else 0; and `added_slope` = g unless it is
 /// nullptr.
 template <typename T>
 void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
-                      const float* b, const float* d, T* dx, T* added_slope);
+                      const float* b, const float* d, T* dx, T* added_slope, ParallelFor parallel_for);
 
-}  // namespace stoker::model
+}  // namespace stoker::kernels

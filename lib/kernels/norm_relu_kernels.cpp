@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors of 16 floats on every CPU, in the widest registers that it has: same order, same bits. Compiled without
 // contraction of multiplications and additions, which would differ between them.
-#include "model/layers/norm_kernels.h"
-
-#include <ATen/Parallel.h>
+#include "kernels/norm_relu_kernels.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "kernels/cpu.h"
 
 // Vectors are passed between functions of this file only, all of them inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -18,7 +18,7 @@
 #endif
 #define STOKER_INLINE inline __attribute__((always_inline))
 
-namespace stoker::model {
+namespace stoker::kernels {
 namespace {
 
 constexpr int64_t kLanes = kNormLanes;
@@ -151,8 +151,9 @@ STOKER_WIDEST void slopes(const uint16_t* dy, const uint16_t* y, const uint16_t*
 
 /// Pieces of whole rows.
 struct Pieces {
-  explicit Pieces(NormShape of)
+  Pieces(NormShape of, ParallelFor by)
       : shape(of),
+        parallel_for(by),
         rows_each(std::max<int64_t>(1, kPieceValues / of.channels)),
         count((of.rows + rows_each - 1) / rows_each) {}
   int64_t rows_of(int64_t piece) const { return std::min(rows_each, shape.rows - piece * rows_each); }
@@ -161,12 +162,13 @@ struct Pieces {
   /// `work(piece)`, on the threads of an operation; one piece is too little for a second thread.
   template <typename Work>
   void for_each(const Work& work) const {
-    at::parallel_for(0, count, /*grain_size=*/2, [&work](int64_t begin, int64_t end) {
+    parallel_for(count, /*grain=*/2, [&work](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) work(piece);
     });
   }
 
   const NormShape shape;
+  const ParallelFor parallel_for;
   const int64_t rows_each, count;
 };
 
@@ -184,9 +186,11 @@ std::vector<double> summed(const Pieces& pieces, const std::vector<float>& value
 
 }  // namespace
 
+bool has_norm_relu() { return true; }
+
 template <typename T>
-ChannelMoments channel_moments(const T* x, NormShape shape) {
-  const Pieces pieces(shape);
+ChannelMoments channel_moments(const T* x, NormShape shape, ParallelFor parallel_for) {
+  const Pieces pieces(shape, parallel_for);
   std::vector<float> means = values_of(pieces), squares = values_of(pieces);
   pieces.for_each([&](int64_t piece) {
     moments(x + pieces.begin_of(piece), pieces.rows_of(piece), shape.channels, &means[piece * shape.channels],
@@ -209,8 +213,9 @@ ChannelMoments channel_moments(const T* x, NormShape shape) {
 }
 
 template <typename T>
-void scale_add_relu(const T* x, const T* added, NormShape shape, const float* by, const float* shift, T* y) {
-  const Pieces pieces(shape);
+void scale_add_relu(const T* x, const T* added, NormShape shape, const float* by, const float* shift, T* y,
+                    ParallelFor parallel_for) {
+  const Pieces pieces(shape, parallel_for);
   pieces.for_each([&](int64_t piece) {
     const int64_t i = pieces.begin_of(piece);
     scale(x + i, added ? added + i : nullptr, pieces.rows_of(piece), shape.channels, by, shift, y + i);
@@ -218,8 +223,9 @@ void scale_add_relu(const T* x, const T* added, NormShape shape, const float* by
 }
 
 template <typename T>
-ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean) {
-  const Pieces pieces(shape);
+ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean,
+                            ParallelFor parallel_for) {
+  const Pieces pieces(shape, parallel_for);
   std::vector<float> slope = values_of(pieces), grad_times_centered = values_of(pieces);
   pieces.for_each([&](int64_t piece) {
     const int64_t i = pieces.begin_of(piece), c = piece * shape.channels;
@@ -230,8 +236,8 @@ ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape
 
 template <typename T>
 void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
-                      const float* b, const float* d, T* dx, T* added_slope) {
-  const Pieces pieces(shape);
+                      const float* b, const float* d, T* dx, T* added_slope, ParallelFor parallel_for) {
+  const Pieces pieces(shape, parallel_for);
   pieces.for_each([&](int64_t piece) {
     const int64_t i = pieces.begin_of(piece);
     slopes(dy + i, y + i, x + i, pieces.rows_of(piece), shape.channels, mean, a, b, d, dx + i,
@@ -240,13 +246,13 @@ void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, cons
 }
 
 #define STOKER_INSTANTIATE(T)                                                                                       \
-  template ChannelMoments channel_moments(const T*, NormShape);                                                     \
-  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*);                      \
-  template ChannelSums relu_slope_sums(const T*, const T*, const T*, NormShape, const float*);                      \
+  template ChannelMoments channel_moments(const T*, NormShape, ParallelFor);                                        \
+  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*, ParallelFor);         \
+  template ChannelSums relu_slope_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor);         \
   template void norm_relu_slopes(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, \
-                                 const float*, T*, T*);
+                                 const float*, T*, T*, ParallelFor);
 STOKER_INSTANTIATE(float)
 STOKER_INSTANTIATE(uint16_t)
 #undef STOKER_INSTANTIATE
 
-}  // namespace stoker::model
+}  // namespace stoker::kernels

@@ -1,67 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/resample/resample_kernels.h"
+#include "kernels/resample_rows_avx2.h"
+
+#include <immintrin.h>
 
 #include <algorithm>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "kernels/cpu.h"
 
-namespace stoker::data {
-namespace {
+namespace stoker::kernels {
 
-constexpr int32_t kHalfWeight = 1 << (kWeightBits - 1);
-
-uint8_t clipped_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
-
-template <int kChannels>
-void narrow_row_of(const uint8_t* in, const AxisWeights& columns, int outputs, uint8_t* out) {
-  for (int i = 0; i < outputs; ++i) {
-    const uint8_t* pixel = in + static_cast<int64_t>(columns.first[static_cast<size_t>(i)]) * kChannels;
-    const int32_t* const weights = columns.weights.data() + static_cast<int64_t>(i) * columns.stride;
-    int32_t sums[kChannels];
-    for (int c = 0; c < kChannels; ++c) sums[c] = kHalfWeight;
-    for (int t = 0; t < columns.count[static_cast<size_t>(i)]; ++t, pixel += kChannels) {
-      for (int c = 0; c < kChannels; ++c) sums[c] += pixel[c] * weights[t];
-    }
-    for (int c = 0; c < kChannels; ++c) *out++ = clipped_byte(sums[c]);
-  }
-}
-
-}  // namespace
-
-void narrow_row(const uint8_t* in, int channels, const AxisWeights& columns, int outputs, uint8_t* out) {
-  if (channels == 3) {
-    narrow_row_of<3>(in, columns, outputs, out);
-  } else {
-    narrow_row_of<1>(in, columns, outputs, out);
-  }
-}
-
-void merge_rows(const uint8_t* in, int64_t stride, const int32_t* weights, int count, int64_t bytes, uint8_t* out) {
-  constexpr int64_t kBlock = 256;
-  int32_t sums[kBlock];
-  for (int64_t start = 0; start < bytes; start += kBlock) {
-    const int64_t n = std::min(kBlock, bytes - start);
-    std::fill(sums, sums + n, kHalfWeight);
-    for (int t = 0; t < count; ++t) {
-      const uint8_t* const row = in + t * stride + start;
-      const int32_t weight = weights[t];
-      for (int64_t i = 0; i < n; ++i) sums[i] += row[i] * weight;
-    }
-    for (int64_t i = 0; i < n; ++i) out[start + i] = clipped_byte(sums[i]);
-  }
-}
-
-#if defined(__x86_64__)
-
-bool has_avx2_kernels() {
+bool has_avx2() {
   static const bool has = __builtin_cpu_supports("avx2") != 0;
   return has;
 }
 
 namespace {
+
+constexpr int32_t kHalfWeight = 1 << (kWeightBits - 1);
 
 /// Sixteen bytes of each of two rows, one row in each half.
 __attribute__((target("avx2"))) inline __m256i two_rows(const uint8_t* upper, const uint8_t* lower) {
@@ -72,7 +28,7 @@ __attribute__((target("avx2"))) inline __m256i two_rows(const uint8_t* upper, co
 
 /// Four rows through `kPairs` pairs of taps; 0: as many as there are.
 template <int kPairs>
-__attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t stride, const PairedWeights& columns,
+__attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t stride, const PairedTaps& columns,
                                                       int outputs, uint8_t* out, int64_t out_stride) {
   // From 16 bytes of RGB: the reds of two pixels that lie side by side as 16-bit numbers, their greens, their
   // blues.
@@ -81,9 +37,9 @@ __attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t
   const __m256i next_two = _mm256_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1,  //
                                             6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
   const int pairs = kPairs > 0 ? kPairs : columns.pairs;
-  const int32_t* weights = columns.high_and_low.data();
+  const int32_t* weights = columns.high_and_low;
   for (int i = 0; i < outputs; ++i, weights += 2 * pairs, out += 3) {
-    const uint8_t* const pixels = in + int64_t{columns.first[static_cast<size_t>(i)]} * 3;
+    const uint8_t* const pixels = in + int64_t{columns.first[i]} * 3;
     __m256i high_above = _mm256_setzero_si256(), high_below = high_above;
     __m256i low_above = _mm256_set1_epi32(kHalfWeight), low_below = low_above;
     __m256i above = high_above, below = high_above;
@@ -101,7 +57,7 @@ __attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t
       high_below = _mm256_add_epi32(high_below, _mm256_madd_epi16(below_pair, high));
       low_below = _mm256_add_epi32(low_below, _mm256_madd_epi16(below_pair, low));
     }
-    constexpr int kLow = PairedWeights::kLowBits;
+    constexpr int kLow = kLowWeightBits;
     const __m256i sums_above = _mm256_add_epi32(_mm256_slli_epi32(high_above, kLow), low_above);
     const __m256i sums_below = _mm256_add_epi32(_mm256_slli_epi32(high_below, kLow), low_below);
     // Packing saturates; each half holds a row of the upper two and one of the lower two.
@@ -119,7 +75,7 @@ __attribute__((target("avx2"))) void narrow_four_rows(const uint8_t* in, int64_t
 
 }  // namespace
 
-void narrow_four_rows_avx2(const uint8_t* in, int64_t stride, const PairedWeights& columns, int outputs, uint8_t* out,
+void narrow_four_rows_avx2(const uint8_t* in, int64_t stride, const PairedTaps& columns, int outputs, uint8_t* out,
                            int64_t out_stride) {
   switch (columns.pairs) {
     case 1: return narrow_four_rows<1>(in, stride, columns, outputs, out, out_stride);
@@ -151,13 +107,11 @@ __attribute__((target("avx2"))) void merge_rows_avx2(const uint8_t* in, int64_t 
         _mm256_packus_epi16(_mm256_packs_epi32(sums[0], sums[1]), _mm256_packs_epi32(sums[2], sums[3]));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + at), _mm256_permutevar8x32_epi32(packed, order));
   }
-  if (at < bytes) merge_rows(in + at, stride, weights, count, bytes - at, out + at);
+  for (; at < bytes; ++at) {
+    int32_t sum = kHalfWeight;
+    for (int t = 0; t < count; ++t) sum += in[t * stride + at] * weights[t];
+    out[at] = static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
+  }
 }
 
-#else
-
-bool has_avx2_kernels() { return false; }
-
-#endif
-
-}  // namespace stoker::data
+}  // namespace stoker::kernels

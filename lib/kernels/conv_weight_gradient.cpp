@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/layers/conv_kernels.h"
-
-#include <ATen/Parallel.h>
+#include "kernels/conv_weight_gradient.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
+
+#include "core/error.h"
+#include "kernels/cpu.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define STOKER_HAS_CONV_KERNELS 1
@@ -14,7 +15,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-namespace stoker::model {
+namespace stoker::kernels {
 
 #ifdef STOKER_HAS_CONV_KERNELS
 #define STOKER_BFLOAT16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
@@ -218,14 +219,14 @@ class ChannelsGradient {
 
 }  // namespace
 
-bool has_conv_kernels() {
+bool has_conv_weight_gradient() {
   static const bool has = __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_supports("amx-bf16");
   return has;
 }
 
 void conv_weight_gradient(const ConvShape2d& shape, const uint16_t* x, const uint16_t* dy, const WeightStrides& strides,
-                          float* gradient) {
-  at::parallel_for(0, shape.in_channels / kConvLanes, /*grain_size=*/1, [&](int64_t begin, int64_t end) {
+                          float* gradient, ParallelFor parallel_for) {
+  parallel_for(shape.in_channels / kConvLanes, /*grain=*/1, [&](int64_t begin, int64_t end) {
     ChannelsGradient part(shape, x, dy, begin * kConvLanes, (end - begin) * kConvLanes);
     part.compute();
     part.write(strides, gradient);
@@ -234,9 +235,12 @@ void conv_weight_gradient(const ConvShape2d& shape, const uint16_t* x, const uin
 
 #else
 
-bool has_conv_kernels() { return false; }
-void conv_weight_gradient(const ConvShape2d&, const uint16_t*, const uint16_t*, const WeightStrides&, float*) {}
+bool has_conv_weight_gradient() { return false; }
+void conv_weight_gradient(const ConvShape2d&, const uint16_t*, const uint16_t*, const WeightStrides&, float*,
+                          ParallelFor) {
+  throw core::Error(core::ErrorKind::bug, "this build has no kernel for the gradients of convolutions");
+}
 
 #endif
 
-}  // namespace stoker::model
+}  // namespace stoker::kernels

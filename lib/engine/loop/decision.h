@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop does next: stop, save, end. Decided in one place once per update; in a group all ranks decide the same.
+#pragma once
+
+#include <optional>
+
+#include "engine/group/group.h"
+#include "engine/run/cadence.h"
+#include "engine/run/plan.h"
+
+namespace stoker::engine {
+
+struct Decision {
+  bool stops = false;               ///< a stop was asked for: the run is saved and ends
+  std::optional<StopReason> limit;  ///< that is reached: the epoch is validated, the run is saved and ends
+  bool saves = false;               ///< a checkpoint is due or was asked for
+};
+
+/// From this process's signals, clock and counts. In a group every rank asks after the same updates, and all get the
+/// same answer: a stop or a save that any rank wants, and the limit that rank 0 has reached, whose clock is that of the
+/// run. One thread. Throws core::Error{peer_lost}.
+class Decisions {
+ public:
+  /// `group`: null where this rank is alone.
+  Decisions(const RunLimits& limits, config::Interval save_every, Group* group = nullptr)
+      : limits_(limits), save_every_(save_every), group_(group) {}
+
+  /// Once after every update. Of an epoch's last update only the stop is decided: the rest waits for after_epoch().
+  Decision after_update(const RunProgress& at, bool is_last_of_epoch);
+  /// Once at an epoch's end, with `at` moved on to the next epoch, or left in this one that a limit cut short.
+  Decision after_epoch(const RunProgress& at);
+
+ private:
+  Decision own_after_update(const RunProgress& at, bool is_last_of_epoch);
+  Decision own_after_epoch(const RunProgress& at);
+  Decision agreed(const Decision& own) const;
+
+  RunLimits limits_;
+  Cadence save_every_;
+  Group* const group_;
+};
+
+}  // namespace stoker::engine

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the training loop tells its listeners, and the slot in which the run is examined for them.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
+#include "engine/loop/divergence.h"
+#include "engine/loop/trainer.h"
+#include "engine/memory/activation_arena.h"
+
+namespace stoker::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kJudgedSeconds = 3;  // of training, before its times say what limits it
+constexpr double kSlotShare = 0.005;  // of the run's time, that work between updates may take
+
+}  // namespace
+
+UpdateEvent Trainer::update_event(const RunProgress& at) const {
+  return {at.epoch, at.update_in_epoch, at.updates, updater_.sums().images(), at.learning_rate};
+}
+
+/// Brings the epoch's sums from the device into the state, which is about to be saved.
+void Trainer::read_sums(RunProgress& at) const {
+  const SumValues sums = updater_.sums().read();
+  at.epoch_loss_sum = sums.loss_sum;
+  at.epoch_score_sum = sums.score_sum;
+  at.epoch_images = sums.images;
+}
+
+void Trainer::report(const RunProgress& at) {
+  const SumValues sums = updater_.sums().read();
+  const Clock::time_point now = Clock::now();
+  ReportEvent event;
+  event.at = update_event(at);
+  event.loader = train_feed_.loader().stats();
+  const double images = static_cast<double>(std::max<int64_t>(1, sums.images - last_report_.sums.images));
+  const double seconds = std::max(1e-9, std::chrono::duration<double>(now - last_report_.begin).count());
+  event.train_loss = (sums.loss_sum - last_report_.sums.loss_sum) / images;
+  event.train_score = task_.score();
+  event.train_score.value = (event.train_score.unit == MetricUnit::percent ? 100 : 1) *
+                            (sums.score_sum - last_report_.sums.score_sum) / images;
+  event.images_per_second = images / seconds;
+  event.data_wait_share = (event.loader.consumer_wait_seconds - last_report_.wait_seconds) / seconds;
+  event.elapsed_seconds = core::seconds_since(run_begin_);
+  event.times = timer_.since_report();
+  if (updater_.gradient_norm().defined()) event.gradient_norm = updater_.gradient_norm().item<double>();
+  if (learner_.scaler->enabled()) {
+    event.loss_scale = learner_.scaler->scale().item<double>();
+    event.skipped_updates = learner_.scaler->skipped().item<int64_t>();
+  }
+  event.found = examine(Interlude::After::report_interval, timer_.recent(kJudgedSeconds), at);
+  last_report_ = {sums, event.loader.consumer_wait_seconds, now};
+  observer_.on_report(event);
+  timer_.done(StepPart::report);
+  if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
+}
+
+EpochEvent Trainer::summarize_epoch(const RunProgress& at) {
+  const double seconds = std::max(1e-9, core::seconds_since(epoch_begin_.begin));
+  EpochEvent event;
+  event.epoch = at.epoch;
+  event.updates = at.updates;
+  event.images = at.epoch_images;
+  event.train_loss = at.epoch_loss_sum / static_cast<double>(std::max<int64_t>(1, at.epoch_images));
+  event.learning_rate = at.learning_rate;
+  event.train_seconds = seconds;
+  event.images_per_second = static_cast<double>(at.epoch_images - epoch_begin_.sums.images) / seconds;
+  event.data_wait_share = (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
+  event.bad_images = static_cast<int64_t>(train_feed_.loader().bad_samples().size());
+  event.times = timer_.since_epoch_began();
+  event.working_bytes = activation_arena_held();
+  return event;
+}
+
+/// The one slot in which others use the learner. A stop request ends their work, not the event that is under way.
+Findings Trainer::examine(Interlude::After after, const StepTimings& times, const RunProgress& at) {
+  if (!between_updates_) return {};
+  Interlude interlude;
+  interlude.after = after;
+  interlude.epoch = at.epoch;
+  interlude.is_first_epoch = at.epoch == start_.start_epoch;
+  interlude.epochs_left = start_.epochs - 1 - at.epoch;
+  interlude.times = times;
+  interlude.seconds_allowed = core::stop_requested() ? 0 : slot_seconds_left(at);
+  const Clock::time_point begin = Clock::now();
+  Findings found;
+  try {
+    found = between_updates_->run(learner_, interlude);
+  } catch (const core::StopRequested&) {
+  }
+  seconds_in_slot_ += core::seconds_since(begin);
+  return found;
+}
+
+/// Of the time that the run will take at its speed so far: what is worth measuring is worth it early, while memory
+/// still grows.
+double Trainer::slot_seconds_left(const RunProgress& at) const {
+  const auto done = static_cast<double>(at.updates - start_.start_updates);
+  const auto asked = static_cast<double>(start_.total_updates - start_.start_updates);
+  const double expected = core::seconds_since(run_begin_) * std::max(1.0, asked / std::max(1.0, done));
+  return kSlotShare * expected - seconds_in_slot_;
+}
+
+}  // namespace stoker::engine

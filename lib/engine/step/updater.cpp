@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/updater.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
+#include "engine/memory/activation_arena.h"
+#include "engine/step/one_image.h"
+#include "engine/step/rank_gradients.h"
+#include "engine/step/state_snapshot.h"
+
+namespace stoker::engine {
+
+Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer, Group* group)
+    : settings_(settings),
+      task_(task),
+      learner_(learner),
+      timer_(timer),
+      group_(group && group->size() > 1 ? group : nullptr),
+      step_(settings.step, task, learner, timer),
+      sums_(learner.device) {
+  if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
+}
+
+int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates) {
+  if (timer_) timer_->begin_update(window.number);
+  int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather(feed, window);
+  if (group_) images = sum_gradients(*group_, *learner_.optimizer, images);
+  if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
+  step_.apply(rates);
+  return images;
+}
+
+/// Forward and backward over the window; returns how many images had a part in it.
+int64_t Updater::gather(BatchFeed& feed, const UpdateWindow& window) {
+  int64_t images = 0;
+  for (int64_t i = 0; i < window.batch_count; ++i) {
+    const data::Batch batch = feed.next(/*may_stop=*/i == 0 && !group_);
+    if (timer_) timer_->fetched();
+    if (!can_train_on(batch)) continue;
+    const Mix mix =
+        draw_mix(settings_.mix, window.epoch, window.first_batch + i, batch.images.size(-1), batch.images.size(-2));
+    const Forward out = step_.accumulate(batch, window.planned_images, mix);
+    sums_.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against),
+              batch.image_count());  // stays on the device
+    images += batch.image_count();
+    if (timer_) timer_->done(StepPart::other);
+  }
+  return images;
+}
+
+/// Whether enough of `batch` is left once bad images are skipped. That is a matter of the data alone, so a resumed run
+/// leaves out the same batches.
+bool Updater::can_train_on(const data::Batch& batch) {
+  if (batch.image_count() != 1) return batch.image_count() > 0;
+  if (!trains_on_one_) {
+    trains_on_one_ = trains_on_one_image(*learner_.model, batch.images, settings_.step.precision);
+  }
+  if (!*trains_on_one_) {
+    core::log_warning("a batch of which skipping left one image is left out: batch norm cannot train on it");
+  }
+  return *trains_on_one_;
+}
+
+/// gather(); when memory runs out, puts everything back and does it again in smaller pieces.
+int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
+  for (;;) {
+    const StateSnapshot before(*learner_.model, learner_.device);
+    const RunningSums sums_before = sums_.copy();
+    std::string cause;
+    try {
+      return gather(feed, window);
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      cause = short_text_of(error);
+    }
+    // Outside of the handler: what was thrown may hold on to tensors.
+    learner_.optimizer->zero_grad();
+    before.restore();
+    sums_ = sums_before;
+    release_unused_memory(learner_.device);
+    trim_activation_arena();
+    split_batches(window, cause);
+    feed.go_back_to(window);
+  }
+}
+
+void Updater::split_batches(const UpdateWindow& window, const std::string& cause) {
+  const int64_t pieces = step_.pieces(), batch = window.batch_size;
+  if (batch / pieces < 4) {
+    throw core::Error(core::ErrorKind::out_of_memory,
+                      core::format("out of memory at update {} with {} images at a time: {}", window.number + 1,
+                                   std::max<int64_t>(1, batch / pieces), cause),
+                      "choose a smaller --img-size or --model, or --grad-checkpointing; train plan says what fits");
+  }
+  step_.set_pieces(2 * pieces);
+  core::log_warning(
+      "out of memory at update {} ({}): it is done again, and from here on each batch of {} is computed in {} "
+      "pieces of {}; an update sees as many images as before",
+      window.number + 1, cause, batch, 2 * pieces, batch / (2 * pieces));
+}
+
+EndlessUpdates::EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan)
+    : updater_(updater), feed_(feed), plan_(plan) {
+  feed_.begin_epoch(epoch_, /*first_batch=*/0);
+}
+
+int64_t EndlessUpdates::update(const optim::UpdateRates& rates) {
+  if (update_in_epoch_ == plan_.updates()) {
+    feed_.begin_epoch(++epoch_, /*first_batch=*/0);
+    update_in_epoch_ = 0;
+  }
+  return updater_.update(feed_, plan_.window(epoch_, update_in_epoch_++), rates);
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// One optimizer update, whoever asks for it: takes the batches of a window from a feed, mixes them, gathers their
+// gradients and applies these. Training, the estimate of an epoch's time and the benchmarks all go through here.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/group/group.h"
+#include "engine/run/plan.h"
+#include "engine/step/batch_feed.h"
+#include "engine/step/mixup.h"
+#include "engine/step/update_step.h"
+#include "engine/task/metrics.h"
+
+namespace stoker::engine {
+
+struct UpdaterSettings {
+  UpdateSettings step;
+  MixSettings mix;
+  bool auto_micro_batch = false;  ///< out of memory: compute each batch in twice as many pieces and do the update again
+};
+
+/// One thread. `learner` is in training mode whenever update() is called.
+class Updater {
+ public:
+  /// `timer` is told where the time goes; may be absent.
+  /// `group`: whose ranks do each update together; null: this one is alone.
+  Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr,
+          Group* group = nullptr);
+
+  /// Does the update of `window`, whose first batch is the next one of `feed`; returns how many images had a part in
+  /// it. Their losses and scores are added to sums(). An update that has begun is finished: throws core::StopRequested
+  /// only before its first batch, when nothing has changed. No host sync with fused optimizers.
+  ///
+  /// In a group every rank takes the batches of its own share, and makes the same calls; `window.planned_images` is
+  /// that of all ranks. Their gradients are summed before they are applied, so that all ranks end with the same
+  /// weights. The images of all ranks are returned; sums() are those of this one. A stop is then left to whoever calls:
+  /// a rank must not leave an update that the others wait in. Throws Error{peer_lost}.
+  ///
+  /// Left out are skipped images, and a batch that skipping left with one image where batch norm cannot train on it;
+  /// the gradient is the mean over the others. When memory runs out and auto_micro_batch is on, everything is put back
+  /// to where the update began, batches are computed in twice as many pieces from here on, and the update is done
+  /// again: its bits are those of a run that had so many pieces from this update on. Throws Error{out_of_memory} when
+  /// pieces of two images do not fit.
+  int64_t update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates);
+
+  /// Over all updates since they were reset or restored; on the device until they are read.
+  RunningSums& sums() { return sums_; }
+  const RunningSums& sums() const { return sums_; }
+
+  /// In how many pieces each batch is computed; see UpdateStep::set_pieces.
+  int64_t pieces() const { return step_.pieces(); }
+  void set_pieces(int64_t pieces) { step_.set_pieces(pieces); }
+  /// See UpdateStep::gradient_norm.
+  const torch::Tensor& gradient_norm() const { return step_.gradient_norm(); }
+
+ private:
+  int64_t gather(BatchFeed& feed, const UpdateWindow& window);
+  int64_t gather_or_split(BatchFeed& feed, const UpdateWindow& window);
+  void split_batches(const UpdateWindow& window, const std::string& cause);
+  bool can_train_on(const data::Batch& batch);
+
+  UpdaterSettings settings_;
+  const Task& task_;
+  Learner& learner_;
+  StepTimer* const timer_;
+  Group* const group_;  ///< null: alone
+  UpdateStep step_;
+  RunningSums sums_;
+  std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes
+};
+
+/// Updates as training does them, epoch after epoch, for as long as somebody measures.
+class EndlessUpdates {
+ public:
+  /// All are borrowed. Begins epoch 0.
+  EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan);
+  /// The next update; returns its images. Throws core::StopRequested.
+  int64_t update(const optim::UpdateRates& rates);
+
+ private:
+  Updater& updater_;
+  EpochFeed feed_;
+  const EpochPlan plan_;
+  int64_t epoch_ = 0, update_in_epoch_ = 0;
+};
+
+}  // namespace stoker::engine

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of SGD and Adam that read and write every value once, as loops over memory. Arithmetic is torch.optim's. On a
+// CPU these are bound by memory, so that one pass beats a chain of tensor operations.
+// Gain on one update against LibTorch's foreach operations: 1.07 times for tiny_cnn, 1.11 for resnet18 (SGD), 1.15 for
+// vit_s_16 in batches of 4 (AdamW). It is kept because trained weights depend on its bits.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/parallel.h"
+
+namespace stoker::kernels {
+
+/// Scalars of SGD in the precision of the values.
+struct SgdStep {
+  float lr = 0, momentum = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+
+/// Scalars of Adam and AdamW at one step.
+struct AdamStep {
+  float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
+  float step_size;        ///< lr / (1 - beta1^t)
+  float root_correction;  ///< sqrt(1 - beta2^t)
+  float coupled_decay;    ///< weight decay added to the gradient
+  float keep;             ///< 1 - lr * weight_decay when decoupled
+};
+
+/// Moves `count` parameters p along their gradients g; m holds their momentum, and is not looked at when step.momentum
+/// is 0. Only where has_optimizer_step().
+void sgd_step(float* p, const float* g, float* m, int64_t count, const SgdStep& step, ParallelFor parallel_for);
+/// As sgd_step(); m and v hold the averages of gradients and of their squares.
+void adam_step(float* p, const float* g, float* m, float* v, int64_t count, const AdamStep& step,
+               ParallelFor parallel_for);
+
+}  // namespace stoker::kernels

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/engine/checkpoint/tiny_learner.h"
+#include "tests/temporary_directory.h"
+
+namespace stoker::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using fixtures::TemporaryDirectory;
+
+RunProgress state_at(int64_t updates) {
+  RunProgress state;
+  state.epoch = 3;
+  state.update_in_epoch = 2;
+  state.updates = updates;
+  state.best_value = 0.75;
+  state.best_epoch = 1;
+  state.best_updates = 1;
+  return state;
+}
+
+RunIdentity identity(const std::string& lr = "0.1", const std::string& data = "abc") {
+  RunIdentity identity;
+  identity.config_yaml = "lr: " + lr + "\n";
+  identity.training_options = {{"lr", lr}, {"epochs", "5"}};
+  identity.data_fingerprint = data;
+  identity.class_names = {"cat", "dog"};
+  return identity;
+}
+
+class CheckpointsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { checkpoints_.files().prepare(); }
+
+  void save(int64_t updates, double weight, bool is_best = false) {
+    Learner learner = learner_of(weight);
+    checkpoints_.save(state_at(updates), learner, {{7, "a.png", "truncated"}}, is_best);
+  }
+  core::Error error_of_loading(Learner& learner) {
+    try {
+      std::vector<data::BadSample> bad;
+      checkpoints_.load(checkpoints_.files().path_of(1), learner, bad);
+    } catch (const core::Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << "no error was thrown";
+    return core::Error(core::ErrorKind::bug, "");
+  }
+  Checkpoints of(const RunIdentity& identity) { return Checkpoints({checkpoints_.files().directory()}, identity); }
+
+  const TemporaryDirectory folder_;
+  Checkpoints checkpoints_{{folder_ / "checkpoints"}, identity()};
+};
+
+TEST_F(CheckpointsTest, LoadsWhatWasSaved) {
+  Learner saved = learner_of(1.5);
+  saved.optimizer->set_steps_taken(12);
+  const CheckpointEvent event = checkpoints_.save(state_at(12), saved, {{7, "a.png", "truncated"}}, false);
+  EXPECT_EQ(event.path, checkpoints_.files().path_of(12));
+  EXPECT_EQ(event.updates, 12);
+  EXPECT_GT(event.bytes, 0);
+
+  Learner loaded = learner_of(0);
+  std::vector<data::BadSample> bad;
+  const RunProgress state = checkpoints_.load(event.path, loaded, bad);
+  EXPECT_EQ(state.to_json(), state_at(12).to_json());
+  EXPECT_EQ(weight_of(loaded), 1.5);
+  EXPECT_EQ(loaded.optimizer->steps_taken(), 12);
+  ASSERT_EQ(bad.size(), 1u);
+  EXPECT_EQ(bad[0].sample, 7);
+  EXPECT_EQ(bad[0].name, "a.png");
+  EXPECT_EQ(bad[0].reason, "truncated");
+}
+
+TEST_F(CheckpointsTest, RandomNumbersGoOnWhereTheyWere) {
+  Learner learner = learner_of(0);
+  torch::manual_seed(5);
+  torch::rand({3});
+  checkpoints_.save(state_at(1), learner, {}, false);
+  const torch::Tensor expected = torch::rand({8});
+  std::vector<data::BadSample> bad;
+  checkpoints_.load(checkpoints_.files().path_of(1), learner, bad);
+  EXPECT_TRUE(torch::equal(torch::rand({8}), expected));
+}
+
+TEST_F(CheckpointsTest, ANetworkOfAnotherShapeIsRefusedAndUnchanged) {
+  save(1, 1.5);
+  Learner other = learner_of(0, /*outputs=*/3);
+  const core::Error error = error_of_loading(other);
+  EXPECT_EQ(error.kind(), core::ErrorKind::data);
+  EXPECT_NE(std::string(error.what()).find("fc.weight"), std::string::npos) << error.what();
+  EXPECT_EQ(weight_of(other), 0);
+}
+
+TEST_F(CheckpointsTest, ADamagedFileIsRefusedBeforeAnythingIsChanged) {
+  save(1, 1.5);
+  const std::string path = checkpoints_.files().path_of(1) + "/optimizer.safetensors";
+  fs::resize_file(path, fs::file_size(path) - 1);
+  Learner learner = learner_of(0);
+  EXPECT_EQ(error_of_loading(learner).kind(), core::ErrorKind::data);
+  EXPECT_EQ(weight_of(learner), 0);
+}
+
+TEST_F(CheckpointsTest, WeightsThatAreNotFiniteAreNeverSaved) {
+  save(1, 1.5);
+  try {
+    save(2, std::numeric_limits<double>::infinity());
+    FAIL() << "no error was thrown";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.kind(), core::ErrorKind::diverged);
+    EXPECT_NE(error.hint().find(checkpoints_.files().path_of(1)), std::string::npos) << error.hint();
+  }
+  EXPECT_EQ(checkpoints_.files().list(), std::vector<int64_t>{1});
+}
+
+TEST_F(CheckpointsTest, SavingMovesLinksAndPrunesAllButTheNewestAndTheBest) {
+  save(1, 1, /*is_best=*/true);
+  for (int64_t updates = 2; updates <= 4; ++updates) save(updates, 1);
+  EXPECT_EQ(checkpoints_.files().list(), (std::vector<int64_t>{4, 3, 1}));
+  EXPECT_EQ(checkpoints_.files().pointed("last"), 4);
+  EXPECT_EQ(checkpoints_.files().pointed("best"), 1);
+}
+
+TEST_F(CheckpointsTest, DifferencesNameTheOptionAndBothValues) {
+  save(1, 1);
+  const std::string path = checkpoints_.files().path_of(1);
+  EXPECT_TRUE(of(identity()).differences(path).empty());
+  EXPECT_EQ(of(identity("0.2")).differences(path),
+            std::vector<std::string>{"--lr: the checkpoint has 0.1, this run 0.2"});
+  EXPECT_EQ(of(identity("0.1", "other")).differences(path),
+            std::vector<std::string>{"data: files, sizes or labels changed since the checkpoint was written"});
+  RunIdentity newer = identity();
+  newer.training_options.push_back({"mixup", "0.2"});
+  EXPECT_EQ(of(newer).differences(path),
+            std::vector<std::string>{"--mixup: the checkpoint has (not set), this run 0.2"});
+}
+
+TEST_F(CheckpointsTest, RepairedLinksAgreeWithTheState) {
+  for (int64_t updates = 1; updates <= 2; ++updates) save(updates, 1);
+  fs::remove(checkpoints_.files().directory() + "/best");
+  checkpoints_.files().point("last", 1);
+  checkpoints_.repair_links(state_at(2));
+  EXPECT_EQ(checkpoints_.files().pointed("last"), 2);
+  EXPECT_EQ(checkpoints_.files().pointed("best"), 1);
+
+  RunProgress gone = state_at(2);
+  gone.best_updates = 99;
+  checkpoints_.repair_links(gone);
+  EXPECT_EQ(checkpoints_.files().pointed("best"), 1) << "a link never names what is not there";
+}
+
+TEST_F(CheckpointsTest, EvaluationReadsWeightsNamesAndOptions) {
+  save(1, 1.5);
+  const SavedModel saved = load_saved_model(checkpoints_.files().path_of(1));
+  EXPECT_EQ(saved.config_yaml, "lr: 0.1\n");
+  EXPECT_EQ(saved.class_names, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(saved.state.updates, 1);
+  EXPECT_EQ(saved.weights.size(), 2u);
+}
+
+}  // namespace
+}  // namespace stoker::engine
