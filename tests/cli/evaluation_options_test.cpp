@@ -24,7 +24,7 @@ class EvaluationOptionsTest : public ::testing::Test {
 
   /// The verb on the run with a file of options over the run's own.
   Ended evaluate(const std::string& verb, const std::string& options, const Words& more = {}) const {
-    work_.write("c.yaml", options);
+    work_.write("c.yaml", "log-level: info\n" + options);  // a file without any option is refused
     Words words = {verb, "run", "-c", "c.yaml", "--threads", "1", "--num-workers", "1", "--device", "cpu"};
     if (verb == "predict") words.insert(words.begin() + 2, "images");
     words.insert(words.end(), more.begin(), more.end());

@@ -54,31 +54,42 @@ void measure_targets(const data::Source& source, config::DataFacts& facts) {
   for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
 }
 
-/// What is known of any data without its labels.
-config::DataFacts shape_facts(const data::Source& source, const config::DataOptions& options) {
-  const data::SizeProbe probe = data::probe_sizes(source, options.max_image_megapixels);
+/// What is known of any data without reading it.
+config::DataFacts kind_of(const data::Source& source) {
+  const data::SampleShape fixed = source.fixed_shape();
   config::DataFacts facts;
+  facts.has_videos = data::holds_videos(source);
+  facts.has_fixed_size = fixed.height > 0;
+  facts.has_float_samples = fixed.element != data::Element::uint8;
+  facts.channels = fixed.channels;
+  facts.median_height = fixed.height;
+  facts.median_width = fixed.width;
+  return facts;
+}
+
+void measure_sizes(const data::Source& source, const config::DataOptions& options, config::DataFacts& facts) {
+  const data::SizeProbe probe = data::probe_sizes(source, options.max_image_megapixels);
   facts.channels = probe.channels;
   facts.median_height = probe.median_height;
   facts.median_width = probe.median_width;
-  facts.has_videos = data::holds_videos(source);
-  facts.has_fixed_size = source.fixed_shape().height > 0;
-  facts.has_float_samples = source.fixed_shape().element != data::Element::uint8;
-  return facts;
 }
 
 }  // namespace
 
 config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options,
                                    int64_t num_classes) {
-  config::DataFacts facts = shape_facts(source, options);
+  config::DataFacts facts = kind_of(source);
   facts.of_training = false;
   facts.num_classes = num_classes;
+  // Images that cannot be read are no reason to end where nobody asks for their size.
+  const bool asks = options.img_size.is_auto() || options.in_chans.is_auto();
+  if (!facts.has_fixed_size && asks) measure_sizes(source, options, facts);
   return facts;
 }
 
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
-  config::DataFacts facts = shape_facts(train, options);
+  config::DataFacts facts = kind_of(train);
+  measure_sizes(train, options, facts);
   facts.num_classes = static_cast<int64_t>(train.learned_names().size());
   facts.train_images = train.size();
   if (options.mean.empty() || options.std.empty()) {
