@@ -117,7 +117,7 @@ TEST(DeviceFeedTest, BeginsAnEpochAtABatch) {
 std::string refusal_of(int channels, const std::vector<double>& mean, const std::vector<double>& std) {
   const TempFolder folder;
   try {
-    DeviceFeed feed(pattern_loader(folder, channels, 4), {torch::kCPU, false, mean, std});
+    DeviceFeed feed(pattern_loader(folder, channels, 4), {torch::kCPU, false, mean, std, /*on_copy=*/{}});
     feed.begin_epoch(0);
     Batch batch;
     feed.next(batch);
