@@ -110,29 +110,22 @@ def check_ended_in_order(train, run_dir, code, errors):
         fail(run_dir, code, errors, f"{checkpoint} does not verify:\n{verified.stderr}")
 
 
-def is_stopped(train, options, run_dir, seconds):
-    """Starts training and sends SIGTERM after `seconds`; False when it ended with 0."""
+def is_ended(train, options, run_dir, seconds, with_term):
+    """Starts training and ends it after `seconds` by SIGTERM or SIGKILL; False when it was done before."""
     process = start(train, options, run_dir)
     try:
         wait_for_success(process, run_dir, seconds)
         return False
     except subprocess.TimeoutExpired:
-        process.terminate()
-        _, errors = process.communicate(timeout=120)
-    check_ended_in_order(train, run_dir, process.returncode, errors)
-    return process.returncode != 0
-
-
-def is_killed(train, options, run_dir, seconds):
-    """Starts training and kills it after `seconds`; False when it had ended by then."""
-    process = start(train, options, run_dir)
-    try:
-        wait_for_success(process, run_dir, seconds)
-        return False
-    except subprocess.TimeoutExpired:
+        pass
+    if not with_term:
         process.kill()
         process.communicate()
         return True
+    process.terminate()
+    _, errors = process.communicate(timeout=120)
+    check_ended_in_order(train, run_dir, process.returncode, errors)
+    return process.returncode != 0
 
 
 def main():
@@ -161,8 +154,7 @@ def main():
             run_dir = folder / f"trial-{trial}"
             kills = 0
             while kills < args.kills_per_trial:
-                end = is_stopped if args.signal == "TERM" else is_killed
-                if end(args.train, options, run_dir, rng.uniform(0, seconds)):
+                if is_ended(args.train, options, run_dir, rng.uniform(0, seconds), args.signal == "TERM"):
                     kills += 1
                 else:  # it had ended: this trial begins anew
                     shutil.rmtree(run_dir)
