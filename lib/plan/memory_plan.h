@@ -35,7 +35,7 @@ struct PlanInputs {
   /// gradients. Empty: not known.
   std::function<int64_t(int64_t images)> training_bytes, evaluation_bytes;
   /// On the CPU, where it is known: how far the memory grows that batches of such sizes are worked on in, their inputs
-  /// not included; see engine/working_memory.
+  /// not included; see engine/memory/activation_arena.
   std::function<int64_t(const engine::BatchSizes& images)> working_bytes;
 
   bool on_cpu() const { return device == "cpu"; }

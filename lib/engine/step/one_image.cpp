@@ -14,7 +14,7 @@ bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image, c
   const StateSnapshot before(model, image.device());
   bool can = true;
   try {
-    const ActivationArenaScope working_memory;
+    const ActivationArenaScope arena;
     const torch::NoGradGuard no_gradients;
     const AutocastScope autocast(precision);
     model.forward(image);

@@ -44,7 +44,7 @@ Forward UpdateStep::accumulate_piece(const data::Batch& batch, const data::Batch
 }
 
 Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix) {
-  const ActivationArenaScope working_memory;
+  const ActivationArenaScope arena;
   const int64_t images = batch.image_count(), pieces = std::clamp<int64_t>(images / 2, 1, pieces_);
   const bool is_mixed = mix.lambda < 1;
   data::Batch mixed = batch;

@@ -14,7 +14,7 @@ namespace stoker::engine {
 
 torch::Tensor infer(model::ImageModel& model, const torch::Tensor& images, const Precision& precision,
                     config::TestTimeAugmentation tta) {
-  const ActivationArenaScope working_memory;
+  const ActivationArenaScope arena;
   const torch::NoGradGuard no_gradients;
   const AutocastScope autocast(precision);
   const torch::Tensor outputs = model.forward(images).to(at::kFloat);

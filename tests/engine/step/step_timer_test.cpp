@@ -52,29 +52,29 @@ data::Loader slow_loader(int64_t workers, const std::shared_ptr<SlowSource>& sou
 }
 
 /// One update as the trainer makes it: a batch, forward, backward, optimizer, and 3 ms of `after`.
-void update(StepTimer& account, data::Loader& loader, int64_t number, StepPart after) {
-  account.begin_update(number);
+void update(StepTimer& timer, data::Loader& loader, int64_t number, StepPart after) {
+  timer.begin_update(number);
   data::HostBatch batch;
   ASSERT_TRUE(loader.next(batch));
   loader.release(batch);
-  account.fetched();
+  timer.fetched();
   std::this_thread::sleep_for(milliseconds(4));
-  account.done(StepPart::forward);
+  timer.done(StepPart::forward);
   std::this_thread::sleep_for(milliseconds(6));
-  account.done(StepPart::backward);
-  account.done(StepPart::optimizer);
+  timer.done(StepPart::backward);
+  timer.done(StepPart::optimizer);
   std::this_thread::sleep_for(milliseconds(3));
-  account.done(after);
+  timer.done(after);
 }
 
 TEST(StepTimerTest, EveryMomentOfAnUpdateBelongsToOnePart) {
   data::Loader loader = slow_loader(0);
-  StepTimer account(torch::Device(torch::kCPU), loader);
+  StepTimer timer(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
-  account.begin_epoch();
-  for (int64_t i = 0; i < 5; ++i) update(account, loader, i, StepPart::other);
-  account.end_epoch();
-  const StepTimings times = account.since_epoch_began();
+  timer.begin_epoch();
+  for (int64_t i = 0; i < 5; ++i) update(timer, loader, i, StepPart::other);
+  timer.end_epoch();
+  const StepTimings times = timer.since_epoch_began();
   EXPECT_EQ(times.updates, 5);
   EXPECT_GE(times.parts[StepPart::wait].mean_seconds, 0.008);  // four samples of 2 ms
   EXPECT_GE(times.parts[StepPart::forward].mean_seconds, 0.004);
@@ -91,12 +91,12 @@ TEST(StepTimerTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
   const auto source = std::make_shared<SlowSource>();
   data::Loader loader = slow_loader(2, source);
   source->asked_ = &loader;
-  StepTimer account(torch::Device(torch::kCPU), loader);
+  StepTimer timer(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
-  account.begin_epoch();
-  for (int64_t i = 0; i < 10; ++i) update(account, loader, i, StepPart::other);
-  account.end_epoch();
-  const StepTimings times = account.since_epoch_began();
+  timer.begin_epoch();
+  for (int64_t i = 0; i < 10; ++i) update(timer, loader, i, StepPart::other);
+  timer.end_epoch();
+  const StepTimings times = timer.since_epoch_began();
   EXPECT_EQ(times.sample.read.count, 40);
   EXPECT_GE(times.sample.read.mean_seconds, 0.002);
   EXPECT_GE(times.sample.read.max_seconds, times.sample.read.p95_seconds);
@@ -108,38 +108,38 @@ TEST(StepTimerTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
 
 TEST(StepTimerTest, AReportIsChargedToItsUpdateAndToTheWindowThatFollows) {
   data::Loader loader = slow_loader(0);
-  StepTimer account(torch::Device(torch::kCPU), loader);
+  StepTimer timer(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
-  account.begin_epoch();
-  update(account, loader, 0, StepPart::other);
-  update(account, loader, 1, StepPart::other);
-  const StepTimings first = account.since_report();
+  timer.begin_epoch();
+  update(timer, loader, 0, StepPart::other);
+  update(timer, loader, 1, StepPart::other);
+  const StepTimings first = timer.since_report();
   EXPECT_EQ(first.updates, 1);  // the second is not over
   EXPECT_EQ(first.parts[StepPart::report].mean_seconds, 0);
   std::this_thread::sleep_for(milliseconds(5));
-  account.done(StepPart::report);
-  update(account, loader, 2, StepPart::other);
-  const StepTimings second = account.since_report();
+  timer.done(StepPart::report);
+  update(timer, loader, 2, StepPart::other);
+  const StepTimings second = timer.since_report();
   EXPECT_EQ(second.updates, 1);
   EXPECT_GE(second.parts[StepPart::report].mean_seconds, 0.005);
 }
 
 TEST(StepTimerTest, ValidationBelongsToNoUpdate) {
   data::Loader loader = slow_loader(0);
-  StepTimer account(torch::Device(torch::kCPU), loader);
+  StepTimer timer(torch::Device(torch::kCPU), loader);
   loader.begin_epoch(0);
-  account.begin_epoch();
-  update(account, loader, 0, StepPart::other);
-  account.end_epoch();
+  timer.begin_epoch();
+  update(timer, loader, 0, StepPart::other);
+  timer.end_epoch();
   std::this_thread::sleep_for(milliseconds(200));
   const auto begin = std::chrono::steady_clock::now();  // the timer may read its clock at any moment from here on
-  account.done(StepPart::save);
-  account.begin_epoch();
+  timer.done(StepPart::save);
+  timer.begin_epoch();
   loader.begin_epoch(1);
-  update(account, loader, 1, StepPart::other);
-  account.end_epoch();
+  update(timer, loader, 1, StepPart::other);
+  timer.end_epoch();
   const double second_epoch = core::seconds_since(begin);
-  const StepTimings times = account.since_epoch_began();
+  const StepTimings times = timer.since_epoch_began();
   EXPECT_EQ(times.updates, 1);
   constexpr double kCoarseness = 1.1;  // Durations keep figures in classes, not each by itself
   EXPECT_LE(times.update.max_seconds, kCoarseness * second_epoch) << "what went before is no part of it";
@@ -168,11 +168,11 @@ class PlayedTimeline : public DeviceTimeline {
 TEST(StepTimerTest, ADevicesPartsAreReadOnceItHasPassedThem) {
   data::Loader loader = slow_loader(0);
   PlayedTimeline::Script device;
-  StepTimer account(std::make_unique<PlayedTimeline>(device), loader);
+  StepTimer timer(std::make_unique<PlayedTimeline>(device), loader);
   loader.begin_epoch(0);
-  account.begin_epoch();
-  update(account, loader, 0, StepPart::other);
-  const StepTimings before = account.since_epoch_began();
+  timer.begin_epoch();
+  update(timer, loader, 0, StepPart::other);
+  const StepTimings before = timer.since_epoch_began();
   EXPECT_TRUE(before.has_device);
   EXPECT_EQ(before.device[StepPart::forward].count, 0);
 
@@ -185,7 +185,7 @@ TEST(StepTimerTest, ADevicesPartsAreReadOnceItHasPassedThem) {
     device.passed.push_back({what, time});
   }
   device.passed.push_back({-1, time});  // the next update begins
-  const StepTimings after = account.since_epoch_began();
+  const StepTimings after = timer.since_epoch_began();
   EXPECT_EQ(after.device[StepPart::forward].count, 1);
   EXPECT_NEAR(after.device[StepPart::wait].mean_seconds, 0.005, 1e-9);
   EXPECT_NEAR(after.device[StepPart::forward].mean_seconds, 0.010, 1e-9);
@@ -194,12 +194,12 @@ TEST(StepTimerTest, ADevicesPartsAreReadOnceItHasPassedThem) {
 
 TEST(StepTimerTest, ATraceHasThePartsInsideTheirUpdate) {
   data::Loader loader = slow_loader(0);
-  StepTimer account(torch::Device(torch::kCPU), loader);
+  StepTimer timer(torch::Device(torch::kCPU), loader);
   core::begin_trace(1000);
   loader.begin_epoch(0);
-  account.begin_epoch();
-  update(account, loader, 41, StepPart::other);
-  account.end_epoch();
+  timer.begin_epoch();
+  update(timer, loader, 41, StepPart::other);
+  timer.end_epoch();
   const core::Json trace = core::parse_json(core::take_trace_json(), "trace");
   double begin = -1, end = -1;
   std::vector<std::string> inside;
