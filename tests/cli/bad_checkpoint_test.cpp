@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 #include "finished_run.h"
 
 namespace stoker::cli {
@@ -29,7 +30,6 @@ TEST_P(BadCheckpoint, IsRefused) {
   EXPECT_EQ(listing_of(work / "run/checkpoints"), before);
 }
 
-constexpr int kData = 65, kNoInput = 66, kConfig = 78;
 const char kNewest[] = "run/checkpoints/step-00000008";
 const char kOlder[] = "run/checkpoints/step-00000004";
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 
 namespace stoker::cli {
 namespace {
@@ -10,8 +11,6 @@ namespace {
 class BadCommandLine : public ::testing::TestWithParam<BadInput> {};
 
 TEST_P(BadCommandLine, IsRefused) { expect_refused_before_the_run(GetParam()); }
-
-constexpr int kUsage = 64, kConfig = 78;
 
 const std::vector<BadInput>& bad_flags() {
   static const std::vector<BadInput> all = {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 
 namespace stoker::cli {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 class BadConfig : public ::testing::TestWithParam<BadInput> {};
 
 TEST_P(BadConfig, IsRefused) { expect_refused_before_the_run(GetParam()); }
-
-constexpr int kNoInput = 66, kUnavailable = 69, kConfig = 78;
 
 const std::vector<BadInput>& bad_content() {
   static const std::vector<BadInput> all = {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 
 namespace stoker::cli {
 namespace {
@@ -22,8 +23,6 @@ TEST_P(BadData, IsRefused) {
   EXPECT_LE(lines_of(content_of_file(work / "run/summary.csv")).size(), 1u);
   EXPECT_FALSE(fs::exists(work / "run/checkpoints/last"));
 }
-
-constexpr int kData = 65, kNoInput = 66, kConfig = 78, kDiverged = 80, kNoMemory = 81;
 
 using Damage = std::function<void(const Workplace&)>;
 
@@ -167,11 +166,11 @@ const std::vector<BadInput>& bad_idx() {
        {"mean has 3 values, but in-chans is 1"}},
       {"BatchBeyondAnyMemory",
        idx([](const Workplace&) {}, {"--batch-size", "1048576", "--img-size", "8192"}),
-       kNoMemory,
+       kOutOfMemory,
        {"the run would take ", " are free", "train plan shows each part"}},
       {"BatchBeyondAnyMemoryAllTheSame",
        idx([](const Workplace&) {}, {"--batch-size", "1048576", "--img-size", "8192", "--no-plan-check"}),
-       kNoMemory,
+       kOutOfMemory,
        {"--no-plan-check goes on although ", "cannot allocate 70.4 TB for a batch of images",
         "use a smaller --batch-size"}},
       {"LearningRateThatDiverges",
@@ -204,7 +203,7 @@ TEST(BadDataTest, AModelBeyondMemoryIsRefusedAndNotKilled) {
   const Workplace work;
   expect_refused({"ModelBeyondMemory",
                   idx([](const Workplace&) {}, {"--width", "1024", "--num-classes", "1000000"}),
-                  kNoMemory,
+                  kOutOfMemory,
                   {"the weights of small_cnn do not fit into the memory that is free", "choose a smaller --model"}},
                  work);
 }

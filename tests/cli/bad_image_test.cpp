@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 
 namespace stoker::cli {
 namespace {
@@ -21,8 +22,6 @@ TEST_P(BadImage, IsRefused) {
   EXPECT_LE(lines_of(content_of_file(work / "run/summary.csv")).size(), 1u);
   EXPECT_FALSE(fs::exists(work / "run/checkpoints/last"));
 }
-
-constexpr int kData = 65, kNoInput = 66;
 
 using Damage = std::function<void(const Workplace&)>;
 

@@ -9,14 +9,13 @@
 #include <filesystem>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 #include "finished_run.h"
 
 namespace stoker::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kUsage = 64, kNoInput = 66, kOs = 71, kCannotCreate = 73, kIo = 74, kPermission = 77, kInUse = 82;
 
 class BadRunDirectory : public ::testing::TestWithParam<BadInput> {};
 

@@ -5,12 +5,11 @@
 
 #include <filesystem>
 
+#include "exit_codes.h"
 #include "finished_run.h"
 
 namespace stoker::cli {
 namespace {
-
-constexpr int kOutOfMemory = 81, kConfig = 78;
 
 /// A finished run on gray images of 8 x 8 pixels in ten classes, and images to ask it about.
 class EvaluationOptionsTest : public ::testing::Test {

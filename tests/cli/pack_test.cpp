@@ -7,13 +7,12 @@
 #include <filesystem>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 
 namespace stoker::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kUsage = 64, kData = 65, kNoInput = 66, kCannotCreate = 73, kConfig = 78;
 
 Ended succeed(const Workplace& work, const Words& words) {
   const Ended ended = run(words, work.path());

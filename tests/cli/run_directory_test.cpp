@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 #include "finished_run.h"
 #include "long_run.h"
 
@@ -14,8 +15,6 @@ namespace stoker::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kInUse = 82;
 
 TEST(RunDirectoryTest, SecondProcessIsRefusedAndTheFirstGoesOn) {
   const Workplace work;

@@ -9,14 +9,13 @@
 #include <thread>
 
 #include "bad_input.h"
+#include "exit_codes.h"
 #include "long_run.h"
 
 namespace stoker::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kStopped = 75, kInterrupted = 130;
 
 TEST(StopTest, TermSavesAndTheSameCommandEndsWithTheBitsOfAnUnbrokenRun) {
   const Workplace work;

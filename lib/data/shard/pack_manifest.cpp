@@ -21,10 +21,6 @@ constexpr int64_t kManifestVersion = 1;
 constexpr uint64_t kMaxManifestBytes = 1 << 20, kMaxClassesBytes = 64 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-bool ends_with(const std::string& text, std::string_view tail) {
-  return text.size() >= tail.size() && text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
-}
-
 PackedSplit split_from(const core::Json& json) {
   PackedSplit split;
   json.at("identity").get_to(split.identity);
@@ -114,7 +110,7 @@ std::vector<std::string> archives_in(const std::string& directory) {
   std::error_code error;
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name[0] != '.' && ends_with(name, ".tar")) paths.push_back(directory + "/" + name);
+    if (name[0] != '.' && fs::path(name).extension() == ".tar") paths.push_back(directory + "/" + name);
   }
   if (error) {
     throw core::errno_error(error.value(), "list", core::printable(directory), core::ErrorKind::no_input);
