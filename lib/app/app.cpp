@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "app/process.h"
+#include "config/resolution.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -68,30 +69,41 @@ Outcome failed(const Error& error) {
   return {core::exit_code(error.kind()), "error"};
 }
 
+/// The device of a verb; "cpu" where none can be had.
+std::string device_of(const config::Options& given) {
+  config::Facts facts;
+  facts.machine.accelerators = engine::list_accelerators();
+  try {
+    return config::resolve(given, facts).options.device.device;
+  } catch (const Error&) {
+    return "cpu";
+  }
+}
+
 /// "this process held 3.1 GB at most, 0.2 GB are free", and the same of its device.
-std::string memory_text(const config::Options& options) {
+std::string memory_text(const config::Options& given) {
   const auto size_text = [](int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); };
   std::string text = core::format("this process held {} at most, {} are free",
                                   size_text(core::read_process_memory().peak_resident_bytes),
                                   size_text(core::read_machine_facts().ram_available_bytes));
-  const std::string& device = options.device.device;
+  const std::string device = device_of(given);
   if (device.rfind("cuda:", 0) != 0) return text;
   const engine::DeviceMemory memory = engine::device_memory(torch::Device(device));
   return text + core::format("; on {} it held {} at most, {} of {} are free", device, size_text(memory.peak_bytes),
                              size_text(memory.free_bytes), size_text(memory.total_bytes));
 }
 
-Error out_of_memory(const std::string& cause, const config::Options& options) {
+Error out_of_memory(const std::string& cause, const config::Options& given) {
   return Error(
-      ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(options)),
+      ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(given)),
       "train plan with the same options says what fits; --auto-micro-batch computes smaller pieces by itself, or "
       "use a smaller --batch-size with more --accumulation-steps: the same update");
 }
 
-Error translate_torch_error(const c10::Error& error, const config::Options& options) {
+Error translate_torch_error(const c10::Error& error, const config::Options& given) {
   const std::string text = engine::short_text_of(error);
   core::log_debug("{}", error.what());
-  if (engine::is_out_of_memory(error)) return out_of_memory(text, options);
+  if (engine::is_out_of_memory(error)) return out_of_memory(text, given);
   if (text.find("CUDA error") != std::string::npos || text.find("cuDNN error") != std::string::npos) {
     return Error(ErrorKind::os, "the device failed: " + text, "run the same command again: it resumes");
   }

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a command line to resolved options: defaults < preset < config files in order < flags.
-// Everything that is wrong is reported at once, with file:line and the nearest name.
+// From a command line to the options that were given: defaults < preset < config files in order < flags. Everything
+// that is wrong is reported at once, with file:line and the nearest name. config/resolution.h goes on from there.
 #pragma once
 
-#include <iosfwd>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "config/options.h"
 #include "config/table/table.h"
-#include "core/system/machine.h"
 
 namespace stoker::config {
 
@@ -48,7 +44,7 @@ struct CommandLine {
   PackWords pack;
 };
 
-/// Options with the table that is bound to them. Movable only as a whole (held by pointer).
+/// Options as they were given, with the table that is bound to them. Movable only as a whole (held by pointer).
 struct Configuration {
   Options options;
   Table table{options};
@@ -71,64 +67,11 @@ void read_yaml(const std::string& text, const std::string& path, Origin::Kind ki
 
 /// Takes over the configuration of a finished run for eval and predict: everything but what belongs to a
 /// process or a machine (device, threads, workers, logs). Flags, files and presets keep precedence. Throws
-/// Error{config}. Call before resolve_machine.
+/// Error{config}.
 void read_run_config(const std::string& text, const std::string& path, Configuration& configuration);
 
-/// Facts about the data that resolve() needs, known after the scan.
-struct DataFacts {
-  int64_t num_classes = 0;    ///< or targets, where the task learns numbers
-  int64_t channels = 0;       ///< most common: 1 or 3
-  int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
-  int64_t median_width = 0;
-  int64_t train_images = 0;
-  bool has_videos = false;                 ///< samples are clips, or frames of videos
-  std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
-  bool has_fixed_size = false;             ///< samples stay as they are: neither cropped, nor resized, nor mirrored
-  /// Per channel, of samples that are floats; empty for bytes.
-  std::vector<double> input_mean = {}, input_deviation = {};
-  int64_t input_samples = 0;  ///< that these were measured on
-  std::vector<double> target_mean = {},
-                      target_deviation = {};  ///< per target, of the training split; empty for classes
-  /// Of data that is only judged or asked about, what training takes from its training split is not known: class
-  /// weights, means and scales.
-  bool of_training = true;
-  bool has_float_samples = false;  ///< numbers, not pixels of 8 bits
-};
-
-/// Facts about the network: what it is usually trained with.
-struct ModelFacts {
-  std::string name;
-  double drop_rate = 0;
-  double drop_path_rate = 0;
-};
-
-/// Fills every `auto` from facts, checks rules that span options, and notes each choice with its reason in the row's
-/// origin. One step per kind of facts, since each needs options that the one before it has settled: resolve_machine
-/// before anything else, resolve_data after the scan, then resolve_model, resolve_batch and resolve_drop_last, and
-/// resolve_measured for what is measured last. All throw Error{config} listing all problems (Error{unavailable} for a
-/// device that is not there).
-void resolve_machine(Configuration& configuration, const core::MachineFacts& machine);
-void resolve_data(Configuration& configuration, const DataFacts& data);
-/// Once more for the network, whenever its name is known.
-void resolve_model(Configuration& configuration, const ModelFacts& model);
-/// What batch-size auto becomes.
-struct BatchChoice {
-  int64_t batch_size = 0;
-  int64_t accumulation_steps = 0;  ///< 0: as it is, or as total-batch-size makes it
-  std::string reason;
-};
-/// Fills an automatic batch-size and what follows from it: accumulation-steps, lr, val-batch-size; until then these
-/// stay open. After resolve_data(). Throws as above.
-void resolve_batch(Configuration& configuration, const BatchChoice& choice);
-/// Fills an automatic drop-last for an epoch of `train_images` once batch-size is known. The last batch is left out
-/// when it is not full, not the only one, and
-///  - would be an update of its own with fewer than an eighth of the images of a full update, each of which would count
-///    more than eight times as much as the others; or
-///  - is a single image, and the network cannot train on one: batch norm over maps of one value.
-/// `trains_on_one_image`: whether the network can; not known: drop-last stays open where that decides.
-void resolve_drop_last(Configuration& configuration, int64_t train_images, std::optional<bool> trains_on_one_image);
-/// Gives an option what was measured after that, unless somebody has set it. Throws as above.
-void resolve_measured(Row& row, const std::string& text, const std::string& reason);
+/// What the command line calls a run: the preset and the names of configuration files; empty where it names neither.
+std::string run_name_of(const CommandLine& command);
 
 /// YAML of all values, grouped, reloadable with -c; with_origin adds a comment with each value's origin.
 std::string render_yaml(const Table& table, bool with_origin);
@@ -136,8 +79,6 @@ std::string render_yaml(const Table& table, bool with_origin);
 std::string render_help(const Table& table, const std::string& verb);
 /// docs/options.md.
 std::string render_markdown(const Table& table);
-/// name = value lines of training-relevant options only: what must not change on resume.
-std::vector<std::pair<std::string, std::string>> training_relevant_values(const Table& table);
 
 /// Presets embedded at build time from configs/*.yaml: name -> text. Throws Error{config} listing the names.
 const std::string& preset_text(const std::string& name);

@@ -1,131 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every setting of a run, as plain structs with their defaults, one struct per room that needs it.
-// Names, units, ranges, help and aliases stand in table/declare_*.cpp; `auto` values are filled in by resolve().
+// Every setting of a run with its default, one struct per group. Names, units, ranges, help and aliases stand in
+// table/declare_*.cpp. There are two types: Options as they were given, in which a value may be automatic, and
+// ResolvedOptions, in which every value is plain: a group takes Auto or Plain for `Pick`. config/resolution.h leads
+// from one to the other.
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "config/option_values.h"
+
 namespace stoker::config {
 
-/// A value that the user gave, or that resolve() still has to choose. Reading an unchosen one is a bug.
-template <typename T>
-class Auto {
- public:
-  Auto() = default;
-  Auto(T value) : value_(std::move(value)), chosen_(true) {}  // NOLINT: reads as the value it holds
-
-  bool is_auto() const { return !chosen_; }
-  const T& value() const {
-    if (!chosen_) throw std::logic_error("an automatic option was read before resolve()");
-    return value_;
-  }
-  operator const T&() const { return value(); }  // NOLINT
-
- private:
-  T value_{};
-  bool chosen_ = false;
-};
-
-/// An interval in one of three units; what `--save-every 1e`, `2000u` or `10m` mean.
-struct Interval {
-  enum class Unit { never, epochs, updates, seconds };
-  Unit unit = Unit::never;
-  double amount = 0;  ///< > 0 unless never; whole for epochs and updates
-
-  static Interval epochs(double n) { return {Unit::epochs, n}; }
-  static Interval updates(double n) { return {Unit::updates, n}; }
-  static Interval seconds(double s) { return {Unit::seconds, s}; }
-};
-
-enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp, shards, clips, hdf5 };
-/// Which frames of a video make a clip: spread over all of it, or so many apart from a place drawn at random.
-enum class FrameSampling { uniform, stride };
-enum class OnBadImage { fail, skip };
-enum class TrainCrop { none, center, random_resized, padded };
-enum class EvalCrop { none, center };
-enum class AugmentInterpolation { nearest, bilinear };
-enum class OptimizerKind { sgd, adam, adamw };
-enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial };
-enum class AmpDtype { float16, bfloat16 };
-enum class ClipMode { norm, value };
-/// Where samples are kept once they have been used: nowhere, decoded, or as they are stored.
-enum class CacheTier { none, ram, compressed };
-enum class TaskKind { multiclass, binary, multilabel, regression, head_pose };
-enum class RegressionLoss { l1, l2, smooth_l1 };
-enum class PoseHead { direct, binned };
-/// What can decide which checkpoint is best; each task has some of them (see config/task_facts.h).
-enum class EvalMetric {
-  loss,
-  top1,
-  top5,
-  accuracy,
-  exact_match,
-  precision,
-  recall,
-  f1,
-  f1_micro,
-  roc_auc,
-  pr_auc,
-  mae,
-  rmse,
-  r2
-};
-/// Views of an image whose outputs are averaged wherever a network is judged or asked.
-enum class TestTimeAugmentation { none, hflip };
-
-struct DataOptions {
+template <template <typename> class Pick>
+struct DataOptionsOf {
   DatasetType dataset = DatasetType::automatic;  ///< automatic: told from what data_dir holds
   TaskKind task = TaskKind::multiclass;          ///< what is learned of each image
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
-  std::string train_split = "train";  ///< folder, IDX stem or CSV file name without .csv
-  Auto<std::string> val_split;        ///< auto: the first of val, validation, test, t10k that exists
-  std::string val_subjects;           ///< biwi: folders to validate on, with commas; empty: every third
-  double face_margin = 0.2;           ///< 300wlp, biwi: added to each side of the face's box, share of its size
-  int64_t clip_frames = 8;            ///< clips: frames of a video that the network sees
+  std::string train_split = "train";     ///< folder, IDX stem or CSV file name without .csv
+  std::optional<std::string> val_split;  ///< none: the first of val, validation, test, t10k that exists
+  std::string val_subjects;              ///< biwi: folders to validate on, with commas; empty: every third
+  double face_margin = 0.2;              ///< 300wlp, biwi: added to each side of the face's box, share of its size
+  int64_t clip_frames = 8;               ///< clips: frames of a video that the network sees
   FrameSampling frame_sampling = FrameSampling::uniform;
-  int64_t frame_stride = 1;   ///< clips, with stride: from each frame to the next
-  std::string hdf5_input;     ///< hdf5: data set with what is learned from; empty: found by its usual names
-  std::string hdf5_label;     ///< hdf5: data set with labels; empty: found by its usual names
-  std::string stage_dir;      ///< hdf5: copies are read from here; empty: none are made
-  double val_fraction = 0;    ///< > 0: held out from train_split by a hash of the path
-  Auto<int64_t> img_size;     ///< pixels; the network sees img_size x img_size
-  Auto<int64_t> in_chans;     ///< 1 or 3
-  Auto<int64_t> num_classes;  ///< auto: from the data
-  std::vector<double> mean;   ///< per channel, of pixels in [0, 1]; empty: chosen by resolve()
-  std::vector<double> std;
+  int64_t frame_stride = 1;          ///< clips, with stride: from each frame to the next
+  std::string hdf5_input;            ///< hdf5: data set with what is learned from; empty: found by its usual names
+  std::string hdf5_label;            ///< hdf5: data set with labels; empty: found by its usual names
+  std::string stage_dir;             ///< hdf5: copies are read from here; empty: none are made
+  double val_fraction = 0;           ///< > 0: held out from train_split by a hash of the path
+  Pick<int64_t> img_size{};          ///< pixels; the network sees img_size x img_size
+  Pick<int64_t> in_chans{};          ///< 1 or 3
+  Pick<int64_t> num_classes{};       ///< auto: from the data
+  Pick<std::vector<double>> mean{};  ///< per channel, of pixels in [0, 1]
+  Pick<std::vector<double>> std{};
   OnBadImage on_bad_image = OnBadImage::fail;
   int64_t max_bad = 0;  ///< with skip: more bad images than this stop the run
   double max_image_megapixels = 64;
   bool follow_symlinks = true;
 };
+using DataOptions = DataOptionsOf<Auto>;
+using ResolvedDataOptions = DataOptionsOf<Plain>;
 
 /// How what the task learns is weighed and judged.
-struct TaskOptions {
+template <template <typename> class Pick>
+struct TaskOptionsOf {
   /// multiclass: factor of each class's loss; empty: none; auto: from the counts of the training split
-  Auto<std::vector<double>> class_weights = std::vector<double>{};
+  Pick<std::vector<double>> class_weights = std::vector<double>{};
   /// binary, multilabel: factor of the positive term, 1 value or one per label; empty: none; auto: from the counts
-  Auto<std::vector<double>> pos_weight = std::vector<double>{};
+  Pick<std::vector<double>> pos_weight = std::vector<double>{};
   double threshold = 0.5;  ///< binary, multilabel: probability from which on "positive" is said
   RegressionLoss loss = RegressionLoss::smooth_l1;
-  std::vector<double> target_mean;   ///< regression, head pose: the network learns (target - mean) / scale
-  std::vector<double> target_scale;  ///< one value or one per target; empty: chosen by resolve()
+  /// regression, head pose: the network learns (target - mean) / scale; one value or one per target; empty for classes
+  Pick<std::vector<double>> target_mean{}, target_scale{};
   PoseHead pose_head = PoseHead::direct;
   int64_t pose_bins = 66;       ///< per angle
   double pose_range = 99;       ///< degrees; bins cover [-range, range]
   double pose_loss_weight = 1;  ///< of the regression term beside the bins' cross entropy
 };
+using TaskOptions = TaskOptionsOf<Auto>;
+using ResolvedTaskOptions = TaskOptionsOf<Plain>;
 
-struct AugmentOptions {
-  Auto<TrainCrop> train_crop;  ///< auto: padded under 64 px, else random-resized
-  double scale_min = 0.08;     ///< random-resized: share of the source's area
+template <template <typename> class Pick>
+struct AugmentOptionsOf {
+  Pick<TrainCrop> train_crop{};  ///< auto: padded under 64 px, else random-resized
+  double scale_min = 0.08;       ///< random-resized: share of the source's area
   double scale_max = 1.0;
   double ratio_min = 0.75;  ///< random-resized: aspect ratio, width / height
   double ratio_max = 4.0 / 3.0;
-  Auto<int64_t> crop_padding;        ///< pixels of zero border for the padded crop
-  double hflip = 0.5;                ///< probability
+  Pick<int64_t> crop_padding{};      ///< pixels of zero border for the padded crop
+  Pick<double> hflip{};              ///< probability; auto: 0.5, or 0 where samples stay as they are
   double rotate90 = 0;               ///< probability
   double rotation = 0;               ///< degrees either way; 0: off
   std::vector<double> rand_augment;  ///< operations per image and level; empty: off
@@ -148,39 +93,48 @@ struct AugmentOptions {
   double mixup_prob = 1;           ///< that a batch is mixed, with either
   double mixup_switch_prob = 0.5;  ///< of CutMix where both are on
   EvalCrop eval_crop = EvalCrop::center;
-  Auto<double> crop_pct;  ///< share of the resized short side that the centre crop keeps
+  Pick<double> crop_pct{};  ///< share of the resized short side that the centre crop keeps
 };
+using AugmentOptions = AugmentOptionsOf<Auto>;
+using ResolvedAugmentOptions = AugmentOptionsOf<Plain>;
 
-struct LoaderOptions {
-  Auto<int64_t> batch_size = 64;  ///< images per device; auto: the most that fit, by measurement
-  Auto<int64_t> val_batch_size;
-  Auto<int64_t> num_workers;       ///< threads; 0 decodes on the training thread
+template <template <typename> class Pick>
+struct LoaderOptionsOf {
+  Pick<int64_t> batch_size = 64;  ///< images per device; auto: the most that fit, by measurement
+  Pick<int64_t> val_batch_size{};
+  Pick<int64_t> num_workers{};     ///< threads; 0 decodes on the training thread
   int64_t prefetch_factor = 4;     ///< batches decoded ahead
   bool pin_memory = true;          ///< when the device is CUDA
   bool persistent_workers = true;  ///< accepted; workers always persist
-  Auto<CacheTier> cache;           ///< auto: the fastest that holds all samples within cache_budget
-  Auto<int64_t> cache_budget;      ///< bytes; auto: half of what is free
-  Auto<bool> drop_last;            ///< auto: when the last batch is too small to train on, see resolve_drop_last()
+  Pick<CacheTier> cache{};         ///< auto: the fastest that holds all samples within cache_budget
+  Pick<int64_t> cache_budget{};    ///< bytes; auto: half of what is free
+  Pick<bool> drop_last{};          ///< auto: when the last batch is too small to train on, see config/resolution.h
   bool class_balanced = false;     ///< training sees every class equally often
   int64_t shuffle_buffer = 0;      ///< images that are shuffled among neighbours on the storage; 0: all
 };
+using LoaderOptions = LoaderOptionsOf<Auto>;
+using ResolvedLoaderOptions = LoaderOptionsOf<Plain>;
 
-struct ModelOptions {
+template <template <typename> class Pick>
+struct ModelOptionsOf {
   std::string model = "small_cnn";
   std::string init_from;            ///< safetensors file with starting weights; empty: none
   bool zero_init_residual = false;  ///< last batch norm of each residual block starts at 0
-  Auto<double> drop_rate;           ///< dropout before the classifier; auto: what the network is usually trained with
-  Auto<double> drop_path_rate;      ///< stochastic depth of the last residual branch; auto: as above
+  Pick<double> drop_rate{};         ///< dropout before the classifier; auto: what the network is usually trained with
+  Pick<double> drop_path_rate{};    ///< stochastic depth of the last residual branch; auto: as above
   std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: what sees single frames
   int64_t lstm_channels = 64;                ///< two_stream_convlstm
   std::string freeze;  ///< comma-separated globs over names of parameters and modules; empty: none
   bool grad_checkpointing = false;
   int64_t width = 32;  ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
 };
+using ModelOptions = ModelOptionsOf<Auto>;
+using ResolvedModelOptions = ModelOptionsOf<Plain>;
 
-struct OptimOptions {
+template <template <typename> class Pick>
+struct OptimOptionsOf {
   OptimizerKind opt = OptimizerKind::sgd;
-  Auto<double> lr;       ///< peak learning rate; auto: lr_base scaled by the total batch
+  Pick<double> lr{};     ///< peak learning rate; auto: lr_base scaled by the total batch
   double lr_base = 0.1;  ///< per 256 images
   double momentum = 0.9;
   bool nesterov = true;
@@ -196,6 +150,8 @@ struct OptimOptions {
   double model_ema_decay = 0.9998;
   bool model_ema_warmup = true;  ///< decay_t = min(decay, (1 + t) / (10 + t))
 };
+using OptimOptions = OptimOptionsOf<Auto>;
+using ResolvedOptimOptions = OptimOptionsOf<Plain>;
 
 struct ScheduleOptions {
   ScheduleKind sched = ScheduleKind::cosine;
@@ -214,39 +170,49 @@ struct ScheduleOptions {
   double one_cycle_max_momentum = 0.95;     ///< at the first and the last update
 };
 
-struct TrainOptions {
-  int64_t epochs = 10;             ///< absolute, also on resume
-  int64_t max_updates = 0;         ///< 0: no limit; optimizer updates of the whole run
-  double max_time_seconds = 0;     ///< 0: no limit; of this process
-  int64_t accumulation_steps = 1;  ///< micro-batches per optimizer update
-  int64_t total_batch_size = 0;    ///< images per optimizer update; 0: batch_size x accumulation_steps
-  bool auto_micro_batch = false;   ///< out of memory: compute each batch in twice as many pieces
+template <template <typename> class Pick>
+struct TrainOptionsOf {
+  int64_t epochs = 10;                 ///< absolute, also on resume
+  int64_t max_updates = 0;             ///< 0: no limit; optimizer updates of the whole run
+  double max_time_seconds = 0;         ///< 0: no limit; of this process
+  Pick<int64_t> accumulation_steps{};  ///< batches per optimizer update; auto: as total_batch_size makes it, or 1
+  int64_t total_batch_size = 0;        ///< images per optimizer update; 0: batch_size x accumulation_steps
+  bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many pieces
   double label_smoothing = 0;
-  int64_t patience = 0;          ///< epochs without improvement before stopping; 0: off
-  double min_delta = 0;          ///< least change of the metric that counts as improvement
-  Auto<EvalMetric> eval_metric;  ///< auto: the task's first
+  int64_t patience = 0;            ///< epochs without improvement before stopping; 0: off
+  double min_delta = 0;            ///< least change of the metric that counts as improvement
+  Pick<EvalMetric> eval_metric{};  ///< auto: the task's first
   TestTimeAugmentation tta = TestTimeAugmentation::none;
   Interval val_every = Interval::epochs(1);
   uint64_t seed = 42;
   bool deterministic = false;
 };
+using TrainOptions = TrainOptionsOf<Auto>;
+using ResolvedTrainOptions = TrainOptionsOf<Plain>;
 
-struct PrecisionOptions {
+template <template <typename> class Pick>
+struct PrecisionOptionsOf {
   bool amp = false;
-  Auto<AmpDtype> amp_dtype;  ///< auto: bfloat16 where the device computes it natively
-  Auto<bool> channels_last;
+  Pick<AmpDtype> amp_dtype{};  ///< auto: bfloat16 where the device computes it natively
+  Pick<bool> channels_last{};
   bool tf32 = false;
   double init_scale = 65536;  ///< fp16 GradScaler
   int64_t scale_growth_interval = 2000;
 };
+using PrecisionOptions = PrecisionOptionsOf<Auto>;
+using ResolvedPrecisionOptions = PrecisionOptionsOf<Plain>;
 
-struct DeviceOptions {
-  std::string device = "auto";  ///< auto, cpu, cuda or cuda:N; resolve() leaves cpu or cuda:N
-  Auto<int64_t> threads;        ///< CPU threads inside one operation
+template <template <typename> class Pick>
+struct DeviceOptionsOf {
+  Pick<std::string> device{};  ///< cpu, cuda or cuda:N; resolved: cpu or cuda:N
+  Pick<int64_t> threads{};     ///< CPU threads inside one operation
 };
+using DeviceOptions = DeviceOptionsOf<Auto>;
+using ResolvedDeviceOptions = DeviceOptionsOf<Plain>;
 
-struct RunOptions {
-  Auto<std::string> run_dir;
+template <template <typename> class Pick>
+struct RunOptionsOf {
+  Pick<std::string> run_dir{};
   std::string resume = "auto";   ///< auto, last, best, none or a checkpoint directory
   bool override_resume = false;  ///< go on although training options or data changed
   Interval save_every = Interval::epochs(1);
@@ -260,6 +226,8 @@ struct RunOptions {
   bool report = false;       ///< report.html at the end
   Interval profile;          ///< how much of the run's start goes into profile.json; never: nothing
 };
+using RunOptions = RunOptionsOf<Auto>;
+using ResolvedRunOptions = RunOptionsOf<Plain>;
 
 struct LogOptions {
   std::string log_level = "info";  ///< debug, info, warning or error
@@ -267,19 +235,22 @@ struct LogOptions {
   std::string log_file;            ///< besides the run's train.log
 };
 
-struct Options {
-  DataOptions data;
-  TaskOptions task;
-  AugmentOptions augment;
-  LoaderOptions loader;
-  ModelOptions model;
-  OptimOptions optim;
+template <template <typename> class Pick>
+struct OptionsOf {
+  DataOptionsOf<Pick> data;
+  TaskOptionsOf<Pick> task;
+  AugmentOptionsOf<Pick> augment;
+  LoaderOptionsOf<Pick> loader;
+  ModelOptionsOf<Pick> model;
+  OptimOptionsOf<Pick> optim;
   ScheduleOptions schedule;
-  TrainOptions train;
-  PrecisionOptions precision;
-  DeviceOptions device;
-  RunOptions run;
+  TrainOptionsOf<Pick> train;
+  PrecisionOptionsOf<Pick> precision;
+  DeviceOptionsOf<Pick> device;
+  RunOptionsOf<Pick> run;
   LogOptions log;
 };
+using Options = OptionsOf<Auto>;
+using ResolvedOptions = OptionsOf<Plain>;
 
 }  // namespace stoker::config

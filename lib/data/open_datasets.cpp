@@ -77,7 +77,7 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
                         layout.found_text());
 }
 
-bool holds_out(const config::DataOptions& options) { return options.val_split.is_auto() && options.val_fraction > 0; }
+bool holds_out(const config::DataOptions& options) { return !options.val_split && options.val_fraction > 0; }
 
 void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
   const int64_t whole = datasets.train->size();
@@ -112,8 +112,8 @@ Datasets scanned_datasets(const config::DataOptions& options) {
     hold_out_val(options, datasets);
     return datasets;
   }
-  const bool chosen = options.val_split.is_auto();
-  const std::string val = chosen ? found_val_split(*layout, options) : options.val_split.value();
+  const bool chosen = !options.val_split;
+  const std::string val = chosen ? found_val_split(*layout, options) : *options.val_split;
   if (!layout->has_split(val)) on_missing_split(*layout, options, val);
   datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
   require_images(*datasets.val, val);

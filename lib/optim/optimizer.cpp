@@ -21,7 +21,7 @@ void check_parameter(const NamedParameter& parameter, const torch::Device& devic
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options)
+Optimizer::Optimizer(std::vector<NamedParameter> parameters, const config::ResolvedOptimOptions& options)
     : options_(options), parameters_(std::move(parameters)), first_(parameters_.size()), second_(parameters_.size()) {
   if (parameters_.empty()) throw core::Error(core::ErrorKind::bug, "the optimizer was given no parameters");
   for (const NamedParameter& parameter : parameters_) check_parameter(parameter, parameters_[0].tensor.device());

@@ -32,7 +32,7 @@ class Optimizer {
   /// Weight decay leaves alone what timm leaves alone: parameters with fewer than two dimensions (norms and biases)
   /// and those that do not decay by their NamedParameter. With decay_norm_and_bias it reaches all.
   /// All parameters are on one device, and stay there.
-  Optimizer(std::vector<NamedParameter> parameters, const config::OptimOptions& options);
+  Optimizer(std::vector<NamedParameter> parameters, const config::ResolvedOptimOptions& options);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   std::vector<torch::Tensor> gradients() const;  ///< of parameters that have one
@@ -68,7 +68,7 @@ class Optimizer {
   /// Whether found_inf is read by the kernels on the device.
   bool skips_on_device() const;
 
-  config::OptimOptions options_;
+  config::ResolvedOptimOptions options_;
   std::vector<NamedParameter> parameters_;
   std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
   std::vector<torch::Tensor> second_;  ///< exp_avg_sq

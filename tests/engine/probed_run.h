@@ -26,7 +26,7 @@ struct ProbedRun {
     learner.model = model::make_model(spec);
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : learner.model->named_parameters()) parameters.push_back({item.key(), item.value()});
-    learner.optimizer = std::make_unique<optim::Optimizer>(parameters, config::OptimOptions());
+    learner.optimizer = std::make_unique<optim::Optimizer>(parameters, config::ResolvedOptimOptions());
     learner.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
     engine::TaskSpec task_spec;
     task_spec.num_classes = 10;

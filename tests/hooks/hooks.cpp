@@ -15,14 +15,14 @@ namespace {
 
 /// Seconds per byte by which copying from memory that is not page-locked is slower: the variable says microseconds per
 /// megabyte. No machine without a GPU has slow copies.
-double slow_copy_seconds_per_byte(const config::LoaderOptions& options) {
+double slow_copy_seconds_per_byte(const config::ResolvedLoaderOptions& options) {
   const char* const text = std::getenv("STOKER_TEST_SLOW_COPY");
   return text && !options.pin_memory ? 1e-12 * std::max(0.0, std::atof(text)) : 0;
 }
 
 }  // namespace
 
-void hook_feed(const config::LoaderOptions& options, data::FeedSettings& settings) {
+void hook_feed(const config::ResolvedLoaderOptions& options, data::FeedSettings& settings) {
   const double seconds_per_byte = slow_copy_seconds_per_byte(options);
   if (seconds_per_byte == 0) return;
   settings.on_copy = [seconds_per_byte](const data::HostBatch& batch) {
@@ -31,7 +31,7 @@ void hook_feed(const config::LoaderOptions& options, data::FeedSettings& setting
   };
 }
 
-void hook_facts(const config::LoaderOptions& options, observe::DiagnosisFacts& facts) {
+void hook_facts(const config::ResolvedLoaderOptions& options, observe::DiagnosisFacts& facts) {
   if (slow_copy_seconds_per_byte(options) > 0) facts.pin_memory = options.pin_memory;
 }
 

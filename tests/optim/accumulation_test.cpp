@@ -35,7 +35,7 @@ std::vector<torch::Tensor> train_with(const std::vector<int64_t>& micro_batches)
   NormFreeNet net;
   std::vector<NamedParameter> parameters;
   for (const auto& item : net.named_parameters()) parameters.push_back({item.key(), item.value()});
-  Optimizer optimizer(parameters, config::OptimOptions{});
+  Optimizer optimizer(parameters, config::ResolvedOptimOptions{});
   torch::manual_seed(29);
   const torch::Tensor images = torch::randn({12, 1, 8, 8});
   const torch::Tensor labels = torch::randint(5, {12}, torch::kInt64);

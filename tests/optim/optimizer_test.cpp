@@ -60,7 +60,7 @@ void expect_close(const std::vector<NamedParameter>& ours, const std::vector<Nam
 }
 
 template <typename TorchOptimizer, typename TorchOptions>
-void expect_parity(const config::OptimOptions& options, TorchOptions torch_options, double lr) {
+void expect_parity(const config::ResolvedOptimOptions& options, TorchOptions torch_options, double lr) {
   auto ours = test_parameters();
   auto theirs = test_parameters();
   const auto unused = theirs.back().tensor.clone();
@@ -77,8 +77,8 @@ void expect_parity(const config::OptimOptions& options, TorchOptions torch_optio
   EXPECT_EQ(optimizer.steps_taken(), 20);
 }
 
-config::OptimOptions optim_options(config::OptimizerKind kind, double weight_decay) {
-  config::OptimOptions options;
+config::ResolvedOptimOptions optim_options(config::OptimizerKind kind, double weight_decay) {
+  config::ResolvedOptimOptions options;
   options.opt = kind;
   options.weight_decay = weight_decay;
   options.decay_norm_and_bias = true;
@@ -121,7 +121,7 @@ TEST(OptimizerTest, AdamWEqualsTorchs) {
 }
 
 /// A weight that starts at 1 in 12 updates of one cycle; update t has the gradient weight + cos(t).
-void expect_one_cycle(const config::OptimOptions& options, const std::vector<double>& golden) {
+void expect_one_cycle(const config::ResolvedOptimOptions& options, const std::vector<double>& golden) {
   config::ScheduleOptions one_cycle;
   one_cycle.sched = config::ScheduleKind::one_cycle;
   const Schedule schedule(one_cycle, 0.1, 12, 1);

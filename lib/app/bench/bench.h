@@ -40,11 +40,11 @@ struct BenchResult {
 };
 
 /// Options are resolved for all three. `source` is what is trained on. They throw core::StopRequested.
-BenchResult bench_loader(const config::Options& options, const std::shared_ptr<const data::Source>& source,
+BenchResult bench_loader(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                          const BenchEffort& effort = {});
-BenchResult bench_step(const config::Options& options, const BenchEffort& effort = {});
+BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort = {});
 /// Training as it is, both at once: the figure that the two others bound.
-BenchResult bench_training(const config::Options& options, const std::shared_ptr<const data::Source>& source,
+BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort = {});
 
 }  // namespace stoker::app

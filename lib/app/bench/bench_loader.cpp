@@ -69,7 +69,7 @@ class LoaderRounds {
 };
 
 /// From nothing but a list of samples to the first batch: threads, memory, order.
-double first_batch_seconds(const config::Options& options, const std::shared_ptr<const data::Source>& source) {
+double first_batch_seconds(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source) {
   const BenchClock::time_point begin = BenchClock::now();
   const auto loader = training_loader(options, source);
   loader->begin_epoch(0);
@@ -95,14 +95,13 @@ std::vector<Stage> stages_between(const data::LoaderStats& before, const data::L
 
 }  // namespace
 
-BenchResult bench_loader(const config::Options& options, const std::shared_ptr<const data::Source>& source,
+BenchResult bench_loader(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                          const BenchEffort& effort) {
   const int cores =
       static_cast<int>(std::clamp<int64_t>(options.loader.num_workers, 1, core::read_machine_facts().cpus));
   const int64_t frames = transform_plan(options, *source, /*training=*/true).shape.images();  // per sample
   const std::string unit = frames > 1 ? "clips" : "images";
-  data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans.value()),
-                                  decode_limits(options.data));
+  data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans), decode_limits(options.data.max_image_megapixels));
   auto loader = training_loader(options, source);
   LoaderRounds rounds(*loader);
 
@@ -145,9 +144,9 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
   result.figures = {{"images_per_second", json_of(result.images_per_second)},
                     {"images_per_second_per_core", rate / cores},
                     {"cores", cores},
-                    {"num_workers", options.loader.num_workers.value()},
-                    {"batch_size", options.loader.batch_size.value()},
-                    {"img_size", options.data.img_size.value()},
+                    {"num_workers", options.loader.num_workers},
+                    {"batch_size", options.loader.batch_size},
+                    {"img_size", options.data.img_size},
                     {"clip_frames", frames},
                     {"images", source->size()},
                     {"decode_efficiency_percent", efficiencies.empty() ? core::Json() : json_of(efficiency)},
@@ -158,9 +157,8 @@ BenchResult bench_loader(const config::Options& options, const std::shared_ptr<c
                     {"peak_rss_bytes", peak_rss},
                     {"microseconds_per_sample", stages}};
   result.lines = {core::format("loader: {}, {:.1f} per core, {} workers on {} cores, batch {} at {} px",
-                               text_of(result.images_per_second, unit + "/s"), rate / cores,
-                               options.loader.num_workers.value(), cores, options.loader.batch_size.value(),
-                               options.data.img_size.value())};
+                               text_of(result.images_per_second, unit + "/s"), rate / cores, options.loader.num_workers,
+                               cores, options.loader.batch_size, options.data.img_size)};
   if (efficiencies.empty()) {
     result.lines.push_back("decode efficiency: none, the data needs no decoding");
   } else {

@@ -15,13 +15,13 @@ namespace {
 constexpr double kCudaUpdatesPerRound = 50;
 
 /// Of a clip; 1 for single images.
-int64_t frames_of(const config::Options& options) {
+int64_t frames_of(const config::ResolvedOptions& options) {
   const bool sees_clips = options.data.dataset == config::DatasetType::clips && model::takes_clips(options.model.model);
   return sees_clips ? options.data.clip_frames : 1;
 }
 
 /// One batch of noise on the device, as the feed would hand it over.
-data::Batch random_batch(const config::Options& options, torch::Device device) {
+data::Batch random_batch(const config::ResolvedOptions& options, torch::Device device) {
   const int64_t size = options.data.img_size, frames = frames_of(options);
   engine::ProbeSettings settings;
   settings.input = {options.data.in_chans, size, size};
@@ -33,7 +33,7 @@ data::Batch random_batch(const config::Options& options, torch::Device device) {
 
 }  // namespace
 
-BenchResult bench_step(const config::Options& options, const BenchEffort& effort) {
+BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
   const engine::Precision precision = precision_of(options, device);
   engine::Learner learner = build_learner(options, device);
@@ -45,7 +45,7 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
   window.batch_size = options.loader.batch_size;
   window.batch_count = options.train.accumulation_steps;
   window.planned_images = window.batch_size * window.batch_count;
-  const auto update = [&] { updater.update(batches, window, options.optim.lr.value()); };
+  const auto update = [&] { updater.update(batches, window, options.optim.lr); };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();
   std::vector<double> rates;  // images/s
@@ -67,18 +67,18 @@ BenchResult bench_step(const config::Options& options, const BenchEffort& effort
   const engine::DeviceMemory memory = engine::device_memory(device);
   result.figures = {{"images_per_second", json_of(result.images_per_second)},
                     {"model", options.model.model},
-                    {"batch_size", options.loader.batch_size.value()},
+                    {"batch_size", options.loader.batch_size},
                     {"accumulation_steps", options.train.accumulation_steps},
-                    {"img_size", options.data.img_size.value()},
+                    {"img_size", options.data.img_size},
                     {"clip_frames", frames_of(options)},
                     {"device", options.device.device},
                     {"precision", precision_text(options, precision)},
                     {"peak_device_bytes", memory.peak_bytes}};
-  result.lines.push_back(core::format(
-      "step: {} batch {} x {} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size.value(),
-      options.train.accumulation_steps, options.data.img_size.value(), options.device.device,
-      precision_text(options, precision), text_of(result.images_per_second, "images/s"),
-      memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
+  result.lines.push_back(
+      core::format("step: {} batch {} x {} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
+                   options.train.accumulation_steps, options.data.img_size, options.device.device,
+                   precision_text(options, precision), text_of(result.images_per_second, "images/s"),
+                   memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
   return result;
 }
 

@@ -8,7 +8,7 @@
 #include "engine/step/updater.h"
 
 namespace stoker::app {
-BenchResult bench_training(const config::Options& options, const std::shared_ptr<const data::Source>& source,
+BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
@@ -18,7 +18,7 @@ BenchResult bench_training(const config::Options& options, const std::shared_ptr
   const auto feed = training_feed(options, source, device);
   engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
   int64_t images = 0;
-  const auto update = [&] { images += updates.update(options.optim.lr.value()); };
+  const auto update = [&] { images += updates.update(options.optim.lr); };
 
   for (int i = 0; i < effort.warm_up_updates; ++i) update();
   std::vector<double> rates, waits;

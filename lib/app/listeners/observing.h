@@ -8,7 +8,7 @@
 
 #include "app/listeners/worst_file.h"
 #include "app/setup/diagnosing.h"
-#include "config/config.h"
+#include "config/facts.h"
 #include "core/system/machine.h"
 #include "data/open_datasets.h"
 #include "engine/step/learner.h"
@@ -24,7 +24,7 @@ namespace stoker::app {
 
 /// What a run is, for those who watch it.
 struct Watched {
-  const config::Options& options;  ///< resolved
+  const config::ResolvedOptions& options;
   const core::MachineFacts& machine;
   const config::DataFacts& data_facts;
   const data::Datasets& datasets;

@@ -17,7 +17,8 @@ namespace stoker::app {
 /// result.
 class WorstFile : public engine::Observer {
  public:
-  WorstFile(std::string run_dir, const config::Options& options, std::shared_ptr<const data::Source> validation);
+  WorstFile(std::string run_dir, const config::ResolvedOptions& options,
+            std::shared_ptr<const data::Source> validation);
 
   void on_epoch(const engine::EpochEvent& event) override;
   void on_finish(const engine::FinishEvent& event) override;
@@ -26,7 +27,7 @@ class WorstFile : public engine::Observer {
   std::string json() const;
 
   const std::string path_;
-  const config::Options& options_;
+  const config::ResolvedOptions& options_;
   const std::shared_ptr<const data::Source> validation_;
   std::vector<engine::WorstSample> worst_;
   int64_t epoch_ = 0;

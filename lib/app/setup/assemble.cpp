@@ -44,7 +44,7 @@ std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& 
 }
 
 /// What training keeps per weight besides the weight: its gradient, the optimizer's state, the average.
-void refuse_training_beyond_memory(const config::Options& options, const model::ImageModel& model) {
+void refuse_training_beyond_memory(const config::ResolvedOptions& options, const model::ImageModel& model) {
   const int copies = 1 + optimizer_copies(options.optim) + (options.optim.model_ema ? 1 : 0);
   const int64_t parameters = model::parameter_count(model), needed = 4 * copies * parameters;  // float32
   const int64_t available = core::read_machine_facts().ram_available_bytes;
@@ -72,42 +72,36 @@ std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& 
 
 }  // namespace
 
-core::MachineFacts machine_with_accelerators() {
-  core::MachineFacts machine = core::read_machine_facts();
-  machine.accelerators = engine::list_accelerators();
-  return machine;
-}
-
-torch::Device open_and_configure_device(const config::Options& options) {
+torch::Device open_and_configure_device(const config::ResolvedOptions& options) {
   engine::BackendSettings backend;
   backend.threads = options.device.threads;
-  if (!options.loader.num_workers.is_auto()) backend.other_threads = options.loader.num_workers;
+  backend.other_threads = options.loader.num_workers;
   backend.tf32 = options.precision.tf32;
   backend.deterministic = options.train.deterministic;
   engine::configure_backends(backend);
   return engine::open_device(options.device.device);
 }
 
-engine::Precision precision_of(const config::Options& options, torch::Device device) {
+engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device) {
   engine::Precision precision;
   precision.device = device;
   precision.autocast = options.precision.amp;
   if (precision.autocast) {
-    precision.dtype = options.precision.amp_dtype.value() == config::AmpDtype::float16 ? at::kHalf : at::kBFloat16;
+    precision.dtype = options.precision.amp_dtype == config::AmpDtype::float16 ? at::kHalf : at::kBFloat16;
   }
   return precision;
 }
 
-std::string precision_text(const config::Options& options, const engine::Precision& precision) {
+std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision) {
   std::string text = !precision.autocast            ? "float32"
                      : precision.dtype == at::kHalf ? "float16 autocast with loss scaling"
                                                     : "bfloat16 autocast";
-  text += options.precision.channels_last.value() ? ", channels-last" : ", channels-first";
+  text += options.precision.channels_last ? ", channels-last" : ", channels-first";
   if (precision.device.is_cuda()) text += options.precision.tf32 ? ", TF32 on" : ", TF32 off";
-  return text + core::format(", {} CPU threads", options.device.threads.value());
+  return text + core::format(", {} CPU threads", options.device.threads);
 }
 
-engine::TaskSpec task_spec(const config::Options& options) {
+engine::TaskSpec task_spec(const config::ResolvedOptions& options) {
   engine::TaskSpec spec;
   spec.kind = options.data.task;
   spec.options = options.task;
@@ -116,20 +110,15 @@ engine::TaskSpec task_spec(const config::Options& options) {
   return spec;
 }
 
-std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device) {
+std::unique_ptr<engine::Task> build_task(const config::ResolvedOptions& options, torch::Device device) {
   return engine::make_task(task_spec(options), device);
 }
 
-int optimizer_copies(const config::OptimOptions& options) {
+int optimizer_copies(const config::ResolvedOptimOptions& options) {
   return options.opt != config::OptimizerKind::sgd ? 2 : options.momentum != 0 ? 1 : 0;
 }
 
-config::ModelFacts model_facts_of(const config::ModelOptions& options) {
-  const model::DropRates usual = model::usual_drop_rates(options.model);
-  return {options.model, usual.drop_rate, usual.drop_path_rate};
-}
-
-void require_model_for(const config::Options& options, const data::Source& source) {
+void require_model_for(const config::ResolvedOptions& options, const data::Source& source) {
   const int64_t frames = source.fixed_shape().frames;
   const std::string& name = options.model.model;
   if (frames == 0 || model::takes_clips(name)) return;
@@ -140,7 +129,7 @@ void require_model_for(const config::Options& options, const data::Source& sourc
                                  name));
 }
 
-std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device) {
+std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
   torch::manual_seed(options.train.seed);
   model::ModelSpec spec;
   spec.name = options.model.model;
@@ -159,18 +148,18 @@ std::shared_ptr<model::ImageModel> build_model(const config::Options& options, t
   return model;
 }
 
-engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader) {
+engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
   return {loader.images_per_epoch(), options.loader.batch_size, loader.batches_per_epoch(),
           options.train.accumulation_steps};
 }
 
-engine::RunLimits limits_of(const config::Options& options, double seconds_before) {
+engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before) {
   const double seconds = options.train.max_time_seconds;
   return {options.train.epochs, options.train.max_updates, seconds > 0 ? seconds_before + seconds : 0,
           options.train.patience};
 }
 
-engine::Learner build_learner(const config::Options& options, torch::Device device, bool resumes) {
+engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes) {
   engine::Learner learner;
   learner.device = device;
   learner.model = build_model(options, device);
@@ -183,7 +172,7 @@ engine::Learner build_learner(const config::Options& options, torch::Device devi
   learner.optimizer =
       std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options.optim.layer_decay), options.optim);
   optim::GradScalerSettings scaling;
-  scaling.enabled = options.precision.amp && options.precision.amp_dtype.value() == config::AmpDtype::float16;
+  scaling.enabled = options.precision.amp && options.precision.amp_dtype == config::AmpDtype::float16;
   scaling.init_scale = options.precision.init_scale;
   scaling.growth_interval = options.precision.scale_growth_interval;
   learner.scaler = std::make_unique<optim::GradScaler>(scaling, device);
@@ -194,19 +183,19 @@ engine::Learner build_learner(const config::Options& options, torch::Device devi
   return learner;
 }
 
-engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision) {
+engine::UpdateSettings update_settings(const config::ResolvedOptions& options, const engine::Precision& precision) {
   return {precision, options.optim.clip_grad, options.optim.clip_mode};
 }
 
-engine::UpdaterSettings updater_settings(const config::Options& options, const engine::Precision& precision) {
-  const config::AugmentOptions& augment = options.augment;
+engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision) {
+  const config::ResolvedAugmentOptions& augment = options.augment;
   return {
       update_settings(options, precision),
       {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
       options.train.auto_micro_batch};
 }
 
-engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
+engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before) {
   engine::TrainerSettings settings;
   settings.plan = plan;

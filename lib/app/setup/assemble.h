@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "config/facts.h"
 #include "data/feed/device_feed.h"
 #include "data/source.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -18,47 +18,46 @@
 
 namespace stoker::app {
 
-/// Machine facts with the accelerators that LibTorch sees.
-core::MachineFacts machine_with_accelerators();
-config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options);
+/// Facts about data that is trained on. Measures what `given` leaves open.
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given);
 /// Facts about data that a network with so many classes or targets is only used on.
-config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options, int64_t num_classes);
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& given, int64_t num_classes);
 
-torch::Device open_and_configure_device(const config::Options& options);
-engine::Precision precision_of(const config::Options& options, torch::Device device);
-std::string precision_text(const config::Options& options, const engine::Precision& precision);
+torch::Device open_and_configure_device(const config::ResolvedOptions& options);
+engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device);
+std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision);
 
-/// What the run learns. Options must be resolved.
-engine::TaskSpec task_spec(const config::Options& options);
-std::unique_ptr<engine::Task> build_task(const config::Options& options, torch::Device device);
+/// What the run learns.
+engine::TaskSpec task_spec(const config::ResolvedOptions& options);
+std::unique_ptr<engine::Task> build_task(const config::ResolvedOptions& options, torch::Device device);
 /// Numbers that the optimizer keeps per weight.
-int optimizer_copies(const config::OptimOptions& options);
-config::ModelFacts model_facts_of(const config::ModelOptions& options);
+int optimizer_copies(const config::ResolvedOptimOptions& options);
 
 /// Throws Error{config} where `source` has clips, but the network sees single images.
-void require_model_for(const config::Options& options, const data::Source& source);
-std::shared_ptr<model::ImageModel> build_model(const config::Options& options, torch::Device device);
-/// What happens to the samples of `source`. Options must be resolved.
+void require_model_for(const config::ResolvedOptions& options, const data::Source& source);
+std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device);
 /// What an image may be, for everything that decodes one.
-data::DecodeLimits decode_limits(const config::DataOptions& options);
-data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training);
-std::shared_ptr<data::Loader> training_loader(const config::Options& options,
+data::DecodeLimits decode_limits(double max_image_megapixels);
+/// What happens to the samples of `source`.
+data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training);
+std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source);
-std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
+std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device);
-std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
                                                   std::shared_ptr<const data::Source> source, torch::Device device);
 
-engine::EpochPlan plan_epoch(const config::Options& options, const data::Loader& loader);
+engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader);
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
-engine::RunLimits limits_of(const config::Options& options, double seconds_before);
+engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
-engine::Learner build_learner(const config::Options& options, torch::Device device, bool resumes = false);
+engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes = false);
 /// How training images are varied, in one line.
-std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix);
-engine::UpdateSettings update_settings(const config::Options& options, const engine::Precision& precision);
-engine::UpdaterSettings updater_settings(const config::Options& options, const engine::Precision& precision);
-engine::TrainerSettings trainer_settings(const config::Options& options, const engine::EpochPlan& plan,
+std::string augment_text(const config::ResolvedOptions& options, const data::Source& train,
+                         const engine::MixSettings& mix);
+engine::UpdateSettings update_settings(const config::ResolvedOptions& options, const engine::Precision& precision);
+engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision);
+engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before);
 
 }  // namespace stoker::app

@@ -11,7 +11,7 @@
 namespace stoker::app {
 namespace {
 
-data::LoaderSettings loader_settings(const config::Options& options) {
+data::LoaderSettings loader_settings(const config::ResolvedOptions& options) {
   data::LoaderSettings settings;
   settings.num_workers = options.loader.num_workers;
   settings.prefetch_factor = options.loader.prefetch_factor;
@@ -19,11 +19,11 @@ data::LoaderSettings loader_settings(const config::Options& options) {
   settings.seed = options.train.seed;
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
-  settings.limits = decode_limits(options.data);
+  settings.limits = decode_limits(options.data.max_image_megapixels);
   return settings;
 }
 
-data::FeedSettings feed_settings(const config::Options& options, torch::Device device) {
+data::FeedSettings feed_settings(const config::ResolvedOptions& options, torch::Device device) {
   data::FeedSettings settings;
   settings.device = device;
   settings.channels_last = options.precision.channels_last;
@@ -67,8 +67,8 @@ config::DataFacts kind_of(const data::Source& source) {
   return facts;
 }
 
-void measure_sizes(const data::Source& source, const config::DataOptions& options, config::DataFacts& facts) {
-  const data::SizeProbe probe = data::probe_sizes(source, options.max_image_megapixels);
+void measure_sizes(const data::Source& source, double max_image_megapixels, config::DataFacts& facts) {
+  const data::SizeProbe probe = data::probe_sizes(source, max_image_megapixels);
   facts.channels = probe.channels;
   facts.median_height = probe.median_height;
   facts.median_width = probe.median_width;
@@ -76,29 +76,28 @@ void measure_sizes(const data::Source& source, const config::DataOptions& option
 
 }  // namespace
 
-config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& options,
-                                   int64_t num_classes) {
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& given, int64_t num_classes) {
   config::DataFacts facts = kind_of(source);
   facts.of_training = false;
   facts.num_classes = num_classes;
   // Images that cannot be read are no reason to end where nobody asks for their size.
-  const bool asks = options.img_size.is_auto() || options.in_chans.is_auto();
-  if (!facts.has_fixed_size && asks) measure_sizes(source, options, facts);
+  const bool asks = given.img_size.is_auto() || given.in_chans.is_auto();
+  if (!facts.has_fixed_size && asks) measure_sizes(source, given.max_image_megapixels, facts);
   return facts;
 }
 
-config::DataFacts facts_of(const data::Source& train, const config::DataOptions& options) {
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given) {
   config::DataFacts facts = kind_of(train);
-  measure_sizes(train, options, facts);
+  measure_sizes(train, given.max_image_megapixels, facts);
   facts.num_classes = static_cast<int64_t>(train.learned_names().size());
   facts.train_images = train.size();
-  if (options.mean.empty() || options.std.empty()) {
+  if (given.mean.is_auto() || given.std.is_auto()) {
     const data::InputStatistics inputs = data::measure_inputs(train);
     facts.input_mean = inputs.mean;
     facts.input_deviation = inputs.deviation;
     facts.input_samples = inputs.samples;
   }
-  if (config::learns_numbers(options.task)) {
+  if (config::learns_numbers(given.task)) {
     measure_targets(train, facts);
   } else if (facts.num_classes > 0) {  // loose images have no labels
     facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
@@ -107,17 +106,17 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
   return facts;
 }
 
-data::DecodeLimits decode_limits(const config::DataOptions& options) {
+data::DecodeLimits decode_limits(double max_image_megapixels) {
   data::DecodeLimits limits;
-  limits.max_megapixels = options.max_image_megapixels;
+  limits.max_megapixels = max_image_megapixels;
   return limits;
 }
 
-data::TransformPlan transform_plan(const config::Options& options, const data::Source& source, bool training) {
+data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training) {
   return data::make_transform_plan(options.data, options.augment, training, source.fixed_shape());
 }
 
-std::shared_ptr<data::Loader> training_loader(const config::Options& options,
+std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source) {
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.batch_size;
@@ -129,13 +128,13 @@ std::shared_ptr<data::Loader> training_loader(const config::Options& options,
   return std::make_shared<data::Loader>(std::move(source), plan, settings);
 }
 
-std::unique_ptr<data::DeviceFeed> training_feed(const config::Options& options,
+std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device) {
   return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source)),
                                             feed_settings(options, device));
 }
 
-std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options,
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
                                                   std::shared_ptr<const data::Source> source, torch::Device device) {
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.val_batch_size;
@@ -144,7 +143,8 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::Options& options
   return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
 }
 
-std::string augment_text(const config::Options& options, const data::Source& train, const engine::MixSettings& mix) {
+std::string augment_text(const config::ResolvedOptions& options, const data::Source& train,
+                         const engine::MixSettings& mix) {
   const std::string mixing = engine::mix_text(mix);
   return data::transform_text(transform_plan(options, train, /*training=*/true)) +
          (mixing.empty() ? "" : ", " + mixing);

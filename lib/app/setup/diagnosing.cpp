@@ -28,7 +28,7 @@ double stored_bytes_of(const data::Source& source) {
 }
 
 /// In use, the costliest first: by what each took on images of 224 x 224 pixels, see docs/augmentation.md.
-std::vector<observe::AugmentationInUse> augmentations_of(const config::AugmentOptions& o) {
+std::vector<observe::AugmentationInUse> augmentations_of(const config::ResolvedAugmentOptions& o) {
   std::vector<observe::AugmentationInUse> used;
   const auto add = [&](bool in_use, const char* flag, const char* off) {
     if (in_use) used.push_back({flag, off});
@@ -47,7 +47,7 @@ std::vector<observe::AugmentationInUse> augmentations_of(const config::AugmentOp
 
 }  // namespace
 
-observe::DiagnosisFacts known_facts(const config::Options& options, const core::MachineFacts& machine,
+observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, const core::MachineFacts& machine,
                                     const config::DataFacts& data_facts, const data::Source& train) {
   observe::DiagnosisFacts facts;
   facts.cpus = std::max(1, machine.cpus);
@@ -57,13 +57,13 @@ observe::DiagnosisFacts known_facts(const config::Options& options, const core::
   facts.prefetch_factor = options.loader.prefetch_factor;
   facts.pin_memory = options.loader.pin_memory || facts.on_cpu;
   facts.amp = options.precision.amp;
-  facts.holds_pixels = options.loader.cache.value() == config::CacheTier::ram;
-  facts.holds_files = options.loader.cache.value() == config::CacheTier::compressed;
+  facts.holds_pixels = options.loader.cache == config::CacheTier::ram;
+  facts.holds_files = options.loader.cache == config::CacheTier::compressed;
   facts.augmentations = augmentations_of(options.augment);
   facts.images_per_epoch = train.size();
   facts.stored_bytes = stored_bytes_of(train);
-  facts.pixel_bytes = static_cast<double>(train.size() * data_facts.median_height * data_facts.median_width *
-                                          options.data.in_chans.value());
+  facts.pixel_bytes =
+      static_cast<double>(train.size() * data_facts.median_height * data_facts.median_width * options.data.in_chans);
   hook_facts(options.loader, facts);
   return facts;
 }

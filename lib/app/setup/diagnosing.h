@@ -2,7 +2,7 @@
 // What a run knows of itself that a diagnosis reasons from, and how its ceilings are measured.
 #pragma once
 
-#include "config/config.h"
+#include "config/facts.h"
 #include "core/system/machine.h"
 #include "data/source.h"
 #include "engine/loop/between_updates.h"
@@ -13,15 +13,15 @@
 
 namespace stoker::app {
 
-/// `options` resolved; `train` as the loader reads it.
-observe::DiagnosisFacts known_facts(const config::Options& options, const core::MachineFacts& machine,
+/// `train` as the loader reads it.
+observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, const core::MachineFacts& machine,
                                     const config::DataFacts& data_facts, const data::Source& train);
 /// Examines a run between its updates: what it uses of the machine, what limits it. Runs the learner on noise where a
 /// diagnosis has reason to ask how fast it could be.
 class Diagnosing : public engine::BetweenUpdates {
  public:
   struct Run {
-    const config::Options& options;  ///< resolved
+    const config::ResolvedOptions& options;
     const core::MachineFacts& machine;
     const config::DataFacts& data_facts;
     const data::Source& train;  ///< as the loader reads it

@@ -21,7 +21,7 @@ constexpr int kWarmUpUpdates = 2;
 
 using Clock = std::chrono::steady_clock;
 
-void measure_training(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
+void measure_training(const config::ResolvedOptions& options, const data::Datasets& datasets, engine::Learner& learner,
                       const engine::Task& task, EpochEstimate& estimate) {
   const torch::Device device = learner.device;
   const auto feed = training_feed(options, datasets.train, device);
@@ -29,7 +29,7 @@ void measure_training(const config::Options& options, const data::Datasets& data
   engine::Updater updater(updater_settings(options, precision_of(options, device)), task, learner);
   learner.model->train();
   engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
-  const auto update = [&] { return static_cast<double>(updates.update(options.optim.lr.value())); };
+  const auto update = [&] { return static_cast<double>(updates.update(options.optim.lr)); };
   for (int i = 0; i < kWarmUpUpdates; ++i) update();
   engine::synchronize(device);
   const Clock::time_point begin = Clock::now();
@@ -51,8 +51,8 @@ void measure_training(const config::Options& options, const data::Datasets& data
   if (images > 0) estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
 }
 
-void measure_evaluation(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
-                        EpochEstimate& estimate) {
+void measure_evaluation(const config::ResolvedOptions& options, const data::Datasets& datasets,
+                        engine::Learner& learner, EpochEstimate& estimate) {
   const auto feed = evaluation_feed(options, datasets.val, learner.device);
   const engine::Precision precision = precision_of(options, learner.device);
   learner.model->eval();
@@ -71,8 +71,8 @@ void measure_evaluation(const config::Options& options, const data::Datasets& da
 
 }  // namespace
 
-EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
-                            const engine::Task& task) {
+EpochEstimate measure_epoch(const config::ResolvedOptions& options, const data::Datasets& datasets,
+                            engine::Learner& learner, const engine::Task& task) {
   EpochEstimate estimate;
   estimate.batch_size = options.loader.batch_size;
   estimate.epochs = options.train.epochs;

@@ -29,9 +29,9 @@ struct EpochEstimate {
 };
 
 /// Trains for some 8 seconds, or 3 epochs where these are shorter, and evaluates for 2 at most; the weights are others
-/// afterwards. Options are resolved. Throws core::StopRequested.
-EpochEstimate measure_epoch(const config::Options& options, const data::Datasets& datasets, engine::Learner& learner,
-                            const engine::Task& task);
+/// afterwards. Throws core::StopRequested.
+EpochEstimate measure_epoch(const config::ResolvedOptions& options, const data::Datasets& datasets,
+                            engine::Learner& learner, const engine::Task& task);
 
 core::Json estimate_json(const EpochEstimate& estimate);
 

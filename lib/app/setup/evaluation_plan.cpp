@@ -13,8 +13,8 @@
 
 namespace stoker::app {
 
-PlanInputs evaluation_sizes(const config::Options& options, const data::Source& source, const model::ImageModel& model,
-                            int64_t data_bytes) {
+PlanInputs evaluation_sizes(const config::ResolvedOptions& options, const data::Source& source,
+                            const model::ImageModel& model, int64_t data_bytes) {
   const data::SampleShape shape = transform_plan(options, source, /*training=*/false).shape;
   PlanInputs inputs;
   inputs.device = options.device.device;
@@ -32,7 +32,7 @@ PlanInputs evaluation_sizes(const config::Options& options, const data::Source& 
   return inputs;
 }
 
-void refuse_evaluation_that_does_not_fit(const config::Options& options, const PlanInputs& inputs,
+void refuse_evaluation_that_does_not_fit(const config::ResolvedOptions& options, const PlanInputs& inputs,
                                          const MemoryBudget& room) {
   const std::string short_of = shortage(make_memory_plan(inputs), room);
   if (short_of.empty()) return;

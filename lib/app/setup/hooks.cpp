@@ -4,8 +4,8 @@
 
 namespace stoker::app {
 
-void hook_feed(const config::LoaderOptions&, data::FeedSettings&) {}
-void hook_facts(const config::LoaderOptions&, observe::DiagnosisFacts&) {}
+void hook_feed(const config::ResolvedLoaderOptions&, data::FeedSettings&) {}
+void hook_facts(const config::ResolvedLoaderOptions&, observe::DiagnosisFacts&) {}
 std::unique_ptr<engine::Observer> hook_observers(engine::Observer&) { return nullptr; }
 
 }  // namespace stoker::app

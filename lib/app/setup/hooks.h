@@ -13,9 +13,9 @@
 namespace stoker::app {
 
 /// May set FeedSettings::on_copy.
-void hook_feed(const config::LoaderOptions& options, data::FeedSettings& settings);
+void hook_feed(const config::ResolvedLoaderOptions& options, data::FeedSettings& settings);
 /// May change what a run knows of itself.
-void hook_facts(const config::LoaderOptions& options, observe::DiagnosisFacts& facts);
+void hook_facts(const config::ResolvedLoaderOptions& options, observe::DiagnosisFacts& facts);
 /// An observer that stands between the run and `observers`; nullptr: none. `observers` outlives it.
 std::unique_ptr<engine::Observer> hook_observers(engine::Observer& observers);
 

@@ -17,17 +17,12 @@ using core::format;
 
 std::string bytes_text(int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
 
-bool is_ours_to_choose(const config::Row& row) {
-  return row.is_auto() || row.origin.kind == config::Origin::Kind::resolved;
-}
-
-void choose_budget(config::Configuration& configuration, const core::MachineFacts& machine, int64_t reserved_bytes) {
+void choose_budget(Settings& settings, const core::MachineFacts& machine, int64_t reserved_bytes) {
   constexpr int64_t kMegabyte = 1'000'000;
   const int64_t half = std::max<int64_t>(0, machine.ram_available_bytes - reserved_bytes) / 2;
-  const std::string text = half < kMegabyte ? "0" : format("{}MB", half / kMegabyte);
-  config::resolve_measured(configuration.table.row_of(configuration.options.loader.cache_budget), text,
-                           format("half of {} free less {} for the rest of the run",
-                                  bytes_text(machine.ram_available_bytes), bytes_text(reserved_bytes)));
+  settings.learn_cache_budget(
+      {half / kMegabyte * kMegabyte, format("half of {} free less {} for the rest of the run",
+                                            bytes_text(machine.ram_available_bytes), bytes_text(reserved_bytes))});
 }
 
 /// "ram", "compressed" or "none", as the option is written.
@@ -58,59 +53,58 @@ int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_p
   return kStackAndTables + facts.channels * facts.median_height * facts.median_width;
 }
 
-int64_t batch_buffer_bytes(const config::Options& options, const data::Source& train) {
-  const config::LoaderOptions& loader = options.loader;
+int64_t batch_buffer_bytes(const config::ResolvedOptions& options, const data::Source& train) {
+  const config::ResolvedLoaderOptions& loader = options.loader;
   const int64_t buffers = data::ring_slots(loader.num_workers, loader.prefetch_factor);
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
-  return buffers * (loader.batch_size + loader.val_batch_size.value()) * shape.bytes();
+  return buffers * (loader.batch_size + loader.val_batch_size) * shape.bytes();
 }
 
-void measure_workers(config::Configuration& configuration, const core::MachineFacts& machine,
-                     const config::DataFacts& facts, const data::Source& train) {
-  if (!is_ours_to_choose(configuration.table.row_of(configuration.options.loader.num_workers))) return;
-  const config::Options& options = configuration.options;
-  const int64_t worker_bytes = worker_scratch_bytes(facts, /*source_holds_pixels=*/false);
-  data::WorkerProbeSettings settings;
-  settings.max_workers = std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
-  settings.seed = options.train.seed;
-  settings.limits = decode_limits(options.data);
+void measure_workers(Settings& settings, const data::Source& train) {
+  if (!settings.given().options.loader.num_workers.is_auto()) return;
+  const config::ResolvedOptions& options = settings.options();
+  const core::MachineFacts& machine = settings.facts().machine;
+  const int64_t worker_bytes = worker_scratch_bytes(*settings.facts().data, /*source_holds_pixels=*/false);
+  data::WorkerProbeSettings probing;
+  probing.max_workers = std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
+  probing.seed = options.train.seed;
+  probing.limits = decode_limits(options.data.max_image_megapixels);
   const data::WorkerProbe probe =
-      data::probe_workers(train, transform_plan(options, train, /*training=*/true), settings);
+      data::probe_workers(train, transform_plan(options, train, /*training=*/true), probing);
   if (probe.rates.empty()) return;
-  config::resolve_measured(configuration.table.row_of(configuration.options.loader.num_workers),
-                           std::to_string(data::best_workers(probe.rates)),
-                           format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason));
+  settings.learn_workers(
+      {data::best_workers(probe.rates), format("{}; {}", data::rates_text(probe.rates), machine.cpus_reason)});
 }
 
-Caches add_caches(config::Configuration& configuration, const core::MachineFacts& machine, data::Datasets& datasets,
+Caches add_caches(Settings& settings, const core::MachineFacts& machine, data::Datasets& datasets,
                   int64_t reserved_bytes) {
-  const config::Options& options = configuration.options;
-  choose_budget(configuration, machine, reserved_bytes);
-  data::CacheSettings settings;
-  settings.budget_bytes = options.loader.cache_budget.value();
-  settings.channels = static_cast<int>(options.data.in_chans.value());
-  settings.limits = decode_limits(options.data);
-  settings.scan_threads = std::clamp(machine.cpus, 4, 16);  // at least a few, since storage answers late
-  if (!options.loader.cache.is_auto()) settings.tier = options.loader.cache.value();
+  const config::ResolvedOptions& options = settings.options();
+  const config::Auto<config::CacheTier>& asked = settings.given().options.loader.cache;
+  choose_budget(settings, machine, reserved_bytes);
+  data::CacheSettings caching;
+  caching.budget_bytes = options.loader.cache_budget;
+  caching.channels = static_cast<int>(options.data.in_chans);
+  caching.limits = decode_limits(options.data.max_image_megapixels);
+  caching.scan_threads = std::clamp(machine.cpus, 4, 16);  // at least a few, since storage answers late
+  if (!asked.is_auto()) caching.tier = asked.value();
 
   Caches caches;
   const auto add_cache = [&](const std::string& split, std::shared_ptr<const data::Source>& source) {
     data::CachePlan plan;
-    if (!settings.tier && options.train.epochs == 1) {
+    if (!caching.tier && options.train.epochs == 1) {
       plan.reason = "one epoch reads each image once";
     } else {
-      plan = data::plan_cache(source, settings);
+      plan = data::plan_cache(source, caching);
     }
-    settings.budget_bytes -= plan.planned_bytes();
+    caching.budget_bytes -= plan.planned_bytes();
     caches.planned_bytes += plan.planned_bytes();
     caches.lines.push_back(cache_line(split, plan));
-    source = data::make_cached_source(source, plan, settings);
+    source = data::make_cached_source(source, plan, caching);
     return plan;
   };
   const data::CachePlan train = add_cache("training", datasets.train);
   add_cache("validation", datasets.val);
-  config::resolve_measured(configuration.table.row_of(configuration.options.loader.cache), tier_text(train.tier),
-                           train.reason);
+  settings.learn_cache({train.tier, train.reason});
   return caches;
 }
 

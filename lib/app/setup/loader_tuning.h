@@ -5,33 +5,32 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "app/setup/settings.h"
 #include "core/system/machine.h"
 #include "data/open_datasets.h"
 #include "data/source.h"
 
 namespace stoker::app {
 
-/// Fills an automatic num-workers by measuring on `train`, up to the CPUs of this process and as far as the
-/// pixels under way fit in a quarter of its free memory. Where nothing can be measured, resolve_machine()'s
-/// choice stays. Takes about 1.2 s.
-void measure_workers(config::Configuration& configuration, const core::MachineFacts& machine,
-                     const config::DataFacts& facts, const data::Source& train);
+/// Measures how many workers are worth it on `train`, where num-workers is automatic: up to the CPUs of this process,
+/// and as far as the pixels under way fit in a quarter of its free memory. Where nothing can be measured, the number
+/// stays what the machine says. The facts about data are known. Takes about 1.2 s.
+void measure_workers(Settings& settings, const data::Source& train);
 
 /// What one worker of the loader keeps while it makes samples, in bytes.
 int64_t worker_scratch_bytes(const config::DataFacts& facts, bool source_holds_pixels);
 
 /// Memory of the batches that both loaders hold, in bytes.
-int64_t batch_buffer_bytes(const config::Options& options, const data::Source& train);
+int64_t batch_buffer_bytes(const config::ResolvedOptions& options, const data::Source& train);
 
 struct Caches {
   std::vector<std::string> lines;  ///< one for each split
   int64_t planned_bytes = 0;       ///< of both when full
 };
-/// Fills automatic cache and cache-budget, and puts both splits behind caches, training first: what it leaves
-/// of the budget is for validation. The budget is half of what is free less `reserved_bytes`, which the run takes
-/// besides.
-Caches add_caches(config::Configuration& configuration, const core::MachineFacts& machine, data::Datasets& datasets,
+/// Measures automatic cache and cache-budget, and puts both splits behind caches, training first: what it leaves
+/// of the budget is for validation. The budget is half of what is free on `machine` less `reserved_bytes`, which the
+/// run takes besides.
+Caches add_caches(Settings& settings, const core::MachineFacts& machine, data::Datasets& datasets,
                   int64_t reserved_bytes);
 
 }  // namespace stoker::app

@@ -44,14 +44,15 @@ int64_t largest_tensor_bytes(const model::ImageModel& model) {
 
 /// What is known without trying anything. Activations are at least the input and its gradient's worth.
 PlanInputs known_sizes(const PlanParts& parts) {
-  const config::Options& options = parts.options;
+  const config::ResolvedOptions& options = parts.settings.options();
   const data::Source& train = *parts.datasets.train;
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
   PlanInputs inputs;
   inputs.device = options.device.device;
-  if (!options.loader.batch_size.is_auto()) inputs.batch_size = options.loader.batch_size;
-  inputs.val_batch_size =
-      options.loader.val_batch_size.is_auto() ? inputs.batch_size : options.loader.val_batch_size.value();
+  const bool batch_is_known = !parts.settings.resolution().waits_for_batch;
+  const bool val_batch_is_known = batch_is_known || !parts.settings.given().options.loader.val_batch_size.is_auto();
+  if (batch_is_known) inputs.batch_size = options.loader.batch_size;
+  inputs.val_batch_size = val_batch_is_known ? options.loader.val_batch_size : inputs.batch_size;
   inputs.accumulation_steps = options.train.accumulation_steps;
   inputs.num_workers = options.loader.num_workers;
   inputs.prefetch_factor = options.loader.prefetch_factor;
@@ -59,7 +60,7 @@ PlanInputs known_sizes(const PlanParts& parts) {
   inputs.val_images = parts.datasets.val->size();
   inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + train.num_targets() * int64_t{sizeof(float)};
   inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
-  inputs.scratch_bytes = worker_scratch_bytes(parts.facts, data::holds_pixels(train));
+  inputs.scratch_bytes = worker_scratch_bytes(*parts.settings.facts().data, data::holds_pixels(train));
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
   inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();
   inputs.weight_bytes = engine::state_bytes(*parts.learner.model);
@@ -74,7 +75,8 @@ PlanInputs known_sizes(const PlanParts& parts) {
 }
 
 engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const MemoryBudget& room) {
-  engine::ProbeSettings settings = probe_settings(parts.options, *parts.datasets.train, parts.learner.device);
+  engine::ProbeSettings settings =
+      probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
   settings.memory_bytes = parts.learner.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
   return settings;
 }
@@ -85,7 +87,7 @@ std::optional<engine::ActivationModel> probed(const PlanParts& parts, const Memo
   try {
     return engine::probe_memory(parts.learner, parts.task, memory_probe_settings(parts, room));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::out_of_memory || parts.options.run.plan_check) throw;
+    if (error.kind() != ErrorKind::out_of_memory || parts.settings.options().run.plan_check) throw;
     core::log_warning("--no-plan-check goes on although {}", error.what());
   } catch (const c10::Error& error) {
     core::log_debug("activations are not known: {}", engine::short_text_of(error));
@@ -98,17 +100,10 @@ core::Json observed_json(const ObservedMemory& observed) {
           {"device_bytes", observed.device_bytes > 0 ? core::Json(observed.device_bytes) : core::Json(nullptr)}};
 }
 
-void settle_batch(config::Configuration& configuration) {
-  const config::Options& options = configuration.options;
-  if (!options.loader.batch_size.is_auto()) return;
-  int64_t batch = kUsefulOnCpu;
-  while (options.train.total_batch_size % batch != 0) --batch;
-  config::resolve_batch(configuration, {batch, 0, "usual; training takes the most that fits"});
-}
-
 }  // namespace
 
-engine::ProbeSettings probe_settings(const config::Options& options, const data::Source& train, torch::Device device) {
+engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,
+                                     torch::Device device) {
   engine::ProbeSettings settings;
   settings.update = update_settings(options, precision_of(options, device));
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
@@ -170,15 +165,15 @@ PlanInputs measure_plan(const PlanParts& parts) {
   return finish(settled_resident_bytes());
 }
 
-config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryBudget& room) {
-  const int64_t total = options.train.total_batch_size, images = inputs.train_images;
+config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs inputs, const MemoryBudget& room) {
+  const int64_t total = given.train.total_batch_size, images = inputs.train_images;
   int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
   if (total > 0) {
     most = std::min(most, total);
   } else {
     most = std::clamp<int64_t>(images / (kUpdatesPerEpoch * inputs.accumulation_steps), 1, most);
   }
-  if (options.loader.val_batch_size.is_auto()) inputs.val_batch_size = most;
+  if (given.loader.val_batch_size.is_auto()) inputs.val_batch_size = most;
   const double margin = inputs.on_cpu() ? kCpuMargin : kDeviceMargin;
   int64_t batch = largest_batch(inputs, room, most, margin);
   if (batch == 0) {
@@ -190,7 +185,7 @@ config::BatchChoice choose_batch(const config::Options& options, PlanInputs inpu
     while (total % batch != 0) --batch;
   } else {
     if (batch > 8) batch -= batch % 8;
-    const bool keeps_last = !options.loader.drop_last.is_auto() && !options.loader.drop_last.value();
+    const bool keeps_last = !given.loader.drop_last.is_auto() && !given.loader.drop_last.value();
     if (images % batch == 1 && batch > 2 && keeps_last) --batch;  // no last batch of one image
   }
   const MemoryPlan plan = make_memory_plan([&] {
@@ -202,10 +197,10 @@ config::BatchChoice choose_batch(const config::Options& options, PlanInputs inpu
   const std::string why = !is_capped        ? format("the most that fits with {:.0f} % to spare", 100 * margin)
                           : inputs.on_cpu() ? "more is of no use on a CPU, or leaves an epoch few updates"
                                             : "more leaves an epoch few updates";
-  return {batch, 0, format("{}: {} in all", why, core::bytes_text(static_cast<double>(bytes)))};
+  return {batch, format("{}: {} in all", why, core::bytes_text(static_cast<double>(bytes)))};
 }
 
-bool trains_on_one_image(const config::Options& options, const data::Source& train, engine::Learner& learner) {
+bool trains_on_one_image(const config::ResolvedOptions& options, const data::Source& train, engine::Learner& learner) {
   const engine::ProbeSettings settings = probe_settings(options, train, learner.device);
   const engine::ScopedSnapshot undisturbed(learner);
   learner.model->train();
@@ -213,14 +208,8 @@ bool trains_on_one_image(const config::Options& options, const data::Source& tra
   return engine::trains_on_one_image(*learner.model, one.images, settings.update.precision);
 }
 
-void settle_options(config::Configuration& configuration, const config::DataFacts& facts) {
-  config::resolve_data(configuration, facts);
-  config::resolve_model(configuration, model_facts_of(configuration.options.model));
-  settle_batch(configuration);
-  config::resolve_drop_last(configuration, facts.train_images, /*trains_on_one_image=*/false);
-}
-
-void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room) {
+void refuse_what_does_not_fit(const config::ResolvedOptions& options, const PlanInputs& inputs,
+                              const MemoryBudget& room) {
   const std::string short_of = shortage(make_memory_plan(inputs), room);
   if (short_of.empty()) return;
   const std::string flags = largest_that_fits(inputs, room);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "config/config.h"
+#include "app/setup/settings.h"
 #include "data/open_datasets.h"
 #include "data/source.h"
 #include "engine/probe/probe_input.h"
@@ -22,12 +22,12 @@ int64_t settled_resident_bytes();
 void give_back_freed_memory();
 
 /// What the network is tried with: the shape of the run's images, its precision and loss.
-engine::ProbeSettings probe_settings(const config::Options& options, const data::Source& train, torch::Device device);
+engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,
+                                     torch::Device device);
 
-/// What a plan is measured on. Options are resolved, but for batch-size and what follows from it.
+/// What a plan is measured on. All is known but for batch-size and what follows from it.
 struct PlanParts {
-  const config::Options& options;
-  const config::DataFacts& facts;
+  const Settings& settings;
   const data::Datasets& datasets;
   engine::Learner& learner;
   const engine::Task& task;
@@ -44,17 +44,14 @@ MemoryBudget memory_room(torch::Device device);
 
 /// What batch-size auto takes: the largest micro-batch that fits with a margin, that divides total-batch-size where one
 /// is given, and that is no larger than is useful (docs/tuning.md). Throws Error{out_of_memory} when no image fits.
-config::BatchChoice choose_batch(const config::Options& options, PlanInputs inputs, const MemoryBudget& room);
+config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs inputs, const MemoryBudget& room);
 
-/// Tries it on an image of noise. Options are resolved, but for drop-last; the learner is as before afterwards.
-bool trains_on_one_image(const config::Options& options, const data::Source& train, engine::Learner& learner);
-/// Resolves all that data and network decide, for work that is not planned as a run: an automatic batch is a usual one,
-/// and an automatic drop-last is that of a network that cannot train on one image. What remains open is the cache.
-/// After config::resolve_machine(). Throws Error{config}.
-void settle_options(config::Configuration& configuration, const config::DataFacts& facts);
+/// Tries it on an image of noise. The learner is as before afterwards.
+bool trains_on_one_image(const config::ResolvedOptions& options, const data::Source& train, engine::Learner& learner);
 
 /// Throws Error{out_of_memory} with the largest that fits, unless plan-check is off: then it is a warning.
-void refuse_what_does_not_fit(const config::Options& options, const PlanInputs& inputs, const MemoryBudget& room);
+void refuse_what_does_not_fit(const config::ResolvedOptions& options, const PlanInputs& inputs,
+                              const MemoryBudget& room);
 
 /// Highest memory of this process, and of LibTorch on its device.
 struct ObservedMemory {

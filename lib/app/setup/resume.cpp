@@ -23,48 +23,17 @@ void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
   }
 }
 
-/// CPU results depend on the number of threads: an automatic count follows the checkpoint.
-void keep_thread_count(config::Configuration& configuration, const core::Json& extra) {
-  config::Row& row = configuration.table.row_of(configuration.options.device.threads);
-  if (row.origin.kind != config::Origin::Kind::resolved) return;
-  const auto threads = extra.find("threads");  // a manifest that is not ours may hold anything
-  const int64_t saved = threads != extra.end() && threads->is_number_integer() ? threads->get<int64_t>() : 0;
-  if (saved <= 0 || saved == configuration.options.device.threads) return;
-  configuration.table.set(row, std::to_string(saved),
-                          {config::Origin::Kind::resolved, "as in the checkpoint, so that the bits stay the same"});
-}
-
-/// The batch of a run whose batch-size is automatic is chosen once.
-void keep_batch(config::Configuration& configuration, const core::Json& extra) {
-  const config::Options& options = configuration.options;
-  const config::Table& table = configuration.table;
-  if (!options.loader.batch_size.is_auto()) return;
-  const auto saved = extra.find("training_options");
-  if (saved == extra.end() || !saved->is_object()) return;
-  const auto count_of = [&](const config::Row& row) -> int64_t {
-    const auto found = saved->find(row.name);
-    if (found == saved->end() || !found->is_string()) return 0;
-    return std::atoll(found->get<std::string>().c_str());
-  };
-  const int64_t batch = count_of(table.row_of(options.loader.batch_size)),
-                steps = count_of(table.row_of(options.train.accumulation_steps));
-  if (batch > 0 && steps > 0) config::resolve_batch(configuration, {batch, steps, "as in the checkpoint"});
-}
-
-/// The batches of an epoch stay what they are, whatever an automatic drop-last would be for a new run.
-void keep_last_batch(config::Configuration& configuration, const core::Json& extra) {
-  config::Row& row = configuration.table.row_of(configuration.options.loader.drop_last);
-  if (!row.is_auto() && row.origin.kind != config::Origin::Kind::resolved) return;
+/// The text of a training option in the manifest of a checkpoint, which may hold anything; empty: there is none.
+std::string saved_text(const core::Json& extra, const std::string& option) {
   const auto options = extra.find("training_options");
-  if (options == extra.end() || !options->is_object()) return;
-  const auto saved = options->find(row.name);
-  if (saved == options->end() || (*saved != "true" && *saved != "false")) return;
-  configuration.table.set(row, saved->get<std::string>(), {config::Origin::Kind::resolved, "as in the checkpoint"});
+  if (options == extra.end() || !options->is_object()) return "";
+  const auto saved = options->find(option);
+  return saved != options->end() && saved->is_string() ? saved->get<std::string>() : "";
 }
 
 }  // namespace
 
-std::string choose_checkpoint(const config::RunOptions& options, engine::CheckpointFiles& files) {
+std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files) {
   const std::vector<int64_t> present = files.list();
   if (options.resume == "none") {
     if (present.empty()) return "";
@@ -101,12 +70,21 @@ void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string&
               "use the same options, another --run-dir for a new run, or --override-resume to go on regardless");
 }
 
-void keep_choices(config::Configuration& configuration, const std::string& checkpoint) {
-  if (checkpoint.empty()) return;
+config::CheckpointFacts checkpoint_facts(const config::Configuration& given, const std::string& checkpoint) {
   const core::Json extra = engine::read_manifest(checkpoint).extra;
-  keep_thread_count(configuration, extra);
-  keep_batch(configuration, extra);
-  keep_last_batch(configuration, extra);
+  const config::Options& o = given.options;
+  config::CheckpointFacts facts;
+  const auto threads = extra.find("threads");
+  if (threads != extra.end() && threads->is_number_integer() && *threads > 0) facts.threads = threads->get<int64_t>();
+  const int64_t batch = std::atoll(saved_text(extra, given.table.row_of(o.loader.batch_size).name).c_str()),
+                steps = std::atoll(saved_text(extra, given.table.row_of(o.train.accumulation_steps).name).c_str());
+  if (batch > 0 && steps > 0) {
+    facts.batch_size = batch;
+    facts.accumulation_steps = steps;
+  }
+  const std::string drop_last = saved_text(extra, given.table.row_of(o.loader.drop_last).name);
+  if (drop_last == "true" || drop_last == "false") facts.drop_last = drop_last == "true";
+  return facts;
 }
 
 engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,

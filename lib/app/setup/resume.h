@@ -5,17 +5,17 @@
 #include <string>
 
 #include "config/config.h"
+#include "config/facts.h"
 #include "data/loader/loader.h"
 #include "engine/checkpoint/checkpoint.h"
 
 namespace stoker::app {
 
 /// The checkpoint to go on from, or "" to start from scratch.
-std::string choose_checkpoint(const config::RunOptions& options, engine::CheckpointFiles& files);
+std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files);
 
-/// What was chosen by itself when the run began stays: the number of threads, on which bits depend, and the batch.
-/// Nothing for an empty `checkpoint`. Before options are used.
-void keep_choices(config::Configuration& configuration, const std::string& checkpoint);
+/// What was chosen by itself when the run of a checkpoint began, and stays as it is. Throws as read_manifest().
+config::CheckpointFacts checkpoint_facts(const config::Configuration& given, const std::string& checkpoint);
 
 /// Throws Error{config} with what differs, unless `override_resume` accepts it.
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume);

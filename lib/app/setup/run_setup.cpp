@@ -2,6 +2,7 @@
 #include "app/setup/run_setup.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "app/setup/assemble.h"
 #include "app/setup/plan_run.h"
@@ -16,44 +17,48 @@ config::DataOptions without_copies(config::DataOptions options) {
   return options;
 }
 
-}  // namespace
-
-void set_up_data(config::Configuration& configuration, bool measure, RunSetup& prepared) {
-  const config::Options& options = configuration.options;
-  const int64_t resident_before = settled_resident_bytes();
-  prepared.datasets = data::open_datasets(measure ? options.data : without_copies(options.data));
-  prepared.data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
-  prepared.facts = facts_of(*prepared.datasets.train, options.data);
-  config::resolve_data(configuration, prepared.facts);
-  config::resolve_model(configuration, model_facts_of(options.model));
-  require_model_for(options, *prepared.datasets.train);
-  if (measure) measure_workers(configuration, prepared.machine, prepared.facts, *prepared.datasets.train);
+/// What stands in until a fact is known must not be trained with.
+void refuse_assumptions(const config::Resolution& resolution) {
+  if (resolution.assumed.empty()) return;
+  throw std::logic_error("nothing decides about the automatic option " + resolution.assumed.front());
 }
 
-void set_up_training(config::Configuration& configuration, bool resumes, RunSetup& prepared) {
-  const config::Options& options = configuration.options;
+}  // namespace
+
+void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
+  const config::DataOptions& given = settings.given().options.data;
+  const int64_t resident_before = settled_resident_bytes();
+  prepared.datasets = data::open_datasets(measure ? given : without_copies(given));
+  prepared.data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
+  settings.learn_data(facts_of(*prepared.datasets.train, given));
+  settings.learn_network();
+  require_model_for(settings.options(), *prepared.datasets.train);
+  if (measure) measure_workers(settings, *prepared.datasets.train);
+}
+
+void set_up_training(Settings& settings, bool resumes, RunSetup& prepared) {
+  const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
   prepared.learner = build_learner(options, device, resumes);
-  const PlanParts parts{
-      options, prepared.facts, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes, resumes};
+  const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes, resumes};
   prepared.inputs = measure_plan(parts);
   prepared.room = memory_room(device);
-  if (options.loader.batch_size.is_auto()) {
-    config::resolve_batch(configuration, choose_batch(options, prepared.inputs, prepared.room));
+  if (settings.resolution().waits_for_batch) {
+    settings.learn_batch(choose_batch(settings.given().options, prepared.inputs, prepared.room));
     prepared.inputs.batch_size = options.loader.batch_size;
     prepared.inputs.val_batch_size = options.loader.val_batch_size;
     prepared.inputs.accumulation_steps = options.train.accumulation_steps;
   }
-  if (options.loader.drop_last.is_auto()) {  // only then does the network decide
-    const bool trains_on_one = trains_on_one_image(options, *prepared.datasets.train, prepared.learner);
-    config::resolve_drop_last(configuration, prepared.datasets.train->size(), trains_on_one);
+  if (settings.resolution().waits_for_trains_on_one_image) {
+    settings.learn_one_image(trains_on_one_image(options, *prepared.datasets.train, prepared.learner));
   }
   const int64_t needed = make_memory_plan(prepared.inputs).host_bytes - prepared.room.host_held_bytes;
-  core::MachineFacts machine = prepared.machine;
+  core::MachineFacts machine = settings.facts().machine;
   machine.ram_available_bytes = prepared.room.host_free_bytes;
-  prepared.caches = add_caches(configuration, machine, prepared.datasets, std::max<int64_t>(0, needed));
+  prepared.caches = add_caches(settings, machine, prepared.datasets, std::max<int64_t>(0, needed));
   prepared.inputs.cache_bytes = prepared.caches.planned_bytes;
+  refuse_assumptions(settings.resolution());
 }
 
 }  // namespace stoker::app

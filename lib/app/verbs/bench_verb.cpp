@@ -7,7 +7,7 @@
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
 #include "app/setup/loader_tuning.h"
-#include "app/setup/plan_run.h"
+#include "app/setup/settings.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -20,19 +20,6 @@ namespace {
 /// An epoch of this many images is long enough for a round, and short enough for whole ones. Where nothing is decoded
 /// all are read: few would come out of the processor's caches.
 constexpr int64_t kMaxImages = 4096, kMaxPixelSamples = 1'000'000;
-
-/// What ImageNet has, where nothing else was asked for.
-config::DataFacts facts_without_data(const config::DataOptions& options) {
-  config::DataFacts facts;
-  const config::TaskKind task = options.task;
-  const int64_t usual = task == config::TaskKind::multiclass ? 1000 : task == config::TaskKind::binary ? 2 : 3;
-  facts.num_classes = options.num_classes.is_auto() ? usual : options.num_classes.value();
-  facts.target_mean.assign(static_cast<size_t>(facts.num_classes), 0);
-  facts.target_deviation.assign(static_cast<size_t>(facts.num_classes), 1);
-  facts.channels = 3;
-  facts.median_height = facts.median_width = 224;
-  return facts;
-}
 
 /// The training split, or any images below the folder: speed needs no labels.
 std::shared_ptr<const data::Source> bench_source(const config::DataOptions& options) {
@@ -47,7 +34,7 @@ std::shared_ptr<const data::Source> bench_source(const config::DataOptions& opti
   }
 }
 
-BenchResult bench_all(const config::Options& options, const std::shared_ptr<const data::Source>& source) {
+BenchResult bench_all(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source) {
   const BenchResult loader = bench_loader(options, source), step = bench_step(options),
                     training = bench_training(options, source);
   const double bound = std::min(loader.images_per_second.median, step.images_per_second.median);
@@ -67,34 +54,33 @@ BenchResult bench_all(const config::Options& options, const std::shared_ptr<cons
 }
 
 /// Behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
-std::shared_ptr<const data::Source> cached_as_asked(config::Configuration& configuration,
-                                                    const core::MachineFacts& machine,
+std::shared_ptr<const data::Source> cached_as_asked(Settings& settings,
                                                     const std::shared_ptr<const data::Source>& source) {
-  if (configuration.options.loader.cache.is_auto()) return source;
+  if (settings.given().options.loader.cache.is_auto()) return source;
   data::Datasets datasets;
   datasets.train = source;
   datasets.val = data::evenly_spaced(source, 1);
   const Caches caches =
-      add_caches(configuration, machine, datasets, batch_buffer_bytes(configuration.options, *source));
+      add_caches(settings, settings.facts().machine, datasets, batch_buffer_bytes(settings.options(), *source));
   for (const std::string& line : caches.lines) core::log_info("{}", line);
   return datasets.train;
 }
 
-BenchResult run_bench(const std::string& what, config::Configuration& configuration) {
-  const config::Options& options = configuration.options;
-  const core::MachineFacts machine = machine_with_accelerators();
-  config::resolve_machine(configuration, machine);
+BenchResult run_bench(const std::string& what, const config::Configuration& configuration) {
+  const config::Options& given = configuration.options;
+  Settings settings(configuration);
+  const config::ResolvedOptions& options = settings.options();
   if (what == "step") {
-    settle_options(configuration, facts_without_data(options.data));
+    settings.settle(config::usual_data(given));
     return bench_step(options);
   }
-  std::shared_ptr<const data::Source> source = bench_source(options.data);
+  std::shared_ptr<const data::Source> source = bench_source(given.data);
   source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMaxPixelSamples : kMaxImages);
-  config::DataFacts facts = facts_of(*source, options.data);
-  if (facts.num_classes == 0) facts.num_classes = facts_without_data(options.data).num_classes;
-  settle_options(configuration, facts);
-  measure_workers(configuration, machine, facts, *source);
-  source = cached_as_asked(configuration, machine, source);
+  config::DataFacts facts = facts_of(*source, given.data);
+  if (facts.num_classes == 0) facts.num_classes = config::usual_data(given).num_classes;
+  settings.settle(facts);
+  measure_workers(settings, *source);
+  source = cached_as_asked(settings, source);
   if (what == "loader") return bench_loader(options, source);
   if (source->num_classes() == 0) {
     throw core::Error(core::ErrorKind::no_input, "train bench all: the images have no labels to train on",

@@ -6,7 +6,7 @@
 #include "app/output/check_report.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
-#include "app/setup/plan_run.h"
+#include "app/setup/settings.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -32,14 +32,14 @@ void read_driver(CheckFacts& facts) {
 }
 
 /// A device that is asked for and missing is a finding here, not an error: the rest is still measured, on the CPU.
-void resolve_or_note(config::Configuration& configuration, CheckFacts& facts) {
+Settings settings_or_note(config::Configuration& configuration, CheckFacts& facts) {
   try {
-    config::resolve_machine(configuration, facts.machine);
+    return Settings(configuration, facts.machine);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unavailable) throw;
     facts.missing.push_back(error.what());
-    configuration.options.device.device = "cpu";
-    config::resolve_machine(configuration, facts.machine);
+    configuration.options.device.device = std::string("cpu");
+    return Settings(configuration, facts.machine);
   }
 }
 
@@ -55,22 +55,23 @@ void measure_storage(const config::Configuration& configuration, CheckFacts& fac
 }
 
 /// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
-void resolve_from_data(config::Configuration& configuration) {
-  const config::Options& options = configuration.options;
+void learn_data_or_go_on(Settings& settings) {
+  const config::DataOptions& given = settings.given().options.data;
   try {
-    const data::Datasets datasets = data::open_datasets(options.data);
-    config::resolve_data(configuration, facts_of(*datasets.train, options.data));
+    const data::Datasets datasets = data::open_datasets(given);
+    settings.learn_data(facts_of(*datasets.train, given));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_input) throw;
   }
-  config::resolve_model(configuration, model_facts_of(options.model));
+  settings.learn_network();
 }
 
 /// Trains for a moment as the configuration says, on its data, and keeps nothing.
-EpochEstimate estimate_epoch(config::Configuration& configuration) {
-  const config::Options& options = configuration.options;
-  const data::Datasets datasets = data::open_datasets(options.data);
-  settle_options(configuration, facts_of(*datasets.train, options.data));
+EpochEstimate estimate_epoch(Settings& settings) {
+  const config::DataOptions& given = settings.given().options.data;
+  const data::Datasets datasets = data::open_datasets(given);
+  settings.settle(facts_of(*datasets.train, given));
+  const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
   return measure_epoch(options, datasets, learner, *build_task(options, device));
@@ -86,13 +87,13 @@ Outcome check(const Invocation& invocation) {
   facts.libtorch = engine::libtorch_text();
   facts.cuda_build = at::globalContext().hasCUDA();
   facts.machine = machine_with_accelerators();
-  resolve_or_note(configuration, facts);
-  const config::Options& options = configuration.options;
+  Settings settings = settings_or_note(configuration, facts);
+  const config::ResolvedOptions& options = settings.options();
   facts.device = options.device.device;
   facts.num_workers = options.loader.num_workers;
   if (command.print_config) {
-    resolve_from_data(configuration);
-    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    learn_data_or_go_on(settings);
+    write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
   read_driver(facts);
@@ -102,7 +103,7 @@ Outcome check(const Invocation& invocation) {
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
   measure_storage(configuration, facts);
   if (facts.missing.empty() && (!command.config_files.empty() || !command.preset.empty())) {
-    facts.estimate = estimate_epoch(configuration);
+    facts.estimate = estimate_epoch(settings);
   }
   write_result(command.output, command.json ? check_json(facts).dump(1) + "\n" : check_text(facts));
   if (facts.missing.empty()) return {core::kExitOk, "checked"};

@@ -35,13 +35,13 @@ void log_to_stderr() {
 /// Names of classes or targets; --num-classes may have made the classes more than the data has.
 std::vector<std::string> output_names(const LoadedModel& loaded) {
   std::vector<std::string> names = loaded.saved.class_names;
-  const int64_t outputs = loaded.configuration->options.data.num_classes;
+  const int64_t outputs = loaded.options().data.num_classes;
   while (static_cast<int64_t>(names.size()) < outputs) names.push_back(format("output {}", names.size()));
   return names;
 }
 
 Outcome print_config(const LoadedModel& loaded) {
-  write_result("-", config::render_yaml(loaded.configuration->table, /*with_origin=*/true));
+  write_result("-", config::render_yaml(*loaded.given, loaded.settings->resolution()));
   return {core::kExitOk, ""};
 }
 
@@ -56,20 +56,20 @@ void require_same_classes(const data::Source& source, const std::vector<std::str
 }
 
 /// The split that eval is asked for, of the classes that the network knows.
-std::shared_ptr<const data::Source> open_labelled(const config::Configuration& configuration,
+std::shared_ptr<const data::Source> open_labelled(const config::Configuration& given,
                                                   const std::vector<std::string>& trained) {
-  const config::DataOptions& options = configuration.options.data;
-  const std::string& split = configuration.command.split;
+  const config::DataOptions& options = given.options.data;
+  const std::string& split = given.command.split;
   auto source = split.empty() ? data::open_datasets(options).val : data::open_split(options, split);
   require_same_classes(*source, trained);
   return source;
 }
 
 /// What predict is given, without labels.
-std::shared_ptr<const data::Source> open_loose(const config::Configuration& configuration,
+std::shared_ptr<const data::Source> open_loose(const config::Configuration& given,
                                                const std::vector<std::string>& /*trained*/) {
-  const config::DataOptions& options = configuration.options.data;
-  const std::string& input = configuration.command.input;
+  const config::DataOptions& options = given.options.data;
+  const std::string& input = given.command.input;
   return options.dataset == config::DatasetType::clips ? data::open_loose_videos(input, options)
                                                        : data::open_loose_images(input, options.follow_symlinks);
 }
@@ -93,8 +93,8 @@ void add_results(const data::Source& source, const data::Batch& batch, const tor
 }
 
 std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, bool truth) {
-  return make_image_table(task_spec(loaded.configuration->options), output_names(loaded), loaded.task->num_outputs(),
-                          truth, loaded.configuration->command.logits);
+  return make_image_table(task_spec(loaded.options()), output_names(loaded), loaded.task->num_outputs(), truth,
+                          loaded.given->command.logits);
 }
 
 }  // namespace
@@ -102,8 +102,8 @@ std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, bool truth) {
 Outcome eval(const Invocation& invocation) {
   log_to_stderr();
   LoadedModel loaded = load_configuration(invocation);
-  const config::Options& options = loaded.configuration->options;
-  const config::CommandLine& command = loaded.configuration->command;
+  const config::ResolvedOptions& options = loaded.options();
+  const config::CommandLine& command = loaded.given->command;
   if (command.print_config) return print_config(loaded);
   if (command.logits && command.output.empty()) {
     throw Error(ErrorKind::usage, "--logits are written to a file, but --output is not given", "add --output FOLDER");
@@ -144,8 +144,8 @@ Outcome eval(const Invocation& invocation) {
 Outcome predict(const Invocation& invocation) {
   log_to_stderr();
   LoadedModel loaded = load_configuration(invocation);
-  const config::Options& options = loaded.configuration->options;
-  const config::CommandLine& command = loaded.configuration->command;
+  const config::ResolvedOptions& options = loaded.options();
+  const config::CommandLine& command = loaded.given->command;
   if (command.print_config) return print_config(loaded);
   load_network(open_loose, loaded);
   const auto feed = evaluation_feed(options, loaded.source, loaded.device);

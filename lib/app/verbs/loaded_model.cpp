@@ -19,9 +19,9 @@ int64_t input_channels(const std::vector<model::NamedTensor>& weights) {
 }
 
 /// Facts about the data, where the checkpoint does not know better.
-config::DataFacts facts_of_use(const LoadedModel& loaded, const config::DataOptions& options) {
-  config::DataFacts facts =
-      evaluation_facts(*loaded.source, options, static_cast<int64_t>(loaded.saved.class_names.size()));
+config::DataFacts facts_of_use(const LoadedModel& loaded) {
+  config::DataFacts facts = evaluation_facts(*loaded.source, loaded.given->options.data,
+                                             static_cast<int64_t>(loaded.saved.class_names.size()));
   const int64_t channels = input_channels(loaded.saved.weights);
   if (!facts.has_fixed_size && (channels == 1 || channels == 3)) facts.channels = channels;
   return facts;
@@ -33,20 +33,19 @@ LoadedModel load_configuration(const Invocation& invocation) {
   const config::CommandLine& command = invocation.configuration.command;
   LoadedModel loaded;
   loaded.saved = engine::load_saved_model(find_checkpoint(command.checkpoint, command.which));
-  loaded.configuration = std::make_unique<config::Configuration>();
-  config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.configuration);
-  config::parse_command_line(invocation.argc, invocation.argv, *loaded.configuration);
-  config::resolve_machine(*loaded.configuration, machine_with_accelerators());
+  loaded.given = std::make_unique<config::Configuration>();
+  config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.given);
+  config::parse_command_line(invocation.argc, invocation.argv, *loaded.given);
+  loaded.settings.emplace(*loaded.given);
   return loaded;
 }
 
 void load_network(const OpenSource& open, LoadedModel& loaded) {
-  config::Configuration& configuration = *loaded.configuration;
-  const config::Options& options = configuration.options;
+  const config::ResolvedOptions& options = loaded.options();
   const int64_t resident_before = settled_resident_bytes();
-  loaded.source = open(configuration, loaded.saved.class_names);
+  loaded.source = open(*loaded.given, loaded.saved.class_names);
   const int64_t data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
-  settle_options(configuration, facts_of_use(loaded, options.data));
+  loaded.settings->settle(facts_of_use(loaded));
   require_model_for(options, *loaded.source);
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);

@@ -5,10 +5,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/app.h"
+#include "app/setup/settings.h"
 #include "config/config.h"
 #include "data/source.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -19,24 +21,27 @@ namespace stoker::app {
 
 /// A checkpoint with its own configuration, over which this command line's flags have been laid.
 struct LoadedModel {
-  std::unique_ptr<config::Configuration> configuration;
+  std::unique_ptr<config::Configuration> given;
+  std::optional<Settings> settings;  ///< of `given`
   engine::SavedModel saved;
   std::shared_ptr<const data::Source> source;  ///< what it is used on
   std::unique_ptr<engine::Task> task;
   std::shared_ptr<model::ImageModel> model;
   torch::Device device = torch::kCPU;
   engine::Precision precision;
+
+  const config::ResolvedOptions& options() const { return settings->options(); }
 };
 
-/// Opens what the network is used on. The options that say where it is are given; `trained` are the names of the
+/// Opens what the network is used on. `trained` are the names of the
 /// checkpoint's classes or targets.
-using OpenSource = std::function<std::shared_ptr<const data::Source>(const config::Configuration& configuration,
+using OpenSource = std::function<std::shared_ptr<const data::Source>(const config::Configuration& given,
                                                                      const std::vector<std::string>& trained)>;
 
-/// Reads the checkpoint and its configuration, and resolves what belongs to the machine.
+/// Reads the checkpoint and its configuration; the settings know the machine.
 LoadedModel load_configuration(const Invocation& invocation);
 
-/// Opens the data, resolves what depends on it, checks the rules about data, builds the network and loads its weights.
+/// Opens the data, of which the settings learn, checks the rules about data, builds the network and loads its weights.
 /// Throws Error{config} for options that do not fit the data or the network, Error{data} for weights that are not of
 /// the network, Error{out_of_memory} for batches that do not fit into the memory that is free.
 void load_network(const OpenSource& open, LoadedModel& loaded);

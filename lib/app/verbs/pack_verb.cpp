@@ -64,7 +64,7 @@ data::PackSettings settings_of(const config::Options& options, const config::Pac
   settings.recipe.max_side = whole_number("--max-side", words.max_side, 1, 65'500);
   settings.recipe.quality = whole_number("--quality", words.quality, 1, 100);
   settings.recipe.progressive_to_baseline = words.progressive_to_baseline;
-  settings.recipe.limits = decode_limits(options.data);
+  settings.recipe.limits = decode_limits(options.data.max_image_megapixels);
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
   const config::Auto<int64_t>& workers = options.loader.num_workers;

@@ -23,8 +23,8 @@ struct DiskPlan {
   double free_bytes = 0;  ///< 0: not known
 };
 
-DiskPlan disk_plan(const config::RunOptions& options, int64_t checkpoint_bytes) {
-  std::filesystem::path folder = std::filesystem::absolute(options.run_dir.value());
+DiskPlan disk_plan(const config::ResolvedRunOptions& options, int64_t checkpoint_bytes) {
+  std::filesystem::path folder = std::filesystem::absolute(options.run_dir);
   std::error_code ignored;
   while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
   // One more while it is written.
@@ -58,26 +58,25 @@ core::Json disk_json(const DiskPlan& disk) {
 }  // namespace
 
 Outcome plan(const Invocation& invocation) {
-  config::Configuration& configuration = invocation.configuration;
-  const config::Options& options = configuration.options;
+  const config::Configuration& configuration = invocation.configuration;
   const bool as_json = configuration.command.json;
   if (as_json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
   RunSetup prepared;
-  prepared.machine = machine_with_accelerators();
-  config::resolve_machine(configuration, prepared.machine);
-  set_up_data(configuration, /*measure=*/!configuration.command.print_config, prepared);
+  Settings settings(configuration);
+  const config::ResolvedOptions& options = settings.options();
+  set_up_data(settings, /*measure=*/!configuration.command.print_config, prepared);
   if (configuration.command.print_config) {
-    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
-  set_up_training(configuration, /*resumes=*/false, prepared);
+  set_up_training(settings, /*resumes=*/false, prepared);
 
   const MemoryPlan memory = make_memory_plan(prepared.inputs);
   const std::string short_of = shortage(memory, prepared.room);
   const DiskPlan disk = disk_plan(options.run, memory.checkpoint_bytes);
-  core::Json json = {{"batch_size", options.loader.batch_size.value()},
+  core::Json json = {{"batch_size", options.loader.batch_size},
                      {"accumulation_steps", options.train.accumulation_steps},
-                     {"num_workers", options.loader.num_workers.value()},
+                     {"num_workers", options.loader.num_workers},
                      {"memory", plan_json(memory, prepared.room)},
                      {"fits", short_of.empty()},
                      {"fits_with", short_of.empty() ? core::Json(nullptr)

@@ -5,7 +5,7 @@
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
-#include "app/setup/plan_run.h"
+#include "app/setup/settings.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -22,7 +22,7 @@ constexpr int64_t kBatchClips = 8;      // of the first batch, if it holds clips
 constexpr size_t kFollowedSamples = 4;  // shown over several epochs
 
 /// Normalised images as the network gets them, back as bytes: [n, C, H, W] to n times H x W x C.
-std::vector<std::vector<uint8_t>> pixels_of(const torch::Tensor& images, const config::DataOptions& options) {
+std::vector<std::vector<uint8_t>> pixels_of(const torch::Tensor& images, const config::ResolvedDataOptions& options) {
   const auto per_channel = [](const std::vector<double>& values) {
     return torch::tensor(values, torch::kFloat32).view({1, -1, 1, 1});  // [1, C, 1, 1]
   };
@@ -44,7 +44,7 @@ std::string class_of(const data::Source& source, int64_t sample) {
 }
 
 /// A row of tiles for each clip [n, T, C, H, W], at most as many frames as there are columns.
-void add_clips(const config::Options& options, const data::Source& source, const torch::Tensor& clips,
+void add_clips(const config::ResolvedOptions& options, const data::Source& source, const torch::Tensor& clips,
                const std::vector<int64_t>& samples, data::ContactSheet& sheet) {
   const int64_t frames = clips.size(1), shown = std::min(kColumns, frames);
   for (int64_t n = 0; n < clips.size(0); ++n) {
@@ -59,8 +59,8 @@ void add_clips(const config::Options& options, const data::Source& source, const
 }
 
 /// The first batch of the run, through loader, augmentation and normalisation. Returns the samples that it shows.
-std::vector<int64_t> add_first_batch(const config::Options& options, const std::shared_ptr<const data::Source>& source,
-                                     data::ContactSheet& sheet) {
+std::vector<int64_t> add_first_batch(const config::ResolvedOptions& options,
+                                     const std::shared_ptr<const data::Source>& source, data::ContactSheet& sheet) {
   const auto feed = training_feed(options, source, open_and_configure_device(options));
   feed->begin_epoch(0);
   data::Batch batch;
@@ -85,10 +85,10 @@ std::vector<int64_t> add_first_batch(const config::Options& options, const std::
 
 /// The same samples in the first epochs: what is drawn depends on seed, epoch and sample alone. Of clips the first
 /// frame.
-void add_epochs(const config::Options& options, const data::Source& source, const std::vector<int64_t>& samples,
+void add_epochs(const config::ResolvedOptions& options, const data::Source& source, const std::vector<int64_t>& samples,
                 data::ContactSheet& sheet) {
   const data::TransformPlan plan = transform_plan(options, source, /*training=*/true);
-  data::SampleReader reader(source, plan, decode_limits(options.data), options.train.seed);
+  data::SampleReader reader(source, plan, decode_limits(options.data.max_image_megapixels), options.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(source.num_targets()));
   for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {
@@ -108,18 +108,18 @@ void add_epochs(const config::Options& options, const data::Source& source, cons
 }  // namespace
 
 Outcome preview(const Invocation& invocation) {
-  config::Configuration& configuration = invocation.configuration;
-  const config::Options& options = configuration.options;
-  config::resolve_machine(configuration, machine_with_accelerators());
-  const data::Datasets datasets = data::open_datasets(options.data);
+  const config::Configuration& configuration = invocation.configuration;
+  Settings settings(configuration);
+  const config::ResolvedOptions& options = settings.options();
+  const data::Datasets datasets = data::open_datasets(configuration.options.data);
   if (datasets.train->fixed_shape().height > 0) {
     throw core::Error(core::ErrorKind::config,
                       "train preview shows images, but the samples are numbers of a fixed size",
                       "look at them with the program that wrote them");
   }
-  settle_options(configuration, facts_of(*datasets.train, options.data));
+  settings.settle(facts_of(*datasets.train, configuration.options.data));
   if (configuration.command.print_config) {
-    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
   data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);

@@ -39,8 +39,8 @@ std::string command_line_text(const Invocation& invocation) {
 }
 
 /// Batches of one that skipping bad images leaves are left out while the run goes on; planned ones are refused.
-void refuse_batch_of_one(const config::Options& options, const engine::EpochPlan& plan, const data::Source& train,
-                         engine::Learner& learner) {
+void refuse_batch_of_one(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
+                         const data::Source& train, engine::Learner& learner) {
   const int64_t last = plan.images - (plan.batches - 1) * plan.batch_size;
   if (last != 1 || trains_on_one_image(options, train, learner)) return;
   const bool is_left_over = plan.batch_size > 1 && plan.batches > 1;
@@ -53,18 +53,18 @@ void refuse_batch_of_one(const config::Options& options, const engine::EpochPlan
                            : "use a larger --batch-size, or --freeze the batch norms");
 }
 
-engine::RunIdentity identity_of(const config::Configuration& configuration, const data::Datasets& datasets) {
+engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets) {
   engine::RunIdentity identity;
-  identity.config_yaml = config::render_yaml(configuration.table, /*with_origin=*/false);
-  identity.training_options = config::training_relevant_values(configuration.table);
+  identity.config_yaml = config::render_yaml(options);
+  identity.training_options = config::training_relevant_values(options);
   identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
   identity.class_names = datasets.train->learned_names();
-  identity.threads = configuration.options.device.threads;
+  identity.threads = options.device.threads;
   return identity;
 }
 
 /// A new checkpoint is written before an old one is removed, so a run needs room for two, and later for one more.
-void refuse_full_disk(const config::Options& options, int64_t checkpoint_bytes, const std::string& directory,
+void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint_bytes, const std::string& directory,
                       bool resumes) {
   const auto available = static_cast<double>(core::free_bytes(directory));
   const double needed = static_cast<double>(checkpoint_bytes) * (resumes ? 1 : 2);
@@ -75,10 +75,10 @@ void refuse_full_disk(const config::Options& options, int64_t checkpoint_bytes, 
               "free some space, choose another --run-dir, or go on regardless with --no-space-check");
 }
 
-observe::BannerFacts banner_facts(const Invocation& invocation, const data::Datasets& datasets,
-                                  const engine::TrainerSettings& settings, const engine::Learner& learner,
-                                  const data::LoaderStats& loader) {
-  const config::Options& options = invocation.configuration.options;
+observe::BannerFacts banner_facts(const Invocation& invocation, const config::Resolution& resolution,
+                                  const data::Datasets& datasets, const engine::TrainerSettings& settings,
+                                  const engine::Learner& learner, const data::LoaderStats& loader) {
+  const config::ResolvedOptions& options = resolution.options;
   observe::BannerFacts facts;
   facts.version = STOKER_VERSION;
   facts.libtorch = engine::libtorch_text();
@@ -109,10 +109,11 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const data::Data
   facts.loader_ring_bytes = loader.ring_bytes;
   facts.learning_rate = options.optim.lr;
   facts.run_dir = options.run.run_dir;
+  facts.choices = resolution.choices;
   return facts;
 }
 
-Outcome outcome_of(const engine::FinishEvent& finish, const config::RunOptions& options) {
+Outcome outcome_of(const engine::FinishEvent& finish, const config::ResolvedRunOptions& options) {
   Outcome outcome;
   outcome.reason = engine::reason_text(finish.reason, finish.signal_name);
   outcome.updates = finish.updates;
@@ -136,7 +137,8 @@ engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
 }
 
 /// `best`: what chooses.
-void say_where_it_is(const config::RunOptions& options, const engine::FinishEvent& finish, engine::Metric best) {
+void say_where_it_is(const config::ResolvedRunOptions& options, const engine::FinishEvent& finish,
+                     engine::Metric best) {
   if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
   const std::string& run_dir = options.run_dir;
   core::log_info("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
@@ -163,39 +165,38 @@ void write_report_or_warn(const std::string& run_dir) {
 }  // namespace
 
 Outcome train(const Invocation& invocation) {
-  config::Configuration& configuration = invocation.configuration;
-  const config::Options& options = configuration.options;
+  const config::Configuration& configuration = invocation.configuration;
   const config::CommandLine& command = configuration.command;
   const bool only_shows = command.print_config || command.dry_run;
 
   RunSetup prepared;
-  prepared.machine = machine_with_accelerators();
-  config::resolve_machine(configuration, prepared.machine);
+  Settings settings(configuration);
+  const config::ResolvedOptions& options = settings.options();
   std::unique_ptr<RunDirectory> run_dir;
   if (!only_shows) {
     run_dir = std::make_unique<RunDirectory>(options.run.run_dir);
     core::open_log_file(run_dir->path() + "/train.log");
   }
   observe::Console console(options.log.quiet);
-  set_up_data(configuration, /*measure=*/!only_shows, prepared);
+  set_up_data(settings, /*measure=*/!only_shows, prepared);
   if (command.print_config) {
-    if (!options.loader.batch_size.is_auto()) {
-      add_caches(configuration, prepared.machine, prepared.datasets,
+    if (!settings.resolution().waits_for_batch) {
+      add_caches(settings, settings.facts().machine, prepared.datasets,
                  batch_buffer_bytes(options, *prepared.datasets.train));
     }
-    write_result("-", config::render_yaml(configuration.table, /*with_origin=*/true));
+    write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
 
-  engine::CheckpointFiles files(options.run.run_dir.value() + "/checkpoints");
+  engine::CheckpointFiles files(options.run.run_dir + "/checkpoints");
   if (!only_shows) files.prepare();
   const std::string checkpoint = choose_checkpoint(options.run, files);
-  keep_choices(configuration, checkpoint);
-  set_up_training(configuration, /*resumes=*/!checkpoint.empty(), prepared);
+  if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
+  set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared);
   refuse_what_does_not_fit(options, prepared.inputs, prepared.room);
   engine::Checkpoints checkpoints(
       {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check},
-      identity_of(configuration, prepared.datasets));
+      identity_of(options, prepared.datasets));
   if (!checkpoint.empty()) refuse_other_run(checkpoints, checkpoint, options.run.override_resume);
 
   const torch::Device device = prepared.learner.device;
@@ -206,20 +207,21 @@ Outcome train(const Invocation& invocation) {
   refuse_batch_of_one(options, plan, *prepared.datasets.train, learner);
   const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());
   give_back_freed_memory();  // a checkpoint was read into it
-  engine::TrainerSettings settings = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
+  const engine::TrainerSettings training =
+      trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
                                  plan.updates());
 
   const MemoryPlan memory = make_memory_plan(prepared.inputs);
-  observe::BannerFacts facts =
-      banner_facts(invocation, prepared.datasets, settings, learner, train_feed->loader().stats());
+  observe::BannerFacts facts = banner_facts(invocation, settings.resolution(), prepared.datasets, training, learner,
+                                            train_feed->loader().stats());
   facts.caches = prepared.caches.lines;
   facts.memory = plan_summary(memory, prepared.room);
-  const auto end = engine::limit_reached(settings.limits, at);
+  const auto end = engine::limit_reached(training.limits, at);
   facts.start = checkpoint.empty() ? "from scratch"
                 : end              ? format("finished with {}", checkpoint)
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
-  for (const std::string& line : observe::banner_lines(facts, configuration.table)) core::log_info("{}", line);
+  for (const std::string& line : observe::banner_lines(facts)) core::log_info("{}", line);
   if (command.dry_run) return {core::kExitOk, "dry-run"};
   take_over_checkpoints(checkpoint, at, checkpoints);
   if (end) {
@@ -228,12 +230,12 @@ Outcome train(const Invocation& invocation) {
   }
   refuse_full_disk(options, memory.checkpoint_bytes, files.directory(), !checkpoint.empty());
   core::write_file_atomically(run_dir->path() + "/config.yaml",
-                              config::render_yaml(configuration.table, /*with_origin=*/true), /*durable=*/true);
+                              config::render_yaml(configuration, settings.resolution()), /*durable=*/true);
   write_plan_file(run_dir->path(), memory, prepared.room, /*observed=*/std::nullopt);
 
-  Watch watch({options, prepared.machine, prepared.facts, prepared.datasets, *prepared.task, device}, run_dir->path(),
-              console);
-  engine::Trainer trainer(settings, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
+  Watch watch({options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task, device},
+              run_dir->path(), console);
+  engine::Trainer trainer(training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
                                      watch.observer(), &watch.between_updates()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
@@ -242,7 +244,7 @@ Outcome train(const Invocation& invocation) {
   console.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
   write_plan_file(run_dir->path(), memory, prepared.room, observed_memory(device));
-  say_where_it_is(options.run, finish, best_metric(settings.eval_metric, *prepared.task));
+  say_where_it_is(options.run, finish, best_metric(training.eval_metric, *prepared.task));
   if (options.run.report) write_report_or_warn(run_dir->path());
   return outcome_of(finish, options.run);
 }

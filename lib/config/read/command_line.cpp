@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of precedence: built-in values < preset < configuration files in order < flags.
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,14 @@ void note_what_has_no_effect(Configuration& out) {
 }
 
 }  // namespace
+
+std::string run_name_of(const CommandLine& command) {
+  std::string name = command.preset;
+  for (const std::string& path : command.config_files) {
+    name += (name.empty() ? "" : "+") + std::filesystem::path(path).stem().string();
+  }
+  return name;
+}
 
 void parse_command_line(int argc, const char* const* argv, Configuration& out) {
   Problems problems;

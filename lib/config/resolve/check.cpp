@@ -25,7 +25,7 @@ class RuleBook {
 
 bool is_whole(double value) { return value == std::floor(value); }
 
-void check_operations(const AugmentOptions& o, RuleBook& rules) {
+void check_operations(const ResolvedAugmentOptions& o, RuleBook& rules) {
   const std::vector<double>& rand = o.rand_augment;
   rules.require(rand.empty() || (rand.size() == 2 && is_whole(rand[0]) && is_whole(rand[1]) && rand[0] >= 1),
                 core::format("rand-augment is {}: it takes the number of operations and their strength, as 2,9",
@@ -45,18 +45,20 @@ void check_operations(const AugmentOptions& o, RuleBook& rules) {
                 core::format("gaussian-blur-kernel must be odd, not {}", o.gaussian_blur_kernel));
 }
 
-void check_augment(const AugmentOptions& o, RuleBook& rules) {
+void check_augment(const ResolvedAugmentOptions& o, RuleBook& rules) {
   rules.require(o.scale_min <= o.scale_max,
                 core::format("scale-min {} is above scale-max {}", number_text(o.scale_min), number_text(o.scale_max)));
   rules.require(o.ratio_min <= o.ratio_max,
                 core::format("ratio-min {} is above ratio-max {}", number_text(o.ratio_min), number_text(o.ratio_max)));
-  rules.require(o.mixup_prob == AugmentOptions().mixup_prob || o.mixup_alpha > 0 || o.cutmix_alpha > 0,
+  rules.require(o.mixup_prob == ResolvedAugmentOptions().mixup_prob || o.mixup_alpha > 0 || o.cutmix_alpha > 0,
                 "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha");
-  rules.require(o.mixup_switch_prob == AugmentOptions().mixup_switch_prob || (o.mixup_alpha > 0 && o.cutmix_alpha > 0),
-                "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0");
+  rules.require(
+      o.mixup_switch_prob == ResolvedAugmentOptions().mixup_switch_prob || (o.mixup_alpha > 0 && o.cutmix_alpha > 0),
+      "mixup-switch-prob chooses between mixup-alpha and cutmix-alpha: set both above 0");
 }
 
-void check_schedule(const Options& options, RuleBook& rules) {
+/// `lr_is_known`: an automatic one waits for an automatic batch-size.
+void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& rules) {
   const ScheduleOptions& o = options.schedule;
   const auto epochs = static_cast<double>(options.train.epochs);
   const std::vector<double>& milestones = o.decay_milestones;
@@ -68,7 +70,7 @@ void check_schedule(const Options& options, RuleBook& rules) {
   rules.require(
       o.warmup_epochs < epochs || o.warmup_epochs == 0,
       core::format("warmup-epochs {} leaves nothing of {} epochs", number_text(o.warmup_epochs), options.train.epochs));
-  if (!options.optim.lr.is_auto()) {  // it waits for an automatic batch-size
+  if (lr_is_known) {
     const double lr = options.optim.lr;
     rules.require(o.min_lr <= lr, core::format("min-lr {} is above lr {}", number_text(o.min_lr), number_text(lr)));
     rules.require(o.warmup_lr <= lr,
@@ -84,9 +86,9 @@ void check_schedule(const Options& options, RuleBook& rules) {
                              number_text(o.one_cycle_base_momentum), number_text(o.one_cycle_max_momentum)));
 }
 
-void check_batch(const Options& options, RuleBook& rules) {
+void check_batch(const ResolvedOptions& options, RuleBook& rules) {
   const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
-  if (total == 0 || options.loader.batch_size.is_auto()) return;
+  if (total == 0) return;
   const int64_t batch = options.loader.batch_size;
   rules.require(
       batch * steps == total,
@@ -96,8 +98,8 @@ void check_batch(const Options& options, RuleBook& rules) {
           : core::format("total-batch-size {} is not a multiple of batch-size {}", total, batch));
 }
 
-void check_training(const Options& options, RuleBook& rules) {
-  const OptimOptions& optim = options.optim;
+void check_training(const ResolvedOptions& options, RuleBook& rules) {
+  const ResolvedOptimOptions& optim = options.optim;
   rules.require(optim.opt != OptimizerKind::sgd || !optim.nesterov || optim.momentum > 0,
                 "nesterov needs momentum above 0: set momentum, or no-nesterov");
   const Interval::Unit val_unit = options.train.val_every.unit;
@@ -105,24 +107,24 @@ void check_training(const Options& options, RuleBook& rules) {
                 "val-every counts epochs: give it as 1e or 5e, or never");
   rules.require(options.train.patience == 0 || options.train.val_every.unit != Interval::Unit::never,
                 "patience needs evaluations, but val-every is never");
-  rules.require(options.data.val_fraction == 0 || options.data.val_split.is_auto(),
+  rules.require(options.data.val_fraction == 0 || !options.data.val_split,
                 "val-fraction and val-split both say what to evaluate on: set one of them");
 }
 
-void check_task(const Options& options, RuleBook& rules) {
+void check_task(const Options& given, const ResolvedOptions& options, RuleBook& rules) {
   const TaskKind task = options.data.task;
   const std::string name = task_name(task);
   const std::vector<EvalMetric>& metrics = eval_metrics_of(task);
   std::string known;
   for (const EvalMetric metric : metrics) known += (known.empty() ? "" : ", ") + eval_metric_name(metric);
-  const EvalMetric chosen = options.train.eval_metric.value();
+  const EvalMetric chosen = options.train.eval_metric;
   rules.require(
       std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
       core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name, known));
   const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
   rules.require(!is_pose_data || task == TaskKind::head_pose,
                 core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));
-  const AugmentOptions& augment = options.augment;
+  const ResolvedAugmentOptions& augment = options.augment;
   rules.require((augment.mixup_alpha == 0 && augment.cutmix_alpha == 0) || !has_scaled_targets(task),
                 core::format("mixup and cutmix share labels, but task {} learns numbers", name));
   rules.require(
@@ -138,11 +140,11 @@ void check_task(const Options& options, RuleBook& rules) {
   rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
                 core::format("label-smoothing has no meaning for task {}", name));
   const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
-  rules.require(!is_set(options.task.class_weights) || task == TaskKind::multiclass,
+  rules.require(!is_set(given.task.class_weights) || task == TaskKind::multiclass,
                 core::format("class-weights is for the task multiclass, but the task is {}", name));
   rules.require(!options.loader.class_balanced || !learns_numbers(task),
                 core::format("class-balanced needs a class per image, but the task is {}", name));
-  rules.require(!is_set(options.task.pos_weight) || task == TaskKind::binary || task == TaskKind::multilabel,
+  rules.require(!is_set(given.task.pos_weight) || task == TaskKind::binary || task == TaskKind::multilabel,
                 core::format("pos-weight is for the tasks binary and multilabel, but the task is {}", name));
 }
 
@@ -154,11 +156,11 @@ void check_per_target(const std::string& name, const std::vector<double>& values
                              targets, targets == 1 ? "" : "s"));
 }
 
-void check_task_data(const Options& options, const DataFacts& data, RuleBook& rules) {
-  const int64_t outputs = options.data.num_classes.value();
+void check_task_data(const ResolvedOptions& options, const DataFacts& data, RuleBook& rules) {
+  const int64_t outputs = options.data.num_classes;
   const TaskKind task = options.data.task;
   if (task == TaskKind::multiclass) {
-    const size_t weights = options.task.class_weights.value().size();
+    const size_t weights = options.task.class_weights.size();
     rules.require(weights == 0 || static_cast<int64_t>(weights) == outputs,
                   core::format("class-weights has {} values, but there are {} classes", weights, outputs));
     rules.require(outputs >= data.num_classes,
@@ -173,39 +175,39 @@ void check_task_data(const Options& options, const DataFacts& data, RuleBook& ru
     rules.require(outputs == data.num_classes,
                   core::format("num-classes is {}, but the data has {} targets", outputs, data.num_classes));
   }
-  check_per_target("pos-weight", options.task.pos_weight.value(), task == TaskKind::binary ? 1 : outputs, rules);
+  check_per_target("pos-weight", options.task.pos_weight, task == TaskKind::binary ? 1 : outputs, rules);
   check_per_target("target-mean", options.task.target_mean, outputs, rules);
   check_per_target("target-scale", options.task.target_scale, outputs, rules);
 }
 
-void check_precision(const Options& options, RuleBook& rules) {
-  const bool half_on_cpu = options.precision.amp && options.device.device == "cpu" &&
-                           options.precision.amp_dtype.value() == AmpDtype::float16;
+void check_precision(const ResolvedOptions& options, RuleBook& rules) {
+  const bool half_on_cpu =
+      options.precision.amp && options.device.device == "cpu" && options.precision.amp_dtype == AmpDtype::float16;
   rules.require(!half_on_cpu, "amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
 }
 
 /// What the network sees of samples of a fixed size is what they are.
-void check_shape(const Options& options, const DataFacts& data, RuleBook& rules) {
+void check_shape(const ResolvedOptions& options, const DataFacts& data, RuleBook& rules) {
   rules.require(options.train.tta == TestTimeAugmentation::none,
                 "tta hflip is for images, but samples of HDF5 files stay as they are: set tta none");
-  rules.require(options.data.img_size.value() == data.median_height,
+  rules.require(options.data.img_size == data.median_height,
                 core::format("img-size is {}, but samples of HDF5 files stay as they are, {} x {}: leave it out",
-                             options.data.img_size.value(), data.median_height, data.median_width));
-  rules.require(options.data.in_chans.value() == data.channels,
-                core::format("in-chans is {}, but the samples have {}", options.data.in_chans.value(), data.channels));
+                             options.data.img_size, data.median_height, data.median_width));
+  rules.require(options.data.in_chans == data.channels,
+                core::format("in-chans is {}, but the samples have {}", options.data.in_chans, data.channels));
 }
 
 /// Samples of a fixed size are taken as they are; masks and what mixes batches are all that may change them.
-void check_fixed_size(const Options& options, const DataFacts& data, RuleBook& rules) {
+void check_fixed_size(const ResolvedOptions& options, const DataFacts& data, RuleBook& rules) {
   if (!data.has_fixed_size) return;
   check_shape(options, data, rules);
-  const AugmentOptions& o = options.augment;
+  const ResolvedAugmentOptions& o = options.augment;
   const auto refuse = [&](bool is_on, const std::string& name) {
     rules.require(!is_on, core::format("{} is for images, but samples of HDF5 files stay as they are: only freq-masks, "
                                        "time-masks, mixup and cutmix change them",
                                        name));
   };
-  refuse(o.train_crop.value() != TrainCrop::none, "train-crop");
+  refuse(o.train_crop != TrainCrop::none, "train-crop");
   refuse(o.hflip > 0, "hflip");
   refuse(o.rotate90 > 0, "rotate90");
   refuse(o.rotation > 0, "rotation");
@@ -226,32 +228,33 @@ void check_channels(const std::string& name, const std::vector<double>& values, 
 
 }  // namespace
 
-std::vector<std::string> broken_rules(const Options& options) {
+std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution) {
+  const ResolvedOptions& options = resolution.options;
+  const bool batch_is_known = !resolution.waits_for_batch;
   RuleBook rules;
   check_augment(options.augment, rules);
   check_operations(options.augment, rules);
-  check_schedule(options, rules);
-  check_batch(options, rules);
+  check_schedule(options, batch_is_known || !given.optim.lr.is_auto(), rules);
+  if (batch_is_known) check_batch(options, rules);
   check_training(options, rules);
-  check_task(options, rules);
+  check_task(given, options, rules);
   check_precision(options, rules);
   return rules.take();
 }
 
-std::vector<std::string> broken_data_rules(const Options& options, const DataFacts& data) {
+std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const DataFacts& data) {
   RuleBook rules;
-  check_channels("mean", options.data.mean, options.data.in_chans.value(), rules);
-  check_channels("std", options.data.std, options.data.in_chans.value(), rules);
+  check_channels("mean", options.data.mean, options.data.in_chans, rules);
+  check_channels("std", options.data.std, options.data.in_chans, rules);
   check_task_data(options, data, rules);
   if (!data.of_training) {
     if (data.has_fixed_size) check_shape(options, data, rules);
     return rules.take();
   }
   check_fixed_size(options, data, rules);
-  rules.require(
-      options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size.value(),
-      core::format("gaussian-blur-kernel {} reaches beyond the mirrored border of {} pixels",
-                   options.augment.gaussian_blur_kernel, options.data.img_size.value()));
+  rules.require(options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size,
+                core::format("gaussian-blur-kernel {} reaches beyond the mirrored border of {} pixels",
+                             options.augment.gaussian_blur_kernel, options.data.img_size));
   return rules.take();
 }
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "config/resolution.h"
 
 namespace stoker::config {
 
-/// One sentence per broken rule, after resolve_machine's choices.
-std::vector<std::string> broken_rules(const Options& options);
-/// The same for rules that need the data or its choices.
-std::vector<std::string> broken_data_rules(const Options& options, const DataFacts& data);
+/// One sentence per broken rule. `resolution` is that of `given`; rules about what is only assumed are left out.
+std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution);
+/// One sentence per broken rule about the data or what follows from it.
+std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const DataFacts& data);
 
 }  // namespace stoker::config

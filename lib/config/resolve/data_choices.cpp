@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/resolve/choices.h"
+#include "config/resolve/draft.h"
 #include "config/table/parse_value.h"
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -40,52 +40,52 @@ std::vector<double> balanced_positive_weights(TaskKind task, const DataFacts& da
   return weights;
 }
 
-void choose_weights(Configuration& configuration, const DataFacts& data) {
+void choose_weights(Draft& draft, const DataFacts& data) {
   const auto text = [](const std::vector<double>& weights) {
     return weights.empty() ? "none" : list_value_text(weights);
   };
-  const TaskKind task = configuration.options.data.task;
+  const TaskKind task = draft.options().data.task;
   std::vector<int64_t> class_images = data.class_images;  // --num-classes may say that there are more
-  class_images.resize(static_cast<size_t>(configuration.options.data.num_classes.value()), 0);
-  choose(configuration, configuration.options.task.class_weights,
-         text(task == TaskKind::multiclass ? balanced_class_weights(class_images) : std::vector<double>{}),
-         "from the images per class in the training split");
-  choose(configuration, configuration.options.task.pos_weight, text(balanced_positive_weights(task, data)),
-         "negatives / positives in the training split");
+  class_images.resize(static_cast<size_t>(draft.options().data.num_classes.value()), 0);
+  draft.choose(draft.options().task.class_weights,
+               text(task == TaskKind::multiclass ? balanced_class_weights(class_images) : std::vector<double>{}),
+               "from the images per class in the training split");
+  draft.choose(draft.options().task.pos_weight, text(balanced_positive_weights(task, data)),
+               "negatives / positives in the training split");
 }
 
 /// One factor for all angles, so that they weigh alike; other targets by their spread.
-void choose_target_scale(Configuration& configuration, const DataFacts& data) {
-  const TaskKind task = configuration.options.data.task;
-  if (!has_scaled_targets(task)) return;
+void choose_target_scale(Draft& draft, const DataFacts& data) {
+  const TaskKind task = draft.options().data.task;
+  if (!has_scaled_targets(task)) {
+    draft.set_default(draft.options().task.target_mean, {});
+    draft.set_default(draft.options().task.target_scale, {});
+    return;
+  }
   if (task == TaskKind::head_pose) {
-    choose(configuration, configuration.options.task.target_mean, "0", "for task head-pose");
-    choose(configuration, configuration.options.task.target_scale, "45", "for task head-pose");
+    draft.choose(draft.options().task.target_mean, "0", "for task head-pose");
+    draft.choose(draft.options().task.target_scale, "45", "for task head-pose");
     return;
   }
   std::vector<double> scales = data.target_deviation;
   for (double& scale : scales) scale = scale > 0 ? scale : 1;
-  choose(configuration, configuration.options.task.target_mean, list_value_text(data.target_mean),
-         "of the training split");
-  choose(configuration, configuration.options.task.target_scale, list_value_text(scales),
-         "standard deviation in the training split");
+  draft.choose(draft.options().task.target_mean, list_value_text(data.target_mean), "of the training split");
+  draft.choose(draft.options().task.target_scale, list_value_text(scales), "standard deviation in the training split");
 }
 
 /// Prediction, too, must know later what the network has seen.
-void note_recognised_clips(Configuration& configuration, const DataFacts& data) {
-  if (!data.has_videos || configuration.options.data.dataset != DatasetType::automatic) return;
-  give_value(configuration.table.row_of(configuration.options.data.dataset), "clips",
-             "folders of frames in class folders");
+void note_recognised_clips(Draft& draft, const DataFacts& data) {
+  if (!data.has_videos || draft.options().data.dataset != DatasetType::automatic) return;
+  draft.replace(draft.options().data.dataset, "clips", "folders of frames in class folders");
 }
 
 /// What only the training split can say stands in the configuration of every run; without it there is nothing to take.
-void refuse_what_training_knows(Configuration& configuration, const DataFacts& data) {
+void refuse_what_training_knows(Draft& draft, const DataFacts& data) {
   if (data.of_training) return;
   std::string names;
-  const Options& o = configuration.options;
-  const auto add = [&](const auto& option, bool is_measured) {
-    const Row& row = configuration.table.row_of(option);
-    if (is_measured && row.is_auto()) names += (names.empty() ? "" : ", ") + row.name;
+  const Options& o = draft.options();
+  const auto add = [&](const Auto<std::vector<double>>& option, bool is_measured) {
+    if (is_measured && option.is_auto()) names += (names.empty() ? "" : ", ") + draft.name_of(option);
   };
   const TaskKind task = o.data.task;
   add(o.task.class_weights, true);
@@ -100,41 +100,40 @@ void refuse_what_training_knows(Configuration& configuration, const DataFacts& d
                     "give the values that the run was trained with, with -c and a YAML file");
 }
 
-void choose_shape(Configuration& configuration, const DataFacts& data) {
-  choose(configuration, configuration.options.data.num_classes, std::to_string(data.num_classes),
-         learns_numbers(configuration.options.data.task) ? "targets in the data" : "classes in the data");
-  choose(configuration, configuration.options.data.in_chans, std::to_string(data.channels), "channels of most images");
+void choose_shape(Draft& draft, const DataFacts& data) {
+  draft.choose(draft.options().data.num_classes, std::to_string(data.num_classes),
+               learns_numbers(draft.options().data.task) ? "targets in the data" : "classes in the data");
+  draft.choose(draft.options().data.in_chans, std::to_string(data.channels), "channels of most images");
   if (data.has_fixed_size) {
-    choose(configuration, configuration.options.data.img_size, std::to_string(data.median_height),
-           core::format("samples stay as they are, {} high and {} wide", data.median_height, data.median_width));
+    draft.choose(draft.options().data.img_size, std::to_string(data.median_height),
+                 core::format("samples stay as they are, {} high and {} wide", data.median_height, data.median_width));
     return;
   }
   const int64_t side = std::min(data.median_height, data.median_width);
   const std::string median = core::format("median size {} x {}", data.median_width, data.median_height);
   const bool small = side > 0 && side <= kSmallImage;
-  choose(configuration, configuration.options.data.img_size, std::to_string(small ? side : 224), median);
+  draft.choose(draft.options().data.img_size, std::to_string(small ? side : 224), median);
 }
 
 /// What turns an image into another one of the same thing does not hold for numbers in rows and columns: frequency is
 /// not time, and time has a direction.
-void leave_as_they_are(Configuration& configuration) {
+void leave_as_they_are(Draft& draft) {
   const std::string reason = "samples stay as they are";
-  choose(configuration, configuration.options.augment.train_crop, "none", reason);
-  Row& hflip = configuration.table.row_of(configuration.options.augment.hflip);
-  if (hflip.origin.kind == Origin::Kind::built_in) give_value(hflip, "0", reason);
+  draft.choose(draft.options().augment.train_crop, "none", reason);
+  draft.choose(draft.options().augment.hflip, "0", reason);
 }
 
-void choose_crops(Configuration& configuration) {
-  const int64_t size = configuration.options.data.img_size.value();
+void choose_crops(Draft& draft) {
+  const int64_t size = draft.options().data.img_size.value();
   const bool small = size < kSmallImage;
   const std::string reason = core::format("{} pixels", size);
-  choose(configuration, configuration.options.augment.train_crop, small ? "padded" : "random-resized", reason);
-  choose(configuration, configuration.options.augment.crop_padding,
-         std::to_string(size <= 28   ? 2
-                        : size <= 32 ? 4
-                                     : size / 8),
-         reason);
-  choose(configuration, configuration.options.augment.crop_pct, small ? "1" : "0.875", reason);
+  draft.choose(draft.options().augment.train_crop, small ? "padded" : "random-resized", reason);
+  draft.choose(draft.options().augment.crop_padding,
+               std::to_string(size <= 28   ? 2
+                              : size <= 32 ? 4
+                                           : size / 8),
+               reason);
+  draft.choose(draft.options().augment.crop_pct, small ? "1" : "0.875", reason);
 }
 
 /// Six digits are more than a sample of the data knows.
@@ -144,33 +143,34 @@ std::string rounded_list_text(const std::vector<double>& values) {
   return text;
 }
 
-void choose_normalization(Configuration& configuration, const DataFacts& data) {
+void choose_normalization(Draft& draft, const DataFacts& data) {
   if (!data.input_mean.empty()) {
     const std::string measured =
         core::format("measured on {} samples of the training split", core::count_text(data.input_samples));
     std::vector<double> deviation = data.input_deviation;
     for (double& value : deviation) value = value > 0 ? value : 1;
-    choose(configuration, configuration.options.data.mean, rounded_list_text(data.input_mean), measured);
-    choose(configuration, configuration.options.data.std, rounded_list_text(deviation), measured);
+    draft.choose(draft.options().data.mean, rounded_list_text(data.input_mean), measured);
+    draft.choose(draft.options().data.std, rounded_list_text(deviation), measured);
     return;
   }
-  const bool rgb = configuration.options.data.in_chans.value() == 3;
+  const bool rgb = draft.options().data.in_chans.value() == 3;
   const std::string reason = rgb ? "ImageNet's, for 3 channels" : "for 1 channel";
-  choose(configuration, configuration.options.data.mean, rgb ? "0.485,0.456,0.406" : "0.5", reason);
-  choose(configuration, configuration.options.data.std, rgb ? "0.229,0.224,0.225" : "0.25", reason);
+  draft.choose(draft.options().data.mean, rgb ? "0.485,0.456,0.406" : "0.5", reason);
+  draft.choose(draft.options().data.std, rgb ? "0.229,0.224,0.225" : "0.25", reason);
 }
 
 }  // namespace
 
-void choose_for_data(Configuration& configuration, const DataFacts& data) {
-  refuse_what_training_knows(configuration, data);
-  note_recognised_clips(configuration, data);
-  choose_shape(configuration, data);
-  choose_target_scale(configuration, data);
-  choose_weights(configuration, data);
-  if (data.has_fixed_size) leave_as_they_are(configuration);
-  choose_crops(configuration);
-  choose_normalization(configuration, data);
+void choose_for_data(const DataFacts& data, Draft& draft) {
+  refuse_what_training_knows(draft, data);
+  note_recognised_clips(draft, data);
+  choose_shape(draft, data);
+  choose_target_scale(draft, data);
+  choose_weights(draft, data);
+  if (data.has_fixed_size) leave_as_they_are(draft);
+  draft.set_default(draft.options().augment.hflip, 0.5);
+  choose_crops(draft);
+  choose_normalization(draft, data);
 }
 
 }  // namespace stoker::config

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/resolve/choices.h"
+#include "config/resolve/draft.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -17,19 +17,18 @@ namespace {
 }
 
 /// Leaves `cpu` or `cuda:N`, and N < the number of accelerators.
-void choose_device(Configuration& configuration, const core::MachineFacts& machine) {
-  std::string& device = configuration.options.device.device;
+void choose_device(Draft& draft, const core::MachineFacts& machine) {
   const size_t count = machine.accelerators.size();
-  if (device == "auto") {
-    const bool has_cuda = count > 0;
-    choose(
-        configuration, configuration.options.device.device, has_cuda ? "cuda:0" : "cpu",
-        has_cuda ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name : "no CUDA device found");
-    return;
-  }
+  draft.choose(
+      draft.options().device.device, count > 0 ? "cuda:0" : "cpu",
+      count > 0 ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name : "no CUDA device found");
+  const std::string device = draft.options().device.device.value();
   if (device == "cpu") return;
   if (count == 0) throw_unavailable("device " + device + " was asked for, but no CUDA device is available");
-  if (device == "cuda") device = "cuda:0";
+  if (device == "cuda") {
+    draft.options().device.device = std::string("cuda:0");
+    return;
+  }
   int64_t index = 0;
   read_integer(device.substr(5), 0, 63, index);
   if (static_cast<size_t>(index) < count) return;
@@ -43,43 +42,59 @@ size_t cuda_index(const std::string& device) {
   return static_cast<size_t>(index);
 }
 
-void choose_threads(Configuration& configuration, const core::MachineFacts& machine) {
-  const int64_t cpus = std::max(machine.cpus, 1);
+/// "2 CPUs (by affinity)"
+std::string cpus_text(const core::MachineFacts& machine, int64_t cpus) {
   const std::string count = core::format("{} CPU{}", cpus, cpus == 1 ? "" : "s");
-  const std::string source = machine.cpus_reason.empty() ? count : count + " (" + machine.cpus_reason + ")";
-  choose(configuration, configuration.options.device.threads, std::to_string(std::min<int64_t>(cpus, 1024)), source);
-  if (configuration.options.device.device == "cpu") {
-    choose(configuration, configuration.options.loader.num_workers, std::to_string(std::min<int64_t>(cpus, 4)),
-           "at most 4 of " + source + ", which decoding shares with the network");
+  return machine.cpus_reason.empty() ? count : count + " (" + machine.cpus_reason + ")";
+}
+
+/// CPU results depend on the number of threads: that of a run that goes on follows its checkpoint.
+void choose_threads(Draft& draft, const Facts& facts) {
+  const int64_t cpus = std::max(facts.machine.cpus, 1), threads = std::min<int64_t>(cpus, 1024);
+  const Auto<int64_t>& option = draft.options().device.threads;
+  if (facts.checkpoint && facts.checkpoint->threads.value_or(threads) != threads) {
+    draft.choose(option, std::to_string(*facts.checkpoint->threads),
+                 "as in the checkpoint, so that the bits stay the same");
+  }
+  draft.choose(option, std::to_string(threads), cpus_text(facts.machine, cpus));
+}
+
+void choose_workers(Draft& draft, const Facts& facts) {
+  const Auto<int64_t>& option = draft.options().loader.num_workers;
+  if (facts.num_workers) draft.choose(option, std::to_string(facts.num_workers->value), facts.num_workers->reason);
+  const int64_t cpus = std::max(facts.machine.cpus, 1);
+  const std::string source = cpus_text(facts.machine, cpus);
+  if (draft.options().device.device.value() == "cpu") {
+    draft.choose(option, std::to_string(std::min<int64_t>(cpus, 4)),
+                 "at most 4 of " + source + ", which decoding shares with the network");
   } else {
-    choose(configuration, configuration.options.loader.num_workers,
-           std::to_string(std::clamp<int64_t>(cpus - 1, 1, 1024)),
-           "one less than " + source + ", the training thread keeps one");
+    draft.choose(option, std::to_string(std::clamp<int64_t>(cpus - 1, 1, 1024)),
+                 "one less than " + source + ", the training thread keeps one");
   }
 }
 
-void choose_precision(Configuration& configuration, const core::MachineFacts& machine) {
-  const bool amp = configuration.options.precision.amp;
-  const std::string& device = configuration.options.device.device;
+void choose_precision(Draft& draft, const core::MachineFacts& machine) {
+  const PrecisionOptions& o = draft.options().precision;
+  const std::string& device = draft.options().device.device.value();
   if (device == "cpu") {
-    choose(configuration, configuration.options.precision.amp_dtype, "bfloat16", "the CPU computes no float16");
-    choose(configuration, configuration.options.precision.channels_last, "true", "faster on the CPU");
+    draft.choose(o.amp_dtype, "bfloat16", "the CPU computes no float16");
+    draft.choose(o.channels_last, "true", "faster on the CPU");
     return;
   }
   const core::AcceleratorFacts& accelerator = machine.accelerators[cuda_index(device)];
   const bool native = accelerator.native_bfloat16;
-  choose(configuration, configuration.options.precision.amp_dtype, native ? "bfloat16" : "float16",
-         accelerator.name + (native ? " computes bfloat16 natively" : " does not compute bfloat16 natively"));
-  choose(configuration, configuration.options.precision.channels_last, amp ? "true" : "false",
-         amp ? "faster with amp" : "amp is off");
+  draft.choose(o.amp_dtype, native ? "bfloat16" : "float16",
+               accelerator.name + (native ? " computes bfloat16 natively" : " does not compute bfloat16 natively"));
+  draft.choose(o.channels_last, o.amp ? "true" : "false", o.amp ? "faster with amp" : "amp is off");
 }
 
 }  // namespace
 
-void choose_for_machine(Configuration& configuration, const core::MachineFacts& machine) {
-  choose_device(configuration, machine);
-  choose_threads(configuration, machine);
-  choose_precision(configuration, machine);
+void choose_for_machine(const Facts& facts, Draft& draft) {
+  choose_device(draft, facts.machine);
+  choose_threads(draft, facts);
+  choose_workers(draft, facts);
+  choose_precision(draft, facts.machine);
 }
 
 }  // namespace stoker::config

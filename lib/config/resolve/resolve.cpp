@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills every `auto` from facts, and writes into the row's origin what it chose and why.
+// Chooses every automatic option from facts, in the order in which they depend on each other.
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "config/config.h"
 #include "config/resolve/check.h"
-#include "config/resolve/choices.h"
+#include "config/resolve/draft.h"
 #include "config/table/parse_value.h"
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -16,64 +15,137 @@
 namespace stoker::config {
 namespace {
 
-constexpr int64_t kTinyUpdate = 8;  // an update with less than this part of a full one's images is lopsided
+constexpr int64_t kUsualBatch = 64;  // images per device
+constexpr int64_t kTinyUpdate = 8;   // an update with less than this part of a full one's images is lopsided
 
-/// Whether nobody but us has set it.
-bool is_ours(const Row& row) {
-  return row.is_auto() || row.origin.kind == Origin::Kind::built_in || row.origin.kind == Origin::Kind::resolved;
-}
-
-/// An update of so many images takes as many batches as that makes; one that does not divide is a broken rule.
-void choose_accumulation(Configuration& configuration) {
-  const Options& o = configuration.options;
-  const int64_t total = o.train.total_batch_size, batch = o.loader.batch_size;
-  if (total == 0 || total % batch != 0 || o.train.accumulation_steps == total / batch) return;
-  Row& row = configuration.table.row_of(configuration.options.train.accumulation_steps);
-  if (!is_ours(row)) return;
-  give_value(row, std::to_string(total / batch), core::format("total-batch-size {} / batch-size {}", total, batch));
-}
-
-void choose_lr(Configuration& configuration) {
-  const Options& o = configuration.options;
-  const auto images = static_cast<double>(o.loader.batch_size * o.train.accumulation_steps);
-  choose(configuration, configuration.options.optim.lr, number_text(o.optim.lr_base * images / 256),
-         core::format("lr-base {} x {} images / 256", number_text(o.optim.lr_base), images));
-}
-
-/// "runs/" and what the command names: preset and configuration files, else the data set.
-void choose_run_dir(Configuration& configuration) {
-  const CommandLine& command = configuration.command;
-  std::string name = command.preset;
-  for (const std::string& path : command.config_files) {
-    name += (name.empty() ? "" : "+") + std::filesystem::path(path).stem().string();
-  }
+/// "runs/" and what the command line names, else the data set.
+void choose_run_dir(Draft& draft, const std::string& run_name) {
+  std::string name = run_name;
   std::string reason = "named after the preset or the config files";
   if (name.empty()) {
-    std::filesystem::path data_dir = configuration.options.data.data_dir;
+    std::filesystem::path data_dir = draft.options().data.data_dir;
     if (!data_dir.has_filename()) data_dir = data_dir.parent_path();
     name = data_dir.filename().string();
     reason = "named after data-dir";
   }
   if (name.empty() || name == "." || name == "..") name = "run";
   std::replace(name.begin(), name.end(), '/', '-');
-  choose(configuration, configuration.options.run.run_dir, "runs/" + name, reason);
+  draft.choose(draft.options().run.run_dir, "runs/" + name, reason);
 }
 
-void choose_eval_metric(Configuration& configuration) {
-  const TaskKind task = configuration.options.data.task;
-  choose(configuration, configuration.options.train.eval_metric, eval_metric_name(eval_metrics_of(task).front()),
-         "for task " + task_name(task));
+void choose_eval_metric(Draft& draft) {
+  const TaskKind task = draft.options().data.task;
+  draft.choose(draft.options().train.eval_metric, eval_metric_name(eval_metrics_of(task).front()),
+               "for task " + task_name(task));
 }
 
-void choose_val_batch_size(Configuration& configuration) {
-  const bool small = configuration.options.data.img_size.value() < kSmallImage;
-  const int64_t batch_size = configuration.options.loader.batch_size;
+/// What batch-size becomes, with the accumulation-steps that belong to it, if any do.
+struct BatchChoice {
+  Measured<int64_t> batch_size;
+  std::optional<int64_t> accumulation_steps;
+  bool is_assumed = false;
+};
+
+/// The batch of a run whose batch-size is automatic is chosen once.
+BatchChoice batch_from(const Options& given, const Facts& facts) {
+  if (!given.loader.batch_size.is_auto()) return {{given.loader.batch_size.value(), ""}, std::nullopt, false};
+  if (facts.checkpoint && facts.checkpoint->batch_size) {
+    return {{*facts.checkpoint->batch_size, "as in the checkpoint"}, facts.checkpoint->accumulation_steps, false};
+  }
+  if (facts.batch_size) return {*facts.batch_size, std::nullopt, false};
+  return {usual_batch(given), std::nullopt, true};
+}
+
+/// An update of so many images takes as many batches as that makes; one that does not divide is a broken rule.
+void choose_accumulation(Draft& draft, const BatchChoice& batch) {
+  Options& o = draft.options();
+  const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value();
+  const int64_t asked = total % size == 0 ? total / size : 0;  // 0: nothing that could be done is asked
+  if (batch.accumulation_steps && (asked == 0 || asked == *batch.accumulation_steps)) {
+    draft.choose(o.train.accumulation_steps, std::to_string(*batch.accumulation_steps), batch.batch_size.reason);
+  }
+  if (asked > 1) {
+    draft.choose(o.train.accumulation_steps, std::to_string(asked),
+                 core::format("total-batch-size {} / batch-size {}", total, size));
+  }
+  draft.set_default(o.train.accumulation_steps, int64_t{1});
+}
+
+void choose_lr(Draft& draft) {
+  Options& o = draft.options();
+  const auto images = static_cast<double>(o.loader.batch_size.value() * o.train.accumulation_steps.value());
+  draft.choose(o.optim.lr, number_text(o.optim.lr_base * images / 256),
+               core::format("lr-base {} x {} images / 256", number_text(o.optim.lr_base), images));
+}
+
+void choose_val_batch_size(Draft& draft) {
+  const bool small = draft.options().data.img_size.value() < kSmallImage;
+  const int64_t batch_size = draft.options().loader.batch_size.value();
   const int64_t val_batch_size = small ? std::max<int64_t>(256, batch_size) : batch_size;
-  choose(configuration, configuration.options.loader.val_batch_size, std::to_string(val_batch_size),
-         val_batch_size == batch_size ? "batch-size" : "small images fit in larger batches");
+  draft.choose(draft.options().loader.val_batch_size, std::to_string(val_batch_size),
+               val_batch_size == batch_size ? "batch-size" : "small images fit in larger batches");
 }
 
-[[noreturn]] void throw_rules(const std::vector<std::string>& broken) {
+void choose_drop_rates(Draft& draft, const ModelFacts& model) {
+  const std::string reason = "usual for " + model.name;
+  draft.choose(draft.options().model.drop_rate, number_text(model.drop_rate), reason);
+  draft.choose(draft.options().model.drop_path_rate, number_text(model.drop_path_rate), reason);
+}
+
+/// As the option is written.
+std::string tier_name(CacheTier tier) {
+  return tier == CacheTier::ram ? "ram" : tier == CacheTier::compressed ? "compressed" : "none";
+}
+
+void choose_cache(Draft& draft, const Facts& facts) {
+  const LoaderOptions& o = draft.options().loader;
+  if (facts.cache_budget) {
+    draft.choose(o.cache_budget, size_text(facts.cache_budget->value), facts.cache_budget->reason);
+  }
+  if (facts.cache) draft.choose(o.cache, tier_name(facts.cache->value), facts.cache->reason);
+  draft.assume(true);
+  draft.choose(o.cache_budget, "0", "no memory was measured");
+  draft.choose(o.cache, "none", "no memory was measured");
+  draft.assume(false);
+}
+
+/// What becomes of the last batch of an epoch, and why; no reason: the network decides, and is not known.
+Measured<bool> drop_last_for(const Options& draft, int64_t train_images, std::optional<bool> trains_on_one_image) {
+  const int64_t batch = draft.loader.batch_size.value(), steps = draft.train.accumulation_steps.value();
+  const int64_t update = batch * steps, full_batches = train_images / batch, last = train_images % batch;
+  if (last == 0) return {false, "every batch is full"};
+  if (full_batches == 0) return {false, "there is only one batch"};
+  const bool is_an_update = full_batches % steps == 0;
+  if (is_an_update && last * kTinyUpdate < update) {
+    return {true, core::format("an update on the last {} would count as much as one on {}", last, update)};
+  }
+  if (last > 1) return {false, core::format("the last batch has {} images", last)};
+  if (!trains_on_one_image) return {false, ""};
+  return {!*trains_on_one_image, *trains_on_one_image ? "the network can train on the last image alone"
+                                                      : "batch norm cannot train on the last image alone"};
+}
+
+/// Returns whether Facts::trains_on_one_image decides and is not known. `is_open`: batch or data are not known.
+bool choose_drop_last(Draft& draft, const Facts& facts, bool is_open) {
+  const Auto<bool>& option = draft.options().loader.drop_last;
+  if (!option.is_auto()) return false;
+  const auto choose = [&](bool drops, const std::string& reason) {
+    draft.choose(option, drops ? "true" : "false", reason);
+  };
+  if (facts.checkpoint && facts.checkpoint->drop_last) {
+    choose(*facts.checkpoint->drop_last, "as in the checkpoint");
+    return false;
+  }
+  Measured<bool> choice;
+  if (!is_open) choice = drop_last_for(draft.options(), facts.data->train_images, facts.trains_on_one_image);
+  draft.assume(choice.reason.empty());
+  choose(choice.value, choice.reason);
+  draft.assume(false);
+  return !is_open && choice.reason.empty();
+}
+
+void throw_broken(const std::vector<std::string>& broken) {
+  if (broken.empty()) return;
   std::string message = broken.front();
   if (broken.size() > 1) {
     message = core::format("{} options do not fit together:", broken.size());
@@ -84,78 +156,50 @@ void choose_val_batch_size(Configuration& configuration) {
 
 }  // namespace
 
-void give_value(Row& row, const std::string& text, const std::string& reason) {
-  const std::string problem = row.assign(text);
-  if (!problem.empty()) {
-    throw core::Error(core::ErrorKind::config, row.name + ": the automatic choice does not fit: " + problem,
-                      "set " + row.name + " by hand");
-  }
-  row.origin = {Origin::Kind::resolved, reason};
+DataFacts usual_data(const Options& given) {
+  DataFacts facts;
+  const TaskKind task = given.data.task;
+  const int64_t usual = task == TaskKind::multiclass ? 1000 : task == TaskKind::binary ? 2 : 3;
+  facts.num_classes = given.data.num_classes.is_auto() ? usual : given.data.num_classes.value();
+  facts.target_mean.assign(static_cast<size_t>(facts.num_classes), 0);
+  facts.target_deviation.assign(static_cast<size_t>(facts.num_classes), 1);
+  facts.channels = 3;
+  facts.median_height = facts.median_width = 224;
+  return facts;
 }
 
-void resolve_machine(Configuration& configuration, const core::MachineFacts& machine) {
-  choose_for_machine(configuration, machine);
-  choose_run_dir(configuration);
-  choose_eval_metric(configuration);
-  if (!configuration.options.loader.batch_size.is_auto()) {
-    choose_accumulation(configuration);
-    choose_lr(configuration);
-  }
-  const std::vector<std::string> broken = broken_rules(configuration.options);
-  if (!broken.empty()) throw_rules(broken);
+Measured<int64_t> usual_batch(const Options& given) {
+  int64_t batch = kUsualBatch;
+  while (given.train.total_batch_size % batch != 0) --batch;
+  return {batch, "usual; training takes the most that fits"};
 }
 
-void resolve_data(Configuration& configuration, const DataFacts& data) {
-  choose_for_data(configuration, data);
-  if (!configuration.options.loader.batch_size.is_auto()) {
-    choose_val_batch_size(configuration);
-    resolve_drop_last(configuration, data.train_images, /*trains_on_one_image=*/std::nullopt);
-  }
-  const std::vector<std::string> broken = broken_data_rules(configuration.options, data);
-  if (!broken.empty()) throw_rules(broken);
-}
+Resolution resolve(const Options& given, const Facts& facts) {
+  Draft draft(given);
+  choose_for_machine(facts, draft);
+  choose_run_dir(draft, facts.run_name);
+  choose_eval_metric(draft);
+  draft.assume(!facts.data);
+  choose_for_data(facts.data.value_or(usual_data(given)), draft);
+  const BatchChoice batch = batch_from(given, facts);
+  draft.assume(batch.is_assumed);
+  draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size.reason);
+  choose_accumulation(draft, batch);
+  choose_lr(draft);
+  draft.assume(batch.is_assumed || !facts.data);
+  choose_val_batch_size(draft);
+  draft.assume(!facts.model);
+  choose_drop_rates(draft, facts.model.value_or(ModelFacts()));
+  draft.assume(false);
+  choose_cache(draft, facts);
+  const bool waits = choose_drop_last(draft, facts, batch.is_assumed || !facts.data);
 
-void resolve_model(Configuration& configuration, const ModelFacts& model) {
-  const std::string reason = "usual for " + model.name;
-  choose(configuration, configuration.options.model.drop_rate, number_text(model.drop_rate), reason);
-  choose(configuration, configuration.options.model.drop_path_rate, number_text(model.drop_path_rate), reason);
-}
-
-void resolve_batch(Configuration& configuration, const BatchChoice& choice) {
-  choose(configuration, configuration.options.loader.batch_size, std::to_string(choice.batch_size), choice.reason);
-  Row& steps = configuration.table.row_of(configuration.options.train.accumulation_steps);
-  if (choice.accumulation_steps > 0 && is_ours(steps)) {
-    give_value(steps, std::to_string(choice.accumulation_steps), choice.reason);
-  }
-  choose_accumulation(configuration);
-  choose_lr(configuration);
-  choose_val_batch_size(configuration);
-  const std::vector<std::string> broken = broken_rules(configuration.options);
-  if (!broken.empty()) throw_rules(broken);
-}
-
-void resolve_drop_last(Configuration& configuration, int64_t train_images, std::optional<bool> trains_on_one_image) {
-  const Options& o = configuration.options;
-  const int64_t batch = o.loader.batch_size, update = batch * o.train.accumulation_steps;
-  const int64_t full_batches = train_images / batch, last = train_images % batch;
-  const auto choose_it = [&](bool drops, const std::string& reason) {
-    choose(configuration, configuration.options.loader.drop_last, drops ? "true" : "false", reason);
-  };
-  if (last == 0) return choose_it(false, "every batch is full");
-  if (full_batches == 0) return choose_it(false, "there is only one batch");
-  const bool is_an_update = full_batches % o.train.accumulation_steps == 0;
-  if (is_an_update && last * kTinyUpdate < update) {
-    return choose_it(true, core::format("an update on the last {} would count as much as one on {}", last, update));
-  }
-  if (last > 1) return choose_it(false, core::format("the last batch has {} images", last));
-  if (!trains_on_one_image) return;
-  choose_it(!*trains_on_one_image, *trains_on_one_image ? "the network can train on the last image alone"
-                                                        : "batch norm cannot train on the last image alone");
-}
-
-void resolve_measured(Row& row, const std::string& text, const std::string& reason) {
-  const bool is_ours = row.is_auto() || row.origin.kind == Origin::Kind::resolved;
-  if (is_ours) give_value(row, text, reason);
+  Resolution resolution = draft.resolution();
+  resolution.waits_for_batch = batch.is_assumed;
+  resolution.waits_for_trains_on_one_image = waits;
+  throw_broken(broken_rules(given, resolution));
+  if (facts.data) throw_broken(broken_data_rules(resolution.options, *facts.data));
+  return resolution;
 }
 
 }  // namespace stoker::config

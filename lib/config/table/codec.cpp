@@ -123,15 +123,15 @@ Codec<std::string> device_codec() {
   codec.parse = [](const std::string& text, std::string& value) {
     int64_t index = 0;
     const bool has_index = text.rfind("cuda:", 0) == 0;
-    const bool known = text == "auto" || text == "cpu" || text == "cuda" ||
-                       (has_index && read_integer(text.substr(5), 0, 63, index).empty());
+    const bool known =
+        text == "cpu" || text == "cuda" || (has_index && read_integer(text.substr(5), 0, 63, index).empty());
     if (!known) return shown(text) + " is not a device; accepted: auto, cpu, cuda or cuda:N with N from 0 to 63";
     value = text;
     return std::string();
   };
   codec.render = [](const std::string& value) { return value; };
   codec.placeholder = "DEVICE";
-  codec.range = "auto, cpu, cuda or cuda:N";
+  codec.range = "cpu, cuda or cuda:N";
   return codec;
 }
 

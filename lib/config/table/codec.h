@@ -35,7 +35,7 @@ Codec<Interval> interval_codec();
 Codec<double> duration_codec();
 /// Bytes, written with a unit.
 Codec<int64_t> size_codec();
-/// auto, cpu, cuda or cuda:N.
+/// cpu, cuda or cuda:N.
 Codec<std::string> device_codec();
 
 /// "" or a sentence with the accepted words and the nearest one. `word` may use `_` for `-`; `index` is set.

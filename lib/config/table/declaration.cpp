@@ -48,11 +48,6 @@ RowDraft& RowDraft::used_in_inference() {
   return *this;
 }
 
-RowDraft& RowDraft::chosen_when_auto() {
-  row().is_auto = [render = row().render] { return render() == "auto"; };
-  return *this;
-}
-
 void Declaration::group(const std::string& name, const std::string& title) { table_.groups_.push_back({name, title}); }
 
 RowDraft Declaration::append(Row row) {
@@ -60,25 +55,6 @@ RowDraft Declaration::append(Row row) {
   row.default_text = row.render();
   table_.rows_.push_back(std::move(row));
   return RowDraft(table_.rows_, table_.rows_.size() - 1);
-}
-
-RowDraft Declaration::add_switch(const std::string& name, bool& field) {
-  const RowDraft draft = add(name, field, switch_codec());
-  table_.rows_.back().is_switch = true;
-  return draft;
-}
-
-RowDraft Declaration::add_switch(const std::string& name, Auto<bool>& field) {
-  const RowDraft draft = add(name, field, switch_codec());
-  table_.rows_.back().is_switch = true;
-  return draft;
-}
-
-RowDraft Declaration::add_list(const std::string& name, std::vector<double>& field, const Bounds& bounds,
-                               const std::string& empty_word) {
-  const RowDraft draft = add(name, field, list_codec(bounds, empty_word));
-  table_.rows_.back().is_list = true;
-  return draft;
 }
 
 void Declaration::add_shorthand(const std::string& name, const std::string& help,

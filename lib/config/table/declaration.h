@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +29,6 @@ class RowDraft {
   RowDraft& used_in_eval();
   RowDraft& used_in_inference();  ///< eval and predict
   RowDraft& used_in_pack();
-  /// The text "auto" is a request to resolve() although the field is no Auto<T>.
-  RowDraft& chosen_when_auto();
 
  private:
   Row& row() { return rows_[index_]; }
@@ -75,10 +74,37 @@ class Declaration {
     return append(std::move(row));
   }
 
-  RowDraft add_switch(const std::string& name, bool& field);
-  RowDraft add_switch(const std::string& name, Auto<bool>& field);
-  RowDraft add_list(const std::string& name, std::vector<double>& field, const Bounds& bounds,
-                    const std::string& empty_word);
+  /// "auto" leaves the field empty for whoever reads the option; resolve() does not choose.
+  template <typename T>
+  RowDraft add(const std::string& name, std::optional<T>& field, const Codec<T>& codec) {
+    Row row = described(name, &field, codec);
+    row.assign = [&field, codec](const std::string& text) {
+      T value{};
+      std::string problem = text == "auto" ? "" : codec.parse(text, value);
+      if (problem.empty()) field = text == "auto" ? std::nullopt : std::optional<T>(std::move(value));
+      return problem;
+    };
+    row.render = [&field, codec] { return field ? codec.render(*field) : std::string("auto"); };
+    row.is_auto = [] { return false; };
+    return append(std::move(row));
+  }
+
+  /// `Field` is bool or Auto<bool>.
+  template <typename Field>
+  RowDraft add_switch(const std::string& name, Field& field) {
+    const RowDraft draft = add(name, field, switch_codec());
+    table_.rows_.back().is_switch = true;
+    return draft;
+  }
+
+  /// `Field` is a list of numbers or an Auto of one.
+  template <typename Field>
+  RowDraft add_list(const std::string& name, Field& field, const Bounds& bounds, const std::string& empty_word) {
+    const RowDraft draft = add(name, field, list_codec(bounds, empty_word));
+    table_.rows_.back().is_list = true;
+    return draft;
+  }
+
   void add_shorthand(const std::string& name, const std::string& help,
                      std::vector<std::pair<std::string, Shorthand::Values>> choices);
 
@@ -100,11 +126,16 @@ class Declaration {
   Table& table_;
 };
 
-// One function per file of rows, each for the groups that it names.
-void declare_data(Declaration& declaration, Options& options);      ///< data, augment, loader
-void declare_task(Declaration& declaration, Options& options);      ///< task
-void declare_augment(Declaration& declaration, Options& options);   ///< augment, between data and loader
-void declare_training(Declaration& declaration, Options& options);  ///< model, optim, schedule, train
-void declare_process(Declaration& declaration, Options& options);   ///< precision, device, run, log
+// One function per file of rows, each for the groups that it names, for Options and for ResolvedOptions.
+template <typename AnyOptions>
+void declare_data(Declaration& declaration, AnyOptions& options);  ///< data, augment, loader
+template <typename AnyOptions>
+void declare_task(Declaration& declaration, AnyOptions& options);  ///< task
+template <typename AnyOptions>
+void declare_augment(Declaration& declaration, AnyOptions& options);  ///< augment, between data and loader
+template <typename AnyOptions>
+void declare_training(Declaration& declaration, AnyOptions& options);  ///< model, optim, schedule, train
+template <typename AnyOptions>
+void declare_process(Declaration& declaration, AnyOptions& options);  ///< precision, device, run, log
 
 }  // namespace stoker::config

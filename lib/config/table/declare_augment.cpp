@@ -7,7 +7,8 @@ namespace {
 
 constexpr Bounds kProbability{0, 1};
 
-void declare_crops(Declaration& d, AugmentOptions& o) {
+template <template <typename> class Pick>
+void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.group("augment", "How images are varied");
   d.add("train-crop", o.train_crop,
         choice_codec<TrainCrop>({{"none", TrainCrop::none},
@@ -30,7 +31,9 @@ void declare_crops(Declaration& d, AugmentOptions& o) {
       .help(
           "padded: zero border on each side before the crop; auto is 2 up to 28, 4 up to 32, else img-size / "
           "8.");
-  d.add("hflip", o.hflip, number_codec(kProbability)).unit("probability").help("Mirror left to right.");
+  d.add("hflip", o.hflip, number_codec(kProbability))
+      .unit("probability")
+      .help("Mirror left to right; auto is 0.5, and 0 for samples that stay as they are.");
   d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
       .help("Crop for evaluation: none squeezes the whole image into the square.")
       .used_in_inference();
@@ -41,7 +44,8 @@ void declare_crops(Declaration& d, AugmentOptions& o) {
       .used_in_inference();
 }
 
-void declare_moves(Declaration& d, AugmentOptions& o) {
+template <template <typename> class Pick>
+void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("rotate90", o.rotate90, number_codec(kProbability))
       .unit("probability")
       .help("Turn by one, two or three quarters.");
@@ -62,7 +66,8 @@ void declare_moves(Declaration& d, AugmentOptions& o) {
       .help("How rotation, rand-augment and trivial-augment move pixels.");
 }
 
-void declare_colours(Declaration& d, AugmentOptions& o) {
+template <template <typename> class Pick>
+void declare_colours(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add_list("color-jitter", o.color_jitter, {0, 10}, "none")
       .help(
           "Strength of random brightness, contrast and saturation: one number, or three, or with hue (at "
@@ -90,7 +95,8 @@ void declare_colours(Declaration& d, AugmentOptions& o) {
       .help("Replace a box of 2 to 33 % of the area by the mean pixel.");
 }
 
-void declare_masks(Declaration& d, AugmentOptions& o) {
+template <template <typename> class Pick>
+void declare_masks(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("freq-masks", o.freq_masks, integer_codec(0, 64))
       .unit("masks")
       .help("Spectrograms: bands of frequency that are replaced by the mean (SpecAugment); 0: off.");
@@ -105,7 +111,8 @@ void declare_masks(Declaration& d, AugmentOptions& o) {
       .help("Stretches are shorter than this: any length from 0 on is as likely.");
 }
 
-void declare_mixing(Declaration& d, AugmentOptions& o) {
+template <template <typename> class Pick>
+void declare_mixing(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("mixup-alpha", o.mixup_alpha, number_codec({0, 100}))
       .alias({"mixup"})
       .help("Average pairs of images of a batch, with shares from Beta(alpha, alpha); 0: off.");
@@ -122,12 +129,15 @@ void declare_mixing(Declaration& d, AugmentOptions& o) {
 
 }  // namespace
 
-void declare_augment(Declaration& declaration, Options& options) {
+template <typename AnyOptions>
+void declare_augment(Declaration& declaration, AnyOptions& options) {
   declare_crops(declaration, options.augment);
   declare_moves(declaration, options.augment);
   declare_colours(declaration, options.augment);
   declare_masks(declaration, options.augment);
   declare_mixing(declaration, options.augment);
 }
+template void declare_augment(Declaration&, Options&);
+template void declare_augment(Declaration&, ResolvedOptions&);
 
 }  // namespace stoker::config

@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-void declare_source(Declaration& d, DataOptions& o) {
+template <template <typename> class Pick>
+void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.group("data", "What is learned from");
   d.add("data-dir", o.data_dir, text_codec("DIR", false))
       .alias({"data", "data-path"})
@@ -78,13 +79,12 @@ void declare_source(Declaration& d, DataOptions& o) {
       .used_in_pack();
 }
 
-void declare_pixels(Declaration& d, DataOptions& o) {
+template <template <typename> class Pick>
+void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add_list("mean", o.mean, {-kUnbounded, kUnbounded}, "auto")
-      .chosen_when_auto()
       .unit("per channel, of pixels in [0, 1] or of floats as they are")
       .help("Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1, and measures floats.");
   d.add_list("std", o.std, {0, kUnbounded, true, false}, "auto")
-      .chosen_when_auto()
       .unit("per channel, of pixels in [0, 1] or of floats as they are")
       .help("Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1, and measures floats.");
   d.add("on-bad-image", o.on_bad_image,
@@ -111,7 +111,8 @@ void declare_pixels(Declaration& d, DataOptions& o) {
       .used_in_pack();
 }
 
-void declare_loader(Declaration& d, LoaderOptions& o) {
+template <template <typename> class Pick>
+void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
   d.group("loader", "How samples travel from disk to the device");
   d.add("batch-size", o.batch_size, integer_codec(1, 1 << 20))
       .alias({"b", "batch"})
@@ -176,11 +177,14 @@ void declare_loader(Declaration& d, LoaderOptions& o) {
 
 }  // namespace
 
-void declare_data(Declaration& declaration, Options& options) {
+template <typename AnyOptions>
+void declare_data(Declaration& declaration, AnyOptions& options) {
   declare_source(declaration, options.data);
   declare_pixels(declaration, options.data);
   declare_augment(declaration, options);
   declare_loader(declaration, options.loader);
 }
+template void declare_data(Declaration&, Options&);
+template void declare_data(Declaration&, ResolvedOptions&);
 
 }  // namespace stoker::config

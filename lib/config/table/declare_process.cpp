@@ -7,7 +7,8 @@
 namespace stoker::config {
 namespace {
 
-void declare_precision(Declaration& d, PrecisionOptions& o) {
+template <template <typename> class Pick>
+void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.group("precision", "Numbers on the device");
   d.add_switch("amp", o.amp)
       .alias({"use-amp"})
@@ -36,10 +37,10 @@ void declare_precision(Declaration& d, PrecisionOptions& o) {
       .help("float16: updates without overflow until the loss scale doubles.");
 }
 
-void declare_device(Declaration& d, DeviceOptions& o) {
+template <template <typename> class Pick>
+void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
   d.group("device", "Where it runs");
   d.add("device", o.device, device_codec())
-      .chosen_when_auto()
       .alias({"d"})
       .help("auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
       .per_process()
@@ -53,7 +54,8 @@ void declare_device(Declaration& d, DeviceOptions& o) {
       .used_in_inference();
 }
 
-void declare_run(Declaration& d, RunOptions& o) {
+template <template <typename> class Pick>
+void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
   d.group("run", "Run directory and checkpoints");
   d.add("run-dir", o.run_dir, text_codec("DIR", false))
       .alias({"output"})
@@ -128,11 +130,14 @@ void declare_log(Declaration& d, LogOptions& o) {
 
 }  // namespace
 
-void declare_process(Declaration& declaration, Options& options) {
+template <typename AnyOptions>
+void declare_process(Declaration& declaration, AnyOptions& options) {
   declare_precision(declaration, options.precision);
   declare_device(declaration, options.device);
   declare_run(declaration, options.run);
   declare_log(declaration, options.log);
 }
+template void declare_process(Declaration&, Options&);
+template void declare_process(Declaration&, ResolvedOptions&);
 
 }  // namespace stoker::config

@@ -12,7 +12,8 @@ constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 constexpr Bounds kAboveZero{0, kNoEnd, true};
 constexpr Bounds kNotBelowZero{0, kNoEnd};
 
-void declare_classes(Declaration& d, Options& o) {
+template <template <typename> class Pick>
+void declare_classes(Declaration& d, OptionsOf<Pick>& o) {
   d.group("task", "What is learned of each image");
   d.add("task", o.data.task, choice_codec<TaskKind>(task_choices()))
       .help(
@@ -32,7 +33,8 @@ void declare_classes(Declaration& d, Options& o) {
       .used_in_inference();
 }
 
-void declare_numbers(Declaration& d, TaskOptions& o) {
+template <template <typename> class Pick>
+void declare_numbers(Declaration& d, TaskOptionsOf<Pick>& o) {
   d.add("loss", o.loss,
         choice_codec<RegressionLoss>(
             {{"l1", RegressionLoss::l1}, {"l2", RegressionLoss::l2}, {"smooth-l1", RegressionLoss::smooth_l1}}))
@@ -41,13 +43,11 @@ void declare_numbers(Declaration& d, TaskOptions& o) {
           "regression, head-pose: absolute, squared, or squared below 1 and absolute above (of scaled "
           "targets).");
   d.add_list("target-mean", o.target_mean, {-kNoEnd, kNoEnd}, "auto")
-      .chosen_when_auto()
       .unit("of the target")
       .help(
           "The network learns (target - target-mean) / target-scale; auto: mean of the training split, "
           "head-pose 0.");
   d.add_list("target-scale", o.target_scale, kAboveZero, "auto")
-      .chosen_when_auto()
       .unit("of the target")
       .help("See target-mean; auto: standard deviation in the training split, head-pose 45 degrees.");
   d.add("pose-head", o.pose_head, choice_codec<PoseHead>({{"direct", PoseHead::direct}, {"binned", PoseHead::binned}}))
@@ -62,9 +62,12 @@ void declare_numbers(Declaration& d, TaskOptions& o) {
 
 }  // namespace
 
-void declare_task(Declaration& declaration, Options& options) {
+template <typename AnyOptions>
+void declare_task(Declaration& declaration, AnyOptions& options) {
   declare_classes(declaration, options);
   declare_numbers(declaration, options.task);
 }
+template void declare_task(Declaration&, Options&);
+template void declare_task(Declaration&, ResolvedOptions&);
 
 }  // namespace stoker::config

@@ -12,7 +12,8 @@ constexpr Bounds kNotNegative{0, std::numeric_limits<double>::infinity()};
 constexpr Bounds kPositive{0, std::numeric_limits<double>::infinity(), true};
 constexpr Bounds kBelowOne{0, 1, false, true};
 
-void declare_model(Declaration& d, ModelOptions& o) {
+template <template <typename> class Pick>
+void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.group("model", "The network");
   d.add("model", o.model, text_codec("NAME", false))
       .alias({"m", "arch"})
@@ -50,7 +51,8 @@ void declare_model(Declaration& d, ModelOptions& o) {
       .free_on_resume();
 }
 
-void declare_optimizer(Declaration& d, OptimOptions& o) {
+template <template <typename> class Pick>
+void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
   d.group("optim", "The optimizer");
   d.add("opt", o.opt,
         choice_codec<OptimizerKind>(
@@ -131,7 +133,8 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
       .help("one-cycle-momentum: at the first and the last update.");
 }
 
-void declare_length(Declaration& d, TrainOptions& o) {
+template <template <typename> class Pick>
+void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
   d.group("train", "How long and how often");
   d.add("epochs", o.epochs, integer_codec(1, 1'000'000))
       .alias({"max-epochs"})
@@ -150,7 +153,7 @@ void declare_length(Declaration& d, TrainOptions& o) {
   d.add("accumulation-steps", o.accumulation_steps, integer_codec(1, 65536))
       .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
       .unit("micro-batches per update")
-      .help("Batches whose gradients are averaged into one optimizer update.");
+      .help("Batches whose gradients are averaged into one optimizer update; auto is 1, or as total-batch-size asks.");
   d.add("total-batch-size", o.total_batch_size, integer_codec(0, 1 << 30))
       .alias({"effective-batch-size", "global-batch-size"})
       .unit("images per update")
@@ -172,7 +175,8 @@ void declare_length(Declaration& d, TrainOptions& o) {
       .help("Only algorithms that give the same bits each time on the same device; slower on CUDA.");
 }
 
-void declare_evaluation(Declaration& d, TrainOptions& o) {
+template <template <typename> class Pick>
+void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o) {
   d.add("val-every", o.val_every, interval_codec())
       .alias({"val-interval"})
       .help("Epochs between evaluations, as in 5e; the end of a run is evaluated in any case.")
@@ -201,12 +205,15 @@ void declare_evaluation(Declaration& d, TrainOptions& o) {
 
 }  // namespace
 
-void declare_training(Declaration& declaration, Options& options) {
+template <typename AnyOptions>
+void declare_training(Declaration& declaration, AnyOptions& options) {
   declare_model(declaration, options.model);
   declare_optimizer(declaration, options.optim);
   declare_schedule(declaration, options.schedule);
   declare_length(declaration, options.train);
   declare_evaluation(declaration, options.train);
 }
+template void declare_training(Declaration&, Options&);
+template void declare_training(Declaration&, ResolvedOptions&);
 
 }  // namespace stoker::config

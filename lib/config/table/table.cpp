@@ -14,13 +14,17 @@ std::string kebab(std::string name) {
   return name;
 }
 
-Table::Table(Options& options) {
+template <typename AnyOptions>
+void Table::declare(AnyOptions& options) {
   Declaration declaration(*this);
   declare_data(declaration, options);
   declare_task(declaration, options);
   declare_training(declaration, options);
   declare_process(declaration, options);
 }
+
+Table::Table(Options& options) { declare(options); }
+Table::Table(ResolvedOptions& options) { declare(options); }
 
 Row& Table::row_at(const void* field) {
   const auto found = std::find_if(rows_.begin(), rows_.end(), [field](const Row& row) { return row.field == field; });

@@ -67,10 +67,12 @@ struct Group {
   std::string title;  ///< heading in --help
 };
 
-/// All rows, bound to one Options object that must outlive the table.
+/// All rows, bound to one object of options that must outlive the table.
 class Table {
  public:
   explicit Table(Options& options);  ///< declares every option (declare_*.cpp)
+  /// The options of a run, in the same order. "auto" is no value of theirs, but for lists that may be empty.
+  explicit Table(ResolvedOptions& options);
 
   std::vector<Row>& rows() { return rows_; }
   const std::vector<Row>& rows() const { return rows_; }
@@ -103,6 +105,8 @@ class Table {
 
  private:
   friend class Declaration;
+  template <typename AnyOptions>
+  void declare(AnyOptions& options);
   Row& row_at(const void* field);
 
   std::vector<Row> rows_;

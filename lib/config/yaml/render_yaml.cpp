@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table as YAML that -c reads back: the run's config.yaml and --print-config.
+// Options as YAML that -c reads back: the run's config.yaml and --print-config, and how resolved options travel.
 #include <algorithm>
 #include <cctype>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "config/config.h"
+#include "config/resolution.h"
+#include "core/error.h"
 #include "core/format.h"
 
 namespace stoker::config {
@@ -72,8 +73,48 @@ std::string render_yaml(const Table& table, bool with_origin) {
   return yaml;
 }
 
-std::vector<std::pair<std::string, std::string>> training_relevant_values(const Table& table) {
+std::string render_yaml(const Configuration& given, const Resolution& resolution) {
+  Options shown = given.options;
+  Table table(shown);
+  ResolvedOptions options = resolution.options;
+  const Table resolved(options);
+  for (size_t i = 0; i < table.rows().size(); ++i) {
+    Row& row = table.rows()[i];
+    row.origin = given.table.rows()[i].origin;
+    const auto& assumed = resolution.assumed;
+    if (std::find(assumed.begin(), assumed.end(), row.name) != assumed.end()) continue;
+    row.assign(resolved.rows()[i].render());
+    const auto choice = std::find_if(resolution.choices.begin(), resolution.choices.end(),
+                                     [&](const Choice& chosen) { return chosen.option == row.name; });
+    if (choice != resolution.choices.end()) row.origin = {Origin::Kind::resolved, choice->reason};
+  }
+  return render_yaml(table, /*with_origin=*/true);
+}
+
+std::string render_yaml(const ResolvedOptions& options) {
+  ResolvedOptions copy = options;
+  return render_yaml(Table(copy), /*with_origin=*/false);
+}
+
+ResolvedOptions read_resolved_yaml(const std::string& text, const std::string& path) {
+  ResolvedOptions options;
+  Table table(options);
+  std::vector<std::string> problems;
+  read_yaml(text, path, Origin::Kind::file, table, problems);
+  for (const Row& row : table.rows()) {
+    if (row.origin.kind != Origin::Kind::file)
+      problems.push_back(core::printable(path) + ": " + row.name + " is missing");
+  }
+  if (problems.empty()) return options;
+  std::string message = "resolved options cannot be read:";
+  for (const std::string& problem : problems) message += "\n  " + problem;
+  throw core::Error(core::ErrorKind::config, message, "both sides must be the same version of this program");
+}
+
+std::vector<std::pair<std::string, std::string>> training_relevant_values(const ResolvedOptions& options) {
   std::vector<std::pair<std::string, std::string>> values;
+  ResolvedOptions copy = options;
+  const Table table(copy);
   for (const Row& row : table.rows()) {
     if (row.training_relevant) values.emplace_back(row.name, row.render());
   }

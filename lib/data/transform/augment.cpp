@@ -154,7 +154,7 @@ bool AugmentPlan::does_anything() const {
          grayscale > 0 || blur > 0 || noise_sigma > 0 || erasing > 0;
 }
 
-AugmentPlan make_augment_plan(const config::DataOptions& data, const config::AugmentOptions& options) {
+AugmentPlan make_augment_plan(const config::ResolvedDataOptions& data, const config::ResolvedAugmentOptions& options) {
   AugmentPlan plan;
   plan.rotate90 = options.rotate90;
   plan.rotation_degrees = options.rotation;

@@ -39,7 +39,7 @@ struct AugmentPlan {
 };
 
 /// `data` with mean, img_size and in_chans resolved.
-AugmentPlan make_augment_plan(const config::DataOptions& data, const config::AugmentOptions& options);
+AugmentPlan make_augment_plan(const config::ResolvedDataOptions& data, const config::ResolvedAugmentOptions& options);
 
 /// The chain in one line, such as "colour jitter 0.4,0.4,0.4,0.1, random erasing 0.25"; empty when it does
 /// nothing.

@@ -26,7 +26,7 @@ void write_blank(const std::vector<uint8_t>& fill, int64_t count, uint8_t* out) 
 
 }  // namespace
 
-MaskPlan make_mask_plan(const config::AugmentOptions& options, const std::vector<double>& mean,
+MaskPlan make_mask_plan(const config::ResolvedAugmentOptions& options, const std::vector<double>& mean,
                         const SampleShape& shape) {
   MaskPlan plan{options.freq_masks, options.freq_mask_param, options.time_masks, options.time_mask_param, {}};
   for (int64_t c = 0; c < shape.channels; ++c) {

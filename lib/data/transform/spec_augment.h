@@ -25,7 +25,7 @@ struct MaskPlan {
 };
 
 /// `mean` per channel: of bytes as numbers in [0, 1], of floats as they are.
-MaskPlan make_mask_plan(const config::AugmentOptions& options, const std::vector<double>& mean,
+MaskPlan make_mask_plan(const config::ResolvedAugmentOptions& options, const std::vector<double>& mean,
                         const SampleShape& shape);
 /// "2 frequency masks below 8, 2 time masks below 8"; empty when there are none.
 std::string masks_text(const MaskPlan& plan);

@@ -144,7 +144,8 @@ void TargetRule::mirror(float* targets) const {
   for (const float sign : flip_signs) *targets++ *= sign;
 }
 
-TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment, bool training,
+TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
+                                  const config::ResolvedAugmentOptions& augment, bool training,
                                   const SampleShape& fixed) {
   TransformPlan plan;
   plan.training = training;
@@ -159,17 +160,17 @@ TransformPlan make_transform_plan(const config::DataOptions& data, const config:
     add_masks();
     return plan;
   }
-  plan.shape = square_shape(data.img_size.value(), data.in_chans.value());
+  plan.shape = square_shape(data.img_size, data.in_chans);
   plan.shape.frames = fixed.frames;
   plan.eval_crop = augment.eval_crop;
-  plan.crop_pct = augment.crop_pct.is_auto() ? 1.0 : augment.crop_pct.value();
+  plan.crop_pct = augment.crop_pct;
   if (!training) return plan;
-  plan.train_crop = augment.train_crop.value();
+  plan.train_crop = augment.train_crop;
   plan.scale_min = augment.scale_min;
   plan.scale_max = augment.scale_max;
   plan.ratio_min = augment.ratio_min;
   plan.ratio_max = augment.ratio_max;
-  plan.crop_padding = augment.crop_padding.is_auto() ? 0 : augment.crop_padding.value();
+  plan.crop_padding = augment.crop_padding;
   plan.hflip = augment.hflip;
   plan.augment = make_augment_plan(data, augment);
   add_masks();

@@ -56,7 +56,8 @@ struct SampleGeometry {
 
 /// `fixed`: what the source fixes of its samples' shape; where that is a size, samples stay as they are. Otherwise
 /// they become square images of bytes, img_size x img_size x in_chans.
-TransformPlan make_transform_plan(const config::DataOptions& data, const config::AugmentOptions& augment, bool training,
+TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
+                                  const config::ResolvedAugmentOptions& augment, bool training,
                                   const SampleShape& fixed = {});
 /// The whole plan in one line, such as "random-resized crop, mirrored 0.5, noise 0.02"; "none" when nothing
 /// varies.

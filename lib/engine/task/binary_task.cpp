@@ -71,7 +71,7 @@ class BinaryTask : public Task {
  public:
   BinaryTask(const TaskSpec& spec, torch::Device device)
       : label_smoothing_(spec.label_smoothing), threshold_(spec.options.threshold) {
-    const std::vector<double>& weights = spec.options.pos_weight.value();
+    const std::vector<double>& weights = spec.options.pos_weight;
     if (!weights.empty()) pos_weight_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
 

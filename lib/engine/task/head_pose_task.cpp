@@ -21,7 +21,7 @@ constexpr const char* kAngleNames[] = {"yaw", "pitch", "roll"};
 /// What the outputs of the network mean.
 class PoseHead {
  public:
-  PoseHead(const config::TaskOptions& options, torch::Device device)
+  PoseHead(const config::ResolvedTaskOptions& options, torch::Device device)
       : bins_(options.pose_head == config::PoseHead::binned ? options.pose_bins : 0),
         range_(options.pose_range),
         scaling_(options, device) {

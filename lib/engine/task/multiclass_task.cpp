@@ -100,7 +100,7 @@ class MulticlassTask : public Task {
  public:
   MulticlassTask(const TaskSpec& spec, torch::Device device)
       : classes_(spec.num_classes), label_smoothing_(spec.label_smoothing), device_(device) {
-    const std::vector<double>& weights = spec.options.class_weights.value();
+    const std::vector<double>& weights = spec.options.class_weights;
     if (!weights.empty()) class_weights_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
 

@@ -63,7 +63,7 @@ class MultilabelTask : public Task {
  public:
   MultilabelTask(const TaskSpec& spec, torch::Device device)
       : labels_(spec.num_classes), label_smoothing_(spec.label_smoothing), threshold_(spec.options.threshold) {
-    const std::vector<double>& weights = spec.options.pos_weight.value();
+    const std::vector<double>& weights = spec.options.pos_weight;
     if (!weights.empty()) pos_weight_ = torch::tensor(weights, at::kDouble).to(at::kFloat).to(device);
   }
 

@@ -10,7 +10,7 @@ namespace stoker::engine {
 
 class TargetScaling {
  public:
-  TargetScaling(const config::TaskOptions& options, torch::Device device)
+  TargetScaling(const config::ResolvedTaskOptions& options, torch::Device device)
       : mean_(row(options.target_mean, 0, device)), scale_(row(options.target_scale, 1, device)) {}
 
   /// All float32 [B, T].

@@ -64,7 +64,7 @@ class Task {
 
 struct TaskSpec {
   config::TaskKind kind = config::TaskKind::multiclass;
-  config::TaskOptions options;  ///< resolved
+  config::ResolvedTaskOptions options;  ///< resolved
   double label_smoothing = 0;
   int64_t num_classes = 0;  ///< or targets
 };

@@ -20,7 +20,7 @@ std::string model_text(const BannerFacts& facts) {
 
 }  // namespace
 
-std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Table& table) {
+std::vector<std::string> banner_lines(const BannerFacts& facts) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   std::vector<std::string> lines = {
@@ -43,9 +43,8 @@ std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Ta
   lines.insert(lines.end(), facts.memory.begin(), facts.memory.end());
   lines.push_back("run       " + facts.run_dir + ", " + facts.start);
   for (const std::string& note : facts.data_notes) lines.push_back("note      " + note);
-  for (const config::Row& row : table.rows()) {
-    if (row.origin.kind != config::Origin::Kind::resolved) continue;
-    lines.push_back(format("chosen    --{} {}: {}", row.name, row.render(), row.origin.detail));
+  for (const config::Choice& choice : facts.choices) {
+    lines.push_back(format("chosen    --{} {}: {}", choice.option, choice.value, choice.reason));
   }
   return lines;
 }

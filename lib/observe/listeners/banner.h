@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/table/table.h"
+#include "config/resolution.h"
 
 namespace stoker::observe {
 
@@ -30,9 +30,10 @@ struct BannerFacts {
   std::vector<std::string> caches;  ///< of each split: "training images: ram, ..."
   double learning_rate = 0;
   std::string run_dir;
-  std::string start;  ///< "from scratch" or "resumes runs/x/checkpoints/step-00000100 (epoch 1)"
+  std::string start;                    ///< "from scratch" or "resumes runs/x/checkpoints/step-00000100 (epoch 1)"
+  std::vector<config::Choice> choices;  ///< of automatic options
 };
 
-std::vector<std::string> banner_lines(const BannerFacts& facts, const config::Table& table);
+std::vector<std::string> banner_lines(const BannerFacts& facts);
 
 }  // namespace stoker::observe

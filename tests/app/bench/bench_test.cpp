@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config/config.h"
-#include "core/system/machine.h"
+#include "config/resolution.h"
 #include "data/open_datasets.h"
 #include "tests/data/made_data.h"
 
@@ -13,22 +12,16 @@ namespace {
 
 constexpr BenchEffort kOneEpoch{/*rounds=*/1, /*seconds_per_round=*/0};
 
-config::Options options_for(int64_t img_size) {
-  config::Configuration configuration;
-  core::MachineFacts machine;
-  machine.cpus = 2;
-  machine.ram_bytes = machine.ram_available_bytes = int64_t{8} << 30;
-  config::resolve_machine(configuration, machine);
-  config::DataFacts facts;
-  facts.num_classes = 2;
-  facts.channels = 3;
-  facts.median_height = facts.median_width = 64;
-  facts.train_images = 7;
-  configuration.options.data.img_size = img_size;
-  config::resolve_data(configuration, facts);
-  configuration.options.loader.batch_size = 4;
-  configuration.options.loader.num_workers = 1;
-  return configuration.options;
+config::ResolvedOptions options_for(int64_t img_size) {
+  config::Options given;
+  given.data.img_size = img_size;
+  given.loader.batch_size = 4;
+  given.loader.num_workers = 1;
+  config::Facts facts;
+  facts.machine.cpus = 2;
+  facts.machine.ram_bytes = facts.machine.ram_available_bytes = int64_t{8} << 30;
+  facts.data = {/*num_classes=*/2, /*channels=*/3, /*median_height=*/64, /*median_width=*/64, /*train_images=*/7};
+  return config::resolve(given, facts).options;
 }
 
 TEST(BenchTest, SpreadIsTheMedianAndTheEnds) {

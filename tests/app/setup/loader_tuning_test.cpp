@@ -5,7 +5,7 @@
 
 #include "data/leaf_source.h"
 #include "data/open_datasets.h"
-#include "tests/config/command_words.h"
+#include "tests/config/resolved_words.h"
 
 namespace stoker::app {
 namespace {
@@ -58,12 +58,22 @@ core::MachineFacts machine_with(int64_t free_bytes) {
 
 const config::DataFacts kSmall{2, 3, Bitmaps::kSide, Bitmaps::kSide, 300};
 
-std::unique_ptr<config::Configuration> resolved(std::vector<std::string> words, const core::MachineFacts& machine) {
+/// A command line with settings that know machine and data.
+struct Case {
+  std::unique_ptr<config::Configuration> given;
+  std::unique_ptr<Settings> settings;
+
+  const config::ResolvedOptions& options() const { return settings->options(); }
+  std::string reason_of(const std::string& option) const { return fixtures::reason_of(settings->resolution(), option); }
+};
+
+Case case_of(std::vector<std::string> words, const core::MachineFacts& machine) {
   words.insert(words.begin(), {"--data-dir", "x", "--device", "cpu"});
-  auto configuration = fixtures::parsed(words);
-  config::resolve_machine(*configuration, machine);
-  config::resolve_data(*configuration, kSmall);
-  return configuration;
+  Case made;
+  made.given = fixtures::parsed(words);
+  made.settings = std::make_unique<Settings>(*made.given, machine);
+  made.settings->learn_data(kSmall);
+  return made;
 }
 
 data::Datasets bitmaps(int64_t train, int64_t val) {
@@ -75,68 +85,68 @@ data::Datasets bitmaps(int64_t train, int64_t val) {
 
 TEST(FeedingTest, TheBudgetIsHalfOfWhatTheBatchesLeave) {
   const core::MachineFacts machine = machine_with(1'000'000'000);
-  const auto c = resolved({"--batch-size", "64", "--val-batch-size", "64", "--prefetch-factor", "4"}, machine);
+  const auto c = case_of({"--batch-size", "64", "--val-batch-size", "64", "--prefetch-factor", "4"}, machine);
   data::Datasets datasets = bitmaps(300, 100);
-  add_caches(*c, machine, datasets, batch_buffer_bytes(c->options, *datasets.train));
+  add_caches(*c.settings, machine, datasets, batch_buffer_bytes(c.options(), *datasets.train));
   // 5 slabs of 128 images of 16 x 16 x 3 bytes are 0.49 MB.
-  EXPECT_EQ(c->options.loader.cache_budget.value(), 499'000'000);
-  EXPECT_EQ(c->table.find("cache-budget")->origin.detail, "half of 1.0 GB free less 491.5 kB for the rest of the run");
-  EXPECT_EQ(c->options.loader.cache.value(), config::CacheTier::ram);
-  const auto alone = resolved({"--batch-size", "64", "--val-batch-size", "64", "--num-workers", "0"}, machine);
-  EXPECT_EQ(batch_buffer_bytes(alone->options, *datasets.train), 4 * 128 * 16 * 16 * 3)
+  EXPECT_EQ(c.options().loader.cache_budget, 499'000'000);
+  EXPECT_EQ(c.reason_of("cache-budget"), "half of 1.0 GB free less 491.5 kB for the rest of the run");
+  EXPECT_EQ(c.options().loader.cache, config::CacheTier::ram);
+  const auto alone = case_of({"--batch-size", "64", "--val-batch-size", "64", "--num-workers", "0"}, machine);
+  EXPECT_EQ(batch_buffer_bytes(alone.options(), *datasets.train), 4 * 128 * 16 * 16 * 3)
       << "without workers no buffer is filled ahead";
   const core::MachineFacts full = machine_with(1000);
-  const auto none = resolved({}, full);
-  add_caches(*none, full, datasets, batch_buffer_bytes(none->options, *datasets.train));
-  EXPECT_EQ(none->options.loader.cache_budget.value(), 0);
-  EXPECT_EQ(none->options.loader.cache.value(), config::CacheTier::none);
+  const auto none = case_of({}, full);
+  add_caches(*none.settings, full, datasets, batch_buffer_bytes(none.options(), *datasets.train));
+  EXPECT_EQ(none.options().loader.cache_budget, 0);
+  EXPECT_EQ(none.options().loader.cache, config::CacheTier::none);
 }
 
 TEST(FeedingTest, TrainingIsCachedFirstAndValidationWhereItFitsAsWell) {
   const core::MachineFacts machine = machine_with(1'000'000'000);
   // A bitmap takes 768 bytes as pixels, 832 as stored (a whole number of cache lines), and 13 of bookkeeping.
-  const auto c = resolved({"--cache-budget", "300KB"}, machine);
+  const auto c = case_of({"--cache-budget", "300KB"}, machine);
   data::Datasets datasets = bitmaps(300, 100);
   const auto val = datasets.val;
-  const std::vector<std::string> lines = add_caches(*c, machine, datasets, 0).lines;
+  const std::vector<std::string> lines = add_caches(*c.settings, machine, datasets, 0).lines;
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0], "training images: ram, 234.3 kB when full");
   EXPECT_EQ(lines[1].rfind("validation images: none, the pixels, about 76.8 kB, exceed the budget of 65.7 kB", 0), 0u)
       << lines[1];
   EXPECT_EQ(datasets.val, val) << "no cache, no decorator";
 
-  const auto asked = resolved({"--cache-budget", "100KB", "--cache", "ram"}, machine);
+  const auto asked = case_of({"--cache-budget", "100KB", "--cache", "ram"}, machine);
   data::Datasets others = bitmaps(300, 100);
-  EXPECT_EQ(add_caches(*asked, machine, others, 0).lines[0],
+  EXPECT_EQ(add_caches(*asked.settings, machine, others, 0).lines[0],
             "training images: ram, 100.0 kB when full: 128 of 300 as pixels, 0 as stored");
 }
 
 TEST(FeedingTest, WhatIsReadOnceIsNotCachedUnlessAskedFor) {
   const core::MachineFacts machine = machine_with(1'000'000'000);
   data::Datasets datasets = bitmaps(300, 100);
-  EXPECT_EQ(add_caches(*resolved({"--epochs", "1"}, machine), machine, datasets, 0).lines[0],
+  EXPECT_EQ(add_caches(*case_of({"--epochs", "1"}, machine).settings, machine, datasets, 0).lines[0],
             "training images: none, one epoch reads each image once");
-  EXPECT_EQ(add_caches(*resolved({"--epochs", "1", "--cache", "ram"}, machine), machine, datasets, 0).lines[0],
+  EXPECT_EQ(add_caches(*case_of({"--epochs", "1", "--cache", "ram"}, machine).settings, machine, datasets, 0).lines[0],
             "training images: ram, 234.3 kB when full");
 }
 
 TEST(FeedingTest, WorkersAreMeasuredUnlessTheyWereGiven) {
   const core::MachineFacts machine = machine_with(1'000'000'000);
   const Bitmaps source(300);
-  const auto given = resolved({"--num-workers", "7"}, machine);
-  measure_workers(*given, machine, kSmall, source);
-  EXPECT_EQ(given->options.loader.num_workers.value(), 7);
+  const auto given = case_of({"--num-workers", "7"}, machine);
+  measure_workers(*given.settings, source);
+  EXPECT_EQ(given.options().loader.num_workers, 7);
 
-  const auto measured = resolved({}, machine);
-  measure_workers(*measured, machine, kSmall, source);
-  const std::string reason = measured->table.find("num-workers")->origin.detail;
+  const auto measured = case_of({}, machine);
+  measure_workers(*measured.settings, source);
+  const std::string reason = measured.reason_of("num-workers");
   EXPECT_NE(reason.find(" images/s with 1, "), std::string::npos) << reason;
   EXPECT_NE(reason.find(" with 2; 2 by affinity"), std::string::npos) << reason;
 
-  const auto few = resolved({}, machine);
-  measure_workers(*few, machine, kSmall, Bitmaps(100));
-  EXPECT_EQ(few->table.find("num-workers")->origin.detail.find("images/s"), std::string::npos);
-  EXPECT_EQ(few->options.loader.num_workers.value(), 2);
+  const auto few = case_of({}, machine);
+  measure_workers(*few.settings, Bitmaps(100));
+  EXPECT_EQ(few.reason_of("num-workers").find("images/s"), std::string::npos);
+  EXPECT_EQ(few.options().loader.num_workers, 2);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ int64_t chosen(const std::vector<std::string>& words, const PlanInputs& inputs, 
   std::vector<std::string> all = {"--batch-size", "auto"};
   all.insert(all.end(), words.begin(), words.end());
   const auto c = fixtures::parsed(all);
-  return choose_batch(c->options, inputs, free_room(free_megabytes)).batch_size;
+  return choose_batch(c->options, inputs, free_room(free_megabytes)).value;
 }
 
 TEST(PlanRunTest, AnAutomaticBatchIsTheMostThatFitsWithAMargin) {
@@ -66,16 +66,17 @@ TEST(PlanRunTest, ARefusalNamesWhatFits) {
   PlanInputs inputs = inputs_of("cpu", 1'000'000);
   inputs.batch_size = 64;
   inputs.val_batch_size = 64;
-  const auto c = fixtures::parsed({"--batch-size", "64"});
-  const auto failure = fixtures::failure_of([&] { refuse_what_does_not_fit(c->options, inputs, free_room(33)); });
+  config::ResolvedOptions options;
+  options.loader.batch_size = 64;
+  const auto failure = fixtures::failure_of([&] { refuse_what_does_not_fit(options, inputs, free_room(33)); });
   EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
   EXPECT_NE(
       failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),
       std::string::npos)
       << failure.hint;
-  const auto regardless = fixtures::parsed({"--no-plan-check"});
-  EXPECT_NO_THROW(refuse_what_does_not_fit(regardless->options, inputs, free_room(33)));
-  EXPECT_NO_THROW(refuse_what_does_not_fit(c->options, inputs, free_room(100)));
+  EXPECT_NO_THROW(refuse_what_does_not_fit(options, inputs, free_room(100)));
+  options.run.plan_check = false;
+  EXPECT_NO_THROW(refuse_what_does_not_fit(options, inputs, free_room(33)));
 }
 
 }  // namespace

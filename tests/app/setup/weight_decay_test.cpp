@@ -5,7 +5,7 @@
 #include <set>
 
 #include "app/setup/assemble.h"
-#include "tests/config/command_words.h"
+#include "tests/config/resolved_words.h"
 
 namespace stoker::app {
 namespace {
@@ -19,8 +19,7 @@ std::set<std::string> spared_by_decay(const std::string& model, const std::strin
   std::vector<std::string> words = {"--model",       model, "--opt",      opt,  "--weight-decay", "0.5",
                                     "--num-classes", "11",  "--img-size", "32", "--in-chans",     "3"};
   words.insert(words.end(), more.begin(), more.end());
-  const auto c = fixtures::parsed(words);
-  config::Options& options = c->options;
+  config::ResolvedOptions options = fixtures::resolved(words, {}).options;
   options.model.drop_rate = 0.0;
   options.model.drop_path_rate = 0.0;
   options.precision.channels_last = false;

@@ -20,7 +20,7 @@ TEST_F(CommandLineTest, PrecedenceIsDefaultsThenPresetThenFilesInOrderThenFlags)
   const std::string a = directory_.write("a.yaml", "batch-size: 10\nepochs: 11\nseed: 12\n");
   const std::string b = directory_.write("b.yaml", "epochs: 21\nseed: 22\n");
   const auto c = parsed({"--seed", "33", "-c", a, "--preset", "fashion_mnist", "--cfg", b});
-  EXPECT_EQ(c->options.loader.batch_size, 10);
+  EXPECT_EQ(c->options.loader.batch_size.value(), 10);
   EXPECT_EQ(c->options.train.epochs, 21);
   EXPECT_EQ(c->options.train.seed, 33u);
   EXPECT_EQ(c->options.data.dataset, DatasetType::idx);

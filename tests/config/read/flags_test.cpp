@@ -13,14 +13,14 @@ using fixtures::parsed;
 TEST(FlagsTest, ReadsEveryWayOfWritingAFlag) {
   const auto c = parsed({"--batch_size", "32", "-vb", "64", "-j2", "--no-pin_mem", "--lr=1e-2", "-d", "cpu", "-wd=0",
                          "--mean", ".5,.25,.1", "--max-steps=10", "--amp=false", "--opt", "adamw", "--run-dir", "-"});
-  EXPECT_EQ(c->options.loader.batch_size, 32);
+  EXPECT_EQ(c->options.loader.batch_size.value(), 32);
   EXPECT_EQ(c->options.loader.val_batch_size.value(), 64);
   EXPECT_EQ(c->options.loader.num_workers.value(), 2);
   EXPECT_FALSE(c->options.loader.pin_memory);
   EXPECT_EQ(c->options.optim.lr.value(), 0.01);
-  EXPECT_EQ(c->options.device.device, "cpu");
+  EXPECT_EQ(c->options.device.device.value(), "cpu");
   EXPECT_EQ(c->options.optim.weight_decay, 0);
-  EXPECT_EQ(c->options.data.mean, (std::vector<double>{0.5, 0.25, 0.1}));
+  EXPECT_EQ(c->options.data.mean.value(), (std::vector<double>{0.5, 0.25, 0.1}));
   EXPECT_EQ(c->options.train.max_updates, 10);
   EXPECT_FALSE(c->options.precision.amp);
   EXPECT_EQ(c->options.optim.opt, OptimizerKind::adamw);
@@ -117,8 +117,8 @@ TEST(FlagsTest, WordsOfChoicesAreSuggested) {
             "--opt: \"adamv\" is not accepted; write one of sgd, adam, adamw (did you mean adamw?)");
   EXPECT_TRUE(parse_failure({"--device", "tpu"}).says("accepted: auto, cpu, cuda or cuda:N"));
   EXPECT_TRUE(parse_failure({"--device", "cuda:-1"}).says("is not a device"));
-  EXPECT_EQ(parsed({"--gpus", "0"})->options.device.device, "cpu");
-  EXPECT_EQ(parsed({"--gpus", "1"})->options.device.device, "cuda");
+  EXPECT_EQ(parsed({"--gpus", "0"})->options.device.device.value(), "cpu");
+  EXPECT_EQ(parsed({"--gpus", "1"})->options.device.device.value(), "cuda");
 }
 
 TEST(FlagsTest, UnknownVerbsAreErrorsThatNameTheNearest) {

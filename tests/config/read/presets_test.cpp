@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/config/command_words.h"
+#include "tests/config/resolved_words.h"
 
 namespace stoker::config {
 namespace {
@@ -34,11 +34,10 @@ TEST(PresetsTest, EveryConfigurationFileIsEmbeddedByItsPath) {
 
 TEST(PresetsTest, EveryPresetIsReadWithoutAProblemAndResolves) {
   for (const std::string& name : preset_names()) {
-    const auto c = fixtures::parsed({"--preset", name});
     core::MachineFacts machine;
     machine.cpus = 2;
     machine.accelerators = {{"Card", 80'000'000'000, true}};
-    EXPECT_NO_THROW(resolve_machine(*c, machine)) << name;
+    EXPECT_NO_THROW(fixtures::resolved({"--preset", name}, fixtures::facts_of(machine))) << name;
   }
 }
 
@@ -53,9 +52,9 @@ TEST(PresetsTest, ThePeerPresetHoldsTheHyperparametersOfTheScript) {
   const auto c = fixtures::parsed({"--preset", "bench/fashion_mnist_peer"});
   const Options& o = c->options;
   EXPECT_EQ(o.model.model, "peer_cnn");
-  EXPECT_EQ(o.loader.batch_size, 128);
+  EXPECT_EQ(o.loader.batch_size.value(), 128);
   EXPECT_EQ(o.loader.val_batch_size.value(), 512);
-  EXPECT_TRUE(o.loader.drop_last);
+  EXPECT_TRUE(o.loader.drop_last.value());
   EXPECT_EQ(o.optim.lr.value(), 0.1);
   EXPECT_TRUE(o.optim.nesterov);
   EXPECT_TRUE(o.optim.decay_norm_and_bias);

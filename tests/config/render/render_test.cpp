@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "config/read/verbs.h"
-#include "tests/config/command_words.h"
+#include "tests/config/resolved_words.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::config {
@@ -13,14 +13,24 @@ namespace {
 
 using fixtures::parsed;
 
-/// Without CUDA, 2 CPUs.
-std::unique_ptr<Configuration> resolved_words(const std::vector<std::string>& words) {
-  auto c = parsed(words);
+/// Data of 28 pixels on 2 CPUs without CUDA.
+Facts facts_of_28() {
   core::MachineFacts machine;
   machine.cpus = 2;
-  resolve_machine(*c, machine);
-  resolve_data(*c, {10, 1, 28, 28, 60000});
-  return c;
+  return fixtures::facts_of(machine, {10, 1, 28, 28, 60000});
+}
+
+struct Resolved {
+  std::unique_ptr<Configuration> given;
+  Resolution resolution;
+
+  std::string yaml() const { return render_yaml(*given, resolution); }
+};
+
+Resolved resolved_words(const std::vector<std::string>& words) {
+  auto given = parsed(words);
+  Resolution resolution = resolve(given->options, facts_of_28());
+  return {std::move(given), std::move(resolution)};
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -47,13 +57,10 @@ TEST(RenderTest, ResolvedYamlReadsBackAsTheSameValues) {
                                      "äö",
                                      "--seed",
                                      "18446744073709551615"});
-  for (const bool with_origin : {false, true}) {
-    const std::string path = directory.write("config.yaml", render_yaml(first->table, with_origin));
-    const auto second = resolved_words({"-c", path});
-    for (const Row& row : first->table.rows()) {
-      EXPECT_EQ(second->table.find(row.name)->render(), row.render()) << row.name;
-      EXPECT_EQ(second->table.find(row.name)->origin.kind, Origin::Kind::file) << row.name;
-    }
+  for (const std::string& yaml : {render_yaml(first.resolution.options), first.yaml()}) {
+    const auto second = resolved_words({"-c", directory.write("config.yaml", yaml)});
+    EXPECT_EQ(render_yaml(second.resolution.options), render_yaml(first.resolution.options));
+    for (const Row& row : second.given->table.rows()) EXPECT_EQ(row.origin.kind, Origin::Kind::file) << row.name;
   }
 }
 
@@ -72,12 +79,13 @@ TEST(RenderTest, EveryTextValueSurvivesYaml) {
 }
 
 TEST(RenderTest, PrintedConfigurationSaysWhereEachValueCameFrom) {
-  const std::string yaml = render_yaml(resolved_words({"--epochs", "3", "--bf16"})->table, true);
+  const std::string yaml = resolved_words({"--epochs", "3", "--bf16"}).yaml();
   EXPECT_TRUE(contains(yaml, "  epochs: 3                                 # --epochs\n"));
   EXPECT_TRUE(contains(yaml, "  amp-dtype: bfloat16                       # --bf16\n"));
   EXPECT_TRUE(contains(yaml, "  threads: 2                                # auto: 2 CPUs\n"));
   EXPECT_TRUE(contains(yaml, "  seed: 42                                  # default\n"));
   EXPECT_TRUE(contains(yaml, "# preset fashion_mnist:"));
+  EXPECT_TRUE(contains(yaml, "  cache: auto                               # default\n")) << "what is assumed is open";
 }
 
 TEST(RenderTest, HelpOfEveryVerbFitsAHundredColumns) {
@@ -113,7 +121,7 @@ TEST(RenderTest, HelpOfEvalShowsWhatEvalTakesAndNothingElse) {
 
 TEST(RenderTest, TrainingRelevantValuesLeaveOutTheMachineAndTheLogs) {
   const auto c = resolved_words({"--epochs", "3"});
-  const auto values = training_relevant_values(c->table);
+  const auto values = training_relevant_values(c.resolution.options);
   const auto has = [&](const std::string& name) {
     return std::any_of(values.begin(), values.end(), [&](const auto& value) { return value.first == name; });
   };

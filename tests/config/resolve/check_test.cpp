@@ -3,27 +3,24 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/config/command_words.h"
+#include "tests/config/resolved_words.h"
 
 namespace stoker::config {
 namespace {
 
+using fixtures::facts_of;
 using fixtures::Failure;
 using fixtures::failure_of;
-using fixtures::parsed;
+using fixtures::resolved;
 
 Failure machine_failure(std::vector<std::string> words) {
   words.insert(words.begin(), {"--data-dir", "/data", "--device", "cpu"});
-  return failure_of([&] { resolve_machine(*parsed(words), core::MachineFacts{}); });
+  return failure_of([&] { resolved(words, {}); });
 }
 
 Failure data_failure(std::vector<std::string> words) {
   words.insert(words.begin(), {"--data-dir", "/data"});
-  return failure_of([&] {
-    auto c = parsed(words);
-    resolve_machine(*c, core::MachineFacts{});
-    resolve_data(*c, {10, 3, 32, 32, 1000});
-  });
+  return failure_of([&] { resolved(words, facts_of({}, {10, 3, 32, 32, 1000})); });
 }
 
 TEST(CheckTest, DefaultsFitTogether) { EXPECT_EQ(machine_failure({}).message, ""); }

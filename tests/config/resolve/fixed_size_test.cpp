@@ -2,13 +2,14 @@
 // What is chosen for samples that stay as they are: numbers of HDF5 files.
 #include <gtest/gtest.h>
 
-#include "tests/config/command_words.h"
+#include "tests/config/resolved_words.h"
 
 namespace stoker::config {
 namespace {
 
+using fixtures::facts_of;
 using fixtures::failure_of;
-using fixtures::parsed;
+using fixtures::reason_of;
 
 DataFacts spectrograms() {
   DataFacts data{2, 1, 64, 80, 1000};
@@ -19,48 +20,45 @@ DataFacts spectrograms() {
   return data;
 }
 
-std::unique_ptr<Configuration> resolved_for(const std::vector<std::string>& words, const DataFacts& data) {
+Resolution resolved_for(const std::vector<std::string>& words, const DataFacts& data) {
   std::vector<std::string> with_data = {"--data-dir", "/data/sounds"};
   with_data.insert(with_data.end(), words.begin(), words.end());
-  auto c = parsed(with_data);
   core::MachineFacts machine;
   machine.cpus = 2;
-  resolve_machine(*c, machine);
-  resolve_data(*c, data);
-  return c;
+  return fixtures::resolved(with_data, facts_of(machine, data));
 }
 
 TEST(FixedSizeTest, FloatsAreNormalisedByWhatWasMeasured) {
   const auto c = resolved_for({}, spectrograms());
-  EXPECT_EQ(c->options.data.mean, std::vector<double>({-58.1235}));
-  EXPECT_EQ(c->options.data.std, std::vector<double>({9.87654}));
-  EXPECT_EQ(c->table.find("mean")->origin.detail, "measured on 1,000 samples of the training split");
+  EXPECT_EQ(c.options.data.mean, std::vector<double>({-58.1235}));
+  EXPECT_EQ(c.options.data.std, std::vector<double>({9.87654}));
+  EXPECT_EQ(reason_of(c, "mean"), "measured on 1,000 samples of the training split");
   const auto given = resolved_for({"--mean", "-60", "--std", "8"}, spectrograms());
-  EXPECT_EQ(given->options.data.mean, std::vector<double>({-60}));
-  EXPECT_EQ(given->options.data.std, std::vector<double>({8}));
+  EXPECT_EQ(given.options.data.mean, std::vector<double>({-60}));
+  EXPECT_EQ(given.options.data.std, std::vector<double>({8}));
 }
 
 TEST(FixedSizeTest, ADeviationOfNothingDividesByOne) {
   DataFacts constant = spectrograms();
   constant.input_deviation = {0};
-  EXPECT_EQ(resolved_for({}, constant)->options.data.std, std::vector<double>({1}));
+  EXPECT_EQ(resolved_for({}, constant).options.data.std, std::vector<double>({1}));
 }
 
 TEST(FixedSizeTest, BytesKeepTheUsualNormalisation) {
   DataFacts bytes = spectrograms();
   bytes.input_mean.clear();
   bytes.input_deviation.clear();
-  EXPECT_EQ(resolved_for({}, bytes)->options.data.mean, std::vector<double>({0.5}));
+  EXPECT_EQ(resolved_for({}, bytes).options.data.mean, std::vector<double>({0.5}));
 }
 
 TEST(FixedSizeTest, NothingIsCroppedOrMirroredUnlessImagesAre) {
   const auto c = resolved_for({}, spectrograms());
-  EXPECT_EQ(c->options.augment.train_crop.value(), TrainCrop::none);
-  EXPECT_EQ(c->options.augment.hflip, 0);
-  EXPECT_EQ(c->table.find("hflip")->origin.kind, Origin::Kind::resolved);
+  EXPECT_EQ(c.options.augment.train_crop, TrainCrop::none);
+  EXPECT_EQ(c.options.augment.hflip, 0);
+  EXPECT_EQ(reason_of(c, "hflip"), "samples stay as they are");
   DataFacts images = spectrograms();
   images.has_fixed_size = false;
-  EXPECT_EQ(resolved_for({}, images)->options.augment.hflip, 0.5);
+  EXPECT_EQ(resolved_for({}, images).options.augment.hflip, 0.5);
 }
 
 TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <set>
-
-#include "tests/config/command_words.h"
+#include "tests/config/resolved_words.h"
 
 namespace stoker::config {
 namespace {
 
+using fixtures::facts_of;
 using fixtures::failure_of;
-using fixtures::parsed;
+using fixtures::is_assumed;
+using fixtures::reason_of;
 
 core::MachineFacts cpu_machine(int cpus) {
   core::MachineFacts machine;
@@ -24,18 +24,29 @@ core::MachineFacts cuda_machine(int cpus, bool native_bfloat16 = true) {
   return machine;
 }
 
-std::unique_ptr<Configuration> resolved(std::vector<std::string> words, const core::MachineFacts& machine) {
+Resolution resolved(std::vector<std::string> words, const Facts& facts) {
   words.insert(words.begin(), {"--data-dir", "/data/flowers/"});
-  auto c = parsed(words);
-  resolve_machine(*c, machine);
-  return c;
+  return fixtures::resolved(words, facts);
 }
 
-std::unique_ptr<Configuration> resolved_for(std::vector<std::string> words, const DataFacts& data) {
-  auto c = resolved(std::move(words), cpu_machine(2));
-  resolve_data(*c, data);
-  resolve_model(*c, {"some_net", 0.3, 0.2});
-  return c;
+Resolution resolved(const std::vector<std::string>& words, const core::MachineFacts& machine) {
+  return resolved(words, facts_of(machine));
+}
+
+Facts facts_for(const DataFacts& data) {
+  Facts facts = facts_of(cpu_machine(2), data);
+  facts.model = {"some_net", 0.3, 0.2};
+  return facts;
+}
+
+Resolution resolved_for(const std::vector<std::string>& words, const DataFacts& data) {
+  return resolved(words, facts_for(data));
+}
+
+Facts facts_with_batch(const DataFacts& data, int64_t batch_size, const std::string& reason) {
+  Facts facts = facts_for(data);
+  facts.batch_size = {batch_size, reason};
+  return facts;
 }
 
 const DataFacts kGray28{10, 1, 28, 28, 60000};
@@ -43,38 +54,47 @@ const DataFacts kPhotos{5, 3, 375, 500, 1000};
 
 TEST(ResolveTest, ChoosesTheDeviceThatIsThere) {
   const auto cuda = resolved({}, cuda_machine(8));
-  EXPECT_EQ(cuda->options.device.device, "cuda:0");
-  EXPECT_EQ(cuda->table.find("device")->origin.detail, "first of 2, Card A");
+  EXPECT_EQ(cuda.options.device.device, "cuda:0");
+  EXPECT_EQ(reason_of(cuda, "device"), "first of 2, Card A");
   const auto cpu = resolved({}, cpu_machine(8));
-  EXPECT_EQ(cpu->options.device.device, "cpu");
-  EXPECT_EQ(cpu->table.find("device")->origin.kind, Origin::Kind::resolved);
-  EXPECT_EQ(resolved({"--device", "cuda"}, cuda_machine(8))->options.device.device, "cuda:0");
-  EXPECT_EQ(resolved({"--device", "cuda:1"}, cuda_machine(8))->options.device.device, "cuda:1");
-  EXPECT_EQ(resolved({"--device", "cpu"}, cuda_machine(8))->options.device.device, "cpu");
+  EXPECT_EQ(cpu.options.device.device, "cpu");
+  EXPECT_EQ(reason_of(cpu, "device"), "no CUDA device found");
+  EXPECT_EQ(resolved({"--device", "cuda"}, cuda_machine(8)).options.device.device, "cuda:0");
+  EXPECT_EQ(resolved({"--device", "cuda:1"}, cuda_machine(8)).options.device.device, "cuda:1");
+  EXPECT_EQ(resolved({"--device", "cpu"}, cuda_machine(8)).options.device.device, "cpu");
 }
 
-TEST(ResolveTest, AnAutomaticBatchLeavesOpenWhatFollowsFromIt) {
-  const auto c = resolved_for({"--batch-size", "auto", "--sched", "cosine", "--min-lr", "0.001"}, kPhotos);
-  EXPECT_TRUE(c->options.optim.lr.is_auto());
-  EXPECT_TRUE(c->options.loader.val_batch_size.is_auto());
-  resolve_batch(*c, {128, 0, "the most that fits"});
-  EXPECT_EQ(c->options.loader.batch_size.value(), 128);
-  EXPECT_EQ(c->options.loader.val_batch_size.value(), 128);
-  EXPECT_DOUBLE_EQ(c->options.optim.lr.value(), 0.05);
-  EXPECT_EQ(c->table.find("batch-size")->origin.detail, "the most that fits");
+TEST(ResolveTest, WhatFollowsFromAnAutomaticBatchIsAssumedUntilThatIsKnown) {
+  const std::vector<std::string> words = {"--batch-size", "auto", "--sched", "cosine", "--min-lr", "0.001"};
+  const Resolution open = resolved_for(words, kPhotos);
+  EXPECT_TRUE(open.waits_for_batch);
+  for (const char* const option : {"batch-size", "val-batch-size", "lr", "drop-last"}) {
+    EXPECT_TRUE(is_assumed(open, option)) << option;
+    EXPECT_EQ(reason_of(open, option), "") << option;
+  }
+  const Resolution c = resolved(words, facts_with_batch(kPhotos, 128, "the most that fits"));
+  EXPECT_FALSE(c.waits_for_batch);
+  EXPECT_EQ(c.options.loader.batch_size, 128);
+  EXPECT_EQ(c.options.loader.val_batch_size, 128);
+  EXPECT_DOUBLE_EQ(c.options.optim.lr, 0.05);
+  EXPECT_EQ(reason_of(c, "batch-size"), "the most that fits");
+}
 
-  const auto too_small = resolved_for({"--batch-size", "auto", "--min-lr", "0.01"}, kPhotos);
-  EXPECT_TRUE(failure_of([&] { resolve_batch(*too_small, {8, 0, ""}); }).says("min-lr 0.01 is above lr 0.003125"));
+TEST(ResolveTest, RulesAboutTheLearningRateWaitForTheBatch) {
+  const std::vector<std::string> words = {"--batch-size", "auto", "--min-lr", "0.04"};
+  EXPECT_NO_THROW(resolved_for(words, kPhotos)) << "64 images are only assumed";
+  const auto too_small = failure_of([&] { resolved(words, facts_with_batch(kPhotos, 8, "fits")); });
+  EXPECT_TRUE(too_small.says("min-lr 0.04 is above lr 0.003125")) << too_small.message;
 }
 
 TEST(ResolveTest, ATotalBatchBecomesAccumulation) {
   const auto given = resolved({"--batch-size", "64", "--total-batch-size", "512"}, cpu_machine(2));
-  EXPECT_EQ(given->options.train.accumulation_steps, 8);
-  EXPECT_DOUBLE_EQ(given->options.optim.lr.value(), 0.2);
-  const auto chosen = resolved_for({"--batch-size", "auto", "--total-batch-size", "512"}, kPhotos);
-  resolve_batch(*chosen, {32, 0, "fits"});
-  EXPECT_EQ(chosen->options.train.accumulation_steps, 16);
-  EXPECT_DOUBLE_EQ(chosen->options.optim.lr.value(), 0.2) << "the rate follows the update, not the machine";
+  EXPECT_EQ(given.options.train.accumulation_steps, 8);
+  EXPECT_DOUBLE_EQ(given.options.optim.lr, 0.2);
+  const std::vector<std::string> words = {"--batch-size", "auto", "--total-batch-size", "512"};
+  const Resolution chosen = resolved(words, facts_with_batch(kPhotos, 32, "fits"));
+  EXPECT_EQ(chosen.options.train.accumulation_steps, 16);
+  EXPECT_DOUBLE_EQ(chosen.options.optim.lr, 0.2) << "the rate follows the update, not the machine";
 
   EXPECT_TRUE(failure_of([] {
                 resolved({"--batch-size", "48", "--total-batch-size", "512"}, cpu_machine(2));
@@ -85,13 +105,26 @@ TEST(ResolveTest, ATotalBatchBecomesAccumulation) {
       }).says("total-batch-size 512 is not batch-size 64 x accumulation-steps 4: leave one of them out"));
 }
 
-TEST(ResolveTest, ABatchFromACheckpointBringsItsAccumulationUnlessThatWasGiven) {
-  const auto c = resolved_for({"--batch-size", "auto"}, kPhotos);
-  resolve_batch(*c, {24, 4, "as in the checkpoint"});
-  EXPECT_EQ(c->options.train.accumulation_steps, 4);
-  const auto given = resolved_for({"--batch-size", "auto", "--accumulation-steps", "2"}, kPhotos);
-  resolve_batch(*given, {24, 4, "as in the checkpoint"});
-  EXPECT_EQ(given->options.train.accumulation_steps, 2);
+TEST(ResolveTest, ACheckpointKeepsWhatWasChosenWhenTheRunBeganUnlessThatIsGivenNow) {
+  Facts facts = facts_with_batch(kPhotos, 32, "the most that fits");
+  facts.checkpoint = CheckpointFacts{/*threads=*/7, /*batch_size=*/24, /*accumulation_steps=*/4, /*drop_last=*/true};
+  const Resolution c = resolved({"--batch-size", "auto"}, facts);
+  EXPECT_EQ(c.options.device.threads, 7);
+  EXPECT_EQ(c.options.loader.batch_size, 24);
+  EXPECT_EQ(c.options.train.accumulation_steps, 4);
+  EXPECT_TRUE(c.options.loader.drop_last);
+  EXPECT_EQ(reason_of(c, "threads"), "as in the checkpoint, so that the bits stay the same");
+  for (const char* const option : {"batch-size", "accumulation-steps", "drop-last"}) {
+    EXPECT_EQ(reason_of(c, option), "as in the checkpoint") << option;
+  }
+  const Resolution given =
+      resolved({"--batch-size", "auto", "--accumulation-steps", "2", "--threads", "1", "--no-drop-last"}, facts);
+  EXPECT_EQ(given.options.device.threads, 1);
+  EXPECT_EQ(given.options.train.accumulation_steps, 2);
+  EXPECT_FALSE(given.options.loader.drop_last);
+  const Resolution other_batch = resolved({"--batch-size", "16"}, facts);
+  EXPECT_EQ(other_batch.options.loader.batch_size, 16);
+  EXPECT_EQ(other_batch.options.train.accumulation_steps, 1) << "the steps belong to the batch of the checkpoint";
 }
 
 TEST(ResolveTest, ADeviceThatWasAskedForIsNeverReplaced) {
@@ -106,26 +139,26 @@ TEST(ResolveTest, ADeviceThatWasAskedForIsNeverReplaced) {
 
 TEST(ResolveTest, WorkersAndThreadsFollowTheCpus) {
   const auto small = resolved({}, cpu_machine(2));
-  EXPECT_EQ(small->options.loader.num_workers.value(), 2);
-  EXPECT_EQ(small->options.device.threads.value(), 2);
-  EXPECT_EQ(small->table.find("threads")->origin.detail, "2 CPUs (by affinity)");
-  EXPECT_EQ(resolved({}, cpu_machine(64))->options.loader.num_workers.value(), 4);
-  EXPECT_EQ(resolved({}, cuda_machine(16))->options.loader.num_workers.value(), 15);
-  EXPECT_EQ(resolved({}, cuda_machine(1))->options.loader.num_workers.value(), 1);
-  EXPECT_EQ(resolved({"-j", "0"}, cuda_machine(16))->options.loader.num_workers.value(), 0);
+  EXPECT_EQ(small.options.loader.num_workers, 2);
+  EXPECT_EQ(small.options.device.threads, 2);
+  EXPECT_EQ(reason_of(small, "threads"), "2 CPUs (by affinity)");
+  EXPECT_EQ(resolved({}, cpu_machine(64)).options.loader.num_workers, 4);
+  EXPECT_EQ(resolved({}, cuda_machine(16)).options.loader.num_workers, 15);
+  EXPECT_EQ(resolved({}, cuda_machine(1)).options.loader.num_workers, 1);
+  EXPECT_EQ(resolved({"-j", "0"}, cuda_machine(16)).options.loader.num_workers, 0);
 }
 
 TEST(ResolveTest, PrecisionFollowsTheDevice) {
   const auto cpu = resolved({"--amp"}, cpu_machine(2));
-  EXPECT_EQ(cpu->options.precision.amp_dtype.value(), AmpDtype::bfloat16);
-  EXPECT_TRUE(cpu->options.precision.channels_last.value());
-  EXPECT_TRUE(resolved({}, cpu_machine(2))->options.precision.channels_last.value());
+  EXPECT_EQ(cpu.options.precision.amp_dtype, AmpDtype::bfloat16);
+  EXPECT_TRUE(cpu.options.precision.channels_last);
+  EXPECT_TRUE(resolved({}, cpu_machine(2)).options.precision.channels_last);
   const auto cuda = resolved({"--amp"}, cuda_machine(2));
-  EXPECT_EQ(cuda->options.precision.amp_dtype.value(), AmpDtype::bfloat16);
-  EXPECT_TRUE(cuda->options.precision.channels_last.value());
-  EXPECT_FALSE(resolved({}, cuda_machine(2))->options.precision.channels_last.value());
-  EXPECT_EQ(resolved({}, cuda_machine(2, false))->options.precision.amp_dtype.value(), AmpDtype::float16);
-  EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2))->options.precision.channels_last.value());
+  EXPECT_EQ(cuda.options.precision.amp_dtype, AmpDtype::bfloat16);
+  EXPECT_TRUE(cuda.options.precision.channels_last);
+  EXPECT_FALSE(resolved({}, cuda_machine(2)).options.precision.channels_last);
+  EXPECT_EQ(resolved({}, cuda_machine(2, false)).options.precision.amp_dtype, AmpDtype::float16);
+  EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2)).options.precision.channels_last);
 }
 
 TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
@@ -137,102 +170,112 @@ TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
 
 TEST(ResolveTest, AutomaticLearningRateScalesWithTheImagesPerUpdate) {
   const auto c = resolved({"--lr-base", "0.1", "-b", "64", "--accumulation-steps", "8"}, cpu_machine(2));
-  EXPECT_DOUBLE_EQ(c->options.optim.lr.value(), 0.2);
-  EXPECT_EQ(c->table.find("lr")->origin.detail, "lr-base 0.1 x 512 images / 256");
-  EXPECT_EQ(resolved({"--lr", "0.7"}, cpu_machine(2))->options.optim.lr.value(), 0.7);
+  EXPECT_DOUBLE_EQ(c.options.optim.lr, 0.2);
+  EXPECT_EQ(reason_of(c, "lr"), "lr-base 0.1 x 512 images / 256");
+  EXPECT_EQ(resolved({"--lr", "0.7"}, cpu_machine(2)).options.optim.lr, 0.7);
 }
 
 TEST(ResolveTest, TheSameCommandFindsTheSameRunDirectory) {
-  EXPECT_EQ(resolved({}, cpu_machine(2))->options.run.run_dir.value(), "runs/flowers");
-  EXPECT_EQ(resolved({"--preset", "bench/fashion_mnist_peer"}, cpu_machine(2))->options.run.run_dir.value(),
+  EXPECT_EQ(resolved({}, cpu_machine(2)).options.run.run_dir, "runs/flowers");
+  EXPECT_EQ(resolved({"--preset", "bench/fashion_mnist_peer"}, cpu_machine(2)).options.run.run_dir,
             "runs/bench-fashion_mnist_peer");
-  EXPECT_EQ(resolved({"--run-dir", "here"}, cpu_machine(2))->options.run.run_dir.value(), "here");
-  auto bare = parsed({});
-  resolve_machine(*bare, cpu_machine(2));
-  EXPECT_EQ(bare->options.run.run_dir.value(), "runs/fashion_mnist");
+  EXPECT_EQ(resolved({"--run-dir", "here"}, cpu_machine(2)).options.run.run_dir, "here");
+  EXPECT_EQ(fixtures::resolved({}, facts_of(cpu_machine(2))).options.run.run_dir, "runs/fashion_mnist");
 }
 
 TEST(ResolveTest, ConfigurationFilesNameTheRunDirectory) {
-  Configuration c;
-  c.command.config_files = {"configs/base.yaml", "/etc/big.yml"};
-  resolve_machine(c, cpu_machine(2));
-  EXPECT_EQ(c.options.run.run_dir.value(), "runs/base+big");
+  CommandLine command;
+  command.config_files = {"configs/base.yaml", "/etc/big.yml"};
+  Facts facts = facts_of(cpu_machine(2));
+  facts.run_name = run_name_of(command);
+  EXPECT_EQ(resolve(Options(), facts).options.run.run_dir, "runs/base+big");
 }
 
 TEST(ResolveTest, SmallImagesKeepTheirSizeAndArePadded) {
   const auto c = resolved_for({}, kGray28);
-  EXPECT_EQ(c->options.data.img_size.value(), 28);
-  EXPECT_EQ(c->options.data.in_chans.value(), 1);
-  EXPECT_EQ(c->options.data.num_classes.value(), 10);
-  EXPECT_EQ(c->options.augment.train_crop.value(), TrainCrop::padded);
-  EXPECT_EQ(c->options.augment.crop_padding.value(), 2);
-  EXPECT_EQ(c->options.augment.crop_pct.value(), 1);
-  EXPECT_EQ(c->options.loader.val_batch_size.value(), 256);
-  EXPECT_EQ(c->options.data.mean, std::vector<double>{0.5});
-  EXPECT_EQ(c->options.data.std, std::vector<double>{0.25});
-  EXPECT_EQ(c->table.find("img-size")->origin.detail, "median size 28 x 28");
+  EXPECT_EQ(c.options.data.img_size, 28);
+  EXPECT_EQ(c.options.data.in_chans, 1);
+  EXPECT_EQ(c.options.data.num_classes, 10);
+  EXPECT_EQ(c.options.augment.train_crop, TrainCrop::padded);
+  EXPECT_EQ(c.options.augment.crop_padding, 2);
+  EXPECT_EQ(c.options.augment.crop_pct, 1);
+  EXPECT_EQ(c.options.loader.val_batch_size, 256);
+  EXPECT_EQ(c.options.data.mean, std::vector<double>{0.5});
+  EXPECT_EQ(c.options.data.std, std::vector<double>{0.25});
+  EXPECT_EQ(reason_of(c, "img-size"), "median size 28 x 28");
 }
 
 TEST(ResolveTest, PhotographsAreSeenAt224Pixels) {
   const auto c = resolved_for({}, kPhotos);
-  EXPECT_EQ(c->options.data.img_size.value(), 224);
-  EXPECT_EQ(c->options.augment.train_crop.value(), TrainCrop::random_resized);
-  EXPECT_EQ(c->options.augment.crop_pct.value(), 0.875);
-  EXPECT_EQ(c->options.loader.val_batch_size.value(), 64);
-  EXPECT_EQ(c->options.data.mean, (std::vector<double>{0.485, 0.456, 0.406}));
-  EXPECT_EQ(c->options.data.std, (std::vector<double>{0.229, 0.224, 0.225}));
+  EXPECT_EQ(c.options.data.img_size, 224);
+  EXPECT_EQ(c.options.augment.train_crop, TrainCrop::random_resized);
+  EXPECT_EQ(c.options.augment.crop_pct, 0.875);
+  EXPECT_EQ(c.options.loader.val_batch_size, 64);
+  EXPECT_EQ(c.options.data.mean, (std::vector<double>{0.485, 0.456, 0.406}));
+  EXPECT_EQ(c.options.data.std, (std::vector<double>{0.229, 0.224, 0.225}));
 }
 
 TEST(ResolveTest, PaddingGrowsWithTheImage) {
-  EXPECT_EQ(resolved_for({"--img-size", "32"}, kPhotos)->options.augment.crop_padding.value(), 4);
-  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.crop_padding.value(), 8);
-  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos)->options.augment.train_crop.value(), TrainCrop::random_resized);
-  EXPECT_EQ(resolved_for({"--img-size", "32", "-b", "512"}, kPhotos)->options.loader.val_batch_size.value(), 512);
+  EXPECT_EQ(resolved_for({"--img-size", "32"}, kPhotos).options.augment.crop_padding, 4);
+  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos).options.augment.crop_padding, 8);
+  EXPECT_EQ(resolved_for({"--img-size", "64"}, kPhotos).options.augment.train_crop, TrainCrop::random_resized);
+  EXPECT_EQ(resolved_for({"--img-size", "32", "-b", "512"}, kPhotos).options.loader.val_batch_size, 512);
 }
 
 TEST(ResolveTest, GivenValuesAreLeftAlone) {
   const auto c = resolved_for(
       {"--mean", "0.1,0.2,0.3", "--std", "1,1,1", "--in-chans", "3", "--num-classes", "100", "--train-crop", "none"},
       kGray28);
-  EXPECT_EQ(c->options.data.mean, (std::vector<double>{0.1, 0.2, 0.3}));
-  EXPECT_EQ(c->options.data.num_classes.value(), 100);
-  EXPECT_EQ(c->options.augment.train_crop.value(), TrainCrop::none);
-  EXPECT_EQ(c->table.find("mean")->origin.kind, Origin::Kind::flag);
+  EXPECT_EQ(c.options.data.mean, (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_EQ(c.options.data.num_classes, 100);
+  EXPECT_EQ(c.options.augment.train_crop, TrainCrop::none);
+  EXPECT_EQ(reason_of(c, "mean"), "");
 }
 
-TEST(ResolveTest, ResolvingTwiceChangesNothing) {
-  const auto c = resolved_for({}, kGray28);
-  const std::string once = render_yaml(c->table, true);
-  resolve_machine(*c, cpu_machine(8));
-  resolve_data(*c, kPhotos.num_classes < 10 ? kPhotos : kGray28);
-  EXPECT_EQ(render_yaml(c->table, true), once);
+TEST(ResolveTest, ResolvingLeavesWhatWasGivenAsItIs) {
+  const auto given = fixtures::parsed({"--data-dir", "/data/flowers"});
+  const std::string before = render_yaml(given->table, true);
+  const Resolution once = resolve(given->options, facts_for(kGray28));
+  EXPECT_EQ(render_yaml(given->table, true), before);
+  EXPECT_EQ(render_yaml(*given, resolve(given->options, facts_for(kGray28))), render_yaml(*given, once));
 }
 
 TEST(ResolveTest, DropRatesAreTheNetworksUnlessGiven) {
   const auto usual = resolved_for({}, kGray28);
-  EXPECT_EQ(usual->options.model.drop_rate.value(), 0.3);
-  EXPECT_EQ(usual->options.model.drop_path_rate.value(), 0.2);
-  EXPECT_EQ(usual->table.find("drop-rate")->origin.detail, "usual for some_net");
+  EXPECT_EQ(usual.options.model.drop_rate, 0.3);
+  EXPECT_EQ(usual.options.model.drop_path_rate, 0.2);
+  EXPECT_EQ(reason_of(usual, "drop-rate"), "usual for some_net");
   const auto given = resolved_for({"--dropout", "0.1", "--stochastic-depth", "0"}, kGray28);
-  EXPECT_EQ(given->options.model.drop_rate.value(), 0.1);
-  EXPECT_EQ(given->options.model.drop_path_rate.value(), 0.0);
+  EXPECT_EQ(given.options.model.drop_rate, 0.1);
+  EXPECT_EQ(given.options.model.drop_path_rate, 0.0);
 }
 
-TEST(ResolveTest, NothingStaysAutomaticButTheValidationSplitWhatIsMeasuredLaterAndWhatTheTaskLacks) {
-  const auto c = resolved_for({}, kGray28);
-  const std::set<std::string> later = {"val-split", "cache", "cache-budget", "target-mean",
-                                       "target-scale"};  // of tasks that learn numbers
-  for (const Row& row : c->table.rows()) EXPECT_EQ(row.is_auto(), later.count(row.name) > 0) << row.name;
+TEST(ResolveTest, OnlyWhatWaitsForAFactIsAssumed) {
+  const std::vector<std::string> none;
+  EXPECT_EQ(resolved_for({}, kGray28).assumed, (std::vector<std::string>{"cache", "cache-budget"}));
+  Facts all = facts_for(kGray28);
+  all.cache_budget = {1'000'000, "half of 2 MB"};
+  all.cache = {CacheTier::compressed, "it fits"};
+  const Resolution c = resolved({}, all);
+  EXPECT_EQ(c.assumed, none);
+  EXPECT_EQ(c.options.loader.cache_budget, 1'000'000);
+  EXPECT_EQ(c.options.loader.cache, CacheTier::compressed);
+  const Resolution early = resolved({}, cpu_machine(2));
+  for (const char* const option : {"img-size", "in-chans", "num-classes", "mean", "train-crop", "drop-rate"}) {
+    EXPECT_TRUE(is_assumed(early, option)) << option;
+  }
+  for (const char* const option : {"device", "threads", "num-workers", "run-dir", "eval-metric", "lr"}) {
+    EXPECT_NE(reason_of(early, option), "") << option;
+  }
 }
 
 TEST(ResolveTest, WhatIsMeasuredReplacesAChoiceButNotAGivenValue) {
-  const auto chosen = resolved_for({}, kGray28);
-  resolve_measured(chosen->table.row_of(chosen->options.loader.num_workers), "3", "2,000 images/s with 3");
-  EXPECT_EQ(chosen->options.loader.num_workers.value(), 3);
-  EXPECT_EQ(chosen->table.find("num-workers")->origin.detail, "2,000 images/s with 3");
-  const auto given = resolved_for({"--num-workers", "1"}, kGray28);
-  resolve_measured(given->table.row_of(given->options.loader.num_workers), "3", "2,000 images/s with 3");
-  EXPECT_EQ(given->options.loader.num_workers.value(), 1);
+  Facts facts = facts_for(kGray28);
+  facts.num_workers = {3, "2,000 images/s with 3"};
+  const Resolution chosen = resolved({}, facts);
+  EXPECT_EQ(chosen.options.loader.num_workers, 3);
+  EXPECT_EQ(reason_of(chosen, "num-workers"), "2,000 images/s with 3");
+  EXPECT_EQ(resolved({"--num-workers", "1"}, facts).options.loader.num_workers, 1);
 }
 
 struct LastBatch {
@@ -255,22 +298,25 @@ TEST(ResolveTest, AnAutomaticDropLastLeavesOutALastBatchThatWouldBeATinyUpdate) 
     const auto configuration =
         resolved_for({"--batch-size", std::to_string(c.batch), "--accumulation-steps", std::to_string(c.accumulation)},
                      {10, 1, 28, 28, c.images});
-    EXPECT_EQ(configuration->options.loader.drop_last.value(), c.is_left_out)
+    EXPECT_EQ(configuration.options.loader.drop_last, c.is_left_out)
         << c.images << " in batches of " << c.batch << " x " << c.accumulation;
   }
 }
 
 TEST(ResolveTest, TheNetworkDecidesAboutASingleLastImageThatIsNoTinyUpdate) {
+  Facts facts = facts_for({10, 1, 28, 28, /*train_images=*/17});
+  const Resolution open = resolved({"--batch-size", "8"}, facts);
+  EXPECT_TRUE(open.waits_for_trains_on_one_image);
+  EXPECT_TRUE(is_assumed(open, "drop-last"));
   for (const bool trains_on_one : {true, false}) {
-    const auto configuration = resolved_for({"--batch-size", "8"}, {10, 1, 28, 28, /*train_images=*/17});
-    EXPECT_TRUE(configuration->options.loader.drop_last.is_auto());
-    resolve_drop_last(*configuration, 17, trains_on_one);
-    EXPECT_EQ(configuration->options.loader.drop_last.value(), !trains_on_one);
+    facts.trains_on_one_image = trains_on_one;
+    const Resolution known = resolved({"--batch-size", "8"}, facts);
+    EXPECT_FALSE(known.waits_for_trains_on_one_image);
+    EXPECT_EQ(known.options.loader.drop_last, !trains_on_one);
   }
   for (const char* given : {"--drop-last", "--no-drop-last"}) {
-    const auto configuration = resolved_for({"--batch-size", "8", given}, {10, 1, 28, 28, 17});
-    resolve_drop_last(*configuration, 17, false);
-    EXPECT_EQ(configuration->options.loader.drop_last.value(), given == std::string("--drop-last"));
+    EXPECT_EQ(resolved({"--batch-size", "8", given}, facts).options.loader.drop_last,
+              given == std::string("--drop-last"));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <type_traits>
 
 namespace stoker::config {
 namespace {
@@ -160,6 +161,20 @@ TEST_F(TableTest, EveryRowIsFoundByTheFieldThatItIsBoundTo) {
   for (const Row& row : table_.rows()) EXPECT_TRUE(fields.insert(row.field).second) << row.name;
   const Options others;
   EXPECT_THROW(table_.row_of(others.optim.lr), std::logic_error);
+}
+
+static_assert(!std::is_convertible_v<Auto<double>, double>, "only resolve() reads automatic values");
+
+TEST_F(TableTest, ResolvedOptionsHaveTheSameRowsAndNothingAutomatic) {
+  ResolvedOptions options;
+  const Table resolved(options);
+  ASSERT_EQ(resolved.rows().size(), table_.rows().size());
+  for (size_t i = 0; i < resolved.rows().size(); ++i) {
+    const Row &row = resolved.rows()[i], &given = table_.rows()[i];
+    EXPECT_EQ(row.name, given.name);
+    EXPECT_EQ(row.group, given.group) << row.name;
+    EXPECT_FALSE(row.is_auto()) << row.name;
+  }
 }
 
 TEST_F(TableTest, ReadingAnUnchosenAutomaticValueIsABug) { EXPECT_THROW(options_.optim.lr.value(), std::logic_error); }

@@ -33,11 +33,11 @@ class YamlReaderTest : public ::testing::Test {
 
 TEST_F(YamlReaderTest, ReadsFlatAndGroupedKeysWithEitherSpelling) {
   read("batch_size: 16\nloader: {num-workers: 3}\noptim:\n  learning_rate: 1e-2\nmodel: resnet18\nhflip: 0\n");
-  EXPECT_EQ(options_.loader.batch_size, 16);
+  EXPECT_EQ(options_.loader.batch_size.value(), 16);
   EXPECT_EQ(options_.loader.num_workers.value(), 3);
   EXPECT_EQ(options_.optim.lr.value(), 0.01);
   EXPECT_EQ(options_.model.model, "resnet18");
-  EXPECT_EQ(options_.augment.hflip, 0);
+  EXPECT_EQ(options_.augment.hflip.value(), 0);
   EXPECT_EQ(table_.find("lr")->origin.kind, Origin::Kind::file);
   EXPECT_EQ(table_.find("lr")->origin.detail, "a.yaml:4");
 }
@@ -45,15 +45,15 @@ TEST_F(YamlReaderTest, ReadsFlatAndGroupedKeysWithEitherSpelling) {
 TEST_F(YamlReaderTest, AGroupMayBearTheNameOfAnOption) {
   read("model:\n  model: resnet50\ndevice: {device: cpu}\n");
   EXPECT_EQ(options_.model.model, "resnet50");
-  EXPECT_EQ(options_.device.device, "cpu");
+  EXPECT_EQ(options_.device.device.value(), "cpu");
 }
 
 TEST_F(YamlReaderTest, ReadsListsIntervalsSwitchesAndWords) {
   read(
       "mean: [0.1, 0.2, 0.3]\nstd: auto\ndecay-milestones: []\nsave-every: 2000u\nmax-time: 90m\namp: true\n"
       "sched: one_cycle\nchannels-last: auto\nrun-dir: \"a # b\"\nlr: \"auto\"\ninit-from: ''\n");
-  EXPECT_EQ(options_.data.mean, (std::vector<double>{0.1, 0.2, 0.3}));
-  EXPECT_TRUE(options_.data.std.empty());
+  EXPECT_EQ(options_.data.mean.value(), (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_TRUE(options_.data.std.is_auto());
   EXPECT_EQ(options_.run.save_every.amount, 2000);
   EXPECT_EQ(options_.train.max_time_seconds, 5400);
   EXPECT_TRUE(options_.precision.amp);
@@ -201,7 +201,7 @@ TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   EXPECT_EQ(configuration.options.model.model, "resnet18");
   EXPECT_EQ(configuration.options.data.img_size.value(), 96);
   EXPECT_FALSE(configuration.options.precision.amp) << "the flag wins";
-  EXPECT_EQ(configuration.options.device.device, "cpu");
+  EXPECT_EQ(configuration.options.device.device.value(), "cpu");
   EXPECT_TRUE(configuration.options.device.threads.is_auto());
   EXPECT_TRUE(configuration.options.loader.num_workers.is_auto());
   EXPECT_EQ(configuration.table.find("model")->origin.detail, "runs/x/config.yaml:1");

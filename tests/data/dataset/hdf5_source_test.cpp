@@ -229,9 +229,9 @@ TEST_F(Hdf5SourceTest, TheLoaderGivesTheSameBitsForAnyNumberOfWorkersAndAnyStora
         file.add_labels("y", alternating_labels(kMany));
       }
       const auto source = open_datasets(options_).train;
-      config::AugmentOptions augment;
+      config::ResolvedAugmentOptions augment;
       augment.freq_masks = augment.time_masks = 2;
-      config::DataOptions data = options_;
+      config::ResolvedDataOptions data;
       data.mean = {0.5};
       const TransformPlan plan = make_transform_plan(data, augment, /*training=*/true, source->fixed_shape());
       for (const int64_t workers : {0, 2, 16}) {
@@ -262,10 +262,10 @@ TEST_F(Hdf5SourceTest, MasksBlankTrainingSamplesAndNoOthers) {
   write_split("train");
   write_split("val");
   const auto source = open_datasets(options_).train;
-  config::AugmentOptions augment;
+  config::ResolvedAugmentOptions augment;
   augment.freq_masks = 2;
   augment.freq_mask_param = 5;
-  config::DataOptions data = options_;
+  config::ResolvedDataOptions data;
   data.mean = {77.25};
   const auto blank_rows = [&](bool training) {
     LoaderSettings settings;

@@ -110,13 +110,13 @@ LoaderSettings settings_with(int64_t workers) {
 
 /// Everything that varies a picture, for training.
 TransformPlan varying_plan(const Source& source, config::FrameSampling sampling) {
-  config::DataOptions data;
+  config::ResolvedDataOptions data;
   data.img_size = 16;
   data.in_chans = 1;
   data.mean = {0.4};
   data.frame_sampling = sampling;
   data.frame_stride = 2;
-  config::AugmentOptions augment;
+  config::ResolvedAugmentOptions augment;
   augment.train_crop = config::TrainCrop::random_resized;
   augment.hflip = augment.rotate90 = augment.random_erasing = 0.5;
   augment.rotation = 20;
@@ -127,12 +127,14 @@ TransformPlan varying_plan(const Source& source, config::FrameSampling sampling)
 
 /// The pixels as they are, of evaluation.
 TransformPlan plain_plan(const Source& source, config::FrameSampling sampling, int64_t stride) {
-  config::DataOptions data;
+  config::ResolvedDataOptions data;
   data.img_size = 20;
   data.in_chans = 1;
   data.frame_sampling = sampling;
   data.frame_stride = stride;
-  return make_transform_plan(data, {}, /*training=*/false, source.fixed_shape());
+  config::ResolvedAugmentOptions augment;
+  augment.crop_pct = 1;
+  return make_transform_plan(data, augment, /*training=*/false, source.fixed_shape());
 }
 
 std::string bits_of_epoch(Loader& loader, int64_t epoch) {

@@ -148,9 +148,9 @@ TEST(LoaderTest, YieldsTheSameStreamForAnyNumberOfWorkersAndAnyPrefetch) {
 TransformPlan augmenting_plan(int channels) {
   TransformPlan plan = small_plan();
   plan.shape.channels = channels;
-  config::DataOptions data;
+  config::ResolvedDataOptions data;
   data.mean.assign(static_cast<size_t>(channels), 0.4);
-  config::AugmentOptions options;
+  config::ResolvedAugmentOptions options;
   options.rotate90 = options.grayscale = options.gaussian_blur = options.random_erasing = 0.5;
   options.rotation = 20;
   options.rand_augment = {2, 9};

@@ -284,9 +284,9 @@ TEST(AugmentTest, JitterAppliesItsStepsInEveryOrder) {
 }
 
 TEST(AugmentTest, OptionsBecomeThePlan) {
-  config::DataOptions data;
+  config::ResolvedDataOptions data;
   data.mean = {0.485, 0.456, 0.406};
-  config::AugmentOptions options;
+  config::ResolvedAugmentOptions options;
   options.color_jitter = {0.4};
   options.rand_augment = {2, 9};
   options.random_erasing = 0.25;

@@ -42,8 +42,8 @@ TEST(SpecAugmentTest, AParameterBeyondTheSideIsTheSide) {
   }
 }
 
-config::AugmentOptions options_of(int64_t freq_masks, int64_t time_masks) {
-  config::AugmentOptions options;
+config::ResolvedAugmentOptions options_of(int64_t freq_masks, int64_t time_masks) {
+  config::ResolvedAugmentOptions options;
   options.freq_masks = freq_masks;
   options.freq_mask_param = 6;
   options.time_masks = time_masks;

@@ -143,10 +143,10 @@ TEST(TransformTest, TheTextNamesEveryStep) {
 }
 
 TEST(TransformTest, AnEvaluationPlanTakesNothingRandom) {
-  config::DataOptions data;
+  config::ResolvedDataOptions data;
   data.img_size = 32;
   data.in_chans = 3;
-  config::AugmentOptions augment;
+  config::ResolvedAugmentOptions augment;
   augment.crop_pct = 0.9;
   augment.hflip = 1;
   augment.rotate90 = augment.grayscale = augment.random_erasing = 1;

@@ -32,7 +32,7 @@ inline Learner learner_of(double weight, int64_t outputs = 2) {
     item.value().fill_(weight);
     parameters.push_back({item.key(), item.value()});
   }
-  learner.optimizer = std::make_unique<optim::Optimizer>(parameters, config::OptimOptions());
+  learner.optimizer = std::make_unique<optim::Optimizer>(parameters, config::ResolvedOptimOptions());
   learner.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
   return learner;
 }

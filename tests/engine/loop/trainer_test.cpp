@@ -153,7 +153,7 @@ class TinyRun {
     learner_.model = std::make_shared<LinearModel>(options.memory, options.has_batch_norm);
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : learner_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
-    config::OptimOptions optim_options;
+    config::ResolvedOptimOptions optim_options;
     learner_.optimizer = std::make_unique<optim::Optimizer>(parameters, optim_options);
     learner_.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
     train_feed_ = feed(options.images, options.one_is_bad, /*training=*/true);

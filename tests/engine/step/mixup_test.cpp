@@ -140,7 +140,7 @@ struct LinearTrainee : Learner {
     model = std::make_shared<Model>();
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : model->named_parameters()) parameters.push_back({item.key(), item.value()});
-    optimizer = std::make_unique<optim::Optimizer>(parameters, config::OptimOptions{});
+    optimizer = std::make_unique<optim::Optimizer>(parameters, config::ResolvedOptimOptions{});
     scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
   }
 };

@@ -73,7 +73,7 @@ Learner made_learner() {
   learner.model = std::make_shared<TwoLayers>();
   std::vector<optim::NamedParameter> parameters;
   for (const auto& item : learner.model->named_parameters()) parameters.push_back({item.key(), item.value()});
-  config::OptimOptions options;
+  config::ResolvedOptimOptions options;
   learner.optimizer = std::make_unique<optim::Optimizer>(parameters, options);
   learner.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
   return learner;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/settings.h"
+
+#include <utility>
+
+#include "engine/device/device.h"
+#include "model/model.h"
+
+namespace stoker::app {
+namespace {
+
+config::ModelFacts model_facts_of(const config::ModelOptions& options) {
+  const model::DropRates usual = model::usual_drop_rates(options.model);
+  return {options.model, usual.drop_rate, usual.drop_path_rate};
+}
+
+}  // namespace
+
+core::MachineFacts machine_with_accelerators() {
+  core::MachineFacts machine = core::read_machine_facts();
+  machine.accelerators = engine::list_accelerators();
+  return machine;
+}
+
+Settings::Settings(const config::Configuration& given, core::MachineFacts machine) : given_(given) {
+  facts_.run_name = config::run_name_of(given.command);
+  facts_.machine = std::move(machine);
+  resolve();
+}
+
+void Settings::learn_checkpoint(config::CheckpointFacts checkpoint) {
+  facts_.checkpoint = checkpoint;
+  resolve();
+}
+
+void Settings::learn_data(config::DataFacts data) {
+  facts_.data = std::move(data);
+  resolve();
+}
+
+void Settings::learn_network() {
+  facts_.model = model_facts_of(given_.options.model);
+  resolve();
+}
+
+void Settings::learn_batch(config::Measured<int64_t> batch_size) {
+  facts_.batch_size = std::move(batch_size);
+  resolve();
+}
+
+void Settings::learn_one_image(bool trains_on_one_image) {
+  facts_.trains_on_one_image = trains_on_one_image;
+  resolve();
+}
+
+void Settings::learn_workers(config::Measured<int64_t> num_workers) {
+  facts_.num_workers = std::move(num_workers);
+  resolve();
+}
+
+void Settings::learn_cache_budget(config::Measured<int64_t> bytes) {
+  facts_.cache_budget = std::move(bytes);
+  resolve();
+}
+
+void Settings::learn_cache(config::Measured<config::CacheTier> cache) {
+  facts_.cache = std::move(cache);
+  resolve();
+}
+
+void Settings::settle(config::DataFacts data) {
+  learn_data(std::move(data));
+  learn_network();
+  facts_.batch_size = config::usual_batch(given_.options);
+  facts_.trains_on_one_image = false;
+  resolve();
+}
+
+}  // namespace stoker::app

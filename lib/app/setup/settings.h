@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way of every verb from the options that were given to those that hold: facts are added as they become known,
+// and each time all options are resolved again.
+#pragma once
+
+#include "config/config.h"
+#include "config/resolution.h"
+
+namespace stoker::app {
+
+/// Machine facts with the accelerators that LibTorch sees.
+core::MachineFacts machine_with_accelerators();
+
+class Settings {
+ public:
+  /// `given` outlives this. Throws as config::resolve(), with nothing known but the machine.
+  explicit Settings(const config::Configuration& given, core::MachineFacts machine = machine_with_accelerators());
+
+  const config::Configuration& given() const { return given_; }
+  const config::Facts& facts() const { return facts_; }
+  const config::Resolution& resolution() const { return resolution_; }
+  /// The reference stays valid; what it refers to changes with every fact.
+  const config::ResolvedOptions& options() const { return resolution_.options; }
+
+  // Each adds facts and throws as config::resolve().
+  void learn_checkpoint(config::CheckpointFacts checkpoint);
+  void learn_data(config::DataFacts data);
+  /// What the network that the options name is usually trained with.
+  void learn_network();
+  void learn_batch(config::Measured<int64_t> batch_size);
+  void learn_one_image(bool trains_on_one_image);
+  void learn_workers(config::Measured<int64_t> num_workers);
+  void learn_cache_budget(config::Measured<int64_t> bytes);
+  void learn_cache(config::Measured<config::CacheTier> cache);
+  /// All that data and network decide, for work that is not planned as a run: an automatic batch is a usual one, and an
+  /// automatic drop-last is that of a network that cannot train on one image. What stays open is the cache.
+  void settle(config::DataFacts data);
+
+ private:
+  void resolve() { resolution_ = config::resolve(given_.options, facts_); }
+
+  const config::Configuration& given_;
+  config::Facts facts_;
+  config::Resolution resolution_;
+};
+
+}  // namespace stoker::app

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What options are resolved from: facts about machine, data, network and checkpoint, and what was measured. A fact that
+// is not known is absent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "core/system/machine.h"
+
+namespace stoker::config {
+
+/// Facts about the data, known after the scan.
+struct DataFacts {
+  int64_t num_classes = 0;    ///< or targets, where the task learns numbers
+  int64_t channels = 0;       ///< most common: 1 or 3
+  int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
+  int64_t median_width = 0;
+  int64_t train_images = 0;
+  bool has_videos = false;                 ///< samples are clips, or frames of videos
+  std::vector<int64_t> class_images = {};  ///< of the training split, per class; empty where numbers are learned
+  bool has_fixed_size = false;             ///< samples stay as they are: neither cropped, nor resized, nor mirrored
+  /// Per channel, of samples that are floats; empty for bytes.
+  std::vector<double> input_mean = {}, input_deviation = {};
+  int64_t input_samples = 0;  ///< that these were measured on
+  std::vector<double> target_mean = {},
+                      target_deviation = {};  ///< per target, of the training split; empty for classes
+  /// Of data that is only judged or asked about, what training takes from its training split is not known: class
+  /// weights, means and scales.
+  bool of_training = true;
+  bool has_float_samples = false;  ///< numbers, not pixels of 8 bits
+};
+
+/// Facts about the network: what it is usually trained with.
+struct ModelFacts {
+  std::string name;
+  double drop_rate = 0;
+  double drop_path_rate = 0;
+};
+
+/// What a run that goes on from a checkpoint keeps of what was chosen when the run began.
+struct CheckpointFacts {
+  std::optional<int64_t> threads;                         ///< the bits of a CPU depend on it
+  std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
+  std::optional<bool> drop_last;
+};
+
+/// A value that was measured or chosen for this run, and why.
+template <typename T>
+struct Measured {
+  T value{};
+  std::string reason;
+};
+
+struct Facts {
+  std::string run_name = {};  ///< what the command line calls the run; empty: the data set's name
+  core::MachineFacts machine = {};
+  std::optional<CheckpointFacts> checkpoint = {};  ///< absent: the run starts from scratch, or that is not known yet
+  std::optional<DataFacts> data = {};
+  std::optional<ModelFacts> model = {};
+  std::optional<bool> trains_on_one_image = {};  ///< whether the network can: batch norm cannot over maps of one value
+  std::optional<Measured<int64_t>> batch_size = {};  ///< images per device
+  std::optional<Measured<int64_t>> num_workers = {};
+  std::optional<Measured<int64_t>> cache_budget = {};  ///< bytes
+  std::optional<Measured<CacheTier>> cache = {};
+};
+
+/// What ImageNet has, for work without data.
+DataFacts usual_data(const Options& given);
+/// A batch-size for work that does not measure which fits: 64, or the next number below it that divides
+/// total-batch-size.
+Measured<int64_t> usual_batch(const Options& given);
+
+}  // namespace stoker::config

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the options that were given to those of a run, in which nothing is automatic any more.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+#include "config/facts.h"
+#include "config/options.h"
+
+namespace stoker::config {
+
+/// An automatic option: what it became, and why.
+struct Choice {
+  std::string option;  ///< its name, without dashes
+  std::string value;   ///< as it is written
+  std::string reason;
+};
+
+/// Options without open ends, and how they came about. A plain value.
+struct Resolution {
+  ResolvedOptions options;
+  std::vector<Choice> choices;  ///< in the order of the table
+  /// Names of automatic options that wait for a fact. Until it is known, they hold a usual value.
+  std::vector<std::string> assumed;
+  bool waits_for_batch = false;                ///< batch-size is assumed
+  bool waits_for_trains_on_one_image = false;  ///< drop-last is assumed, and Facts::trains_on_one_image decides it
+};
+
+/// Gives every option a value: those that were given keep theirs, automatic ones are chosen from facts. It may be
+/// called with few facts and again with more. Rules that span options are checked as far as their facts are known.
+/// Throws Error{config} listing all problems, Error{unavailable} for a device that is not there.
+///
+/// An automatic drop-last leaves out the last batch when it is not full, not the only one, and
+///  - would be an update of its own with fewer than an eighth of the images of a full update, each of which would count
+///    more than eight times as much as the others; or
+///  - is a single image, and the network cannot train on one.
+Resolution resolve(const Options& given, const Facts& facts);
+
+/// YAML of all values, grouped, each with a comment that says where it comes from; -c reads it back. What is assumed is
+/// written as auto. `given` is what was resolved.
+std::string render_yaml(const Configuration& given, const Resolution& resolution);
+/// YAML of all values without comments.
+std::string render_yaml(const ResolvedOptions& options);
+/// Reads what render_yaml(options) wrote: every option has the value that it had. Throws Error{config} that names every
+/// option that is missing, unknown or not a value. `path` is for messages.
+ResolvedOptions read_resolved_yaml(const std::string& text, const std::string& path);
+/// Name and value of the options that must not change on resume.
+std::vector<std::pair<std::string, std::string>> training_relevant_values(const ResolvedOptions& options);
+
+}  // namespace stoker::config

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options on their way from given to resolved: a copy of those that were given, in which choices are written down.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "config/resolution.h"
+
+namespace stoker::config {
+
+constexpr int64_t kSmallImage = 64;  ///< pixels: from here on images are treated as photographs
+
+class Draft {
+ public:
+  explicit Draft(const Options& given) : options_(given) {}
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  Options& options() { return options_; }
+
+  /// Whether choices from here on only stand in until the fact is known that decides them.
+  void assume(bool assumes) { assumes_ = assumes; }
+
+  /// Gives an automatic option its value; one that was given is left alone. `field` is a member of options(). Throws
+  /// Error{config} where `text` is no value of the option.
+  template <typename T>
+  void choose(const Auto<T>& field, const std::string& text, const std::string& reason) {
+    if (field.is_auto()) store(table_.row_of(field), text, reason);
+  }
+  /// Gives an automatic option the value that it has by default: not worth a word.
+  template <typename T>
+  void set_default(Auto<T>& field, T value) {
+    if (field.is_auto()) field = std::move(value);
+  }
+  /// Replaces a value that was given.
+  template <typename Field>
+  void replace(const Field& field, const std::string& text, const std::string& reason) {
+    store(table_.row_of(field), text, reason);
+  }
+  template <typename Field>
+  const std::string& name_of(const Field& field) {
+    return table_.row_of(field).name;
+  }
+
+  /// Throws std::logic_error when an option is still automatic.
+  Resolution resolution();
+
+ private:
+  void store(Row& row, const std::string& text, const std::string& reason);
+
+  Options options_;
+  Table table_{options_};
+  bool assumes_ = false;
+  std::map<const Row*, std::string> reasons_;  ///< of what was chosen
+  std::map<const Row*, std::string> assumed_;  ///< what stands in, with reasons
+};
+
+/// Device, threads, workers and precision. Throws Error{unavailable} for a device that is not there.
+void choose_for_machine(const Facts& facts, Draft& draft);
+/// Shape, scales, weights, crops and normalisation. Throws Error{config} for what only the training split says where
+/// that is not read.
+void choose_for_data(const DataFacts& data, Draft& draft);
+
+}  // namespace stoker::config
