@@ -70,7 +70,7 @@ ROOMS = {
                   "observe/resources"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
-    "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "app/setup"],
+    "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "observe*", "plan", "app", "app/setup", "app/bench", "app/listeners", "app/output"],
     "app": ["core*", "config*", "engine/device", "engine/memory"],
 }

@@ -6,7 +6,7 @@
 #include "core/format.h"
 #include "data/loader/batch_ring.h"
 
-namespace stoker::app {
+namespace stoker::plan {
 namespace {
 
 using core::format;
@@ -264,4 +264,4 @@ core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& room) {
   return json;
 }
 
-}  // namespace stoker::app
+}  // namespace stoker::plan

@@ -11,7 +11,7 @@
 #include "core/text/json.h"
 #include "engine/memory/allocation_trace.h"
 
-namespace stoker::app {
+namespace stoker::plan {
 
 /// What a plan is made from. Sizes are bytes.
 struct PlanInputs {
@@ -79,4 +79,4 @@ std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& 
 /// "checkpoint_bytes": ...}
 core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& room);
 
-}  // namespace stoker::app
+}  // namespace stoker::plan

@@ -5,7 +5,7 @@
 
 #include "core/format.h"
 
-namespace stoker::app {
+namespace stoker::plan {
 namespace {
 
 constexpr int64_t kMegabyte = 1'000'000;
@@ -172,4 +172,4 @@ TEST(MemoryPlanTest, TheSummaryNamesEveryPart) {
 }
 
 }  // namespace
-}  // namespace stoker::app
+}  // namespace stoker::plan

@@ -110,7 +110,7 @@ std::string storage_line(const CheckFacts& facts) {
       core::bytes_text(storage.cached_bytes_per_second));
 }
 
-std::string estimate_line(const EpochEstimate& estimate) {
+std::string estimate_line(const plan::EpochEstimate& estimate) {
   return format(
       "estimate  {} per epoch of {} images, {} for {} epochs, validation not counted: {:.0f} images/s over {} "
       "updates, data wait {:.0f}%\n",
@@ -258,7 +258,7 @@ core::Json check_json(const CheckFacts& facts) {
                        {"cached_bytes_per_second", storage.cached_bytes_per_second}};
   }
   json["estimate"] = nullptr;
-  if (facts.estimate) json["estimate"] = estimate_json(*facts.estimate);
+  if (facts.estimate) json["estimate"] = plan::estimate_json(*facts.estimate);
   json["advice"] = Json::array();
   for (const Advice& advice : advice_from(facts))
     json["advice"].push_back({{"flag", advice.flag}, {"reason", advice.reason}});

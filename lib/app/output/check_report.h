@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "app/setup/epoch_estimate.h"
 #include "core/system/machine.h"
 #include "core/text/json.h"
 #include "data/probe/storage_probe.h"
 #include "engine/device/blas.h"
 #include "engine/probe/compute_probe.h"
+#include "plan/epoch_estimate.h"
 
 namespace stoker::app {
 
@@ -30,7 +30,7 @@ struct CheckFacts {
   std::string data_dir;
   std::optional<data::StorageSpeed> storage;
   std::string storage_trouble;  ///< why there is none
-  std::optional<EpochEstimate> estimate;
+  std::optional<plan::EpochEstimate> estimate;
   int64_t num_workers = 0;           ///< what auto takes
   std::vector<std::string> missing;  ///< what was asked for and is not there
 };

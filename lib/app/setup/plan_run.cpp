@@ -27,12 +27,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-// Beyond this many images at once a CPU computes no faster, and learning rates of usual recipes no longer hold.
-constexpr int64_t kUsefulOnCpu = 64;
-constexpr int64_t kUsefulOnDevice = 8192;
-constexpr int64_t kUpdatesPerEpoch = 8;  // an automatic batch leaves an epoch at least as many
 constexpr double kGapsOfTheHeap = 1.25;  // where working memory is left to the C library; seen: up to that
-constexpr double kCpuMargin = 0.2, kDeviceMargin = 0.1;  // of what is free: other processes, pieces between tensors
 
 int64_t largest_tensor_bytes(const model::ImageModel& model) {
   int64_t largest = 0;
@@ -43,11 +38,11 @@ int64_t largest_tensor_bytes(const model::ImageModel& model) {
 }
 
 /// What is known without trying anything. Activations are at least the input and its gradient's worth.
-PlanInputs known_sizes(const PlanParts& parts) {
+plan::PlanInputs known_sizes(const PlanParts& parts) {
   const config::ResolvedOptions& options = parts.settings.options();
   const data::Source& train = *parts.datasets.train;
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
-  PlanInputs inputs;
+  plan::PlanInputs inputs;
   inputs.device = options.device.device;
   const bool batch_is_known = !parts.settings.resolution().waits_for_batch;
   const bool val_batch_is_known = batch_is_known || !parts.settings.given().options.loader.val_batch_size.is_auto();
@@ -74,14 +69,14 @@ PlanInputs known_sizes(const PlanParts& parts) {
   return inputs;
 }
 
-engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const MemoryBudget& room) {
+engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const plan::MemoryBudget& room) {
   engine::ProbeSettings settings =
       probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
   settings.memory_bytes = parts.learner.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
   return settings;
 }
 /// Nothing where the network cannot be tried this way: training will say why, or it was told to go on regardless.
-std::optional<engine::ActivationModel> probed(const PlanParts& parts, const MemoryBudget& room) {
+std::optional<engine::ActivationModel> probed(const PlanParts& parts, const plan::MemoryBudget& room) {
   std::optional<core::MemoryLimit> limit;
   if (parts.learner.device.is_cpu()) limit.emplace();
   try {
@@ -127,8 +122,8 @@ int64_t settled_resident_bytes() {
   return core::read_process_memory().resident_bytes;
 }
 
-MemoryBudget memory_room(torch::Device device) {
-  MemoryBudget room;
+plan::MemoryBudget memory_room(torch::Device device) {
+  plan::MemoryBudget room;
   room.host_held_bytes = core::read_process_memory().resident_bytes;
   room.host_free_bytes = core::read_machine_facts().ram_available_bytes;
   const engine::DeviceMemory memory = engine::device_memory(device);
@@ -138,8 +133,8 @@ MemoryBudget memory_room(torch::Device device) {
   return room;
 }
 
-PlanInputs measure_plan(const PlanParts& parts) {
-  PlanInputs inputs = known_sizes(parts);
+plan::PlanInputs measure_plan(const PlanParts& parts) {
+  plan::PlanInputs inputs = known_sizes(parts);
   const int64_t resident_before = settled_resident_bytes();
   const auto finish = [&](int64_t resident) {
     const int64_t on_host = inputs.on_cpu() ? inputs.weight_bytes + inputs.average_bytes : 0;
@@ -147,9 +142,9 @@ PlanInputs measure_plan(const PlanParts& parts) {
     inputs.highest_so_far_bytes = core::read_process_memory().peak_resident_bytes;
     return inputs;
   };
-  const MemoryBudget room = memory_room(parts.learner.device);
+  const plan::MemoryBudget room = memory_room(parts.learner.device);
   finish(resident_before);
-  if (!shortage(make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
+  if (!plan::shortage(plan::make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
   if (const auto activations = probed(parts, room)) {
     inputs.training_bytes = [model = *activations](int64_t images) { return model.training_bytes(images); };
     inputs.evaluation_bytes = [model = *activations](int64_t images) { return model.evaluation_bytes(images); };
@@ -165,41 +160,6 @@ PlanInputs measure_plan(const PlanParts& parts) {
   return finish(settled_resident_bytes());
 }
 
-config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs inputs, const MemoryBudget& room) {
-  const int64_t total = given.train.total_batch_size, images = inputs.train_images;
-  int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
-  if (total > 0) {
-    most = std::min(most, total);
-  } else {
-    most = std::clamp<int64_t>(images / (kUpdatesPerEpoch * inputs.accumulation_steps), 1, most);
-  }
-  if (given.loader.val_batch_size.is_auto()) inputs.val_batch_size = most;
-  const double margin = inputs.on_cpu() ? kCpuMargin : kDeviceMargin;
-  int64_t batch = largest_batch(inputs, room, most, margin);
-  if (batch == 0) {
-    throw Error(ErrorKind::out_of_memory, "not even one image fits: " + shortage(make_memory_plan(inputs), room),
-                "choose a smaller --img-size or --model, or fewer --num-workers");
-  }
-  const bool is_capped = batch == most;
-  if (total > 0) {
-    while (total % batch != 0) --batch;
-  } else {
-    if (batch > 8) batch -= batch % 8;
-    const bool keeps_last = !given.loader.drop_last.is_auto() && !given.loader.drop_last.value();
-    if (images % batch == 1 && batch > 2 && keeps_last) --batch;  // no last batch of one image
-  }
-  const MemoryPlan plan = make_memory_plan([&] {
-    inputs.batch_size = batch;
-    inputs.val_batch_size = std::min(inputs.val_batch_size, batch);
-    return inputs;
-  }());
-  const int64_t bytes = inputs.on_cpu() ? plan.host_bytes : plan.device_bytes;
-  const std::string why = !is_capped        ? format("the most that fits with {:.0f} % to spare", 100 * margin)
-                          : inputs.on_cpu() ? "more is of no use on a CPU, or leaves an epoch few updates"
-                                            : "more leaves an epoch few updates";
-  return {batch, format("{}: {} in all", why, core::bytes_text(static_cast<double>(bytes)))};
-}
-
 bool trains_on_one_image(const config::ResolvedOptions& options, const data::Source& train, engine::Learner& learner) {
   const engine::ProbeSettings settings = probe_settings(options, train, learner.device);
   const engine::ScopedSnapshot undisturbed(learner);
@@ -208,28 +168,13 @@ bool trains_on_one_image(const config::ResolvedOptions& options, const data::Sou
   return engine::trains_on_one_image(*learner.model, one.images, settings.update.precision);
 }
 
-void refuse_what_does_not_fit(const config::ResolvedOptions& options, const PlanInputs& inputs,
-                              const MemoryBudget& room) {
-  const std::string short_of = shortage(make_memory_plan(inputs), room);
-  if (short_of.empty()) return;
-  const std::string flags = largest_that_fits(inputs, room);
-  const std::string hint =
-      flags.empty() ? "nothing smaller fits either: choose a smaller --model or --img-size" : "this fits: " + flags;
-  if (!options.run.plan_check) {
-    core::log_warning("--no-plan-check goes on although {}; {}", short_of, hint);
-    return;
-  }
-  throw Error(ErrorKind::out_of_memory, short_of,
-              hint + "; train plan shows each part, --no-plan-check tries it all the same");
-}
-
 ObservedMemory observed_memory(torch::Device device) {
   return {core::read_process_memory().peak_resident_bytes, engine::device_memory(device).peak_bytes};
 }
 
-void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryBudget& room,
+void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& room,
                      const std::optional<ObservedMemory>& observed) {
-  const core::Json json = {{"predicted", plan_json(plan, room)},
+  const core::Json json = {{"predicted", plan::plan_json(plan, room)},
                            {"observed", observed ? observed_json(*observed) : core::Json(nullptr)}};
   core::write_file_atomically(run_dir + "/plan.json", json.dump(1) + "\n", /*durable=*/false);
 }

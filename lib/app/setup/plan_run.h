@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the parts of a run to its memory plan: what is measured for it, what is refused because of it, and the batch
-// that `auto` takes.
+// From the parts of a run to its memory plan: what is measured for it, and what is observed at its end.
 #pragma once
 
 #include <optional>
@@ -38,20 +37,12 @@ struct PlanParts {
 /// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.
 /// The learner is as before afterwards. Where a lower limit already says that the run cannot fit nothing is tried. The
 /// cache is left out. Throws Error{out_of_memory} when the network and two images do not fit, unless plan-check is off.
-PlanInputs measure_plan(const PlanParts& parts);
+plan::PlanInputs measure_plan(const PlanParts& parts);
 
-MemoryBudget memory_room(torch::Device device);
-
-/// What batch-size auto takes: the largest micro-batch that fits with a margin, that divides total-batch-size where one
-/// is given, and that is no larger than is useful (docs/tuning.md). Throws Error{out_of_memory} when no image fits.
-config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs inputs, const MemoryBudget& room);
+plan::MemoryBudget memory_room(torch::Device device);
 
 /// Tries it on an image of noise. The learner is as before afterwards.
 bool trains_on_one_image(const config::ResolvedOptions& options, const data::Source& train, engine::Learner& learner);
-
-/// Throws Error{out_of_memory} with the largest that fits, unless plan-check is off: then it is a warning.
-void refuse_what_does_not_fit(const config::ResolvedOptions& options, const PlanInputs& inputs,
-                              const MemoryBudget& room);
 
 /// Highest memory of this process, and of LibTorch on its device.
 struct ObservedMemory {
@@ -59,7 +50,7 @@ struct ObservedMemory {
 };
 ObservedMemory observed_memory(torch::Device device);
 /// plan.json of a run: predicted, and at its end observed.
-void write_plan_file(const std::string& run_dir, const MemoryPlan& plan, const MemoryBudget& room,
+void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& room,
                      const std::optional<ObservedMemory>& observed);
 
 }  // namespace stoker::app

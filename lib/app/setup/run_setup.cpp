@@ -7,6 +7,7 @@
 #include "app/setup/assemble.h"
 #include "app/setup/plan_run.h"
 #include "data/open_datasets.h"
+#include "plan/batch_choice.h"
 
 namespace stoker::app {
 namespace {
@@ -45,7 +46,7 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared) {
   prepared.inputs = measure_plan(parts);
   prepared.room = memory_room(device);
   if (settings.resolution().waits_for_batch) {
-    settings.learn_batch(choose_batch(settings.given().options, prepared.inputs, prepared.room));
+    settings.learn_batch(plan::choose_batch(settings.given().options, prepared.inputs, prepared.room));
     prepared.inputs.batch_size = options.loader.batch_size;
     prepared.inputs.val_batch_size = options.loader.val_batch_size;
     prepared.inputs.accumulation_steps = options.train.accumulation_steps;
@@ -53,7 +54,7 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared) {
   if (settings.resolution().waits_for_trains_on_one_image) {
     settings.learn_one_image(trains_on_one_image(options, *prepared.datasets.train, prepared.learner));
   }
-  const int64_t needed = make_memory_plan(prepared.inputs).host_bytes - prepared.room.host_held_bytes;
+  const int64_t needed = plan::make_memory_plan(prepared.inputs).host_bytes - prepared.room.host_held_bytes;
   core::MachineFacts machine = settings.facts().machine;
   machine.ram_available_bytes = prepared.room.host_free_bytes;
   prepared.caches = add_caches(settings, machine, prepared.datasets, std::max<int64_t>(0, needed));

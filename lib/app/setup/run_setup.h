@@ -19,8 +19,8 @@ struct RunSetup {
   std::unique_ptr<engine::Task> task;
   engine::Learner learner;
   Caches caches;
-  PlanInputs inputs;
-  MemoryBudget room;  ///< as it was when the plan was made
+  plan::PlanInputs inputs;
+  plan::MemoryBudget room;  ///< as it was when the plan was made
 };
 
 /// Opens the data; settings learn of data and network. `measure`: find the number of workers by measurement where it is

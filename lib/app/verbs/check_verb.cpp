@@ -6,6 +6,7 @@
 #include "app/output/check_report.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
+#include "app/setup/measure_epoch.h"
 #include "app/setup/settings.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -67,7 +68,7 @@ void learn_data_or_go_on(Settings& settings) {
 }
 
 /// Trains for a moment as the configuration says, on its data, and keeps nothing.
-EpochEstimate estimate_epoch(Settings& settings) {
+plan::EpochEstimate estimate_epoch(Settings& settings) {
   const config::DataOptions& given = settings.given().options.data;
   const data::Datasets datasets = data::open_datasets(given);
   settings.settle(facts_of(*datasets.train, given));

@@ -6,6 +6,7 @@
 #include "app/setup/plan_run.h"
 #include "app/setup/run_directory.h"
 #include "engine/checkpoint/weights.h"
+#include "plan/refusals.h"
 
 namespace stoker::app {
 namespace {
@@ -52,8 +53,8 @@ void load_network(const OpenSource& open, LoadedModel& loaded) {
   loaded.task = build_task(options, loaded.device);
   loaded.model = build_model(options, loaded.device);
   engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
-  refuse_evaluation_that_does_not_fit(options, evaluation_sizes(options, *loaded.source, *loaded.model, data_bytes),
-                                      memory_room(loaded.device));
+  plan::refuse_evaluation_that_does_not_fit(evaluation_sizes(options, *loaded.source, *loaded.model, data_bytes),
+                                            memory_room(loaded.device), options.run.plan_check);
 }
 
 }  // namespace stoker::app

@@ -5,12 +5,13 @@
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
-#include "app/setup/epoch_estimate.h"
+#include "app/setup/measure_epoch.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/run_setup.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "plan/refusals.h"
 
 namespace stoker::app {
 namespace {
@@ -39,7 +40,7 @@ std::string disk_line(const DiskPlan& disk) {
                 disk.free_bytes > 0 ? format(" of {} free", core::bytes_text(disk.free_bytes)) : "");
 }
 
-std::string time_line(const EpochEstimate& estimate) {
+std::string time_line(const plan::EpochEstimate& estimate) {
   return format(
       "time      {} per epoch of {} images and {} per validation: {} for {} epochs; {:.0f} images/s over {} updates, "
       "{:.0f} % of it waiting for data",
@@ -71,29 +72,30 @@ Outcome plan(const Invocation& invocation) {
   }
   set_up_training(settings, /*resumes=*/false, prepared);
 
-  const MemoryPlan memory = make_memory_plan(prepared.inputs);
-  const std::string short_of = shortage(memory, prepared.room);
+  const plan::MemoryPlan memory = plan::make_memory_plan(prepared.inputs);
+  const std::string short_of = plan::shortage(memory, prepared.room);
   const DiskPlan disk = disk_plan(options.run, memory.checkpoint_bytes);
-  core::Json json = {{"batch_size", options.loader.batch_size},
-                     {"accumulation_steps", options.train.accumulation_steps},
-                     {"num_workers", options.loader.num_workers},
-                     {"memory", plan_json(memory, prepared.room)},
-                     {"fits", short_of.empty()},
-                     {"fits_with", short_of.empty() ? core::Json(nullptr)
-                                                    : core::Json(largest_that_fits(prepared.inputs, prepared.room))},
-                     {"disk", disk_json(disk)},
-                     {"epoch", nullptr}};
+  core::Json json = {
+      {"batch_size", options.loader.batch_size},
+      {"accumulation_steps", options.train.accumulation_steps},
+      {"num_workers", options.loader.num_workers},
+      {"memory", plan::plan_json(memory, prepared.room)},
+      {"fits", short_of.empty()},
+      {"fits_with",
+       short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_that_fits(prepared.inputs, prepared.room))},
+      {"disk", disk_json(disk)},
+      {"epoch", nullptr}};
   std::string text;
-  for (const std::string& line : plan_table(memory, prepared.room)) text += line + "\n";
+  for (const std::string& line : plan::plan_table(memory, prepared.room)) text += line + "\n";
   for (const std::string& line : prepared.caches.lines) text += "cache     " + line + "\n";
   text += disk_line(disk) + "\n";
   if (short_of.empty() || !options.run.plan_check) {
-    const EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.learner, *prepared.task);
-    json["epoch"] = estimate_json(estimate);
+    const plan::EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.learner, *prepared.task);
+    json["epoch"] = plan::estimate_json(estimate);
     text += time_line(estimate) + "\n";
   }
   write_result("-", as_json ? json.dump(1) + "\n" : text);
-  refuse_what_does_not_fit(options, prepared.inputs, prepared.room);
+  plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
   return {core::kExitOk, "planned"};
 }
 

@@ -24,6 +24,7 @@
 #include "observe/listeners/banner.h"
 #include "observe/listeners/console.h"
 #include "observe/listeners/progress.h"
+#include "plan/refusals.h"
 
 namespace stoker::app {
 namespace {
@@ -193,7 +194,7 @@ Outcome train(const Invocation& invocation) {
   const std::string checkpoint = choose_checkpoint(options.run, files);
   if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared);
-  refuse_what_does_not_fit(options, prepared.inputs, prepared.room);
+  plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
   engine::Checkpoints checkpoints(
       {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check},
       identity_of(options, prepared.datasets));
@@ -212,11 +213,11 @@ Outcome train(const Invocation& invocation) {
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
                                  plan.updates());
 
-  const MemoryPlan memory = make_memory_plan(prepared.inputs);
+  const plan::MemoryPlan memory = plan::make_memory_plan(prepared.inputs);
   observe::BannerFacts facts = banner_facts(invocation, settings.resolution(), prepared.datasets, training, learner,
                                             train_feed->loader().stats());
   facts.caches = prepared.caches.lines;
-  facts.memory = plan_summary(memory, prepared.room);
+  facts.memory = plan::plan_summary(memory, prepared.room);
   const auto end = engine::limit_reached(training.limits, at);
   facts.start = checkpoint.empty() ? "from scratch"
                 : end              ? format("finished with {}", checkpoint)

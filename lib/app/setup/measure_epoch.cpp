@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/setup/epoch_estimate.h"
+#include "app/setup/measure_epoch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,7 +22,7 @@ constexpr int kWarmUpUpdates = 2;
 using Clock = std::chrono::steady_clock;
 
 void measure_training(const config::ResolvedOptions& options, const data::Datasets& datasets, engine::Learner& learner,
-                      const engine::Task& task, EpochEstimate& estimate) {
+                      const engine::Task& task, plan::EpochEstimate& estimate) {
   const torch::Device device = learner.device;
   const auto feed = training_feed(options, datasets.train, device);
   estimate.train_images = feed->loader().images_per_epoch();
@@ -52,7 +52,7 @@ void measure_training(const config::ResolvedOptions& options, const data::Datase
 }
 
 void measure_evaluation(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                        engine::Learner& learner, EpochEstimate& estimate) {
+                        engine::Learner& learner, plan::EpochEstimate& estimate) {
   const auto feed = evaluation_feed(options, datasets.val, learner.device);
   const engine::Precision precision = precision_of(options, learner.device);
   learner.model->eval();
@@ -71,21 +71,14 @@ void measure_evaluation(const config::ResolvedOptions& options, const data::Data
 
 }  // namespace
 
-EpochEstimate measure_epoch(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                            engine::Learner& learner, const engine::Task& task) {
-  EpochEstimate estimate;
+plan::EpochEstimate measure_epoch(const config::ResolvedOptions& options, const data::Datasets& datasets,
+                                  engine::Learner& learner, const engine::Task& task) {
+  plan::EpochEstimate estimate;
   estimate.batch_size = options.loader.batch_size;
   estimate.epochs = options.train.epochs;
   measure_training(options, datasets, learner, task, estimate);
   measure_evaluation(options, datasets, learner, estimate);
   return estimate;
-}
-
-core::Json estimate_json(const EpochEstimate& estimate) {
-  return {{"train_images", estimate.train_images},         {"batch_size", estimate.batch_size},
-          {"updates_measured", estimate.updates_measured}, {"images_per_second", estimate.images_per_second},
-          {"data_wait_share", estimate.data_wait_share},   {"epoch_seconds", estimate.epoch_seconds},
-          {"eval_seconds", estimate.eval_seconds},         {"epochs", estimate.epochs}};
 }
 
 }  // namespace stoker::app

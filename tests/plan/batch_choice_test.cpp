@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/setup/plan_run.h"
+#include "plan/batch_choice.h"
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "plan/refusals.h"
 #include "tests/config/command_words.h"
 
-namespace stoker::app {
+namespace stoker::plan {
 namespace {
 
 constexpr int64_t kMB = 1'000'000;
@@ -36,25 +37,25 @@ int64_t chosen(const std::vector<std::string>& words, const PlanInputs& inputs, 
   return choose_batch(c->options, inputs, free_room(free_megabytes)).value;
 }
 
-TEST(PlanRunTest, AnAutomaticBatchIsTheMostThatFitsWithAMargin) {
+TEST(BatchChoiceTest, AnAutomaticBatchIsTheMostThatFitsWithAMargin) {
   EXPECT_EQ(chosen({}, inputs_of("cuda:0", 1'000'000), 1000), 896) << "900 with 10 % to spare, in eights";
   EXPECT_EQ(chosen({}, inputs_of("cpu", 1'000'000), 50), 40) << "20 % to spare";
   EXPECT_EQ(chosen({}, inputs_of("cpu", 1'000'000), 100'000), 64) << "more is of no use on a CPU";
   EXPECT_EQ(chosen({}, inputs_of("cuda:0", 999'999), 4), 3) << "few are not rounded";
 }
 
-TEST(PlanRunTest, AnEpochKeepsItsUpdates) {
+TEST(BatchChoiceTest, AnEpochKeepsItsUpdates) {
   EXPECT_EQ(chosen({}, inputs_of("cuda:0", 800), 1000), 96) << "800 images in 8 updates are 100, in eights 96";
   EXPECT_EQ(chosen({}, inputs_of("cpu", 257), 1000), 32) << "one image alone is left out";
   EXPECT_EQ(chosen({"--no-drop-last"}, inputs_of("cpu", 257), 1000), 31) << "batches of 32 would leave one image alone";
 }
 
-TEST(PlanRunTest, ATotalBatchIsDivided) {
+TEST(BatchChoiceTest, ATotalBatchIsDivided) {
   EXPECT_EQ(chosen({"--total-batch-size", "1000"}, inputs_of("cuda:0", 1'000'000), 600), 500);
   EXPECT_EQ(chosen({"--total-batch-size", "96"}, inputs_of("cpu", 1'000'000), 1000), 48);
 }
 
-TEST(PlanRunTest, WhereNotEvenOneImageFitsThereIsNoBatch) {
+TEST(BatchChoiceTest, WhereNotEvenOneImageFitsThereIsNoBatch) {
   PlanInputs inputs = inputs_of("cpu", 1000);
   inputs.program_bytes = 500 * kMB;
   const auto failure = fixtures::failure_of([&] { chosen({}, inputs, 10); });
@@ -62,22 +63,20 @@ TEST(PlanRunTest, WhereNotEvenOneImageFitsThereIsNoBatch) {
   EXPECT_TRUE(failure.says("not even one image fits")) << failure.message;
 }
 
-TEST(PlanRunTest, ARefusalNamesWhatFits) {
+TEST(BatchChoiceTest, ARefusalNamesWhatFits) {
   PlanInputs inputs = inputs_of("cpu", 1'000'000);
   inputs.batch_size = 64;
   inputs.val_batch_size = 64;
-  config::ResolvedOptions options;
-  options.loader.batch_size = 64;
-  const auto failure = fixtures::failure_of([&] { refuse_what_does_not_fit(options, inputs, free_room(33)); });
+  const auto failure =
+      fixtures::failure_of([&] { refuse_what_does_not_fit(inputs, free_room(33), /*plan_check=*/true); });
   EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
   EXPECT_NE(
       failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),
       std::string::npos)
       << failure.hint;
-  EXPECT_NO_THROW(refuse_what_does_not_fit(options, inputs, free_room(100)));
-  options.run.plan_check = false;
-  EXPECT_NO_THROW(refuse_what_does_not_fit(options, inputs, free_room(33)));
+  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, free_room(100), /*plan_check=*/true));
+  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, free_room(33), /*plan_check=*/false));
 }
 
 }  // namespace
-}  // namespace stoker::app
+}  // namespace stoker::plan
