@@ -260,6 +260,9 @@ TEST(ResolveTest, OnlyWhatWaitsForAFactIsAssumed) {
   EXPECT_EQ(c.assumed, none);
   EXPECT_EQ(c.options.loader.cache_budget, 1'000'000);
   EXPECT_EQ(c.options.loader.cache, CacheTier::compressed);
+  const Resolution without_model = resolved({}, facts_of(cpu_machine(2), kGray28));
+  EXPECT_TRUE(is_assumed(without_model, "drop-rate"));
+  EXPECT_FALSE(is_assumed(without_model, "img-size"));
   const Resolution early = resolved({}, cpu_machine(2));
   for (const char* const option : {"img-size", "in-chans", "num-classes", "mean", "train-crop", "drop-rate"}) {
     EXPECT_TRUE(is_assumed(early, option)) << option;
