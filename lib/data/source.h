@@ -14,15 +14,13 @@
 // Errors.    There are three kinds, and each has its own way:
 //            - A bad sample (missing, cut short, changed since the scan) is a returned text; "" means that all is well.
 //              The loader counts bad samples and decides what they cost. `content` is then undefined.
-//            - A failing storage (EIO, ESTALE, ETIMEDOUT, three times in a row) throws core::Error{io}, no memory
-//            throws
-//              std::bad_alloc or core::Error{out_of_memory}. Both end the run: no other sample would fare better.
+//            - A failing storage (EIO, ESTALE, ETIMEDOUT, three times in a row) throws core::Error{io}; where memory
+//              runs out, std::bad_alloc or core::Error{out_of_memory} is thrown. Both end the run: no other sample
+//              would fare better.
 //            - A data set that is wrong as a whole (no images, labels out of range) throws core::Error from the
-//            function
-//              that opens it, before there is a source. The other methods do not throw.
-// Equality.  Two sources with equal fingerprints give equal samples in the same order. The fingerprint does not depend
-// on
-//            where the data lies, nor on how it is packed, cached or copied.
+//              function that opens it, before there is a source. The other methods do not throw.
+// Equality.  Two sources with equal fingerprints give equal samples in the same order. The fingerprint does not
+//            depend on where the data lies, nor on how it is packed, cached or copied.
 //
 // To write one: a source that reads samples derives from LeafSource (leaf_source.h), which fills in what few sources
 // have; a source in front of another one derives from ForwardingSource (forwarding_source.h), which forwards all.

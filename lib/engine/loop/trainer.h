@@ -51,14 +51,12 @@ struct TrainerParts {
 ///
 /// What holds of the run's state `at` in between the private steps:
 ///  - Weights, optimizer, average and loss scale are those after `at.updates` updates; `at.update_in_epoch`,
-///  `at.images`,
-///    `at.learning_rate` and `at.pieces` agree with them. An update is done as a whole or not at all.
+///    `at.images`, `at.learning_rate` and `at.pieces` agree with them. An update is done as a whole or not at all.
 ///  - The epoch's sums lie on the device, in updater_.sums(); `at` has them after read_sums(), which comes before
-///  whatever
-///    saves `at`.
+///    whatever saves `at`.
 ///  - `at.epoch` moves on in finish_epoch() alone, after validation. What ends the run earlier leaves `at` at the end
-///  of
-///    the epoch under way (`at.update_in_epoch` == plan.updates()): a resume validates again, and goes on from there.
+///    of the epoch under way (`at.update_in_epoch` == plan.updates()): a resume validates again, and goes on from
+///    there.
 ///  - Observers hear of a finished epoch before a checkpoint says that it is finished.
 ///
 /// A stop request is looked for after each update and at each epoch's end. It also ends a wait for data, a validation
