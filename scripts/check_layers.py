@@ -52,7 +52,7 @@ ROOMS = {
     "engine/task": CORE + CONFIG + ["data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
                                     "engine/memory", "engine/task", "engine/group"],
-    "engine/checkpoint": CORE + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
+    "engine/checkpoint": CORE + CONFIG + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
                                  "engine/step"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
     "engine/group": CORE,

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "config/facts.h"
 #include "config/options.h"
+#include "config/training_option.h"
 
 namespace stoker::config {
 
@@ -47,7 +48,7 @@ std::string render_yaml(const ResolvedOptions& options);
 /// Reads what render_yaml(options) wrote: every option has the value that it had. Throws Error{config} that names every
 /// option that is missing, unknown or not a value. `path` is for messages.
 ResolvedOptions read_resolved_yaml(const std::string& text, const std::string& path);
-/// Name and value of the options that must not change on resume.
-std::vector<std::pair<std::string, std::string>> training_relevant_values(const ResolvedOptions& options);
+/// The options of a run that must not change on resume, but for those that others leave without effect.
+std::vector<TrainingOption> training_relevant_values(const ResolvedOptions& options);
 
 }  // namespace stoker::config

@@ -83,6 +83,20 @@ const std::vector<BadInput>& bad_trees() {
        }),
        kData,
        {"split 'val' has 0 images"}},
+      {"NoUsableImage",
+       folders(
+           [](const Workplace& work) {
+             for (const auto& file : fs::recursive_directory_iterator(work / "data/train")) {
+               if (file.is_regular_file()) fs::resize_file(file.path(), 50);
+             }
+           },
+           {"--on-bad-image", "skip", "--max-bad", "1000"}),
+       kData,
+       {"epoch 1: none of its images could be used"}},
+      {"ImagesTooSmallForTheNetwork",
+       folders([](const Workplace&) {}, {"--model", "resnet9", "--img-size", "4"}),
+       kConfig,
+       {"resnet9 cannot take images of 4 x 4 pixels", "choose a larger --img-size, or another --model"}},
       {"ClassFoldersWithoutSplits",
        folders([](const Workplace& work) {
          fs::rename(work / "data/train/cat", work / "data/cat");

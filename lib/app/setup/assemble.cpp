@@ -15,6 +15,7 @@
 #include "core/system/memory_limit.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
 #include "engine/step/recompute.h"
 #include "model/freeze.h"
 #include "model/model.h"
@@ -129,6 +130,27 @@ void require_model_for(const config::ResolvedOptions& options, const data::Sourc
                                  name));
 }
 
+/// A network that halves its images often has no pixels left of small ones, and LibTorch says so in its own words.
+/// Larger images always fit. What HDF5 files hold has its own shape.
+void require_images_large_enough(model::ImageModel& model, const config::ResolvedOptions& options) {
+  constexpr int64_t kSideOfSmallImages = 64;  // pixels
+  const int64_t side = options.data.img_size;
+  if (side > kSideOfSmallImages || model::takes_clips(options.model.model)) return;
+  if (options.data.dataset == config::DatasetType::hdf5) return;
+  const torch::NoGradGuard no_gradients;
+  model.eval();
+  try {
+    model.forward(torch::zeros({1, options.data.in_chans, side, side}));
+  } catch (const c10::Error& error) {
+    if (engine::is_out_of_memory(error)) throw;
+    throw core::Error(core::ErrorKind::config,
+                      core::format("{} cannot take images of {} x {} pixels: {}", options.model.model, side, side,
+                                   engine::short_text_of(error)),
+                      "choose a larger --img-size, or another --model");
+  }
+  model.train();
+}
+
 std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
   torch::manual_seed(options.train.seed);
   model::ModelSpec spec;
@@ -143,6 +165,7 @@ std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& op
   spec.drop_path_rate = options.model.drop_path_rate;
   spec.zero_init_residual = options.model.zero_init_residual;
   std::shared_ptr<model::ImageModel> model = make_model_that_fits(spec);
+  require_images_large_enough(*model, options);
   model->to(device);
   if (options.precision.channels_last) model::to_channels_last(*model);
   return model;

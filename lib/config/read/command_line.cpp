@@ -42,6 +42,7 @@ void apply_file(const std::string& path, Configuration& out, Problems& problems)
   try {
     text = core::read_file(path, kMaxYamlBytes);
   } catch (const core::Error& error) {
+    if (error.kind() == core::ErrorKind::os || error.kind() == core::ErrorKind::io) throw;
     const bool is_missing = error.kind() == core::ErrorKind::no_input || error.kind() == core::ErrorKind::permission;
     (is_missing ? problems.missing_files : problems.files).push_back(error.what());
     return;

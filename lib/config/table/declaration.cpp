@@ -28,6 +28,16 @@ RowDraft& RowDraft::free_on_resume() {
   return *this;
 }
 
+RowDraft& RowDraft::used_while(std::function<bool()> is_used) {
+  row().is_used = std::move(is_used);
+  return *this;
+}
+
+RowDraft& RowDraft::before_it_existed(const std::string& text) {
+  row().before_it_existed = text;
+  return *this;
+}
+
 RowDraft& RowDraft::per_process() {
   row().per_process = true;
   return free_on_resume();

@@ -24,6 +24,10 @@ class RowDraft {
   RowDraft& placeholder(const std::string& text);
   /// It may change on resume: the trained bits do not depend on it.
   RowDraft& free_on_resume();
+  /// Trained bits depend on it only while `is_used` says so; a run that does not use it may resume with any value.
+  RowDraft& used_while(std::function<bool()> is_used);
+  /// For an option that older programs did not have: the value that has their bits.
+  RowDraft& before_it_existed(const std::string& text);
   /// It belongs to this process or machine; also free on resume.
   RowDraft& per_process();
   RowDraft& used_in_eval();

@@ -116,20 +116,30 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
   d.add("decay-epochs", o.decay_epochs, number_codec(kPositive)).unit("epochs").help("step: time between two decays.");
   d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false})).help("step and multistep: factor of a decay.");
   d.add("poly-power", o.poly_power, number_codec(kPositive)).help("polynomial: exponent.");
+  const auto is_one_cycle = [&o] { return o.sched == ScheduleKind::one_cycle; };
+  const auto momentum_cycles = [&o] { return o.sched == ScheduleKind::one_cycle && o.one_cycle_momentum; };
   d.add("one-cycle-pct-start", o.one_cycle_pct_start, number_codec({0, 1, true, true}))
       .unit("share of all updates")
+      .used_while(is_one_cycle)
       .help("one-cycle: when the peak is reached.");
-  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12})).help("one-cycle: start = lr / this.");
+  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12}))
+      .used_while(is_one_cycle)
+      .help("one-cycle: start = lr / this.");
   d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
+      .used_while(is_one_cycle)
       .help("one-cycle: end = start / this.");
   d.add_switch("one-cycle-momentum", o.one_cycle_momentum)
+      .used_while(is_one_cycle)
+      .before_it_existed("false")
       .help(
           "one-cycle: SGD's momentum, or Adam's beta1, falls while the learning rate rises and rises while it falls, "
           "as "
           "OneCycleLR has it; momentum and beta1 themselves are not used then.");
   d.add("one-cycle-base-momentum", o.one_cycle_base_momentum, number_codec(kBelowOne))
+      .used_while(momentum_cycles)
       .help("one-cycle-momentum: at the peak of the learning rate.");
   d.add("one-cycle-max-momentum", o.one_cycle_max_momentum, number_codec(kBelowOne))
+      .used_while(momentum_cycles)
       .help("one-cycle-momentum: at the first and the last update.");
 }
 

@@ -37,6 +37,8 @@ struct Row {
   bool is_number = false;          ///< a YAML value in quotes is text and therefore an error
   bool training_relevant = true;   ///< a change of it changes the trained bits: checked on resume
   std::vector<std::string> verbs;  ///< that take it too, besides training: "eval", "predict"
+  std::function<bool()> is_used;   ///< false: other options leave it without effect; empty: always used
+  std::string before_it_existed;   ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
   bool per_process = false;        ///< of this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.

@@ -111,12 +111,13 @@ ResolvedOptions read_resolved_yaml(const std::string& text, const std::string& p
   throw core::Error(core::ErrorKind::config, message, "both sides must be the same version of this program");
 }
 
-std::vector<std::pair<std::string, std::string>> training_relevant_values(const ResolvedOptions& options) {
-  std::vector<std::pair<std::string, std::string>> values;
+std::vector<TrainingOption> training_relevant_values(const ResolvedOptions& options) {
+  std::vector<TrainingOption> values;
   ResolvedOptions copy = options;
   const Table table(copy);
   for (const Row& row : table.rows()) {
-    if (row.training_relevant) values.emplace_back(row.name, row.render());
+    if (!row.training_relevant || (row.is_used && !row.is_used())) continue;
+    values.push_back({row.name, row.render(), row.before_it_existed});
   }
   return values;
 }

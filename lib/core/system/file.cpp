@@ -80,7 +80,9 @@ Error output_error(int error_number, const std::string& action, const std::strin
 }
 
 CheckedWriter::CheckedWriter(std::string path, FileSystem& files) : files_(files), path_(std::move(path)) {
-  require(files_.create(path_, file_), "create", path_, ErrorKind::cannot_create);
+  const int error_number = files_.create(path_, file_);
+  const bool is_folder_gone = error_number == ENOENT || error_number == ESTALE;
+  require(error_number, "create", path_, is_folder_gone ? ErrorKind::io : ErrorKind::cannot_create);
 }
 
 CheckedWriter::~CheckedWriter() {

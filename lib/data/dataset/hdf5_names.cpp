@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/dataset/hdf5_names.h"
+#include "core/system/file_system.h"
 
 #include <algorithm>
 #include <cctype>
@@ -35,11 +36,11 @@ std::vector<std::string> hdf5_files_in(const std::string& data_dir) {
   constexpr size_t kMax = 40;
   if (is_file(data_dir)) return {data_dir};
   std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(data_dir, error), end; !error && entry != end; entry.increment(error)) {
-    if (has_hdf5_name(entry->path().string()) && is_file(entry->path().string())) {
-      files.push_back(entry->path().string());
-    }
+  std::vector<core::DirectoryEntry> entries;
+  core::posix_file_system().list(data_dir, entries);  // a folder that cannot be listed has none
+  for (const core::DirectoryEntry& entry : entries) {
+    const std::string path = (fs::path(data_dir) / entry.name).string();
+    if (has_hdf5_name(path) && is_file(path)) files.push_back(path);
   }
   std::sort(files.begin(), files.end());
   if (files.size() > kMax) files.resize(kMax);

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/system/file_system.h"
 #include "data/container/tar_header.h"
 
 namespace stoker::data {
@@ -71,13 +72,14 @@ uint64_t ShardWriter::finish(uint64_t first_source, uint64_t source_count, const
 
 void remove_unfinished_shards(const std::string& directory) {
   namespace fs = std::filesystem;
-  std::error_code error;
-  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
+  std::vector<core::DirectoryEntry> entries;
+  core::posix_file_system().list(directory, entries);  // a folder that cannot be listed fails where it is written
+  for (const core::DirectoryEntry& entry : entries) {
+    const std::string& name = entry.name;
     const bool unfinished = name.rfind(kUnfinished, 0) == 0 || name.find(".index.tmp-") != std::string::npos ||
                             name.rfind("pack.json.tmp-", 0) == 0 || name.rfind("classes.txt.tmp-", 0) == 0;
     std::error_code ignored;
-    if (unfinished) fs::remove(at->path(), ignored);
+    if (unfinished) fs::remove(fs::path(directory) / name, ignored);
   }
 }
 

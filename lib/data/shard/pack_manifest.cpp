@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
+#include "core/system/file_system.h"
 #include "core/text/json.h"
 
 namespace stoker::data {
@@ -107,13 +108,13 @@ std::string shard_file_name(const std::string& split, int64_t number) {
 
 std::vector<std::string> archives_in(const std::string& directory) {
   std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name[0] != '.' && fs::path(name).extension() == ".tar") paths.push_back(directory + "/" + name);
+  std::vector<core::DirectoryEntry> entries;
+  if (const int error = core::posix_file_system().list(directory, entries); error != 0) {
+    throw core::errno_error(error, "list", core::printable(directory), core::ErrorKind::no_input);
   }
-  if (error) {
-    throw core::errno_error(error.value(), "list", core::printable(directory), core::ErrorKind::no_input);
+  for (const core::DirectoryEntry& entry : entries) {
+    if (entry.name[0] != '.' && fs::path(entry.name).extension() == ".tar")
+      paths.push_back(directory + "/" + entry.name);
   }
   std::sort(paths.begin(), paths.end());
   return paths;

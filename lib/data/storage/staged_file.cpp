@@ -21,6 +21,7 @@
 #include "core/log.h"
 #include "core/open_retrying.h"
 #include "core/system/file.h"
+#include "core/system/file_system.h"
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"
 #include "data/storage/byte_reader.h"
@@ -47,9 +48,10 @@ std::string absolute_path(const std::string& path) {
 /// Names in `directory` that begin with `prefix`.
 std::vector<fs::path> copies_in(const std::string& directory, const std::string& prefix) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().filename().string().rfind(prefix, 0) == 0) found.push_back(entry->path());
+  std::vector<core::DirectoryEntry> entries;
+  core::posix_file_system().list(directory, entries);  // a folder that cannot be listed has none
+  for (const core::DirectoryEntry& entry : entries) {
+    if (entry.name.rfind(prefix, 0) == 0) found.push_back(fs::path(directory) / entry.name);
   }
   return found;
 }

@@ -74,9 +74,9 @@ void refuse_non_finite(const std::vector<NamedTensor>& tensors, const Checkpoint
   }
 }
 
-core::Json options_json(const std::vector<std::pair<std::string, std::string>>& options) {
+core::Json options_json(const std::vector<config::TrainingOption>& options) {
   core::Json json = core::Json::object();
-  for (const auto& [name, value] : options) json[name] = value;
+  for (const config::TrainingOption& option : options) json[option.name] = option.value;
   return json;
 }
 
@@ -157,8 +157,9 @@ std::vector<std::string> Checkpoints::differences(const std::string& path) const
   std::vector<std::string> different;
   try {
     const core::Json& options = extra.at("training_options");
-    for (const auto& [name, value] : identity_.training_options) {
-      const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : "(not set)";
+    for (const auto& [name, value, before_it_existed] : identity_.training_options) {
+      const std::string missing = before_it_existed.empty() ? "(not set)" : before_it_existed;
+      const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : missing;
       if (saved != value) different.push_back(format("--{}: the checkpoint has {}, this run {}", name, saved, value));
     }
     if (extra.at("data_fingerprint").get<std::string>() != identity_.data_fingerprint) {

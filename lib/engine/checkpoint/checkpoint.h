@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/training_option.h"
 #include "core/error.h"
 #include "data/loader/loader.h"
 #include "engine/files/checkpoint_files.h"
@@ -19,7 +20,7 @@ namespace stoker::engine {
 /// What must be the same for a resumed run to be the same run.
 struct RunIdentity {
   std::string config_yaml;  ///< resolved, reloadable
-  std::vector<std::pair<std::string, std::string>> training_options;
+  std::vector<config::TrainingOption> training_options;
   std::string data_fingerprint;
   std::vector<std::string> class_names;
   int64_t threads = 1;  ///< not compared; bits depend on it, so a change is said out loud

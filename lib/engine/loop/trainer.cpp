@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
@@ -134,6 +135,10 @@ void Trainer::do_update(RunProgress& at) {
 /// counts as finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch
 /// cut short by a limit is validated too but stays under way, so that a raised limit goes on from there.
 Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
+  if (at.update_in_epoch == settings_.plan.updates() && at.epoch_images == 0) {
+    throw core::Error(core::ErrorKind::data, core::format("epoch {}: none of its images could be used", at.epoch + 1),
+                      "train check on the data names what is wrong with them");
+  }
   EpochEvent event = summarize_epoch(at);
   if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
   RunProgress next = at;

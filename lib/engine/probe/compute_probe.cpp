@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "core/system/stop_signal.h"
+#include "core/system/threads.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
 
@@ -105,6 +106,7 @@ std::vector<ComputeSpeed> probe_compute(const std::string& device_name, double s
 }
 
 ThreadSpeed probe_threads(int64_t threads, double seconds) {
+  core::require_threads(3 * threads + 1);  // LibTorch's pool, twice while it is made anew, and OpenMP's
   const torch::NoGradGuard no_grad;
   ThreadSpeed speed;
   speed.threads = threads;

@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "core/system/file.h"
+#include "core/system/file_system.h"
 #include "observe/resources/resources.h"
 
 namespace stoker::observe {
@@ -27,10 +28,14 @@ double now_seconds() {
 /// went back, or a second start within a second, must not change the order.
 int64_t seconds_behind_all_in(const std::string& directory) {
   auto seconds = static_cast<int64_t>(now_seconds());
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind(kNameBegin, 0) != 0) continue;
-    seconds = std::max<int64_t>(seconds, std::strtoll(name.c_str() + std::string(kNameBegin).size(), nullptr, 10) + 1);
+  std::vector<core::DirectoryEntry> entries;
+  if (const int error = core::posix_file_system().list(directory, entries); error != 0) {
+    throw core::errno_error(error, "list", core::printable(directory), core::ErrorKind::io);
+  }
+  for (const core::DirectoryEntry& entry : entries) {
+    if (entry.name.rfind(kNameBegin, 0) != 0) continue;
+    seconds =
+        std::max<int64_t>(seconds, std::strtoll(entry.name.c_str() + std::string(kNameBegin).size(), nullptr, 10) + 1);
   }
   return seconds;
 }

@@ -123,13 +123,28 @@ TEST(RenderTest, TrainingRelevantValuesLeaveOutTheMachineAndTheLogs) {
   const auto c = resolved_words({"--epochs", "3"});
   const auto values = training_relevant_values(c.resolution.options);
   const auto has = [&](const std::string& name) {
-    return std::any_of(values.begin(), values.end(), [&](const auto& value) { return value.first == name; });
+    return std::any_of(values.begin(), values.end(), [&](const auto& value) { return value.name == name; });
   };
   EXPECT_TRUE(has("epochs"));
   EXPECT_TRUE(has("batch-size"));
   EXPECT_FALSE(has("num-workers"));
   EXPECT_FALSE(has("run-dir"));
   EXPECT_FALSE(has("device"));
+}
+
+TEST(RenderTest, TrainingRelevantValuesLeaveOutWhatOtherOptionsLeaveWithoutEffect) {
+  const auto names = [](const std::vector<std::string>& words) {
+    std::string all;
+    for (const TrainingOption& option : training_relevant_values(resolved_words(words).resolution.options)) {
+      all += option.name + " ";
+    }
+    return all;
+  };
+  EXPECT_FALSE(contains(names({"--sched", "cosine"}), "one-cycle"));
+  EXPECT_TRUE(contains(names({"--sched", "one-cycle", "--one-cycle-momentum"}), "one-cycle-base-momentum"));
+  const std::string fixed = names({"--sched", "one-cycle", "--no-one-cycle-momentum"});
+  EXPECT_TRUE(contains(fixed, "one-cycle-momentum"));
+  EXPECT_FALSE(contains(fixed, "one-cycle-base-momentum"));
 }
 
 }  // namespace

@@ -68,6 +68,11 @@ TEST(CheckedWriterTest, LeavesNothingWhenItIsNotFinished) {
   EXPECT_EQ(read_file(folder / "whole", 10), "abc");
 }
 
+TEST(CheckedWriterTest, AFolderThatIsGoneIsAnErrorOfWriting) {
+  const TemporaryDirectory folder;
+  EXPECT_EQ(error_of([&] { CheckedWriter writer(folder / "gone/file"); }).kind(), ErrorKind::io);
+}
+
 TEST(CheckedWriterTest, NeverOverwritesAndNeverFollowsLinks) {
   const TemporaryDirectory folder;
   folder.write("target", "precious");

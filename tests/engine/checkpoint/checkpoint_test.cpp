@@ -28,7 +28,7 @@ RunProgress state_at(int64_t updates) {
 RunIdentity identity(const std::string& lr = "0.1", const std::string& data = "abc") {
   RunIdentity identity;
   identity.config_yaml = "lr: " + lr + "\n";
-  identity.training_options = {{"lr", lr}, {"epochs", "5"}};
+  identity.training_options = {{"lr", lr, ""}, {"epochs", "5", ""}};
   identity.data_fingerprint = data;
   identity.class_names = {"cat", "dog"};
   return identity;
@@ -136,9 +136,19 @@ TEST_F(CheckpointsTest, DifferencesNameTheOptionAndBothValues) {
   EXPECT_EQ(of(identity("0.1", "other")).differences(path),
             std::vector<std::string>{"data: files, sizes or labels changed since the checkpoint was written"});
   RunIdentity newer = identity();
-  newer.training_options.push_back({"mixup", "0.2"});
+  newer.training_options.push_back({"mixup", "0.2", ""});
   EXPECT_EQ(of(newer).differences(path),
             std::vector<std::string>{"--mixup: the checkpoint has (not set), this run 0.2"});
+}
+
+TEST_F(CheckpointsTest, AnOptionThatTheCheckpointLacksHasTheValueFromBeforeItExisted) {
+  save(1, 1);
+  RunIdentity newer = identity();
+  newer.training_options.push_back({"cycle", "false", "false"});
+  EXPECT_TRUE(of(newer).differences(checkpoints_.files().path_of(1)).empty());
+  newer.training_options.back().value = "true";
+  EXPECT_EQ(of(newer).differences(checkpoints_.files().path_of(1)),
+            std::vector<std::string>{"--cycle: the checkpoint has false, this run true"});
 }
 
 TEST_F(CheckpointsTest, RepairedLinksAgreeWithTheState) {
