@@ -56,8 +56,9 @@ ROOMS = {
                                  "engine/step"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
     "engine/group": CORE,
-    "engine/loop": CORE + CONFIG + ["data/feed", "optim", "engine/run", "engine/device", "engine/memory", "engine/task",
-                                    "engine/checkpoint", "engine/step", "engine/group"],
+    "engine/group/c10d": CORE + ["engine/group"],
+    "engine/loop": CORE + CONFIG + ["data/loader", "data/feed", "optim", "engine/run", "engine/device", "engine/memory",
+                                    "engine/task", "engine/checkpoint", "engine/step", "engine/group"],
 
     "plan": CORE + CONFIG + ["engine/memory"],
 
@@ -68,10 +69,11 @@ ROOMS = {
 
     "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis",
                   "observe/resources"],
+    "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
-    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "observe*", "plan", "app", "app/setup", "app/bench", "app/listeners", "app/output"],
+    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "observe*", "plan", "app", "app/setup", "app/bench", "app/launch", "app/listeners", "app/output"],
     "app": ["core*", "config*", "engine/device", "engine/memory"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.
@@ -95,8 +97,9 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"hdf5\.h|matio\.h": ["data/container"],
     r"zlib\.h": ["data/container", "data/image", "data/dataset"],
     r"torch/nn/modules": ["model*"],
+    r"torch/csrc/distributed|gloo/": ["engine/group/c10d"],
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
-                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/group",
+                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/group*",
                            "engine/probe",
                            "engine/loop", "app*"],
     r"\w+mmintrin\.h": ["kernels"],

@@ -175,8 +175,9 @@ struct TrainOptionsOf {
   int64_t epochs = 10;                 ///< absolute, also on resume
   int64_t max_updates = 0;             ///< 0: no limit; optimizer updates of the whole run
   double max_time_seconds = 0;         ///< 0: no limit; of this process
-  Pick<int64_t> accumulation_steps{};  ///< batches per optimizer update; auto: as total_batch_size makes it, or 1
-  int64_t total_batch_size = 0;        ///< images per optimizer update; 0: batch_size x accumulation_steps
+  Pick<int64_t> accumulation_steps{};  ///< batches per update and replica; auto: as total_batch_size makes it, or 1
+  int64_t replicas = 1;                ///< copies of the network in the arithmetic of an update, whoever computes them
+  int64_t total_batch_size = 0;        ///< images per update; 0: batch_size x accumulation_steps x replicas
   bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many pieces
   double label_smoothing = 0;
   int64_t patience = 0;            ///< epochs without improvement before stopping; 0: off
@@ -204,8 +205,10 @@ using ResolvedPrecisionOptions = PrecisionOptionsOf<Plain>;
 
 template <template <typename> class Pick>
 struct DeviceOptionsOf {
-  Pick<std::string> device{};  ///< cpu, cuda or cuda:N; resolved: cpu or cuda:N
-  Pick<int64_t> threads{};     ///< CPU threads inside one operation
+  Pick<std::string> device{};            ///< cpu, cuda or cuda:N; resolved: cpu or cuda:N
+  Pick<int64_t> threads{};               ///< CPU threads inside one operation
+  int64_t devices = 1;                   ///< processes that train together, each with a device
+  double exchange_timeout_seconds = 60;  ///< that one of them waits for another
 };
 using DeviceOptions = DeviceOptionsOf<Auto>;
 using ResolvedDeviceOptions = DeviceOptionsOf<Plain>;

@@ -23,6 +23,7 @@ enum class RngPurpose : uint32_t {
   probe = 5,
   balance = 6,
   clip_frames = 7,
+  network = 8,
   rotate90 = 16,
   rotation = 17,
   rand_augment = 18,

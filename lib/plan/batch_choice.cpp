@@ -22,12 +22,13 @@ constexpr double kCpuMargin = 0.2, kDeviceMargin = 0.1;  // of what is free: oth
 }  // namespace
 
 config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs inputs, const MemoryBudget& room) {
-  const int64_t total = given.train.total_batch_size, images = inputs.train_images;
+  const int64_t replicas = given.train.replicas;
+  const int64_t total = given.train.total_batch_size / replicas, images = inputs.train_images;
   int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
   if (total > 0) {
     most = std::min(most, total);
   } else {
-    most = std::clamp<int64_t>(images / (kUpdatesPerEpoch * inputs.accumulation_steps), 1, most);
+    most = std::clamp<int64_t>(images / (kUpdatesPerEpoch * inputs.accumulation_steps * replicas), 1, most);
   }
   if (given.loader.val_batch_size.is_auto()) inputs.val_batch_size = most;
   const double margin = inputs.on_cpu() ? kCpuMargin : kDeviceMargin;

@@ -173,7 +173,7 @@ std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& op
 
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
   return {loader.images_per_epoch(), options.loader.batch_size, loader.batches_per_epoch(),
-          options.train.accumulation_steps};
+          options.train.accumulation_steps, options.train.replicas};
 }
 
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before) {
@@ -215,6 +215,7 @@ engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options,
   return {
       update_settings(options, precision),
       {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
+      options.train.seed,
       options.train.auto_micro_batch};
 }
 

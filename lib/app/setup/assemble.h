@@ -40,12 +40,17 @@ std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& op
 data::DecodeLimits decode_limits(double max_image_megapixels);
 /// What happens to the samples of `source`.
 data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training);
+/// Of several ranks each reads its share; see engine::own_batches().
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
-                                              std::shared_ptr<const data::Source> source);
+                                              std::shared_ptr<const data::Source> source,
+                                              const engine::RankShare& share = {});
 std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
-                                                std::shared_ptr<const data::Source> source, torch::Device device);
+                                                std::shared_ptr<const data::Source> source, torch::Device device,
+                                                const engine::RankShare& share = {});
+/// Of several ranks each has the batches that are congruent to its rank modulo their number.
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
-                                                  std::shared_ptr<const data::Source> source, torch::Device device);
+                                                  std::shared_ptr<const data::Source> source, torch::Device device,
+                                                  const engine::RankShare& share = {});
 
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader);
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.

@@ -117,7 +117,8 @@ data::TransformPlan transform_plan(const config::ResolvedOptions& options, const
 }
 
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
-                                              std::shared_ptr<const data::Source> source) {
+                                              std::shared_ptr<const data::Source> source,
+                                              const engine::RankShare& share) {
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.batch_size;
   settings.shuffle = true;
@@ -125,19 +126,32 @@ std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& opt
   settings.shuffle_buffer = options.loader.shuffle_buffer;
   settings.drop_last = options.loader.drop_last;
   const data::TransformPlan plan = transform_plan(options, *source, /*training=*/true);
+  if (options.train.replicas > 1) {
+    // A loader that reads nothing knows the batches of an epoch.
+    data::LoaderSettings without_workers = settings;
+    without_workers.num_workers = 0;
+    settings.own_batches = engine::own_batches(plan_epoch(options, data::Loader(source, plan, without_workers)), share);
+  }
   return std::make_shared<data::Loader>(std::move(source), plan, settings);
 }
 
 std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
-                                                std::shared_ptr<const data::Source> source, torch::Device device) {
-  return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source)),
+                                                std::shared_ptr<const data::Source> source, torch::Device device,
+                                                const engine::RankShare& share) {
+  return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source), share),
                                             feed_settings(options, device));
 }
 
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
-                                                  std::shared_ptr<const data::Source> source, torch::Device device) {
+                                                  std::shared_ptr<const data::Source> source, torch::Device device,
+                                                  const engine::RankShare& share) {
   data::LoaderSettings settings = loader_settings(options);
   settings.batch_size = options.loader.val_batch_size;
+  if (share.count > 1) {
+    const int64_t batches = (source->size() - 1) / settings.batch_size + 1;
+    settings.own_batches.emplace();
+    for (int64_t batch = share.rank; batch < batches; batch += share.count) settings.own_batches->push_back(batch);
+  }
   const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
   auto loader = std::make_shared<data::Loader>(std::move(source), plan, settings);
   return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));

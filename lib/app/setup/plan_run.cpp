@@ -108,7 +108,8 @@ engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, con
   settings.channels_last = options.precision.channels_last;
   settings.mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
   settings.tta = options.train.tta;
-  settings.accumulates = options.train.accumulation_steps > 1 || options.train.total_batch_size > 0;
+  settings.accumulates =
+      options.train.accumulation_steps * options.train.replicas > 1 || options.train.total_batch_size > 0;
   return settings;
 }
 

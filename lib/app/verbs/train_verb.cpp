@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train`: from a command line to a finished, stopped or already finished run.
+// A training run of one rank, or of a process that is alone: from a command line to a run that is finished or stopped.
+#include <algorithm>
 #include <optional>
 
 #include "app/app.h"
@@ -12,6 +13,7 @@
 #include "app/setup/resume.h"
 #include "app/setup/run_directory.h"
 #include "app/setup/run_setup.h"
+#include "app/verbs/train_as_rank.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -103,6 +105,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   facts.frozen_parameters = model::frozen_count(*learner.model);
   facts.batch_size = options.loader.batch_size;
   facts.accumulation = options.train.accumulation_steps;
+  facts.replicas = options.train.replicas;
   facts.updates_per_epoch = settings.plan.updates();
   facts.epochs = options.train.epochs;
   facts.total_updates = engine::total_updates(settings.plan, settings.limits);
@@ -163,22 +166,45 @@ void write_report_or_warn(const std::string& run_dir) {
   }
 }
 
+/// What this rank may take of the machine that it shares.
+core::MachineFacts share_of_machine(const RankPlace& place) {
+  core::MachineFacts machine = machine_with_accelerators();
+  if (place.local_size == 1) return machine;
+  machine.cpus = std::max(1, machine.cpus / place.local_size);
+  machine.cpus_reason = format("a share of {} processes", place.local_size);
+  machine.ram_available_bytes /= place.local_size;
+  return machine;
+}
+
+void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& identity) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const config::TrainingOption& option : identity.training_options) {
+    values.emplace_back("--" + option.name, option.value);
+  }
+  values.emplace_back("the data", identity.data_fingerprint);
+  values.emplace_back("CPU threads inside one operation", std::to_string(identity.threads));
+  values.emplace_back("the program", STOKER_VERSION " with " + engine::libtorch_text());
+  ranks.refuse_differences(values);
+}
+
 }  // namespace
 
-Outcome train(const Invocation& invocation) {
+Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   const config::Configuration& configuration = invocation.configuration;
   const config::CommandLine& command = configuration.command;
   const bool only_shows = command.print_config || command.dry_run;
 
   RunSetup prepared;
-  Settings settings(configuration);
+  Settings settings(configuration, share_of_machine(ranks.place()));
   const config::ResolvedOptions& options = settings.options();
+  const std::string run_path = options.run.run_dir;
   std::unique_ptr<RunDirectory> run_dir;
   if (!only_shows) {
-    run_dir = std::make_unique<RunDirectory>(options.run.run_dir);
-    core::open_log_file(run_dir->path() + "/train.log");
+    if (ranks.is_root()) run_dir = std::make_unique<RunDirectory>(run_path);
+    ranks.wait_for_all();  // the root has made and locked it
+    core::open_log_file(run_path + (ranks.is_root() ? "/train.log" : format("/train.rank-{}.log", ranks.place().rank)));
   }
-  observe::Console console(options.log.quiet);
+  observe::Console console(options.log.quiet || !ranks.is_root());
   set_up_data(settings, /*measure=*/!only_shows, prepared);
   if (command.print_config) {
     if (!settings.resolution().waits_for_batch) {
@@ -189,21 +215,24 @@ Outcome train(const Invocation& invocation) {
     return {core::kExitOk, ""};
   }
 
-  engine::CheckpointFiles files(options.run.run_dir + "/checkpoints");
-  if (!only_shows) files.prepare();
-  const std::string checkpoint = choose_checkpoint(options.run, files);
+  engine::CheckpointFiles files(run_path + "/checkpoints");
+  const std::string checkpoint = ranks.from_root([&] {
+    if (!only_shows) files.prepare();
+    return choose_checkpoint(options.run, files);
+  });
   if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared);
   plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
+  const engine::RunIdentity identity = identity_of(options, prepared.datasets);
+  refuse_unequal_ranks(ranks, identity);
   engine::Checkpoints checkpoints(
-      {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check},
-      identity_of(options, prepared.datasets));
+      {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check}, identity);
   if (!checkpoint.empty()) refuse_other_run(checkpoints, checkpoint, options.run.override_resume);
 
   const torch::Device device = prepared.learner.device;
   engine::Learner& learner = prepared.learner;
-  const auto train_feed = training_feed(options, prepared.datasets.train, device);
-  const auto val_feed = evaluation_feed(options, prepared.datasets.val, device);
+  const auto train_feed = training_feed(options, prepared.datasets.train, device, ranks.share());
+  const auto val_feed = evaluation_feed(options, prepared.datasets.val, device, ranks.share());
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
   refuse_batch_of_one(options, plan, *prepared.datasets.train, learner);
   const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());
@@ -216,6 +245,7 @@ Outcome train(const Invocation& invocation) {
   const plan::MemoryPlan memory = plan::make_memory_plan(prepared.inputs);
   observe::BannerFacts facts = banner_facts(invocation, settings.resolution(), prepared.datasets, training, learner,
                                             train_feed->loader().stats());
+  facts.ranks = std::max<int64_t>(ranks.place().size, options.device.devices);
   facts.caches = prepared.caches.lines;
   facts.memory = plan::plan_summary(memory, prepared.room);
   const auto end = engine::limit_reached(training.limits, at);
@@ -224,29 +254,36 @@ Outcome train(const Invocation& invocation) {
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
   for (const std::string& line : observe::banner_lines(facts)) core::log_info("{}", line);
   if (command.dry_run) return {core::kExitOk, "dry-run"};
-  take_over_checkpoints(checkpoint, at, checkpoints);
+  if (ranks.is_root()) take_over_checkpoints(checkpoint, at, checkpoints);
   if (end) {
-    core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*end, ""), run_dir->path());
+    core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*end, ""), run_path);
     return {core::kExitOk, "already-finished", at.updates, checkpoint};
   }
-  refuse_full_disk(options, memory.checkpoint_bytes, files.directory(), !checkpoint.empty());
-  core::write_file_atomically(run_dir->path() + "/config.yaml",
-                              config::render_yaml(configuration, settings.resolution()), /*durable=*/true);
-  write_plan_file(run_dir->path(), memory, prepared.room, /*observed=*/std::nullopt);
-
-  Watch watch({options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task, device},
-              run_dir->path(), console);
-  engine::Trainer trainer(training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
-                                     watch.observer(), &watch.between_updates()});
+  std::optional<Watch> watch;  // of rank 0, which writes the files of the run
+  if (ranks.is_root()) {
+    refuse_full_disk(options, memory.checkpoint_bytes, files.directory(), !checkpoint.empty());
+    core::write_file_atomically(run_path + "/config.yaml", config::render_yaml(configuration, settings.resolution()),
+                                /*durable=*/true);
+    write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
+    watch.emplace(
+        Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task, device},
+        run_path, console);
+  }
+  engine::Observers nobody;
+  engine::Trainer trainer(
+      training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
+                 watch ? watch->observer() : nobody, watch ? &watch->between_updates() : nullptr, ranks.group()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   const engine::FinishEvent finish = trainer.run(at);
   limit.reset();
   console.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
-  write_plan_file(run_dir->path(), memory, prepared.room, observed_memory(device));
-  say_where_it_is(options.run, finish, best_metric(training.eval_metric, *prepared.task));
-  if (options.run.report) write_report_or_warn(run_dir->path());
+  if (ranks.is_root()) {
+    write_plan_file(run_path, memory, prepared.room, observed_memory(device));
+    say_where_it_is(options.run, finish, best_metric(training.eval_metric, *prepared.task));
+    if (options.run.report) write_report_or_warn(run_path);
+  }
   return outcome_of(finish, options.run);
 }
 

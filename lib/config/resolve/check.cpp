@@ -88,8 +88,18 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
 
 void check_batch(const ResolvedOptions& options, RuleBook& rules) {
   const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
+  const int64_t replicas = options.train.replicas;
+  rules.require(replicas % options.device.devices == 0,
+                core::format("replicas {} is not a multiple of devices {}: each computes as many", replicas,
+                             options.device.devices));
   if (total == 0) return;
   const int64_t batch = options.loader.batch_size;
+  if (replicas > 1) {
+    rules.require(batch * steps * replicas == total,
+                  core::format("total-batch-size {} is not batch-size {} x accumulation-steps {} x replicas {}", total,
+                               batch, steps, replicas));
+    return;
+  }
   rules.require(
       batch * steps == total,
       total % batch == 0
@@ -235,6 +245,8 @@ std::vector<std::string> broken_rules(const Options& given, const Resolution& re
   check_augment(options.augment, rules);
   check_operations(options.augment, rules);
   check_schedule(options, batch_is_known || !given.optim.lr.is_auto(), rules);
+  rules.require(options.device.devices == 1 || !given.loader.batch_size.is_auto(),
+                "batch-size auto is for one device: give its number");
   if (batch_is_known) check_batch(options, rules);
   check_training(options, rules);
   check_task(given, options, rules);

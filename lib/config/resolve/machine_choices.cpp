@@ -56,6 +56,9 @@ void choose_threads(Draft& draft, const Facts& facts) {
     draft.choose(option, std::to_string(*facts.checkpoint->threads),
                  "as in the checkpoint, so that the bits stay the same");
   }
+  if (draft.options().train.replicas > 1 && draft.options().device.device.value() == "cpu") {
+    draft.choose(option, "1", "one per replica: bits do not depend on the machine");
+  }
   draft.choose(option, std::to_string(threads), cpus_text(facts.machine, cpus));
 }
 

@@ -59,21 +59,23 @@ BatchChoice batch_from(const Options& given, const Facts& facts) {
 /// An update of so many images takes as many batches as that makes; one that does not divide is a broken rule.
 void choose_accumulation(Draft& draft, const BatchChoice& batch) {
   Options& o = draft.options();
-  const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value();
+  const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value() * o.train.replicas;
   const int64_t asked = total % size == 0 ? total / size : 0;  // 0: nothing that could be done is asked
   if (batch.accumulation_steps && (asked == 0 || asked == *batch.accumulation_steps)) {
     draft.choose(o.train.accumulation_steps, std::to_string(*batch.accumulation_steps), batch.batch_size.reason);
   }
   if (asked > 1) {
     draft.choose(o.train.accumulation_steps, std::to_string(asked),
-                 core::format("total-batch-size {} / batch-size {}", total, size));
+                 o.train.replicas == 1 ? core::format("total-batch-size {} / batch-size {}", total, size)
+                                       : core::format("total-batch-size {} / {} images of all replicas", total, size));
   }
   draft.set_default(o.train.accumulation_steps, int64_t{1});
 }
 
 void choose_lr(Draft& draft) {
   Options& o = draft.options();
-  const auto images = static_cast<double>(o.loader.batch_size.value() * o.train.accumulation_steps.value());
+  const auto images =
+      static_cast<double>(o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas);
   draft.choose(o.optim.lr, number_text(o.optim.lr_base * images / 256),
                core::format("lr-base {} x {} images / 256", number_text(o.optim.lr_base), images));
 }
@@ -111,7 +113,8 @@ void choose_cache(Draft& draft, const Facts& facts) {
 
 /// What becomes of the last batch of an epoch, and why; no reason: the network decides, and is not known.
 Measured<bool> drop_last_for(const Options& draft, int64_t train_images, std::optional<bool> trains_on_one_image) {
-  const int64_t batch = draft.loader.batch_size.value(), steps = draft.train.accumulation_steps.value();
+  const int64_t batch = draft.loader.batch_size.value();
+  const int64_t steps = draft.train.accumulation_steps.value() * draft.train.replicas;
   const int64_t update = batch * steps, full_batches = train_images / batch, last = train_images % batch;
   if (last == 0) return {false, "every batch is full"};
   if (full_batches == 0) return {false, "there is only one batch"};
@@ -170,7 +173,7 @@ DataFacts usual_data(const Options& given) {
 
 Measured<int64_t> usual_batch(const Options& given) {
   int64_t batch = kUsualBatch;
-  while (given.train.total_batch_size % batch != 0) --batch;
+  while (given.train.total_batch_size % (batch * given.train.replicas) != 0 && batch > 1) --batch;
   return {batch, "usual; training takes the most that fits"};
 }
 

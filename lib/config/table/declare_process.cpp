@@ -49,9 +49,23 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
                   {{"0", {{"device", "cpu"}}}, {"1", {{"device", "cuda"}}}});
   d.add("threads", o.threads, integer_codec(1, 1024))
       .unit("threads")
-      .help("CPU threads inside one operation; auto is the number of CPUs this process may use.")
+      .help(
+          "CPU threads inside one operation; auto is the number of CPUs this process may use, and 1 where there are "
+          "several "
+          "replicas, so that bits do not depend on the machine.")
       .per_process()
       .used_in_inference();
+  d.add("devices", o.devices, integer_codec(1, 4096))
+      .alias({"num-devices"})
+      .unit("processes")
+      .help(
+          "Processes on this machine that train together, each with replicas / devices of the replicas. They end with "
+          "the "
+          "bits of one process, and a resume may have another number of them.")
+      .per_process();
+  d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
+      .help("Time that one of several processes waits for another before the run ends with 76.")
+      .per_process();
 }
 
 template <template <typename> class Pick>

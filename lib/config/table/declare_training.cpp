@@ -61,7 +61,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .help("Update rule.");
   d.add("lr", o.lr, number_codec(kPositive))
       .alias({"learning-rate"})
-      .help("Peak learning rate; auto is lr-base x batch-size x accumulation-steps / 256.");
+      .help("Peak learning rate; auto is lr-base x batch-size x accumulation-steps x replicas / 256.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
       .help("What an automatic lr is scaled from.");
@@ -163,14 +163,25 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
   d.add("accumulation-steps", o.accumulation_steps, integer_codec(1, 65536))
       .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
       .unit("micro-batches per update")
-      .help("Batches whose gradients are averaged into one optimizer update; auto is 1, or as total-batch-size asks.");
+      .help(
+          "Batches whose gradients are averaged into one optimizer update, of each replica; auto is 1, or as "
+          "total-batch-size asks.");
+  d.add("replicas", o.replicas, integer_codec(1, 4096))
+      .before_it_existed("1")
+      .unit("replicas")
+      .help(
+          "Copies of the network in the arithmetic of an update, each with batches, batch statistics and random "
+          "numbers of "
+          "its own. An update sees replicas x accumulation-steps x batch-size images; its bits are the same for any "
+          "number "
+          "of devices that divides replicas, if that is a power of two.");
   d.add("total-batch-size", o.total_batch_size, integer_codec(0, 1 << 30))
       .alias({"effective-batch-size", "global-batch-size"})
       .unit("images per update")
       .help(
-          "Images in one optimizer update: accumulation-steps becomes this over batch-size, which must divide it; 0 "
-          "leaves "
-          "accumulation-steps as it is. With batch-size auto the update stays the same on every machine.")
+          "Images in one optimizer update: accumulation-steps becomes this over batch-size x replicas, which must "
+          "divide "
+          "it; 0 leaves accumulation-steps as it is. With batch-size auto the update stays the same on every machine.")
       .free_on_resume();
   d.add_switch("auto-micro-batch", o.auto_micro_batch)
       .help(

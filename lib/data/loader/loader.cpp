@@ -88,9 +88,9 @@ Loader::Impl::~Impl() {
 }
 
 void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
-  if (first_batch < 0 || first_batch > batches_per_epoch()) {
+  if (first_batch < 0 || first_batch > own_batches()) {
     throw core::Error(core::ErrorKind::bug,
-                      core::format("an epoch of {} batches has no batch {}", batches_per_epoch(), first_batch));
+                      core::format("an epoch of {} batches has no batch {}", own_batches(), first_batch));
   }
   BalancedOrder order;
   if (settings.class_balanced) {
@@ -104,7 +104,7 @@ void Loader::Impl::begin_epoch(int64_t number, int64_t first_batch) {
     cancel_epoch();
     epoch.epoch = number;
     epoch.first_batch = first_batch;
-    epoch.batches = batches_per_epoch() - first_batch;
+    epoch.batches = own_batches() - first_batch;
     epoch.order = std::move(order.samples);
     epoch.rounds = std::move(order.rounds);
     epoch.known_bad.clear();

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct LoaderSettings {
   int64_t shuffle_buffer = 0;   ///< images that are shuffled among each other; 0: all
   bool class_balanced = false;  ///< with shuffle: every class equally often; see balanced_order.h
   bool drop_last = false;
+  /// Of which batches an epoch consists here, and in which order; none: of all, in order. Where several processes train
+  /// together, each reads its share.
+  std::optional<std::vector<int64_t>> own_batches;
   uint64_t seed = 0;
   config::OnBadImage on_bad_image = config::OnBadImage::fail;
   int64_t max_bad = 0;  ///< images
@@ -57,11 +61,11 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  int64_t batches_per_epoch() const;
+  int64_t batches_per_epoch() const;             ///< of all, whatever this loader's own are
   int64_t images_per_epoch() const;              ///< all, less a dropped last batch
   int64_t images_in_batch(int64_t batch) const;  ///< planned: full, or the short last one
 
-  /// Starts epoch `epoch` at batch `first_batch`, dropping what was under way. No sample before it is read.
+  /// Starts epoch `epoch` at batch `first_batch` of its own, dropping what was under way. No sample before it is read.
   void begin_epoch(int64_t epoch, int64_t first_batch = 0);
   /// The next batch in order; false after the last. Returned batches must be released in order; at most
   /// max(2, prefetch_factor) may be held at once. Bad images throw Error{data} with path and reason, or, when

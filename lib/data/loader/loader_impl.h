@@ -27,7 +27,7 @@ inline int64_t nanoseconds_since(LoaderClock::time_point start) {
 struct EpochOrder {
   int64_t epoch = 0;
   int64_t first_batch = 0;
-  int64_t batches = 0;             ///< from first_batch to the end
+  int64_t batches = 0;             ///< from first_batch to the end of the own ones
   std::vector<uint32_t> order;     ///< empty: as in the source
   std::vector<uint32_t> rounds;    ///< which repeat of its sample each is; empty: there are none
   std::vector<int64_t> known_bad;  ///< sorted; not read again
@@ -42,8 +42,16 @@ struct Loader::Impl {
 
   void check_settings() const;
   int64_t batches_per_epoch() const;
+  int64_t own_batches() const {
+    return settings.own_batches ? static_cast<int64_t>(settings.own_batches->size()) : batches_per_epoch();
+  }
+  /// Which batch of the epoch it is.
+  int64_t batch_at(int64_t batch_index) const {
+    const int64_t own = epoch.first_batch + batch_index;
+    return settings.own_batches ? (*settings.own_batches)[static_cast<size_t>(own)] : own;
+  }
   int64_t images_in_batch(int64_t batch) const;
-  int64_t images_in_batch_at(int64_t batch_index) const { return images_in_batch(epoch.first_batch + batch_index); }
+  int64_t images_in_batch_at(int64_t batch_index) const { return images_in_batch(batch_at(batch_index)); }
   int64_t may_hold() const { return held_batches(settings.prefetch_factor); }
   BatchBuffer& buffer_of(int64_t batch_index) { return buffers[static_cast<size_t>(batch_index) % buffers.size()]; }
   void allocate(BatchBuffer& buffer) const;

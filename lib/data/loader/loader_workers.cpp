@@ -83,7 +83,7 @@ bool Loader::Impl::wait_until_free(int64_t batch_index) {
 
 void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t batch_index, int64_t row) {
   BatchBuffer& buffer = buffer_of(batch_index);
-  const int64_t position = (epoch.first_batch + batch_index) * settings.batch_size + row;
+  const int64_t position = batch_at(batch_index) * settings.batch_size + row;
   const int64_t sample = epoch.order.empty() ? position : epoch.order[static_cast<size_t>(position)];
   const uint32_t round = epoch.rounds.empty() ? 0 : epoch.rounds[static_cast<size_t>(position)];
   buffer.samples[static_cast<size_t>(row)] = sample;

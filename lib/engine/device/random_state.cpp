@@ -28,4 +28,13 @@ void restore_random_state(const RandomState& state, torch::Device device) {
   }
 }
 
+void seed_random(uint64_t seed, torch::Device device) {
+  const auto seed_one = [seed](at::Generator generator) {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(seed);
+  };
+  seed_one(at::globalContext().defaultGenerator(torch::kCPU));
+  if (device.is_cuda()) seed_one(at::globalContext().defaultGenerator(device));
+}
+
 }  // namespace stoker::engine

@@ -31,8 +31,9 @@ class Group {
   virtual std::string from_root(const std::string& bytes) = 0;
   /// The bytes of all ranks, by rank, on every rank.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
-  /// Tells all ranks that this one cannot go on, and why; wakes those that wait. Does not throw.
-  virtual void abort(const std::string& why) noexcept = 0;
+  /// Tells all ranks that this one cannot go on, and why; wakes those that wait. Returns whether it is the first to say
+  /// so: what a later one says is not heard. Does not throw.
+  virtual bool abort(const std::string& why) noexcept = 0;
 
   bool is_root() const { return rank() == 0; }
 };

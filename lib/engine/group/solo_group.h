@@ -13,7 +13,7 @@ class SoloGroup : public Group {
   void sum(const std::vector<at::Tensor>&) override {}
   std::string from_root(const std::string& bytes) override { return bytes; }
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
-  void abort(const std::string&) noexcept override {}
+  bool abort(const std::string&) noexcept override { return true; }
 };
 
 }  // namespace stoker::engine

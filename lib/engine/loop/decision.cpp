@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/decision.h"
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,19 @@ constexpr char kNoLimit = 0;  // else 1 + the reason
 
 std::string encode(const Decision& decision) {
   const char limit = decision.limit ? static_cast<char>(1 + static_cast<int>(*decision.limit)) : kNoLimit;
-  return {decision.stops ? '1' : '0', decision.saves ? '1' : '0', limit};
+  std::string bytes = {decision.stops ? '1' : '0', decision.saves ? '1' : '0', limit};
+  bytes.append(reinterpret_cast<const char*>(&decision.train_seconds), sizeof(double));
+  return bytes;
 }
 
 Decision decode(const std::string& bytes) {
-  if (bytes.size() != 3) throw core::Error(core::ErrorKind::bug, "a decision of another rank has another size");
+  if (bytes.size() != 3 + sizeof(double))
+    throw core::Error(core::ErrorKind::bug, "a decision of another rank has another size");
   Decision decision;
   decision.stops = bytes[0] == '1';
   decision.saves = bytes[1] == '1';
   if (bytes[2] != kNoLimit) decision.limit = static_cast<StopReason>(bytes[2] - 1);
+  std::memcpy(&decision.train_seconds, bytes.data() + 3, sizeof(double));
   return decision;
 }
 
@@ -48,6 +53,7 @@ Decision Decisions::agreed(const Decision& own) const {
 
 Decision Decisions::own_after_update(const RunProgress& at, bool is_last_of_epoch) {
   Decision decision;
+  decision.train_seconds = at.train_seconds;
   decision.stops = core::stop_requested();
   if (decision.stops || is_last_of_epoch) return decision;
   decision.limit = limit_reached(limits_, at);
@@ -59,6 +65,7 @@ Decision Decisions::own_after_update(const RunProgress& at, bool is_last_of_epoc
 
 Decision Decisions::own_after_epoch(const RunProgress& at) {
   Decision decision;
+  decision.train_seconds = at.train_seconds;
   decision.limit = limit_reached(limits_, at);
   decision.stops = !decision.limit && core::stop_requested();  // a run that is done needs no stop
   decision.saves = save_every_.due_after_update(at.updates);

@@ -14,6 +14,7 @@ struct Decision {
   bool stops = false;               ///< a stop was asked for: the run is saved and ends
   std::optional<StopReason> limit;  ///< that is reached: the epoch is validated, the run is saved and ends
   bool saves = false;               ///< a checkpoint is due or was asked for
+  double train_seconds = 0;         ///< of the run, as rank 0's clock has it; see RunProgress
 };
 
 /// From this process's signals, clock and counts. In a group every rank asks after the same updates, and all get the

@@ -10,6 +10,7 @@
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
 #include "engine/loop/divergence.h"
+#include "engine/loop/group_exchange.h"
 
 namespace stoker::engine {
 
@@ -50,7 +51,9 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       between_updates_(parts.between_updates),
       timer_(parts.learner.device, parts.train_feed.loader()),
       updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group),
-      batches_(parts.train_feed),
+      group_(parts.group && parts.group->size() > 1 ? parts.group : nullptr),
+      share_(group_ ? RankShare{group_->rank(), group_->size()} : RankShare{}),
+      batches_(parts.train_feed, share_.count),
       decisions_(settings.limits, settings.save_every, parts.group),
       report_every_(settings.report_every),
       val_every_(settings.val_every),
@@ -90,7 +93,7 @@ void Trainer::begin_run(RunProgress& at) {
 Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
   learner_.model->train();
   updater_.sums().restore({at.epoch_loss_sum, at.epoch_score_sum, at.epoch_images});
-  batches_.begin_epoch(at.epoch, settings_.plan.window(at.epoch, at.update_in_epoch).first_batch);
+  batches_.begin_epoch(at.epoch, own_batches_before(settings_.plan, share_, at.update_in_epoch));
   epoch_begin_ =
       last_report_ = {updater_.sums().read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
   timer_.begin_epoch();
@@ -108,6 +111,7 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
     }
     at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
     const Decision decision = decisions_.after_update(at, at.update_in_epoch == settings_.plan.updates());
+    at.train_seconds = decision.train_seconds;
     if (decision.saves) {
       read_sums(at);
       save(at, /*is_best=*/false);
@@ -150,12 +154,14 @@ Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
   }
   const bool run_ends = limit_reached(settings_.limits, next).has_value();
   if (val_every_.due_after_epoch(next.epoch) || run_ends) validate(next, event);
+  event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
   event.best_value = next.best_value;
   event.found = examine(Interlude::After::epoch, event.times, at);
   next.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
   at = next;
   observer_.on_epoch(event);  // before the save: a row without its checkpoint is cut on resume, never the reverse
   const Decision decision = decisions_.after_epoch(at);
+  at.train_seconds = decision.train_seconds;
   if (decision.saves || decision.limit || event.is_best) save(at, event.is_best);
   return decision;
 }
@@ -182,7 +188,12 @@ EvalReport Trainer::evaluate_learner(WorstSamples& worst) {
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
   const AveragedWeights averaged(learner_.ema.get(), *learner_.model);
-  return evaluate(*learner_.model, task_, val_feed_, settings_.updater.step.precision, settings_.tta, on_batch);
+  const Precision& precision = settings_.updater.step.precision;
+  if (!group_) return evaluate(*learner_.model, task_, val_feed_, precision, settings_.tta, on_batch);
+  const auto predict_all = [&](const BatchVisitor& add) {
+    predict_dealt(*group_, *learner_.model, val_feed_, precision, settings_.tta, add);
+  };
+  return evaluate_outputs(task_, precision.device, predict_all, on_batch);
 }
 
 /// Updates the best result and the patience count; true when this is the best so far.
@@ -201,9 +212,12 @@ bool Trainer::note_result(RunProgress& at, const EvalReport& report) const {
   return best;
 }
 
+/// In a group all ranks come here together, and the root writes.
 void Trainer::save(const RunProgress& at, bool is_best) {
-  last_checkpoint_ = checkpoints_.save(at, learner_, train_feed_.loader().bad_samples(), is_best);
+  const std::vector<data::BadSample> bad = bad_samples_of_all(train_feed_.loader().bad_samples(), group_);
   saved_at_ = {at.epoch, at.updates};
+  if (group_ && !group_->is_root()) return;
+  last_checkpoint_ = checkpoints_.save(at, learner_, bad, is_best);
   observer_.on_checkpoint(last_checkpoint_);
   timer_.done(StepPart::save);
 }

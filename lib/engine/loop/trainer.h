@@ -103,6 +103,8 @@ class Trainer {
 
   StepTimer timer_;
   Updater updater_;
+  Group* const group_;  ///< null: alone
+  const RankShare share_;
   EpochFeed batches_;
   Decisions decisions_;
   Cadence report_every_, val_every_;

@@ -71,7 +71,6 @@ EpochEvent Trainer::summarize_epoch(const RunProgress& at) {
   event.train_seconds = seconds;
   event.images_per_second = static_cast<double>(at.epoch_images - epoch_begin_.sums.images) / seconds;
   event.data_wait_share = (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
-  event.bad_images = static_cast<int64_t>(train_feed_.loader().bad_samples().size());
   event.times = timer_.since_epoch_began();
   event.working_bytes = activation_arena_held();
   return event;

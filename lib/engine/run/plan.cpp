@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/run/tree_sum.h"
+
 namespace stoker::engine {
 
 UpdateWindow EpochPlan::window(int64_t epoch, int64_t update) const {
@@ -10,12 +12,41 @@ UpdateWindow EpochPlan::window(int64_t epoch, int64_t update) const {
   window.epoch = epoch;
   window.number = epoch * updates() + update;
   window.batch_size = batch_size;
-  window.first_batch = std::min(update * accumulation, batches);
-  window.batch_count = std::min(accumulation, batches - window.first_batch);
+  window.replicas = replicas;
+  window.first_batch = std::min(update * batches_per_update(), batches);
+  window.batch_count = std::min(batches_per_update(), batches - window.first_batch);
   const int64_t first_image = std::min(window.first_batch * batch_size, images);
   const int64_t end_image = std::min((window.first_batch + window.batch_count) * batch_size, images);
   window.planned_images = end_image - first_image;
   return window;
+}
+
+std::vector<int64_t> own_replicas(int64_t replicas, const RankShare& share) {
+  const int64_t own = replicas / share.count;
+  std::vector<int64_t> list;
+  for (const int64_t place : tree_places(own)) {
+    if (place < own) list.push_back(share.rank + place * share.count);
+  }
+  return list;
+}
+
+std::vector<int64_t> own_batches(const EpochPlan& plan, const RankShare& share) {
+  const std::vector<int64_t> replicas = own_replicas(plan.replicas, share);
+  std::vector<int64_t> list;
+  for (int64_t update = 0; update < plan.updates(); ++update) {
+    const UpdateWindow window = plan.window(/*epoch=*/0, update);
+    for (const int64_t replica : replicas) {
+      for (int64_t batch = replica; batch < window.batch_count; batch += plan.replicas) {
+        list.push_back(window.first_batch + batch);
+      }
+    }
+  }
+  return list;
+}
+
+int64_t own_batches_before(const EpochPlan& plan, const RankShare& share, int64_t update) {
+  if (update < plan.updates()) return update * plan.batches_per_update() / share.count;
+  return (plan.batches - share.rank + share.count - 1) / share.count;  // batch b is of replica b modulo replicas
 }
 
 std::optional<StopReason> limit_reached(const RunLimits& limits, const RunProgress& at) {

@@ -4,34 +4,55 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/run/events.h"
 #include "engine/run/run_progress.h"
 
 namespace stoker::engine {
 
-/// One optimizer update: the batches [first_batch, first_batch + batch_count) of an epoch.
+/// One optimizer update: the batches [first_batch, first_batch + batch_count) of an epoch. They are dealt to replicas
+/// in turn: micro-batch m of replica s is batch first_batch + m * replicas + s, as far as there is one.
 struct UpdateWindow {
   int64_t epoch = 0;
   int64_t number = 0;      ///< updates of the run before it
   int64_t batch_size = 1;  ///< of a full batch
   int64_t first_batch = 0;
   int64_t batch_count = 0;
+  int64_t replicas = 1;
   int64_t planned_images = 0;  ///< what the gradient is averaged over; bad images, when skipped, are fewer
 };
 
 /// An epoch has ceil(images / batch_size) micro-batches (floor when the last short one is dropped) and
-/// ceil(micro-batches / accumulation) updates; the last window may be short, and so may its last batch.
+/// ceil(micro-batches / (accumulation x replicas)) updates; the last window may be short, and so may its last batch.
 struct EpochPlan {
   int64_t images = 0;        ///< per epoch, dropped ones left out
   int64_t batch_size = 1;    ///< images per micro-batch
   int64_t batches = 0;       ///< micro-batches per epoch
-  int64_t accumulation = 1;  ///< micro-batches per update
+  int64_t accumulation = 1;  ///< micro-batches per update and replica
+  int64_t replicas = 1;
 
-  int64_t updates() const { return (batches + accumulation - 1) / accumulation; }
+  int64_t batches_per_update() const { return accumulation * replicas; }
+  int64_t updates() const { return (batches + batches_per_update() - 1) / batches_per_update(); }
   /// Of update number `update` of an epoch; number updates() is the empty window at the end.
   UpdateWindow window(int64_t epoch, int64_t update) const;
 };
+
+/// The ranks of a run and which of them this is. Rank r computes the replicas that are congruent to r modulo `count`.
+struct RankShare {
+  int64_t rank = 0;
+  int64_t count = 1;  ///< of ranks; divides the number of replicas
+};
+
+/// The replicas of this rank, in the order in which it computes them: so that their sum in a binary tree, which adds
+/// replica s to replica s + h for h = half of all, a quarter, down to 1, has few open parts at a time. Replicas that
+/// are no power of two count as the next one, without those that there are not.
+std::vector<int64_t> own_replicas(int64_t replicas, const RankShare& share);
+
+/// The batches of an epoch that this rank computes, in its order. All of them in order for one rank with one replica.
+std::vector<int64_t> own_batches(const EpochPlan& plan, const RankShare& share);
+/// How many of own_batches() come before update number `update`.
+int64_t own_batches_before(const EpochPlan& plan, const RankShare& share, int64_t update);
 
 /// What ends a run besides the epochs; 0 means no limit.
 struct RunLimits {

@@ -17,16 +17,21 @@ class BatchFeed {
   virtual void go_back_to(const UpdateWindow& window) = 0;
 };
 
-/// The batches of one epoch after the other; begin_epoch() comes before the first of each.
+/// The batches of one epoch after the other, those that are this rank's own; begin_epoch() comes before the first of
+/// each.
 class EpochFeed : public BatchFeed {
  public:
-  explicit EpochFeed(data::DeviceFeed& feed) : feed_(feed) {}
+  explicit EpochFeed(data::DeviceFeed& feed, int64_t ranks = 1) : feed_(feed), ranks_(ranks) {}
+  /// `first_batch`: of its own.
   void begin_epoch(int64_t epoch, int64_t first_batch) { feed_.begin_epoch(epoch, first_batch); }
   data::Batch next(bool may_stop) override;
-  void go_back_to(const UpdateWindow& window) override { begin_epoch(window.epoch, window.first_batch); }
+  void go_back_to(const UpdateWindow& window) override {
+    begin_epoch(window.epoch, window.first_batch / ranks_);  // all updates before it are full
+  }
 
  private:
   data::DeviceFeed& feed_;
+  const int64_t ranks_;
 };
 
 /// The same batch, which stays on the device.

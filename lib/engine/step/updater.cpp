@@ -6,11 +6,12 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/rng.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
+#include "engine/device/random_state.h"
 #include "engine/memory/activation_arena.h"
 #include "engine/step/one_image.h"
-#include "engine/step/rank_gradients.h"
 #include "engine/step/state_snapshot.h"
 
 namespace stoker::engine {
@@ -21,6 +22,7 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
       learner_(learner),
       timer_(timer),
       group_(group && group->size() > 1 ? group : nullptr),
+      share_(group ? RankShare{group->rank(), group->size()} : RankShare{}),
       step_(settings.step, task, learner, timer),
       sums_(learner.device) {
   if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
@@ -28,29 +30,74 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
 
 int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates) {
   if (timer_) timer_->begin_update(window.number);
-  int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather(feed, window);
-  if (group_) images = sum_gradients(*group_, *learner_.optimizer, images);
+  const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather_once(feed, window);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
   step_.apply(rates);
   return images;
 }
 
+int64_t Updater::gather_once(BatchFeed& feed, const UpdateWindow& window) {
+  if (is_one_replica(window)) return gather(feed, window);
+  ReplicaSum sum(learner_, window.replicas, group_);
+  gather_replicas(feed, window, sum);
+  sum.agree(/*ran_out_of_memory=*/false);
+  return finish_replicas(sum);
+}
+
 /// Forward and backward over the window; returns how many images had a part in it.
 int64_t Updater::gather(BatchFeed& feed, const UpdateWindow& window) {
   int64_t images = 0;
-  for (int64_t i = 0; i < window.batch_count; ++i) {
-    const data::Batch batch = feed.next(/*may_stop=*/i == 0 && !group_);
-    if (timer_) timer_->fetched();
-    if (!can_train_on(batch)) continue;
-    const Mix mix =
-        draw_mix(settings_.mix, window.epoch, window.first_batch + i, batch.images.size(-1), batch.images.size(-2));
-    const Forward out = step_.accumulate(batch, window.planned_images, mix);
-    sums_.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against),
-              batch.image_count());  // stays on the device
-    images += batch.image_count();
-    if (timer_) timer_->done(StepPart::other);
-  }
+  for (int64_t i = 0; i < window.batch_count; ++i) images += add_batch(feed, window, i, /*may_stop=*/i == 0, sums_);
   return images;
+}
+
+/// The same over the replicas of this rank.
+void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum) {
+  bool may_stop = !group_;
+  for (const int64_t replica : own_replicas(window.replicas, share_)) {
+    sum.begin_replica();
+    RunningSums sums(learner_.device);
+    for (int64_t i = replica; i < window.batch_count; i += window.replicas) {
+      // The numbers that the network draws: of this micro-batch of this replica, whoever computes it.
+      core::Rng random(settings_.seed, core::RngPurpose::network, static_cast<uint64_t>(window.number),
+                       static_cast<uint64_t>(i));
+      seed_random(random.next(), learner_.device);
+      add_batch(feed, window, i, may_stop, sums);
+      may_stop = false;
+    }
+    const SumValues values = sums.read();
+    sum.end_replica(replica, {values.loss_sum, values.score_sum, values.images});
+  }
+}
+
+/// After agree(): gradients, buffers and sums become those of all replicas; returns their images.
+int64_t Updater::finish_replicas(ReplicaSum& sum) {
+  sum.finish();
+  int64_t images = 0;
+  SumValues sums = sums_.read();
+  for (const ReplicaCount& replica : sum.counts()) {
+    sums.loss_sum += replica.loss_sum;
+    sums.score_sum += replica.score_sum;
+    sums.images += replica.images;
+    images += replica.images;
+  }
+  sums_.restore(sums);
+  if (timer_) timer_->done(StepPart::other);
+  return images;
+}
+
+/// Takes one batch and adds its gradients and its results; returns how many images had a part in them.
+int64_t Updater::add_batch(BatchFeed& feed, const UpdateWindow& window, int64_t batch_in_window, bool may_stop,
+                           RunningSums& sums) {
+  const data::Batch batch = feed.next(may_stop);
+  if (timer_) timer_->fetched();
+  if (!can_train_on(batch)) return 0;
+  const Mix mix = draw_mix(settings_.mix, window.epoch, window.first_batch + batch_in_window, batch.images.size(-1),
+                           batch.images.size(-2));
+  const Forward out = step_.accumulate(batch, window.planned_images, mix);
+  sums.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against), batch.image_count());  // on the device
+  if (timer_) timer_->done(StepPart::other);
+  return batch.image_count();
 }
 
 /// Whether enough of `batch` is left once bad images are skipped. That is a matter of the data alone, so a resumed run
@@ -66,19 +113,26 @@ bool Updater::can_train_on(const data::Batch& batch) {
   return *trains_on_one_;
 }
 
-/// gather(); when memory runs out, puts everything back and does it again in smaller pieces.
+/// gather_once(); when memory runs out, on any rank, puts everything back and does it again in smaller pieces.
 int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
   for (;;) {
     const StateSnapshot before(*learner_.model, learner_.device);
     const RunningSums sums_before = sums_.copy();
-    std::string cause;
+    std::optional<ReplicaSum> sum;
+    if (!is_one_replica(window)) sum.emplace(learner_, window.replicas, group_);
+    std::string cause = "on another rank";
+    bool ran_out = false;
     try {
-      return gather(feed, window);
+      if (!sum) return gather(feed, window);
+      gather_replicas(feed, window, *sum);
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
       cause = short_text_of(error);
+      ran_out = true;
     }
     // Outside of the handler: what was thrown may hold on to tensors.
+    if (sum && !sum->agree(ran_out)) return finish_replicas(*sum);
+    sum.reset();
     learner_.optimizer->zero_grad();
     before.restore();
     sums_ = sums_before;

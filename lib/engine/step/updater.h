@@ -10,6 +10,7 @@
 #include "engine/run/plan.h"
 #include "engine/step/batch_feed.h"
 #include "engine/step/mixup.h"
+#include "engine/step/replica_sum.h"
 #include "engine/step/update_step.h"
 #include "engine/task/metrics.h"
 
@@ -18,6 +19,7 @@ namespace stoker::engine {
 struct UpdaterSettings {
   UpdateSettings step;
   MixSettings mix;
+  uint64_t seed = 0;              ///< of what the network draws where there are several replicas
   bool auto_micro_batch = false;  ///< out of memory: compute each batch in twice as many pieces and do the update again
 };
 
@@ -33,10 +35,15 @@ class Updater {
   /// it. Their losses and scores are added to sums(). An update that has begun is finished: throws core::StopRequested
   /// only before its first batch, when nothing has changed. No host sync with fused optimizers.
   ///
-  /// In a group every rank takes the batches of its own share, and makes the same calls; `window.planned_images` is
-  /// that of all ranks. Their gradients are summed before they are applied, so that all ranks end with the same
-  /// weights. The images of all ranks are returned; sums() are those of this one. A stop is then left to whoever calls:
-  /// a rank must not leave an update that the others wait in. Throws Error{peer_lost}.
+  /// With several replicas each has its own batches, its own batch statistics, and its own random numbers in the
+  /// network, which are a function of (seed, update, micro-batch, replica). `feed` gives the batches of own_replicas(),
+  /// those of one behind those of the other. Gradients are summed, and changes of running statistics averaged, in a
+  /// tree that depends on the number of replicas alone.
+  ///
+  /// In a group every rank makes the same calls with the same window, and computes its share of the replicas; their
+  /// number is a multiple of that of the ranks. All ranks end with the same weights, buffers, sums() and number of
+  /// images. A stop is then left to whoever calls: a rank must not leave an update that the others wait in. Throws
+  /// Error{peer_lost}.
   ///
   /// Left out are skipped images, and a batch that skipping left with one image where batch norm cannot train on it;
   /// the gradient is the mean over the others. When memory runs out and auto_micro_batch is on, everything is put back
@@ -57,8 +64,14 @@ class Updater {
 
  private:
   int64_t gather(BatchFeed& feed, const UpdateWindow& window);
+  int64_t gather_once(BatchFeed& feed, const UpdateWindow& window);
   int64_t gather_or_split(BatchFeed& feed, const UpdateWindow& window);
+  void gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum);
+  int64_t finish_replicas(ReplicaSum& sum);
+  int64_t add_batch(BatchFeed& feed, const UpdateWindow& window, int64_t batch_in_window, bool may_stop,
+                    RunningSums& sums);
   void split_batches(const UpdateWindow& window, const std::string& cause);
+  bool is_one_replica(const UpdateWindow& window) const { return window.replicas == 1 && !group_; }
   bool can_train_on(const data::Batch& batch);
 
   UpdaterSettings settings_;
@@ -66,6 +79,7 @@ class Updater {
   Learner& learner_;
   StepTimer* const timer_;
   Group* const group_;  ///< null: alone
+  const RankShare share_;
   UpdateStep step_;
   RunningSums sums_;
   std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes

@@ -44,9 +44,16 @@ double EvalReport::value_of(config::EvalMetric which) const {
 EvalReport evaluate(model::ImageModel& model, const Task& task, data::DeviceFeed& feed, const Precision& precision,
                     config::TestTimeAugmentation tta, const BatchVisitor& visit,
                     const std::vector<std::string>& table_names) {
-  RunningSums loss(precision.device);
+  const auto predict_all = [&](const BatchVisitor& add) { predict(model, feed, precision, tta, add); };
+  return evaluate_outputs(task, precision.device, predict_all, visit, table_names);
+}
+
+EvalReport evaluate_outputs(const Task& task, torch::Device device,
+                            const std::function<void(const BatchVisitor&)>& predict_all, const BatchVisitor& visit,
+                            const std::vector<std::string>& table_names) {
+  RunningSums loss(device);
   const std::unique_ptr<EvalMetrics> metrics = task.make_metrics(/*with_tables=*/!table_names.empty());
-  predict(model, feed, precision, tta, [&](const data::Batch& batch, const torch::Tensor& outputs) {
+  predict_all([&](const data::Batch& batch, const torch::Tensor& outputs) {
     loss.add(task.eval_loss_sum(outputs, batch), /*score_sum=*/{}, batch.image_count());
     metrics->add(outputs, batch);
     if (visit) visit(batch, outputs);

@@ -35,6 +35,11 @@ using BatchVisitor = std::function<void(const data::Batch& batch, const torch::T
 EvalReport evaluate(model::ImageModel& model, const Task& task, data::DeviceFeed& feed, const Precision& precision,
                     config::TestTimeAugmentation tta, const BatchVisitor& visit = {},
                     const std::vector<std::string>& table_names = {});
+/// The same of outputs that `predict_all` computes: it calls what it is given with each batch, in order. `device`: on
+/// which they lie.
+EvalReport evaluate_outputs(const Task& task, torch::Device device,
+                            const std::function<void(const BatchVisitor&)>& predict_all, const BatchVisitor& visit = {},
+                            const std::vector<std::string>& table_names = {});
 /// The same without labels.
 void predict(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
              config::TestTimeAugmentation tta, const BatchVisitor& visit);

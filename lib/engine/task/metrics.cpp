@@ -15,6 +15,11 @@ void RunningSums::add(const torch::Tensor& loss_sum, const torch::Tensor& score_
   images_ += images;
 }
 
+void RunningSums::add(const RunningSums& other) {
+  sums_.add_(other.sums_);
+  images_ += other.images_;
+}
+
 RunningSums RunningSums::copy() const {
   RunningSums other = *this;
   other.sums_ = sums_.clone();

@@ -22,6 +22,8 @@ class RunningSums {
   void restore(const SumValues& values);
   /// Both [] of any real type, over `images` images; `score_sum` may be undefined. No host sync.
   void add(const torch::Tensor& loss_sum, const torch::Tensor& score_sum, int64_t images);
+  /// Adds what `other` has summed. No host sync.
+  void add(const RunningSums& other);
   /// The same sums, which go on apart from these. No host sync.
   RunningSums copy() const;
   /// The sums so far: one host sync.

@@ -18,6 +18,21 @@ std::string model_text(const BannerFacts& facts) {
   return text + format(", {} of them frozen", count_text(facts.frozen_parameters));
 }
 
+std::string batch_text(const BannerFacts& facts) {
+  const int64_t images = facts.batch_size * facts.accumulation * facts.replicas;
+  if (facts.replicas == 1) {
+    return format("batch     {} images per device x {} accumulation x 1 device = {} images per update",
+                  facts.batch_size, facts.accumulation, images);
+  }
+  const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
+  return format(
+      "batch     {} images x {} accumulation x {} replicas = {} images per update; {} process{} with {} replica{} "
+      "each, {}",
+      facts.batch_size, facts.accumulation, facts.replicas, images, facts.ranks, facts.ranks == 1 ? "" : "es",
+      facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s",
+      is_power_of_two ? "the same bits for any number of them" : "bits that hold for this number of processes");
+}
+
 }  // namespace
 
 std::vector<std::string> banner_lines(const BannerFacts& facts) {
@@ -32,8 +47,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
              facts.task == "multiclass" ? "" : ", task " + facts.task),
       "augment   " + facts.augment,
       "model     " + model_text(facts),
-      format("batch     {} images per device x {} accumulation x 1 device = {} images per update", facts.batch_size,
-             facts.accumulation, facts.batch_size * facts.accumulation),
+      batch_text(facts),
       format("length    {} epoch{} x {} updates = {} updates, peak learning rate {:g}", facts.epochs,
              facts.epochs == 1 ? "" : "s", count_text(facts.updates_per_epoch), count_text(facts.total_updates),
              facts.learning_rate),

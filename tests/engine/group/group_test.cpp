@@ -98,7 +98,11 @@ TEST(GroupTest, AnErrorOfOneRankReachesThoseThatWaitWithItsMessage) {
 
 TEST(GroupTest, AfterAnAbortNothingIsExchanged) {
   const auto thrown = run_ranks(2, [](Group& group) {
-    if (group.rank() == 1) return group.abort("first");
+    if (group.rank() == 1) {
+      EXPECT_TRUE(group.abort("first"));
+      EXPECT_FALSE(group.abort("second")) << "not heard";
+      return;
+    }
     EXPECT_THROW(
         {
           for (;;) group.from_root("x");

@@ -33,10 +33,12 @@ std::vector<ThreadExchange::Share> ThreadExchange::exchange(int rank, Share shar
   return complete_;
 }
 
-void ThreadExchange::abort(int rank, const std::string& why) {
+bool ThreadExchange::abort(int rank, const std::string& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!broken_) broken_ = core::format("rank {} failed: {}", rank, why);
+  const bool is_first = !broken_;
+  if (is_first) broken_ = core::format("rank {} failed: {}", rank, why);
   changed_.notify_all();
+  return is_first;
 }
 
 void ThreadExchange::leave(int rank) {

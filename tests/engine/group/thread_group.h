@@ -28,7 +28,7 @@ class ThreadExchange {
 
   /// Waits for all ranks, then gives the shares of all of them, by rank. Throws core::Error{peer_lost}.
   std::vector<Share> exchange(int rank, Share share);
-  void abort(int rank, const std::string& why);
+  bool abort(int rank, const std::string& why);
   /// A rank ends: an exchange that still waits for it, or comes to wait, throws.
   void leave(int rank);
   int ranks() const { return static_cast<int>(brought_.size()); }
@@ -56,7 +56,7 @@ class ThreadGroup : public Group {
   void sum(const std::vector<at::Tensor>& tensors) override;
   std::string from_root(const std::string& bytes) override;
   std::vector<std::string> gather(const std::string& bytes) override;
-  void abort(const std::string& why) noexcept override { exchange_->abort(rank_, why); }
+  bool abort(const std::string& why) noexcept override { return exchange_->abort(rank_, why); }
 
  private:
   const std::shared_ptr<ThreadExchange> exchange_;

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
+#include "engine/run/tree_sum.h"
+
 namespace stoker::engine {
 namespace {
 
@@ -21,6 +26,56 @@ TEST(EpochPlanTest, OneBatchPerUpdateWithoutAccumulation) {
   const EpochPlan plan{100, 10, 10, 1};
   EXPECT_EQ(plan.updates(), 10);
   EXPECT_EQ(plan.window(0, 9).planned_images, 10);
+}
+
+TEST(OwnBatchesTest, RanksShareEveryBatchOfEachUpdateByReplica) {
+  for (const int64_t batches : {1, 7, 16, 24, 29}) {
+    const EpochPlan plan{batches * 10, 10, batches, /*accumulation=*/2, /*replicas=*/4};
+    for (const int64_t count : {1, 2, 4}) {
+      std::vector<int64_t> all;
+      for (int64_t rank = 0; rank < count; ++rank) {
+        const RankShare share{rank, count};
+        const std::vector<int64_t> own = own_batches(plan, share);
+        for (const int64_t batch : own) EXPECT_EQ(batch % 4 % count, rank);
+        for (int64_t update = 0; update <= plan.updates(); ++update) {
+          const int64_t before =
+              std::count_if(own.begin(), own.end(), [&](int64_t batch) { return batch < 8 * update; });
+          EXPECT_EQ(own_batches_before(plan, share, update), before) << batches << " batches, update " << update;
+        }
+        all.insert(all.end(), own.begin(), own.end());
+      }
+      std::sort(all.begin(), all.end());
+      ASSERT_EQ(static_cast<int64_t>(all.size()), batches);
+      for (int64_t batch = 0; batch < batches; ++batch) EXPECT_EQ(all[static_cast<size_t>(batch)], batch);
+    }
+  }
+}
+
+TEST(OwnBatchesTest, OneReplicaOnOneRankHasThemInOrder) {
+  const EpochPlan plan{100, 10, 10, 3};
+  EXPECT_EQ(own_batches(plan, {}), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST(OwnBatchesTest, AReplicaIsFollowedByTheOneThatItIsAddedTo) {
+  EXPECT_EQ(own_replicas(8, {}), (std::vector<int64_t>{0, 4, 2, 6, 1, 5, 3, 7}));
+  EXPECT_EQ(own_replicas(8, {1, 2}), (std::vector<int64_t>{1, 5, 3, 7}));
+  EXPECT_EQ(own_replicas(3, {}), (std::vector<int64_t>{0, 2, 1}));
+}
+
+TEST(TreeSumTest, AddsPartsAsTheTreeHasThem) {
+  const auto text = [](int64_t parts) {
+    TreeSum<std::string> sum(parts, [](std::string a, std::string b) { return "(" + a + "+" + b + ")"; });
+    for (const int64_t place : tree_places(parts)) {
+      if (place < parts) sum.add(std::to_string(place));
+    }
+    return sum.total();
+  };
+  EXPECT_EQ(text(1), "0");
+  EXPECT_EQ(text(2), "(0+1)");
+  EXPECT_EQ(text(4), "((0+2)+(1+3))");
+  EXPECT_EQ(text(8), "(((0+4)+(2+6))+((1+5)+(3+7)))");
+  EXPECT_EQ(text(3), "((0+2)+1)");
+  EXPECT_EQ(text(5), "(((0+4)+2)+(1+3))");
 }
 
 TEST(LimitTest, EachLimitIsReachedByItsOwnCount) {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/launch/joined_ranks.h"
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/text/json.h"
+#include "engine/group/c10d/join.h"
+
+namespace stoker::app {
+namespace {
+
+engine::Joining joining_of(const RankPlace& place, double timeout_seconds) {
+  engine::Joining joining;
+  joining.rank = place.rank;
+  joining.size = place.size;
+  joining.host = place.host;
+  joining.port = place.port;
+  if (place.local_size == place.size) joining.own_address = "127.0.0.1";
+  joining.hosts_meeting_point = place.rank == 0 && !place.starter_hosts;
+  joining.attempt = place.attempt;
+  joining.timeout_seconds = timeout_seconds;
+  return joining;
+}
+
+}  // namespace
+
+JoinedRanks::JoinedRanks(const RankPlace& place, double timeout_seconds)
+    : place_(place), group_(engine::join_processes(joining_of(place, timeout_seconds))) {}
+
+std::string JoinedRanks::from_root(const std::function<std::string()>& choose) const {
+  const std::string own = is_root() ? choose() : "";
+  return group_ ? group_->from_root(own) : own;
+}
+
+void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const {
+  if (!group_) return;
+  core::Json own = core::Json::object();
+  for (const auto& [name, value] : values) own[name] = core::printable(value);
+  const std::vector<std::string> all = group_->gather(own.dump());
+  std::string differences;
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const core::Json root = core::parse_json(all[0], "rank 0"), other = core::parse_json(all[rank], "another rank");
+    for (const auto& [name, value] : root.items()) {
+      const std::string text = other.contains(name) ? other[name].get<std::string>() : "(not set)";
+      const std::string wanted = value.get<std::string>();
+      if (text != wanted) differences += core::format("\n  {}: rank {} has {}, rank 0 {}", name, rank, text, wanted);
+    }
+  }
+  if (differences.empty()) return;
+  throw core::Error(core::ErrorKind::config, "the ranks do not train the same:" + differences,
+                    "start all of them with the same program, options and data");
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a run, joined, as the verb that trains sees them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/launch/rank_place.h"
+#include "engine/group/group.h"
+#include "engine/run/plan.h"
+
+namespace stoker::app {
+
+class JoinedRanks {
+ public:
+  /// Alone.
+  JoinedRanks() = default;
+  /// Waits for the others. Throws Error{peer_lost}, {unavailable}.
+  JoinedRanks(const RankPlace& place, double timeout_seconds);
+
+  engine::Group* group() const { return group_.get(); }  ///< null: alone
+  const RankPlace& place() const { return place_; }
+  bool is_root() const { return place_.rank == 0; }
+  engine::RankShare share() const { return {place_.rank, place_.size}; }
+  /// What `choose` returns on rank 0, which alone calls it.
+  std::string from_root(const std::function<std::string()>& choose) const;
+  /// Waits until all ranks have come here.
+  void wait_for_all() const {
+    from_root([] { return ""; });
+  }
+  /// Throws Error{config} on all ranks, naming what differs, unless all ranks have the same values under the same
+  /// names.
+  void refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const;
+
+ private:
+  RankPlace place_;
+  std::unique_ptr<engine::Group> group_;
+};
+
+}  // namespace stoker::app

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train`: alone, as one of several ranks, or as the command that starts them.
+#include "app/launch/start_ranks.h"
+#include "app/verbs/train_as_rank.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/stop_signal.h"
+#include "engine/device/out_of_memory.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+void refuse_what_does_not_divide(int64_t replicas, int ranks, const std::string& who) {
+  if (replicas % ranks == 0) return;
+  throw Error(ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
+              "choose another --replicas");
+}
+
+/// As one of several ranks: what ends this one ends all, and they learn why. The first that cannot go on says why on
+/// its console and in the last line; the others keep it in their logs.
+Outcome train_with_others(const Invocation& invocation, const RankPlace& place) {
+  end_with_starter();
+  const config::Options& options = invocation.configuration.options;
+  if (place.rank != 0) core::set_console_level(core::LogLevel::error);
+  const bool has_starter = place.starter == "train";  // which writes the last line for those that others ended
+  const auto end_quietly = [&](const Error& error) {
+    const bool is_lost = error.kind() == ErrorKind::peer_lost;
+    core::log_line(place.rank == 0 && is_lost ? core::LogLevel::error : core::LogLevel::debug, error.what());
+    return Outcome{core::exit_code(error.kind()), ""};
+  };
+  refuse_what_does_not_divide(options.train.replicas, place.size,
+                              format("the {} ranks of {}", place.size, place.starter));
+  try {
+    const JoinedRanks ranks(place, options.device.exchange_timeout_seconds);
+    try {
+      Outcome outcome = train_as_rank(invocation, ranks);
+      if (place.rank != 0) outcome.reason.clear();
+      return outcome;
+    } catch (const Error& error) {
+      const bool is_first = ranks.group()->abort(error.what());
+      if (error.kind() == ErrorKind::peer_lost) throw;
+      if (!is_first) return end_quietly(error);
+      throw Error(error.kind(), format("rank {}: {}", place.rank, error.what()), error.hint());
+    } catch (const core::StopRequested&) {
+      const bool is_first = ranks.group()->abort("stopped by SIG" + core::stop_signal_name());
+      if (is_first) throw;
+      return {static_cast<int>(options.run.stop_exit_code), ""};
+    } catch (const std::exception& error) {
+      ranks.group()->abort(engine::short_text_of(error));
+      throw;
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::peer_lost || (place.rank == 0 && !has_starter)) throw;
+    return end_quietly(error);
+  }
+}
+
+}  // namespace
+
+Outcome train(const Invocation& invocation) {
+  const config::CommandLine& command = invocation.configuration.command;
+  const auto devices = static_cast<int>(invocation.configuration.options.device.devices);
+  if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());
+  if (const std::optional<RankPlace> place = rank_place(process_environment, devices)) {
+    return train_with_others(invocation, *place);
+  }
+  if (devices == 1) return train_as_rank(invocation, JoinedRanks());
+  refuse_what_does_not_divide(invocation.configuration.options.train.replicas, devices, format("devices {}", devices));
+  const RanksEnd end = run_ranks(invocation.argv, devices);
+  return {end.exit_code, end.is_told ? "" : "error"};
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/group/peers.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+namespace stoker::engine {
+namespace {
+
+constexpr int64_t kFewNumbers = 4096;  // are sent as a whole: fewer messages
+
+/// A stretch of numbers in memory.
+struct Stretch {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+/// One sum of numbers that lie one after the other.
+class FlatSum {
+ public:
+  FlatSum(Peers& peers, at::Tensor numbers)
+      : peers_(peers), numbers_(std::move(numbers)), received_(at::empty_like(numbers_)) {}
+
+  void run() {
+    int half = 1;
+    while (2 * half < peers_.size()) half *= 2;
+    // The first level pairs rank r with r + half, as far as there is one; where that is not all, ranks beyond give
+    // theirs away and get the sum in the end.
+    const bool is_power_of_two = 2 * half == peers_.size();
+    const int rank = peers_.rank();
+    const Stretch all{0, numbers_.size(0)};
+    if (is_power_of_two) return add_levels(half, all);
+    if (rank >= half) {
+      exchange(rank - half, all, {});
+      exchange(rank - half, {}, all);
+      numbers_.copy_(received_);
+      return;
+    }
+    if (rank + half < peers_.size()) add(rank + half, {}, all);
+    if (half > 1) add_levels(half / 2, all);
+    if (rank + half < peers_.size()) exchange(rank + half, all, {});
+  }
+
+ private:
+  /// Adds over the ranks that differ from this one in the bits of `distance` and below.
+  void add_levels(int distance, const Stretch& stretch) {
+    if (distance == 0) return;
+    const int peer = peers_.rank() ^ distance;
+    if (numbers_.size(0) <= kFewNumbers) {
+      add(peer, stretch, stretch);
+      return add_levels(distance / 2, stretch);
+    }
+    const int64_t middle = stretch.begin + stretch.size() / 2;
+    const Stretch low{stretch.begin, middle}, high{middle, stretch.end};
+    const Stretch& kept = peers_.rank() < peer ? low : high;
+    const Stretch& given = peers_.rank() < peer ? high : low;
+    add(peer, given, kept);
+    add_levels(distance / 2, kept);
+    exchange(peer, kept, given);
+    part_of(numbers_, given).copy_(part_of(received_, given));
+  }
+
+  void add(int peer, const Stretch& out, const Stretch& in) {
+    exchange(peer, out, in);
+    part_of(numbers_, in).add_(part_of(received_, in));
+  }
+
+  void exchange(int peer, const Stretch& out, const Stretch& in) {
+    const auto size = static_cast<int64_t>(numbers_.element_size());
+    const char* const from = static_cast<const char*>(numbers_.data_ptr()) + out.begin * size;
+    char* const to = static_cast<char*>(received_.data_ptr()) + in.begin * size;
+    peers_.exchange(peer, from, static_cast<size_t>(out.size() * size), to, static_cast<size_t>(in.size() * size));
+  }
+
+  static at::Tensor part_of(const at::Tensor& numbers, const Stretch& stretch) {
+    return numbers.slice(0, stretch.begin, stretch.end);
+  }
+
+  Peers& peers_;
+  at::Tensor numbers_, received_;  ///< [n]
+};
+
+/// How many bytes there are, and the first of them: most messages are no longer.
+struct Head {
+  static constexpr size_t kRoom = 504;
+  uint64_t size = 0;
+  char first[kRoom] = {};
+};
+
+void send_bytes(Peers& peers, int peer, const std::string& bytes) {
+  Head head;
+  head.size = bytes.size();
+  bytes.copy(head.first, Head::kRoom);
+  peers.exchange(peer, &head, sizeof(head), nullptr, 0);
+  if (bytes.size() <= Head::kRoom) return;
+  peers.exchange(peer, bytes.data() + Head::kRoom, bytes.size() - Head::kRoom, nullptr, 0);
+}
+
+std::string receive_bytes(Peers& peers, int peer) {
+  Head head;
+  peers.exchange(peer, nullptr, 0, &head, sizeof(head));
+  std::string bytes(head.first, std::min<size_t>(head.size, Head::kRoom));
+  if (head.size <= Head::kRoom) return bytes;
+  bytes.resize(head.size);
+  peers.exchange(peer, nullptr, 0, bytes.data() + Head::kRoom, bytes.size() - Head::kRoom);
+  return bytes;
+}
+
+/// Texts behind one another, each with its length before it.
+std::string packed(const std::vector<std::string>& texts) {
+  std::string bytes;
+  for (const std::string& text : texts) {
+    const uint64_t size = text.size();
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    bytes += text;
+  }
+  return bytes;
+}
+
+std::vector<std::string> unpacked(const std::string& bytes) {
+  std::vector<std::string> texts;
+  for (size_t at = 0; at < bytes.size();) {
+    uint64_t size = 0;
+    bytes.copy(reinterpret_cast<char*>(&size), sizeof(size), at);
+    texts.push_back(bytes.substr(at + sizeof(size), size));
+    at += sizeof(size) + size;
+  }
+  return texts;
+}
+
+}  // namespace
+
+void sum_over_peers(Peers& peers, const std::vector<at::Tensor>& tensors) {
+  if (peers.size() == 1) return;
+  const at::NoGradGuard no_gradients;
+  std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
+  for (const at::Tensor& tensor : tensors) by_type[tensor.scalar_type()].push_back(tensor);
+  for (auto& [type, list] : by_type) {
+    int64_t numbers = 0;
+    for (const at::Tensor& tensor : list) numbers += tensor.numel();
+    if (numbers == 0) continue;
+    const at::Tensor flat = at::empty({numbers}, type);
+    const auto each_part = [&](const auto& act) {
+      int64_t at = 0;
+      for (at::Tensor& tensor : list) {
+        act(tensor, flat.narrow(0, at, tensor.numel()).view(tensor.sizes()));
+        at += tensor.numel();
+      }
+    };
+    each_part([](at::Tensor& tensor, const at::Tensor& part) { part.copy_(tensor); });
+    FlatSum(peers, flat).run();
+    each_part([](at::Tensor& tensor, const at::Tensor& part) { tensor.copy_(part); });
+  }
+}
+
+std::vector<std::string> gather_from_peers(Peers& peers, const std::string& bytes) {
+  std::vector<std::string> all = {bytes};
+  if (peers.rank() != 0) {
+    send_bytes(peers, 0, bytes);
+    return unpacked(receive_bytes(peers, 0));
+  }
+  for (int rank = 1; rank < peers.size(); ++rank) all.push_back(receive_bytes(peers, rank));
+  const std::string together = packed(all);
+  for (int rank = 1; rank < peers.size(); ++rank) send_bytes(peers, rank, together);
+  return all;
+}
+
+std::string from_root_of_peers(Peers& peers, const std::string& bytes) {
+  if (peers.rank() != 0) return receive_bytes(peers, 0);
+  for (int rank = 1; rank < peers.size(); ++rank) send_bytes(peers, rank, bytes);
+  return bytes;
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/group_exchange.h"
+
+#include <map>
+#include <string>
+
+#include "core/system/stop_signal.h"
+#include "engine/loop/message.h"
+
+namespace stoker::engine {
+std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSample>& own, Group* group) {
+  if (group == nullptr || group->size() == 1) return own;
+  MessageWriter message;
+  for (const data::BadSample& sample : own) {
+    message.add(sample.sample);
+    message.add(sample.name);
+    message.add(sample.reason);
+  }
+  std::map<int64_t, data::BadSample> all;
+  for (const std::string& of_rank : group->gather(message.bytes())) {
+    for (MessageReader reader(of_rank); !reader.at_end();) {
+      data::BadSample sample;
+      sample.sample = reader.number();
+      sample.name = reader.text();
+      sample.reason = reader.text();
+      all.emplace(sample.sample, sample);
+    }
+  }
+  std::vector<data::BadSample> list;
+  for (auto& [index, sample] : all) list.push_back(std::move(sample));
+  return list;
+}
+
+void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
+                   config::TestTimeAugmentation tta, const BatchVisitor& visit) {
+  model.eval();
+  feed.begin_epoch(0);
+  const int64_t batches = feed.loader().batches_per_epoch();
+  for (int64_t first = 0; first < batches; first += group.size()) {
+    MessageWriter message;
+    message.add(int64_t{core::stop_requested()});
+    data::Batch batch;
+    if (first + group.rank() < batches && feed.next(batch, /*may_stop=*/false) && batch.image_count() > 0) {
+      message.add(batch.planned_images);
+      for (const torch::Tensor& tensor : {infer(model, batch.images, precision, tta), batch.labels, batch.targets}) {
+        message.add(tensor);
+      }
+      for (const int64_t sample : batch.samples) message.add(sample);
+    }
+    const std::vector<std::string> ranks = group.gather(message.bytes());
+    for (const std::string& of_rank : ranks) {
+      if (MessageReader(of_rank).number() != 0) throw core::StopRequested{};
+    }
+    for (const std::string& of_rank : ranks) {
+      MessageReader reader(of_rank);
+      reader.number();
+      if (reader.at_end()) continue;  // without a batch, or without an image
+      data::Batch merged;
+      merged.planned_images = reader.number();
+      const torch::Tensor outputs = reader.tensor().to(precision.device);
+      merged.labels = reader.tensor().to(precision.device);
+      merged.targets = reader.tensor().to(precision.device);
+      while (!reader.at_end()) merged.samples.push_back(reader.number());
+      visit(merged, outputs);
+    }
+  }
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop's ranks do together besides updates and decisions.
+#pragma once
+
+#include <vector>
+
+#include "data/feed/device_feed.h"
+#include "data/loader/loader.h"
+#include "engine/device/precision.h"
+#include "engine/group/group.h"
+#include "engine/task/evaluate.h"
+
+namespace stoker::engine {
+
+/// The bad samples that any rank has met, each once, by sample. All ranks make this call. `group`: null where this rank
+/// is alone. Throws core::Error{peer_lost}.
+std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSample>& own, Group* group);
+
+/// predict() by all ranks of a group: `feed` of each has the batches that are congruent to its rank modulo the number
+/// of ranks. Every rank visits all batches in order, those of other ranks without their images. All ranks make this
+/// call. Throws core::StopRequested on all of them when any was asked to stop; core::Error{peer_lost}.
+void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
+                   config::TestTimeAugmentation tta, const BatchVisitor& visit);
+
+}  // namespace stoker::engine

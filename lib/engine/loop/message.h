@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers, texts and tensors as bytes, for ranks of one run, which are the same program on the same kind of machine.
+#pragma once
+
+#include <ATen/Functions.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace stoker::engine {
+
+class MessageWriter {
+ public:
+  void add(int64_t number) { bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
+  void add(const std::string& text) {
+    add(static_cast<int64_t>(text.size()));
+    bytes_ += text;
+  }
+  /// Of any device.
+  void add(const at::Tensor& tensor) {
+    const at::Tensor values = tensor.detach().to(at::kCPU).contiguous();
+    add(static_cast<int64_t>(values.scalar_type()));
+    add(values.dim());
+    for (const int64_t size : values.sizes()) add(size);
+    add(std::string(static_cast<const char*>(values.data_ptr()), values.nbytes()));
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+/// Reads what a writer has written, in its order. Throws core::Error{bug} for half a message.
+class MessageReader {
+ public:
+  explicit MessageReader(const std::string& bytes) : bytes_(bytes) {}
+  bool at_end() const { return at_ == bytes_.size(); }
+  int64_t number() {
+    int64_t value = 0;
+    std::memcpy(&value, take(sizeof(value)), sizeof(value));
+    return value;
+  }
+  std::string text() {
+    const auto size = static_cast<size_t>(number());
+    return {take(size), size};
+  }
+  at::Tensor tensor() {  ///< on the CPU
+    const auto type = static_cast<at::ScalarType>(number());
+    std::vector<int64_t> sizes(static_cast<size_t>(number()));
+    for (int64_t& size : sizes) size = number();
+    const at::Tensor values = at::empty(sizes, type);
+    const auto bytes = static_cast<size_t>(number());
+    if (bytes != values.nbytes()) throw core::Error(core::ErrorKind::bug, "another rank sent a tensor of another size");
+    std::memcpy(values.data_ptr(), take(bytes), bytes);
+    return values;
+  }
+
+ private:
+  const char* take(size_t size) {
+    if (size > bytes_.size() - at_) throw core::Error(core::ErrorKind::bug, "another rank sent half a message");
+    at_ += size;
+    return bytes_.data() + at_ - size;
+  }
+  const std::string& bytes_;
+  size_t at_ = 0;
+};
+
+}  // namespace stoker::engine

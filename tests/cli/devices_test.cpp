@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run by several processes: the bits of one process, and every end of one rank is the end of all.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "bad_input.h"
+#include "exit_codes.h"
+#include "long_run.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr int kPeerLost = 76;
+
+/// Of 4 replicas by `devices` processes.
+Words dealt(int devices, const Words& more = {}) {
+  Words words = {"--replicas", "4", "--devices", std::to_string(devices)};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::string saved(const Workplace& work, const std::string& run_dir) {
+  std::string bytes;
+  for (const std::string file : {"model.safetensors", "optimizer.safetensors"}) {
+    bytes += content_of_file(work / (run_dir + "/checkpoints/last/" + file));
+  }
+  return bytes;
+}
+
+/// Processes that `parent` started and that are still there.
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string id = std::to_string(parent);
+  std::istringstream list(content_of_file("/proc/" + id + "/task/" + id + "/children"));
+  std::vector<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.push_back(child);
+  return children;
+}
+
+bool is_there(pid_t process) {
+  const std::string stat = content_of_file("/proc/" + std::to_string(process) + "/stat");
+  return !stat.empty() && stat.find(") Z ") == std::string::npos;
+}
+
+TEST(DevicesTest, AnyNumberOfProcessesEndsWithTheSameBits) {
+  const Workplace work;
+  write_idx(work, /*train_images=*/70);  // a last update that divides nowhere
+  const Words common = {"--batch-size", "3", "--epochs", "3", "--model-ema", "--mixup", "0.2", "--clip-grad", "1"};
+  for (const int devices : {1, 2, 4}) {
+    Words words = train_words(dealt(devices, common));
+    words.insert(words.end(), {"--run-dir", "run" + std::to_string(devices)});
+    const Ended ended = run(words, work.path());
+    ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=epochs-done update=", 0), 0u) << ended.err;
+  }
+  EXPECT_FALSE(saved(work, "run1").empty());
+  EXPECT_TRUE(saved(work, "run2") == saved(work, "run1"));
+  EXPECT_TRUE(saved(work, "run4") == saved(work, "run1"));
+  EXPECT_TRUE(std::filesystem::exists(work / "run4/train.rank-3.log"));
+}
+
+TEST(DevicesTest, AStoppedRunGoesOnWithAnotherNumberOfProcesses) {
+  const Workplace work;
+  const Words short_epochs = {"--batch-size", "4"};
+  Program program(long_run(work, dealt(2, short_epochs)));
+  ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
+  program.send(SIGTERM);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kStopped) << ended.out << ended.err;
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM update=", 0), 0u) << ended.err;
+  const Ended rest = run(long_run_words(dealt(4, short_epochs)), work.path());
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  const Ended unbroken = run(long_run_words(dealt(1, {"--batch-size", "4", "--run-dir", "unbroken"})), work.path());
+  EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
+  EXPECT_TRUE(saved(work, "run") == saved(work, "unbroken"));
+}
+
+TEST(DevicesTest, AKilledRankEndsAllWith76AndIsNamed) {
+  const Workplace work;
+  Program program(long_run(work, dealt(4)));
+  ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
+  const std::vector<pid_t> ranks = children_of(program.pid());
+  ASSERT_EQ(ranks.size(), 4u);
+  ::kill(ranks[2], SIGKILL);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kPeerLost) << ended.err;
+  EXPECT_NE(ended.err.find("rank 2 (process " + std::to_string(ranks[2]) + ") was killed by signal 9"),
+            std::string::npos)
+      << ended.err;
+  EXPECT_EQ(last_line(ended.err), "train: exit=76 reason=error");
+  for (const pid_t rank : ranks) EXPECT_FALSE(is_there(rank));
+  expect_nothing_half_written(work);
+}
+
+TEST(DevicesTest, NoRankOutlivesTheCommandThatStartedIt) {
+  const Workplace work;
+  Program program(long_run(work, dealt(2)));
+  ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
+  const std::vector<pid_t> ranks = children_of(program.pid());
+  ASSERT_EQ(ranks.size(), 2u);
+  program.send(SIGKILL);
+  program.wait();
+  for (int tries = 0; tries < 100 && (is_there(ranks[0]) || is_there(ranks[1])); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  for (const pid_t rank : ranks) EXPECT_FALSE(is_there(rank));
+}
+
+TEST(DevicesTest, ABadImageOfOneRankEndsAllWithItsCodeAndMessage) {
+  const Workplace work;
+  write_folders(work);
+  work.write("data/train/dog/torn.png", "\x89PNG\r\n\x1a\n and no more");
+  work.write("data/train/dog/whole.png", png_of(9, 7, 50));  // no last batch of one
+  const Words words = train_words({"--batch-size", "2", "--img-size", "8", "--replicas", "4", "--devices", "4"});
+  const Ended ended = run(words, work.path());
+  EXPECT_EQ(ended.exit_code, kData) << ended.err;
+  EXPECT_NE(ended.err.find("bad image "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("torn.png"), std::string::npos) << ended.err;
+  EXPECT_EQ(last_line(ended.err), "train: exit=65 reason=error") << ended.err;
+}
+
+TEST(DevicesTest, WhatAllRanksRefuseIsSaidOnce) {
+  const Workplace work;
+  write_idx(work);
+  const Ended ended = run(train_words({"--batch-size", "1", "--replicas", "4", "--devices", "2"}), work.path());
+  EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
+  const size_t first = ended.err.find("batch norm cannot train on batches of one image");
+  EXPECT_NE(first, std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("batch norm cannot train", first + 1), std::string::npos) << ended.err;
+}
+
+TEST(DevicesTest, ReplicasThatDoNotDivideAreRefused) {
+  const Workplace work;
+  write_idx(work);
+  const Ended ended = run(train_words({"--replicas", "3", "--devices", "2"}), work.path());
+  EXPECT_EQ(ended.exit_code, kConfig);
+  EXPECT_NE(ended.err.find("replicas 3 is not a multiple of devices 2"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace stoker::cli
