@@ -78,9 +78,9 @@ TEST(RecordsTest, AProfileHasTheLoadersThreadsAndTheTrainingThreadOnOneTimeLine)
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   const std::string profile = content_of_file(work / "run/profile.json");
   for (const char* const part :
-       {"\"training\"", "\"loader-0\"", "\"loader-1\"", "\"name\": \"update\"", "\"name\": \"wait\"",
-        "\"name\": \"copy\"", "\"name\": \"forward\"", "\"name\": \"backward\"", "\"name\": \"optimizer\"",
-        "\"name\": \"sample\"", "\"name\": \"read\"", "\"name\": \"decode\"", "\"spans_left_out\": 0"}) {
+       {"\"training\"", "\"loader-", "\"name\": \"update\"", "\"name\": \"wait\"", "\"name\": \"copy\"",
+        "\"name\": \"forward\"", "\"name\": \"backward\"", "\"name\": \"optimizer\"", "\"name\": \"sample\"",
+        "\"name\": \"read\"", "\"name\": \"decode\"", "\"spans_left_out\": 0"}) {
     EXPECT_NE(profile.find(part), std::string::npos) << part << " in " << profile.substr(0, 3000);
   }
   struct Span {

@@ -163,7 +163,7 @@ RanksEnd run_ranks(const char* const* arguments, int count) {
       core::log_error("{}", death_of(rank, child));
     }
     if (is_first || (end.exit_code == lost && code != lost && WIFEXITED(child.status))) {
-      end = {code, /*is_told=*/WIFEXITED(child.status) && code != lost};
+      end = {code, /*is_told=*/false};
     }
     if (!deadline && is_first) deadline = Clock::now() + kGrace;
   }

@@ -9,7 +9,7 @@ namespace stoker::app {
 /// How the ranks ended.
 struct RanksEnd {
   int exit_code = 0;    ///< of rank 0, or of the first rank that failed by itself
-  bool is_told = true;  ///< that rank has written the last line
+  bool is_told = true;  ///< rank 0 has written the last line: none failed
 };
 
 /// Starts `count` processes with the command line of this one, forwards signals to them, and ends all when one fails. A

@@ -27,7 +27,8 @@ Outcome train_with_others(const Invocation& invocation, const RankPlace& place) 
   end_with_starter();
   const config::Options& options = invocation.configuration.options;
   if (place.rank != 0) core::set_console_level(core::LogLevel::error);
-  const bool has_starter = place.starter == "train";  // which writes the last line for those that others ended
+  const bool has_starter =
+      place.starter == "train";  // which writes the last line when ranks fail: behind what all of them say
   const auto end_quietly = [&](const Error& error) {
     const bool is_lost = error.kind() == ErrorKind::peer_lost;
     core::log_line(place.rank == 0 && is_lost ? core::LogLevel::error : core::LogLevel::debug, error.what());
@@ -45,7 +46,10 @@ Outcome train_with_others(const Invocation& invocation, const RankPlace& place) 
       const bool is_first = ranks.group()->abort(error.what());
       if (error.kind() == ErrorKind::peer_lost) throw;
       if (!is_first) return end_quietly(error);
-      throw Error(error.kind(), format("rank {}: {}", place.rank, error.what()), error.hint());
+      if (!has_starter) throw Error(error.kind(), format("rank {}: {}", place.rank, error.what()), error.hint());
+      core::log_error("rank {}: {}{}{}", place.rank, error.what(),
+                      error.hint().empty() ? "" : "\nhint: ", error.hint());
+      return {core::exit_code(error.kind()), ""};
     } catch (const core::StopRequested&) {
       const bool is_first = ranks.group()->abort("stopped by SIG" + core::stop_signal_name());
       if (is_first) throw;
