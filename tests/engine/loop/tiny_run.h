@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run small enough to be trained in a test: a linear network on images of 4 x 4 pixels made on the spot.
+#pragma once
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+
+#include <csignal>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/system/stop_signal.h"
+#include "data/leaf_source.h"
+#include "engine/loop/trainer.h"
+#include "tests/temporary_directory.h"
+
+namespace stoker::engine::tiny_run {
+
+inline constexpr int64_t kBadRow = 3;
+
+/// Gray images of 4x4 noise with a bright row that tells the class.
+class RowSource : public data::LeafSource {
+ public:
+  /// `left_out`: of a larger source, the image that this one lacks; -1: none.
+  RowSource(int64_t count, bool one_is_bad, int64_t left_out = -1)
+      : count_(count), left_out_(left_out), one_is_bad_(one_is_bad) {
+    class_names_ = {"0", "1", "2", "3"};
+    fingerprint_ = "rows";
+    core::Rng rng(7, core::RngPurpose::init, 0, 0);
+    pixels_.resize(static_cast<size_t>(count + 1) * 16);
+    for (size_t i = 0; i < pixels_.size(); ++i) {
+      const bool bright = static_cast<int64_t>(i % 16 / 4) == row_label(static_cast<int64_t>(i / 16));
+      pixels_[i] = static_cast<uint8_t>(rng.below(100) + (bright ? 100 : 0));
+    }
+  }
+  int64_t size() const override { return count_; }
+  int64_t label(int64_t index) const override { return row_label(row_of(index)); }
+  std::string name(int64_t index) const override { return "row#" + std::to_string(index); }
+  std::string relative_name(int64_t index) const override { return name(index); }
+  std::string read(int64_t index, std::vector<uint8_t>&, data::SampleContent& content) const override {
+    if (one_is_bad_ && index == kBadRow) return "torn in two";
+    content.bytes = pixels_.data() + row_of(index) * 16;
+    content.size = 16;
+    content.height = content.width = 4;
+    content.channels = 1;
+    return "";
+  }
+
+ private:
+  static int64_t row_label(int64_t row) { return row * 7 % 4; }
+  int64_t row_of(int64_t index) const { return left_out_ >= 0 && index >= left_out_ ? index + 1 : index; }
+
+  int64_t count_, left_out_;
+  bool one_is_bad_;
+  std::vector<uint8_t> pixels_;
+};
+
+/// Memory that holds any number of images in the first passes forward, and only so many at once after them.
+struct TightMemory {
+  int64_t roomy_passes = 0;
+  int64_t images_at_once = std::numeric_limits<int64_t>::max();
+};
+
+/// A linear classifier: no batch norm, so micro-batches do not see each other. Counts the images that it was trained
+/// on, as batch norm counts, before it finds that memory has run out.
+class LinearModel : public model::ImageModel {
+ public:
+  LinearModel(const TightMemory& memory, bool has_batch_norm) : memory_(memory) {
+    if (has_batch_norm) norm_ = register_module("norm", torch::nn::BatchNorm1d(16));
+    fc_ = register_module("fc", torch::nn::Linear(16, 4));
+    trained_on_ = register_buffer("trained_on", torch::zeros({}, at::kLong));
+  }
+  torch::Tensor forward(torch::Tensor images) override {
+    if (is_training()) {
+      trained_on_.add_(images.size(0));
+      if (++passes_ > memory_.roomy_passes && images.size(0) > memory_.images_at_once) throw std::bad_alloc();
+    }
+    const torch::Tensor rows = images.flatten(1);
+    return fc_(norm_ ? norm_(rows) : rows);
+  }
+  std::string head_prefix() const override { return "fc."; }
+  int64_t trained_on() const { return trained_on_.item<int64_t>(); }
+
+ private:
+  torch::nn::BatchNorm1d norm_{nullptr};
+  torch::nn::Linear fc_{nullptr};
+  torch::Tensor trained_on_;  ///< int64 []
+  TightMemory memory_;
+  int64_t passes_ = 0;
+};
+
+struct TinyOptions {
+  int64_t images = 103, batch_size = 8, accumulation = 1;
+  double lr = 0.05;
+  config::ScheduleOptions schedule;
+  bool one_is_bad = false;
+  int64_t left_out = -1;  ///< the row that the training source lacks
+  bool has_batch_norm = false;
+  RunLimits limits{/*epochs=*/3, 0, 0, 0};
+  config::Interval save_every = config::Interval::epochs(1);
+  MixSettings mix;
+  TightMemory memory;
+  bool auto_micro_batch = false;
+};
+
+/// Remembers events and can ask for a stop after an update.
+class Recorder : public Observer {
+ public:
+  int64_t stop_after_update = -1;
+  std::vector<EpochEvent> epochs;
+  std::vector<int64_t> saved_at;  ///< updates of each checkpoint
+  void on_update(const UpdateEvent& event) override {
+    if (event.updates == stop_after_update) core::request_stop(SIGTERM);
+  }
+  void on_checkpoint(const CheckpointEvent& event) override { saved_at.push_back(event.updates); }
+  void on_epoch(const EpochEvent& event) override { epochs.push_back(event); }
+};
+
+/// Counts how often it may use the learner, and can be ended by a stop request.
+class Slot : public BetweenUpdates {
+ public:
+  int64_t stop_at_call = -1;
+  bool stops_after_epochs = false;  ///< else after reports
+  std::vector<Interlude> calls;
+  Findings run(Learner&, const Interlude& interlude) override {
+    calls.push_back(interlude);
+    const bool after_epoch = interlude.after == Interlude::After::epoch;
+    seen_ += after_epoch == stops_after_epochs ? 1 : 0;
+    if (after_epoch == stops_after_epochs && seen_ == stop_at_call) {
+      core::request_stop(SIGTERM);
+      throw core::StopRequested{};
+    }
+    Findings found;
+    found.diagnosis.emplace().advice = "call " + std::to_string(calls.size());
+    return found;
+  }
+
+ private:
+  int64_t seen_ = 0;
+};
+
+/// All parts of a tiny run in one folder; a second one on the same folder is a second process.
+class TinyRun {
+ public:
+  TinyRun(const std::string& folder, const TinyOptions& options)
+      : options_(options), checkpoints_({folder, 2, true, true}, RunIdentity{}) {
+    checkpoints_.files().prepare();
+    listeners_.add(recorder_);
+    torch::manual_seed(1);
+    learner_.model = std::make_shared<LinearModel>(options.memory, options.has_batch_norm);
+    std::vector<optim::NamedParameter> parameters;
+    for (const auto& item : learner_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
+    config::ResolvedOptimOptions optim_options;
+    learner_.optimizer = std::make_unique<optim::Optimizer>(parameters, optim_options);
+    learner_.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
+    train_feed_ = feed(options.images, options.one_is_bad, /*training=*/true);
+    val_feed_ = feed(40, false, /*training=*/false);
+  }
+
+  FinishEvent go() {
+    RunProgress at;
+    const std::string newest = checkpoints_.files().newest_verified();
+    std::vector<data::BadSample> bad;
+    if (!newest.empty()) at = checkpoints_.load(newest, learner_, bad);
+    TaskSpec spec;
+    spec.num_classes = 4;
+    const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
+    TrainerSettings settings;
+    settings.eval_metric = config::EvalMetric::top1;
+    settings.plan = {train_feed_->loader().images_per_epoch(), options_.batch_size,
+                     train_feed_->loader().batches_per_epoch(), options_.accumulation};
+    settings.limits = options_.limits;
+    settings.val_every = config::Interval::epochs(1);
+    settings.save_every = options_.save_every;
+    settings.updater.mix = options_.mix;
+    settings.updater.auto_micro_batch = options_.auto_micro_batch;
+    settings.report_every = config::Interval::updates(1);
+    const optim::Schedule schedule(options_.schedule, options_.lr, 3 * settings.plan.updates(),
+                                   settings.plan.updates());
+    Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, listeners_, &slot_});
+    return trainer.run(at);
+  }
+
+  /// The first update, each of its batches mixed as it says here.
+  void update_by_hand(const std::vector<Mix>& mixes) {
+    TaskSpec spec;
+    spec.num_classes = 4;
+    const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
+    learner_.model->train();
+    UpdateStep step({}, *task, learner_);
+    train_feed_->begin_epoch(0);
+    for (const Mix& mix : mixes) {
+      data::Batch batch;
+      train_feed_->next(batch);
+      step.accumulate(batch, options_.batch_size * options_.accumulation, mix);
+    }
+    step.apply(optim::Schedule(config::ScheduleOptions{}, options_.lr, 3, 1).at(0));
+  }
+
+  torch::Tensor weight() { return learner_.model->named_parameters()["fc.weight"].detach().clone(); }
+  int64_t trained_on() const { return static_cast<const LinearModel&>(*learner_.model).trained_on(); }
+  Checkpoints& checkpoints() { return checkpoints_; }
+  Recorder recorder_;
+  Observers listeners_;
+  Slot slot_;
+
+ private:
+  std::unique_ptr<data::DeviceFeed> feed(int64_t images, bool one_is_bad, bool training) {
+    data::TransformPlan plan;
+    plan.training = training;
+    plan.shape = data::square_shape(4, 1);
+    data::LoaderSettings settings;
+    settings.batch_size = options_.batch_size;
+    settings.shuffle = training;
+    settings.seed = 5;
+    if (one_is_bad) {
+      settings.on_bad_image = config::OnBadImage::skip;
+      settings.max_bad = 1;
+    }
+    auto loader = std::make_shared<data::Loader>(
+        std::make_shared<RowSource>(images, one_is_bad, training ? options_.left_out : -1), plan, settings);
+    data::FeedSettings feed_settings;
+    feed_settings.mean = {0.3};
+    feed_settings.std = {0.2};
+    return std::make_unique<data::DeviceFeed>(loader, feed_settings);
+  }
+
+  TinyOptions options_;
+  Learner learner_;
+  Checkpoints checkpoints_;
+  std::unique_ptr<data::DeviceFeed> train_feed_, val_feed_;
+};
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { core::request_stop(0); }
+  void TearDown() override { core::request_stop(0); }
+
+  torch::Tensor unbroken_weight(const TinyOptions& options) {
+    TinyRun run(folder_ / "unbroken", options);
+    run.go();
+    return run.weight();
+  }
+  const stoker::fixtures::TemporaryDirectory folder_;
+};
+
+}  // namespace stoker::engine::tiny_run
