@@ -38,4 +38,7 @@ class Group {
   bool is_root() const { return rank() == 0; }
 };
 
+/// `group`, or null where there is nobody to exchange with: no group, or one of a single rank.
+inline Group* with_others(Group* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
+
 }  // namespace stoker::engine

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <map>
 
+#include "engine/group/message.h"
+
 namespace stoker::engine {
 namespace {
 
@@ -110,28 +112,6 @@ std::string receive_bytes(Peers& peers, int peer) {
   return bytes;
 }
 
-/// Texts behind one another, each with its length before it.
-std::string packed(const std::vector<std::string>& texts) {
-  std::string bytes;
-  for (const std::string& text : texts) {
-    const uint64_t size = text.size();
-    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
-    bytes += text;
-  }
-  return bytes;
-}
-
-std::vector<std::string> unpacked(const std::string& bytes) {
-  std::vector<std::string> texts;
-  for (size_t at = 0; at < bytes.size();) {
-    uint64_t size = 0;
-    bytes.copy(reinterpret_cast<char*>(&size), sizeof(size), at);
-    texts.push_back(bytes.substr(at + sizeof(size), size));
-    at += sizeof(size) + size;
-  }
-  return texts;
-}
-
 }  // namespace
 
 void sum_over_peers(Peers& peers, const std::vector<at::Tensor>& tensors) {
@@ -158,14 +138,18 @@ void sum_over_peers(Peers& peers, const std::vector<at::Tensor>& tensors) {
 }
 
 std::vector<std::string> gather_from_peers(Peers& peers, const std::string& bytes) {
-  std::vector<std::string> all = {bytes};
   if (peers.rank() != 0) {
     send_bytes(peers, 0, bytes);
-    return unpacked(receive_bytes(peers, 0));
+    const std::string together = receive_bytes(peers, 0);
+    std::vector<std::string> all;
+    for (MessageReader reader(together); !reader.at_end();) all.push_back(reader.text());
+    return all;
   }
+  std::vector<std::string> all = {bytes};
   for (int rank = 1; rank < peers.size(); ++rank) all.push_back(receive_bytes(peers, rank));
-  const std::string together = packed(all);
-  for (int rank = 1; rank < peers.size(); ++rank) send_bytes(peers, rank, together);
+  MessageWriter together;
+  for (const std::string& of_rank : all) together.add(of_rank);
+  for (int rank = 1; rank < peers.size(); ++rank) send_bytes(peers, rank, together.bytes());
   return all;
 }
 

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/decision.h"
 
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/system/stop_signal.h"
+#include "engine/group/message.h"
 
 namespace stoker::engine {
 namespace {
 
-constexpr char kNoLimit = 0;  // else 1 + the reason
-
 std::string encode(const Decision& decision) {
-  const char limit = decision.limit ? static_cast<char>(1 + static_cast<int>(*decision.limit)) : kNoLimit;
-  std::string bytes = {decision.stops ? '1' : '0', decision.saves ? '1' : '0', limit};
-  bytes.append(reinterpret_cast<const char*>(&decision.train_seconds), sizeof(double));
-  return bytes;
+  MessageWriter message;
+  message.add(decision.stops);
+  message.add(decision.saves);
+  message.add(decision.limit.has_value());
+  if (decision.limit) message.add(static_cast<int64_t>(*decision.limit));
+  message.add(decision.train_seconds);
+  return message.bytes();
 }
 
 Decision decode(const std::string& bytes) {
-  if (bytes.size() != 3 + sizeof(double))
-    throw core::Error(core::ErrorKind::bug, "a decision of another rank has another size");
+  MessageReader message(bytes);
   Decision decision;
-  decision.stops = bytes[0] == '1';
-  decision.saves = bytes[1] == '1';
-  if (bytes[2] != kNoLimit) decision.limit = static_cast<StopReason>(bytes[2] - 1);
-  std::memcpy(&decision.train_seconds, bytes.data() + 3, sizeof(double));
+  decision.stops = message.flag();
+  decision.saves = message.flag();
+  if (message.flag()) decision.limit = static_cast<StopReason>(message.number());
+  decision.train_seconds = message.real();
   return decision;
 }
 
@@ -40,7 +39,7 @@ Decision Decisions::after_update(const RunProgress& at, bool is_last_of_epoch) {
 Decision Decisions::after_epoch(const RunProgress& at) { return agreed(own_after_epoch(at)); }
 
 Decision Decisions::agreed(const Decision& own) const {
-  if (group_ == nullptr || group_->size() == 1) return own;
+  if (!group_) return own;
   const std::vector<std::string> ranks = group_->gather(encode(own));
   Decision decision = decode(ranks.front());
   for (const std::string& bytes : ranks) {

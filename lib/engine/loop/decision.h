@@ -24,7 +24,7 @@ class Decisions {
  public:
   /// `group`: null where this rank is alone.
   Decisions(const RunLimits& limits, config::Interval save_every, Group* group = nullptr)
-      : limits_(limits), save_every_(save_every), group_(group) {}
+      : limits_(limits), save_every_(save_every), group_(with_others(group)) {}
 
   /// Once after every update. Of an epoch's last update only the stop is decided: the rest waits for after_epoch().
   Decision after_update(const RunProgress& at, bool is_last_of_epoch);
@@ -38,7 +38,7 @@ class Decisions {
 
   RunLimits limits_;
   Cadence save_every_;
-  Group* const group_;
+  Group* const group_;  ///< null: alone
 };
 
 }  // namespace stoker::engine

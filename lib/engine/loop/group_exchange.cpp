@@ -5,11 +5,11 @@
 #include <string>
 
 #include "core/system/stop_signal.h"
-#include "engine/loop/message.h"
+#include "engine/group/message.h"
 
 namespace stoker::engine {
 std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSample>& own, Group* group) {
-  if (group == nullptr || group->size() == 1) return own;
+  if (!with_others(group)) return own;
   MessageWriter message;
   for (const data::BadSample& sample : own) {
     message.add(sample.sample);
@@ -38,7 +38,7 @@ void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& fee
   const int64_t batches = feed.loader().batches_per_epoch();
   for (int64_t first = 0; first < batches; first += group.size()) {
     MessageWriter message;
-    message.add(int64_t{core::stop_requested()});
+    message.add(core::stop_requested());
     data::Batch batch;
     if (first + group.rank() < batches && feed.next(batch, /*may_stop=*/false) && batch.image_count() > 0) {
       message.add(batch.planned_images);
@@ -49,11 +49,11 @@ void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& fee
     }
     const std::vector<std::string> ranks = group.gather(message.bytes());
     for (const std::string& of_rank : ranks) {
-      if (MessageReader(of_rank).number() != 0) throw core::StopRequested{};
+      if (MessageReader(of_rank).flag()) throw core::StopRequested{};
     }
     for (const std::string& of_rank : ranks) {
       MessageReader reader(of_rank);
-      reader.number();
+      reader.flag();
       if (reader.at_end()) continue;  // without a batch, or without an image
       data::Batch merged;
       merged.planned_images = reader.number();

@@ -51,7 +51,7 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       between_updates_(parts.between_updates),
       timer_(parts.learner.device, parts.train_feed.loader()),
       updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group),
-      group_(parts.group && parts.group->size() > 1 ? parts.group : nullptr),
+      group_(with_others(parts.group)),
       share_(group_ ? RankShare{group_->rank(), group_->size()} : RankShare{}),
       batches_(parts.train_feed, share_.count),
       decisions_(settings.limits, settings.save_every, parts.group),

@@ -21,7 +21,7 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
       task_(task),
       learner_(learner),
       timer_(timer),
-      group_(group && group->size() > 1 ? group : nullptr),
+      group_(with_others(group)),
       share_(group ? RankShare{group->rank(), group->size()} : RankShare{}),
       step_(settings.step, task, learner, timer),
       sums_(learner.device) {

@@ -15,11 +15,14 @@ namespace stoker::engine {
 
 class MessageWriter {
  public:
-  void add(int64_t number) { bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
+  void add(int64_t number) { add_plain(number); }
+  void add(double number) { add_plain(number); }
+  void add(bool is_so) { add(int64_t{is_so}); }
   void add(const std::string& text) {
     add(static_cast<int64_t>(text.size()));
     bytes_ += text;
   }
+  void add(const char* text) = delete;  // would be taken for a bool
   /// Of any device.
   void add(const at::Tensor& tensor) {
     const at::Tensor values = tensor.detach().to(at::kCPU).contiguous();
@@ -31,6 +34,10 @@ class MessageWriter {
   const std::string& bytes() const { return bytes_; }
 
  private:
+  template <typename Number>
+  void add_plain(Number number) {
+    bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
   std::string bytes_;
 };
 
@@ -39,11 +46,9 @@ class MessageReader {
  public:
   explicit MessageReader(const std::string& bytes) : bytes_(bytes) {}
   bool at_end() const { return at_ == bytes_.size(); }
-  int64_t number() {
-    int64_t value = 0;
-    std::memcpy(&value, take(sizeof(value)), sizeof(value));
-    return value;
-  }
+  int64_t number() { return plain<int64_t>(); }
+  double real() { return plain<double>(); }
+  bool flag() { return number() != 0; }
   std::string text() {
     const auto size = static_cast<size_t>(number());
     return {take(size), size};
@@ -60,6 +65,12 @@ class MessageReader {
   }
 
  private:
+  template <typename Number>
+  Number plain() {
+    Number value = 0;
+    std::memcpy(&value, take(sizeof(value)), sizeof(value));
+    return value;
+  }
   const char* take(size_t size) {
     if (size > bytes_.size() - at_) throw core::Error(core::ErrorKind::bug, "another rank sent half a message");
     at_ += size;
