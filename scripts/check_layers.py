@@ -39,6 +39,8 @@ ROOMS = {
     "data/feed": CORE + ["data/loader"],
     "data/probe": CORE + ["data", "data/image", "data/transform", "data/loader"],
 
+    "data/audit": CORE + ["data", "data/storage", "data/image", "data/resample"],
+
     "model": CORE + CONFIG,
     "model/layers": CORE + ["kernels"],
     "model/networks": CORE + ["model", "model/layers"],
@@ -73,7 +75,8 @@ ROOMS = {
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
-    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "observe*", "plan", "app", "app/setup", "app/bench", "app/launch", "app/listeners", "app/output"],
+    "app/audit": ["core*", "data", "data/audit", "data/image", "observe/report"],
+    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output"],
     "app": ["core*", "config*", "engine/device", "engine/memory"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.

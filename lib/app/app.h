@@ -36,5 +36,6 @@ Outcome check(const Invocation& invocation);
 Outcome plan(const Invocation& invocation);
 Outcome preview(const Invocation& invocation);
 Outcome report(const Invocation& invocation);
+Outcome audit(const Invocation& invocation);
 
 }  // namespace stoker::app

@@ -34,13 +34,13 @@ struct CommandLine {
   // eval and predict
   std::string checkpoint;      ///< run directory or checkpoint directory
   std::string which = "best";  ///< best, last
-  std::string input;           ///< predict: folder or file; pack: data set
+  std::string input;           ///< predict: folder or file; pack, audit: data set
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
   std::string split;                  ///< eval: the split to evaluate; empty: the validation split
   std::vector<std::string> run_dirs;  ///< report
   std::string bench;                  ///< bench: what to time ("loader", "step", "all")
-  bool json = false;                  ///< bench, check, plan: figures as JSON on standard output
+  bool json = false;                  ///< bench, check, plan, audit: figures as JSON on standard output
   PackWords pack;
 };
 

@@ -184,4 +184,34 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
   return splits;
 }
 
+std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_split(const config::DataOptions& options,
+                                                                                    std::vector<std::string>& notes) {
+  const std::unique_ptr<Layout> layout = detect_layout(options);
+  if (!layout->has_split(options.train_split)) on_missing_split(*layout, options, options.train_split);
+  const std::vector<std::string> names = layout->class_names(options.train_split);
+  auto train = layout->open(options.train_split, names, /*is_train=*/false, notes);
+  require_images(*train, options.train_split);
+  require_what_task_learns(*train, options);
+  std::vector<std::string> others;
+  if (options.val_split) {
+    if (!layout->has_split(*options.val_split)) on_missing_split(*layout, options, *options.val_split);
+    others.push_back(*options.val_split);
+  }
+  for (const char* const name : kValSplits) {
+    if (name != options.train_split && name != options.val_split && layout->has_split(name)) others.push_back(name);
+  }
+  std::vector<std::pair<std::string, std::shared_ptr<const Source>>> splits = {{options.train_split, train}};
+  if (holds_out(options)) {
+    const auto [kept, held_out] = hold_out(train, options.val_fraction);
+    splits = {{options.train_split, kept}, {core::format("{} (held out)", options.train_split), held_out}};
+  } else if (others.empty()) {
+    notes.push_back("there is no validation split: only the training images are compared with each other");
+  }
+  for (const std::string& name : others) {
+    splits.emplace_back(name, layout->open(name, train->learned_names(), /*is_train=*/false, notes));
+    require_images(*splits.back().second, name);
+  }
+  return splits;
+}
+
 }  // namespace stoker::data

@@ -36,6 +36,11 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
                                                                                      std::vector<std::string> names,
                                                                                      std::vector<std::string>& notes);
 
+/// The training split and the one that validates, as a run would have them, then every other usual split that exists.
+/// Data without a validation split is no error here, and classes may lack images. Throws as open_datasets().
+std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_split(const config::DataOptions& options,
+                                                                                    std::vector<std::string>& notes);
+
 /// Loose images of a folder (recursively) or one file, without labels, for prediction. Throws core::Error{no_input}.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
 

@@ -6,10 +6,10 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"",      "eval", "predict", "bench", "pack",
-                                             "check", "plan", "preview", "report"};
-const std::vector<std::string> kEveryVerbThatComputes = {"",     "eval",  "predict", "bench",
-                                                         "pack", "check", "plan",    "preview"};
+const std::vector<std::string> kEveryVerb = {"",      "eval", "predict", "bench",  "pack",
+                                             "check", "plan", "preview", "report", "audit"};
+const std::vector<std::string> kEveryVerbThatComputes = {"",      "eval", "predict", "bench", "pack",
+                                                         "check", "plan", "preview", "audit"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 
 Positional checkpoint_positional() {
@@ -28,6 +28,9 @@ std::vector<Verb> make_verbs() {
   const Positional shards = {"OUT", "Folder for the shards.",
                              [](CommandLine& line, const std::string& text) { line.output = text; },
                              /*is_optional=*/true};
+  const Positional audited = {"DATASET", "Folder that holds the data set, as --data-dir.",
+                              [](CommandLine& line, const std::string& text) { line.input = text; },
+                              /*is_optional=*/true};
   const Positional run_dirs = {"RUN_DIR", "Run directories, of runs that are under way as well.",
                                [](CommandLine& line, const std::string& text) { line.run_dirs.push_back(text); },
                                /*is_optional=*/false, /*repeats=*/true};
@@ -65,6 +68,10 @@ std::vector<Verb> make_verbs() {
        "train report RUN_DIR... [--output FILE]",
        "Writes one HTML page about a run, or about several side by side.",
        {run_dirs}},
+      {"audit",
+       "train audit DATASET [options]",
+       "Says what is wrong with a data set: an image in two splits, contradicting labels, bad files.",
+       {audited}},
   };
 }
 
@@ -122,7 +129,7 @@ std::vector<CommandFlag> make_bench_flags() {
        {},
        "",
        {},
-       {"bench", "check", "plan"},
+       {"bench", "check", "plan", "audit"},
        "Print the figures as one JSON object on standard output, and nothing else there.",
        [](CommandLine& line, const std::string&) { line.json = true; }},
   };
@@ -189,62 +196,6 @@ std::vector<CommandFlag> make_inference_flags() {
   };
 }
 
-std::vector<CommandFlag> make_pack_flags() {
-  const std::vector<std::string> pack = {"pack"};
-  return {
-      {"split",
-       {},
-       "NAME",
-       {},
-       pack,
-       "Split to pack; may be given several times (default: the training split and every usual split there "
-       "is).",
-       [](CommandLine& line, const std::string& text) { line.pack.splits.push_back(text); }},
-      {"shard-size",
-       {},
-       "SIZE",
-       {},
-       pack,
-       "Bytes (512MB, 1GiB) or images (10000) in a shard at most (default: 512MB).",
-       [](CommandLine& line, const std::string& text) { line.pack.shard_size = text; }},
-      {"max-side",
-       {},
-       "N",
-       {},
-       pack,
-       "Resize larger images so that their longer side has N pixels; others keep their bytes.",
-       [](CommandLine& line, const std::string& text) { line.pack.max_side = text; }},
-      {"quality",
-       {},
-       "N",
-       {},
-       pack,
-       "Write every image as a JPEG of this quality, 1 to 100 (default: keep bytes; resized JPEGs get 90).",
-       [](CommandLine& line, const std::string& text) { line.pack.quality = text; }},
-      {"progressive-to-baseline",
-       {},
-       "",
-       {},
-       pack,
-       "Turn progressive JPEGs into baseline ones, which decode faster; the pixels stay the same.",
-       [](CommandLine& line, const std::string&) { line.pack.progressive_to_baseline = true; }},
-      {"verify",
-       {},
-       "",
-       {},
-       pack,
-       "Read all shards of a folder and compare them with their indexes, without packing.",
-       [](CommandLine& line, const std::string&) { line.pack.verify = true; }},
-      {"index",
-       {},
-       "",
-       {},
-       pack,
-       "Write the indexes that the shards of a folder lack, without packing.",
-       [](CommandLine& line, const std::string&) { line.pack.index = true; }},
-  };
-}
-
 }  // namespace
 
 const std::vector<Verb>& verbs() {
@@ -277,6 +228,7 @@ bool accepts(const CommandFlag& flag, const std::string& verb) {
 bool accepts(const Row& row, const std::string& verb) {
   if (verb.empty() || verb == "bench" || verb == "plan") return true;
   if (verb == "check" || verb == "preview") return row.group != "run";  // they have no run
+  if (verb == "audit") return row.group == "data" || row.name == "task" || accepts(row, "eval") || accepts(row, "pack");
   return std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
 }
 

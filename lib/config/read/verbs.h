@@ -40,6 +40,8 @@ struct CommandFlag {
 
 const std::vector<Verb>& verbs();
 const std::vector<CommandFlag>& command_flags();
+/// Those of `train pack` alone, for command_flags().
+std::vector<CommandFlag> make_pack_flags();
 /// nullptr when unknown.
 const Verb* find_verb(const std::string& name);
 bool accepts(const CommandFlag& flag, const std::string& verb);

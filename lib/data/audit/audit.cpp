@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/audit/audit.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "core/format.h"
+#include "core/system/worker_pool.h"
+#include "data/audit/sample_facts.h"
+#include "data/audit/sample_groups.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr int64_t kBlock = 64;  // samples that a thread takes at a time
+
+/// All samples of all splits in one row.
+class Samples {
+ public:
+  explicit Samples(const std::vector<SplitToAudit>& splits) : splits_(splits), ends_(splits.size()) {
+    int64_t end = 0;
+    for (size_t i = 0; i < splits.size(); ++i) ends_[i] = end += splits[i].source->size();
+  }
+  int64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
+  SampleAt at(int64_t position) const {
+    const auto split = std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin();
+    return {split, position - (split == 0 ? 0 : ends_[static_cast<size_t>(split) - 1])};
+  }
+  const Source& source_of(const SampleAt& at) const { return *splits_[static_cast<size_t>(at.split)].source; }
+
+ private:
+  const std::vector<SplitToAudit>& splits_;
+  std::vector<int64_t> ends_;
+};
+
+/// Whether two samples teach different things.
+bool labels_differ(const Samples& samples, const SampleAt& a, const SampleAt& b) {
+  const Source &of_a = samples.source_of(a), &of_b = samples.source_of(b);
+  if (of_a.num_targets() == 0) return of_a.label(a.index) != of_b.label(b.index);
+  std::vector<float> first(static_cast<size_t>(of_a.num_targets())), second(first.size());
+  of_a.targets(a.index, first.data());
+  of_b.targets(b.index, second.data());
+  return first != second;
+}
+
+class Scan {
+ public:
+  Scan(const Samples& samples, const AuditSettings& settings, const AuditProgress& on_progress)
+      : samples_(samples),
+        settings_(settings),
+        on_progress_(on_progress),
+        facts_(static_cast<size_t>(samples.size())) {}
+
+  void run() {
+    const int64_t total = samples_.size();
+    core::for_each_index((total + kBlock - 1) / kBlock, settings_.threads, [&] {
+      return [&](int64_t block) {
+        const int64_t end = std::min(total, (block + 1) * kBlock);
+        for (int64_t position = block * kBlock; position < end; ++position) examine(position);
+        const std::lock_guard<std::mutex> lock(mutex_);
+        done_ += end - block * kBlock;
+        if (on_progress_) on_progress_(done_, total);
+      };
+    });
+    std::sort(bad_.begin(), bad_.end(), [](const CorruptSample& a, const CorruptSample& b) { return a.at < b.at; });
+  }
+  const std::vector<SampleFacts>& facts() const { return facts_; }
+  std::vector<CorruptSample> bad() { return std::move(bad_); }
+
+ private:
+  void examine(int64_t position) {
+    const SampleAt at = samples_.at(position);
+    SampleExaminer examiner(samples_.source_of(at), settings_.limits);
+    SampleFacts& facts = facts_[static_cast<size_t>(position)];
+    std::string reason = examiner.examine(at.index, facts);
+    if (reason.empty() && facts.not_finite) reason = "holds numbers that are not finite";
+    if (reason.empty()) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bad_.push_back({at, std::move(reason)});
+  }
+
+  const Samples& samples_;
+  const AuditSettings& settings_;
+  const AuditProgress& on_progress_;
+  std::vector<SampleFacts> facts_;  ///< [samples]; each written by one thread
+  std::mutex mutex_;                ///< of bad_ and done_
+  std::vector<CorruptSample> bad_;
+  int64_t done_ = 0;
+};
+
+std::vector<Tally> most_frequent_first(const std::map<std::string, int64_t>& counts) {
+  std::vector<Tally> tallies;
+  for (const auto& [what, samples] : counts) tallies.push_back({what, samples});
+  std::stable_sort(tallies.begin(), tallies.end(),
+                   [](const Tally& a, const Tally& b) { return a.samples > b.samples; });
+  return tallies;
+}
+
+void count(const Samples& samples, const std::vector<SampleFacts>& facts, AuditFindings& findings) {
+  std::map<std::pair<int32_t, int32_t>, int64_t> sizes;
+  std::map<std::string, int64_t> kinds, named_sizes;
+  for (int64_t position = 0; position < samples.size(); ++position) {
+    const SampleFacts& of = facts[static_cast<size_t>(position)];
+    if (!of.readable) continue;
+    ++sizes[{of.width, of.height}];
+    ++kinds[kind_name(of.kind) + std::string(of.gray_as_rgb ? " (but gray)" : "")];
+    if (of.one_value) findings.one_value.push_back(samples.at(position));
+  }
+  for (const auto& [size, images] : sizes) named_sizes[core::format("{} x {}", size.first, size.second)] = images;
+  findings.sizes = most_frequent_first(named_sizes);
+  findings.kinds = most_frequent_first(kinds);
+}
+
+SplitFindings count_classes(const SplitToAudit& split) {
+  SplitFindings findings;
+  findings.name = split.name;
+  findings.samples = split.source->size();
+  if (split.source->num_targets() > 0) return findings;
+  findings.class_samples.assign(static_cast<size_t>(split.source->num_classes()), 0);
+  for (int64_t i = 0; i < findings.samples; ++i) ++findings.class_samples[static_cast<size_t>(split.source->label(i))];
+  return findings;
+}
+
+DuplicateGroup described(const Samples& samples, const std::vector<int64_t>& positions) {
+  DuplicateGroup group;
+  for (const int64_t position : positions) group.members.push_back(samples.at(position));
+  for (const SampleAt& member : group.members) {
+    group.across_splits = group.across_splits || member.split != group.members.front().split;
+    group.labels_differ = group.labels_differ || labels_differ(samples, group.members.front(), member);
+  }
+  return group;
+}
+
+/// Samples with equal digests. Those of one colour are left out: they are a finding of their own.
+void find_equal(const std::vector<SampleFacts>& facts, SampleGroups& groups) {
+  std::vector<std::pair<uint64_t, int64_t>> digests;
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].readable && !facts[i].one_value) digests.emplace_back(facts[i].digest, static_cast<int64_t>(i));
+  }
+  std::sort(digests.begin(), digests.end());
+  for (size_t i = 1; i < digests.size(); ++i) {
+    if (digests[i].first == digests[i - 1].first) groups.join(digests[i - 1].second, digests[i].second);
+  }
+}
+
+}  // namespace
+
+AuditFindings audit(const std::vector<SplitToAudit>& splits, const AuditSettings& settings,
+                    const AuditProgress& on_progress) {
+  const Samples samples(splits);
+  AuditFindings findings;
+  findings.learned_names = splits.front().source->learned_names();
+  findings.learns_numbers = splits.front().source->num_targets() > 0;
+  for (const SplitToAudit& split : splits) findings.splits.push_back(count_classes(split));
+
+  Scan scan(samples, settings, on_progress);
+  scan.run();
+  findings.bad = scan.bad();
+  count(samples, scan.facts(), findings);
+
+  SampleGroups equal(samples.size());
+  find_equal(scan.facts(), equal);
+  for (const std::vector<int64_t>& positions : equal.of_several())
+    findings.groups.push_back(described(samples, positions));
+  std::stable_sort(
+      findings.groups.begin(), findings.groups.end(), [](const DuplicateGroup& a, const DuplicateGroup& b) {
+        return std::make_pair(a.across_splits, a.labels_differ) > std::make_pair(b.across_splits, b.labels_differ);
+      });
+  return findings;
+}
+
+}  // namespace stoker::data
