@@ -62,6 +62,10 @@ ROOMS = {
     "engine/loop": CORE + CONFIG + ["data/loader", "data/feed", "optim", "engine/run", "engine/device", "engine/memory",
                                     "engine/task", "engine/checkpoint", "engine/step", "engine/group"],
 
+    "weights/file": CORE + ["data/storage", "engine/files"],
+    "weights/names": CORE,
+    "weights/load": CORE + ["model", "weights/file", "weights/names"],
+
     "plan": CORE + CONFIG + ["engine/memory"],
 
     "observe/resources": CORE + ["engine/run"],
@@ -69,14 +73,14 @@ ROOMS = {
     "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
     "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
 
-    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "plan", "observe/diagnosis",
+    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "plan", "observe/diagnosis",
                   "observe/resources"],
     "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/audit": ["core*", "data", "data/audit", "data/image", "observe/report"],
-    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output"],
+    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output"],
     "app": ["core*", "config*", "engine/device", "engine/memory"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.
@@ -98,13 +102,13 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"yaml-cpp/": ["config/yaml"],
     r"opencv2/|jpeglib": ["data/image"],
     r"hdf5\.h|matio\.h": ["data/container"],
-    r"zlib\.h": ["data/container", "data/image", "data/dataset"],
+    r"zlib\.h": ["data/container", "data/image", "data/dataset", "weights/file"],
     r"torch/nn/modules": ["model*"],
     r"torch/csrc/distributed|gloo/": ["engine/group/c10d"],
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
                            "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/group*",
                            "engine/probe",
-                           "engine/loop", "app*"],
+                           "engine/loop", "weights/load", "app*"],
     r"\w+mmintrin\.h": ["kernels"],
     r"cuda": ["engine/device"],
 }

@@ -13,12 +13,12 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/memory_limit.h"
-#include "engine/checkpoint/weights.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/step/recompute.h"
 #include "model/freeze.h"
 #include "model/model.h"
+#include "weights/load/pretrained.h"
 
 namespace stoker::app {
 namespace {
@@ -188,7 +188,10 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
   learner.model = build_model(options, device);
   if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
   if (!options.model.init_from.empty() && !resumes) {
-    core::log_info("starting weights: {}", engine::load_pretrained(*learner.model, options.model.init_from));
+    for (const std::string& line : weights::load_pretrained(*learner.model, options.model.model, options.model.backbone,
+                                                            options.model.init_from)) {
+      core::log_info("starting weights: {}", line);
+    }
   }
   model::freeze(*learner.model, options.model.freeze);
   if (options.model.grad_checkpointing) learner.model->set_stage_runner(engine::run_and_recompute);

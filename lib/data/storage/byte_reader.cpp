@@ -39,7 +39,9 @@ FileBytes::FileBytes(std::string path) : path_(std::move(path)) {
   if (error_number != 0) {
     throw core::errno_error(error_number, "read", core::printable(path_), core::ErrorKind::no_input);
   }
-  throw core::Error(core::ErrorKind::no_input, "cannot read " + core::printable(path_) + ": it is not a regular file");
+  throw core::Error(core::ErrorKind::no_input,
+                    core::format("cannot read {}: it is {}", core::printable(path_),
+                                 S_ISDIR(info.st_mode) ? "a directory" : "not a regular file"));
 }
 
 FileBytes::~FileBytes() {

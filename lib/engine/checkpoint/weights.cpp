@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "engine/checkpoint/safetensors.h"
 
 namespace stoker::engine {
 namespace {
@@ -71,35 +70,6 @@ void load_weights(torch::nn::Module& module, const std::vector<NamedTensor>& wei
   const auto targets = model::state_of(module);
   require_same_table(targets, weights, what);
   copy_by_name(targets, weights);
-}
-
-std::string load_pretrained(model::ImageModel& model, const std::string& path) {
-  const auto given = by_name(read_safetensors(path).tensors);
-  const std::string head = model.head_prefix();
-  std::vector<NamedTensor> targets, sources;
-  std::vector<std::string> fresh;
-  for (const NamedTensor& target : model::state_of(model)) {
-    const auto found = given.find(target.name);
-    const bool is_head = target.name.compare(0, head.size(), head) == 0;
-    if (is_head && (found == given.end() || !same_kind(found->second, target.tensor))) {
-      fresh.push_back(target.name);
-      continue;
-    }
-    targets.push_back(target);
-    if (found != given.end()) sources.push_back({target.name, found->second});
-  }
-  // Surplus tensors matter too, except those of a classifier that is being replaced.
-  for (const auto& [name, tensor] : given) {
-    const bool replaced = !fresh.empty() && name.compare(0, head.size(), head) == 0;
-    bool known = replaced;
-    for (const NamedTensor& source : sources) known = known || source.name == name;
-    if (!known) sources.push_back({name, tensor});
-  }
-  require_same_table(targets, sources, path);
-  copy_by_name(targets, sources);
-  if (fresh.empty()) return format("{} tensors from {}", targets.size(), path);
-  return format("{} tensors from {}; the classifier has another shape there, so it starts fresh: {}", targets.size(),
-                path, core::list_text(fresh));
 }
 
 }  // namespace stoker::engine

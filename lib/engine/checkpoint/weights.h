@@ -17,8 +17,5 @@ void copy_by_name(const std::vector<model::NamedTensor>& targets, const std::vec
 
 /// Both, for a whole module.
 void load_weights(torch::nn::Module& module, const std::vector<model::NamedTensor>& weights, const std::string& what);
-/// Starting weights from a safetensors file: as load_weights, but a classifier of another shape keeps its fresh
-/// values. Returns what was done, in words for the log.
-std::string load_pretrained(model::ImageModel& model, const std::string& path);
 
 }  // namespace stoker::engine

@@ -17,7 +17,6 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-constexpr uint64_t kMaxHeaderBytes = 16 << 20;
 constexpr size_t kMaxRank = 64;
 
 constexpr std::pair<std::string_view, uint64_t> kElementBytes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},
@@ -84,14 +83,13 @@ std::map<std::string, std::string> parse_metadata(const core::Json& value, const
   return metadata;
 }
 
-/// For bytes that do not begin with a plausible header length: says so when they are what Python's torch.save
-/// writes.
+/// For bytes that do not begin with a plausible header length: says so when they are a zip archive or a pickle.
 void refuse_other_formats(std::string_view bytes, const std::string& what) {
   const bool zip = bytes.substr(0, 4) == "PK\x03\x04";
   const bool pickle = bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
   if (!zip && !pickle) return;
-  throw Error(ErrorKind::data, what + ": this is a zip or pickle checkpoint, which can run code when loaded; not read",
-              "convert it in Python: safetensors.torch.save_file(torch.load(path)['state_dict'], 'out.safetensors')");
+  throw Error(ErrorKind::data, what + ": this is a zip archive or a pickle, not safetensors",
+              "train import FILE -o weights.safetensors converts the state dicts that torch.save() writes");
 }
 
 /// Sorts by place, and demands that each tensor begins where the one before it ends.
@@ -117,18 +115,22 @@ uint64_t safetensors_element_bytes(std::string_view dtype) {
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view bytes, const std::string& what) {
-  if (bytes.size() < 8) malformed(what, format("{} bytes is too short", bytes.size()));
+  return parse_safetensors_header(bytes, bytes.size(), what);
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view front, uint64_t file_bytes, const std::string& what) {
+  if (front.size() < 8) malformed(what, format("{} bytes is too short", file_bytes));
   uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, bytes.data(), sizeof header_bytes);
-  if (header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - 8) {
-    refuse_other_formats(bytes, what);
-    malformed(what, format("its header should have {} bytes, the file has {}", header_bytes, bytes.size()));
+  std::memcpy(&header_bytes, front.data(), sizeof header_bytes);
+  if (header_bytes > kMaxSafetensorsHeader - 8 || header_bytes > front.size() - 8) {
+    refuse_other_formats(front, what);
+    malformed(what, format("its header should have {} bytes, the file has {}", header_bytes, file_bytes));
   }
-  const core::Json json = core::parse_json(bytes.substr(8, header_bytes), what, /*max_depth=*/4);
+  const core::Json json = core::parse_json(front.substr(8, header_bytes), what, /*max_depth=*/4);
   if (!json.is_object()) malformed(what, "the header is not an object");
   SafetensorsHeader header;
   header.data_start = 8 + header_bytes;
-  const uint64_t data_bytes = bytes.size() - header.data_start;
+  const uint64_t data_bytes = file_bytes - header.data_start;
   for (const auto& [name, value] : json.items()) {
     if (name == "__metadata__") {
       header.metadata = parse_metadata(value, what);

@@ -25,11 +25,16 @@ struct SafetensorsHeader {
   uint64_t data_start = 0;  ///< bytes from the start of the file
 };
 
+/// The longest header that is read, with its length in front: bytes.
+inline constexpr uint64_t kMaxSafetensorsHeader = (16 << 20) + 8;
+
 /// Bytes of one element of a dtype that we read ("F32": 4), or 0.
 uint64_t safetensors_element_bytes(std::string_view dtype);
 
 /// `bytes` are the whole file, `what` names it in messages. Throws Error{data} for anything malformed: overlap,
 /// gaps, sizes that do not match or overflow, unknown types, a pickle or zip.
 SafetensorsHeader parse_safetensors_header(std::string_view bytes, const std::string& what);
+/// The same from the first bytes of a file of `file_bytes`: all of it, or kMaxSafetensorsHeader.
+SafetensorsHeader parse_safetensors_header(std::string_view front, uint64_t file_bytes, const std::string& what);
 
 }  // namespace stoker::engine

@@ -104,8 +104,8 @@ TEST(SafetensorsTest, RejectsEveryKindOfMalformedHeader) {
       {with_header(R"({"__metadata__":{"a":1}})"), "not text"},
       {with_header(R"({"a":{"dtype":"F32","shape":[[[[1]]]],"data_offsets":[0,0]}})"), "deeper than"},
       {with_header("{\"a\xff\":1}"), "not valid JSON"},
-      {std::string("PK\x03\x04rest of a zip"), "zip or pickle"},
-      {std::string("\x80\x02}q\x00(X\x05\x00", 10), "zip or pickle"},
+      {std::string("PK\x03\x04rest of a zip"), "a zip archive or a pickle"},
+      {std::string("\x80\x02}q\x00(X\x05\x00", 10), "a zip archive or a pickle"},
   };
   for (const auto& [bytes, message] : cases) {
     const std::string problem = problem_with(bytes);

@@ -58,27 +58,5 @@ TEST(WeightsTest, AStateMovesThroughAFileIntoAChannelsLastModel) {
   EXPECT_TRUE(b[0].tensor.is_contiguous(at::MemoryFormat::ChannelsLast)) << "the layout stays the target's";
 }
 
-TEST(PretrainedTest, ReplacesOnlyTheClassifierAndSaysSo) {
-  const fixtures::TemporaryDirectory folder;
-  const auto source = network(1000), target = network(7);
-  write_safetensors(folder / "w.safetensors", model::state_of(*source));
-  const std::string said = load_pretrained(*target, folder / "w.safetensors");
-  EXPECT_NE(said.find("starts fresh: fc.weight and fc.bias"), std::string::npos) << said;
-  const auto a = model::state_of(*source), b = model::state_of(*target);
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].name.rfind("fc.", 0) != 0) {
-      EXPECT_TRUE(torch::equal(a[i].tensor, b[i].tensor)) << a[i].name;
-    }
-  }
-}
-
-TEST(PretrainedTest, RefusesAnotherArchitecture) {
-  const fixtures::TemporaryDirectory folder;
-  model::ModelSpec other;
-  other.name = "resnet34";
-  write_safetensors(folder / "w.safetensors", model::state_of(*model::make_model(other)));
-  EXPECT_THROW(load_pretrained(*network(10), folder / "w.safetensors"), core::Error);
-}
-
 }  // namespace
 }  // namespace stoker::engine

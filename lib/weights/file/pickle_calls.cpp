@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weights/file/pickle_calls.h"
+
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::weights {
+namespace {
+
+constexpr size_t kMostSides = 16;
+
+/// Reads the arguments of one call.
+class Call {
+ public:
+  Call(const PickleTree& tree, const std::vector<ValueIndex>& arguments, const char* name, const PicklePlace& place)
+      : tree_(tree), arguments_(arguments), name_(name), place_(place) {}
+
+  void expect(bool right) const {
+    if (!right) place_.refuse(core::format("{} is called with other arguments than a state dict has", name_));
+  }
+  void expect_count(size_t least, size_t most) const {
+    expect(arguments_.size() >= least && arguments_.size() <= most);
+  }
+  const PickleValue& argument(size_t index, ValueKind kind) const {
+    const PickleValue& value = tree_.at(arguments_.at(index));
+    expect(value.kind == kind);
+    return value;
+  }
+  ValueIndex index_of(size_t argument) const { return arguments_.at(argument); }
+  /// None, or a dictionary without items.
+  void expect_nothing(size_t index) const {
+    const PickleValue& value = tree_.at(arguments_.at(index));
+    expect(value.kind == ValueKind::none || (value.kind == ValueKind::dictionary && value.items.empty()));
+  }
+  /// Integers of at least 0.
+  std::vector<int64_t> integers(size_t index) const {
+    const PickleValue& value = tree_.at(arguments_.at(index));
+    expect((value.kind == ValueKind::tuple || value.kind == ValueKind::list) && value.items.size() <= kMostSides);
+    std::vector<int64_t> numbers;
+    for (const ValueIndex item : value.items) {
+      expect(tree_.at(item).kind == ValueKind::integer && tree_.at(item).integer >= 0);
+      numbers.push_back(tree_.at(item).integer);
+    }
+    return numbers;
+  }
+
+ private:
+  const PickleTree& tree_;
+  const std::vector<ValueIndex>& arguments_;
+  const char* name_;
+  const PicklePlace& place_;
+};
+
+/// Python 2 gives the items as a list of pairs.
+PickleValue make_dictionary(const PickleTree& tree, const std::vector<ValueIndex>& arguments,
+                            const PicklePlace& place) {
+  const Call call(tree, arguments, "collections.OrderedDict", place);
+  call.expect_count(0, 1);
+  PickleValue dictionary;
+  dictionary.kind = ValueKind::dictionary;
+  if (arguments.empty()) return dictionary;
+  for (const ValueIndex index : call.argument(0, ValueKind::list).items) {
+    const PickleValue& pair = tree.at(index);
+    call.expect((pair.kind == ValueKind::list || pair.kind == ValueKind::tuple) && pair.items.size() == 2);
+    dictionary.items.insert(dictionary.items.end(), pair.items.begin(), pair.items.end());
+  }
+  return dictionary;
+}
+
+/// (storage, offset, size, stride), and from version 2 on (requires_grad, hooks[, metadata]).
+PickleValue make_tensor(const PickleTree& tree, const std::vector<ValueIndex>& arguments, bool is_v1,
+                        const PicklePlace& place) {
+  const Call call(tree, arguments, is_v1 ? "torch._utils._rebuild_tensor" : "torch._utils._rebuild_tensor_v2", place);
+  call.expect_count(is_v1 ? 4 : 6, is_v1 ? 4 : 7);
+  PickleValue tensor;
+  tensor.kind = ValueKind::tensor;
+  call.argument(0, ValueKind::storage);
+  tensor.storage = call.index_of(0);
+  tensor.offset = call.argument(1, ValueKind::integer).integer;
+  call.expect(tensor.offset >= 0);
+  tensor.shape = call.integers(2);
+  tensor.strides = call.integers(3);
+  call.expect(tensor.shape.size() == tensor.strides.size());
+  if (is_v1) return tensor;
+  call.argument(4, ValueKind::boolean);
+  call.expect_nothing(5);
+  if (arguments.size() == 7) call.expect_nothing(6);  // conjugated or negated numbers would stand here
+  return tensor;
+}
+
+/// A tensor with hooks that must be empty: its state is of no interest.
+PickleValue make_parameter(const PickleTree& tree, const std::vector<ValueIndex>& arguments, bool has_state,
+                           const PicklePlace& place) {
+  const Call call(tree, arguments, "torch._utils._rebuild_parameter", place);
+  call.expect_count(has_state ? 4 : 3, has_state ? 4 : 3);
+  call.argument(1, ValueKind::boolean);
+  call.expect_nothing(2);
+  return call.argument(0, ValueKind::tensor);
+}
+
+}  // namespace
+
+void PicklePlace::refuse(const std::string& reason) const {
+  throw core::Error(core::ErrorKind::data, core::format("{}: refused at byte {} of its pickle: {}", what, at, reason),
+                    "only state dicts are read, and nothing in a file is run; in Python: "
+                    "torch.save(model.state_dict(), 'weights.pth')");
+}
+
+PickleValue call_global(const PickleTree& tree, ValueIndex function, ValueIndex arguments, const PicklePlace& place) {
+  const PickleValue& global = tree.at(function);
+  const std::vector<ValueIndex>& given = tree.at(arguments).items;
+  if (global.kind != ValueKind::global || tree.at(arguments).kind != ValueKind::tuple) {
+    place.refuse("it calls what is no function of a state dict");
+  }
+  PickleValue inert;  // what is read and never used
+  inert.kind = ValueKind::inert;
+  switch (global.role) {
+    case GlobalRole::ordered_dictionary: return make_dictionary(tree, given, place);
+    case GlobalRole::tensor_v1: return make_tensor(tree, given, true, place);
+    case GlobalRole::tensor_v2: return make_tensor(tree, given, false, place);
+    case GlobalRole::parameter: return make_parameter(tree, given, false, place);
+    case GlobalRole::parameter_with_state: return make_parameter(tree, given, true, place);
+    case GlobalRole::size: {
+      const Call call(tree, given, "torch.Size", place);
+      call.expect_count(1, 1);
+      call.integers(0);
+      return tree.at(given[0]);
+    }
+    case GlobalRole::device: return inert;
+    case GlobalRole::storage_type:
+    case GlobalRole::number_type: break;
+  }
+  place.refuse("it calls a type of numbers, which no state dict does");
+}
+
+PickleValue make_storage(const PickleTree& tree, ValueIndex id, const PicklePlace& place) {
+  const PickleValue& given = tree.at(id);
+  if (given.kind != ValueKind::tuple) place.refuse("a persistent id is no tuple");
+  const Call call(tree, given.items, "a storage", place);
+  call.expect_count(5, 6);
+  call.expect(call.argument(0, ValueKind::text).text == "storage");
+  const PickleValue& type = call.argument(1, ValueKind::global);
+  call.expect(type.role == GlobalRole::storage_type);
+  PickleValue storage;
+  storage.kind = ValueKind::storage;
+  storage.number_type = type.number_type;
+  storage.text = call.argument(2, ValueKind::text).text;
+  call.argument(3, ValueKind::text);
+  storage.integer = call.argument(4, ValueKind::integer).integer;
+  call.expect(storage.integer >= 0);
+  if (given.items.size() == 6) call.expect_nothing(5);  // a view of another storage, which PyTorch writes no more
+  return storage;
+}
+
+}  // namespace stoker::weights

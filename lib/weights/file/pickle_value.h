@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pickle of a state dict is made of, as plain values. Values refer to each other by index, so that a pickle may
+// refer to itself and still be freed in one go.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "weights/file/weight_file.h"
+
+namespace stoker::weights {
+
+using ValueIndex = uint32_t;  ///< into PickleTree::values
+
+enum class ValueKind : uint8_t {
+  none,
+  boolean,
+  integer,
+  real,
+  text,
+  bytes,
+  tuple,
+  list,
+  dictionary,
+  global,
+  storage,
+  tensor,
+  inert
+};
+
+/// What calling a global that a state dict may name stands for.
+enum class GlobalRole : uint8_t {
+  ordered_dictionary,
+  tensor_v1,
+  tensor_v2,
+  parameter,
+  parameter_with_state,
+  size,
+  device,
+  storage_type,
+  number_type
+};
+
+struct PickleValue {
+  ValueKind kind = ValueKind::none;
+  GlobalRole role = GlobalRole::size;        ///< of a global
+  NumberType number_type = NumberType::f32;  ///< of a storage type or a storage
+  int64_t integer = 0;                       ///< also booleans, and the numbers in a storage
+  std::string_view text;                     ///< text, bytes, the key of a storage: borrows the pickle
+  std::vector<ValueIndex> items;             ///< of tuples and lists; of dictionaries: key, value, key, value, ...
+  // of a tensor
+  ValueIndex storage = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> shape, strides;
+};
+
+struct PickleTree {
+  std::vector<PickleValue> values;
+  ValueIndex root = 0;
+
+  const PickleValue& at(ValueIndex index) const { return values.at(index); }
+};
+
+}  // namespace stoker::weights

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a file of weights holds: tensors by name, each a view of a run of bytes somewhere in the file. Reads safetensors
+// (also several files behind an index) and what Python's torch.save() writes of a state dict. Nothing in a file is ever
+// executed, and every size is checked against the file before memory is taken. Knows no network and no LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/storage/byte_reader.h"
+
+namespace stoker::weights {
+
+enum class NumberType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+
+uint64_t bytes_of(NumberType type);             ///< of one number
+const char* safetensors_name(NumberType type);  ///< "F32"
+
+struct StoredTensor {
+  std::string group;  ///< keys of the dictionaries around it, joined by dots: "state_dict"; empty at the top
+  std::string name;
+  NumberType type = NumberType::f32;
+  std::vector<int64_t> shape;    ///< sides, 0 or more; their product fits 63 bits
+  std::vector<int64_t> strides;  ///< in numbers, not negative; as many as sides
+  uint64_t offset = 0;           ///< numbers before the first one in its storage
+  size_t storage = 0;            ///< all numbers lie inside this storage, and are not more than it has
+
+  uint64_t count() const;  ///< numbers
+};
+
+/// Bytes that one or more tensors look at.
+struct Storage {
+  size_t file = 0;            ///< which of the files
+  uint64_t begin = 0;         ///< place in that file
+  uint64_t stored_bytes = 0;  ///< there; lie inside the file
+  uint64_t bytes = 0;         ///< once inflated; equal to stored_bytes where it is not deflated
+  bool deflated = false;
+  uint32_t checksum = 0;  ///< CRC-32 of the inflated bytes; 0: none was written
+};
+
+class WeightFile {
+ public:
+  std::string format;  ///< in words: "safetensors", "PyTorch zip", "PyTorch before 1.6"
+  std::vector<StoredTensor> tensors;
+  std::vector<Storage> storages;
+  std::vector<std::shared_ptr<const data::ByteReader>> files;
+
+  const std::string& path() const { return files.at(0)->name(); }
+  /// Reads all of a storage: storages[i].bytes bytes. Throws Error{data} where the content does not fit its checksum or
+  /// does not inflate to its size, {io} when the disk fails.
+  void read_storage(size_t storage, void* bytes) const;
+};
+
+/// Throws Error{no_input} when the file cannot be read, {data} with the reason for all that is no state dict.
+WeightFile open_weight_file(const std::string& path);
+/// The same for one file whose bytes are elsewhere; an index of several files is refused.
+WeightFile open_weight_file(std::shared_ptr<const data::ByteReader> file);
+
+}  // namespace stoker::weights

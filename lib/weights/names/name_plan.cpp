@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weights/names/name_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::weights {
+namespace {
+
+/// Keys under which weights are kept, the average first, as timm prefers them.
+constexpr std::string_view kGroups[] = {
+    "state_dict_ema", "model_ema", "ema_state_dict", "state_dict", "model_state_dict", "model", "net",
+    "network",        "weights",   "params",         "module"};
+/// What wrappers put before every name: DistributedDataParallel, Lightning, torch.compile(), timm in Hugging Face's.
+constexpr std::string_view kPrefixes[] = {"module.",   "model.", "_orig_mod.", "timm_model.",
+                                          "backbone.", "net.",   "network."};
+constexpr int kMostPrefixes = 4;
+
+bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
+
+/// The dictionary that holds the weights.
+std::string choose_group(const std::vector<GroupedName>& given, const std::string& what,
+                         std::vector<std::string>& others) {
+  std::set<std::string> groups;
+  for (const GroupedName& entry : given) groups.insert(entry.group);
+  std::string chosen;
+  bool found = groups.size() == 1;
+  if (found) chosen = *groups.begin();
+  // One key around another, as in {"model": {"state_dict": ...}}, counts as the outer one.
+  for (size_t i = 0; i < std::size(kGroups) && !found; ++i) {
+    for (const std::string& group : groups) {
+      const std::string_view outer = std::string_view(group).substr(0, group.find('.'));
+      if (found || outer != kGroups[i]) continue;
+      chosen = group;
+      found = true;
+    }
+  }
+  if (!found) found = groups.count("") > 0;
+  for (const std::string& group : groups) {
+    if (group != chosen) others.push_back(group.empty() ? "the top" : core::printable(group));
+  }
+  if (found) return chosen;
+  throw core::Error(
+      core::ErrorKind::data,
+      core::format("{}: weights are expected at the top or under state_dict, model or model_ema, but it has {}", what,
+                   core::list_text(others)),
+      "in Python: torch.save(checkpoint[...], 'weights.pth') with the dictionary that holds the weights");
+}
+
+/// Takes off what most names begin with because of a wrapper. Names without it are emptied.
+std::string strip_prefixes(std::vector<std::string>& names) {
+  std::string all;
+  for (int i = 0; i < kMostPrefixes; ++i) {
+    const std::string_view* best = nullptr;
+    for (const std::string_view& prefix : kPrefixes) {
+      size_t with = 0, left = 0;
+      for (const std::string& name : names) {
+        with += begins_with(name, prefix) ? 1 : 0;
+        left += name.empty() ? 0 : 1;
+      }
+      if (2 * with > left) best = &prefix;
+    }
+    if (best == nullptr) break;
+    all += *best;
+    for (std::string& name : names) name = begins_with(name, *best) ? name.substr(best->size()) : "";
+  }
+  return all;
+}
+
+struct Candidate {
+  Dialect dialect;
+  std::map<std::string, std::vector<std::pair<int, size_t>>> sources;  // ours: (part, place)
+  std::vector<size_t> idle;
+  size_t wanted = 0;  // of the names that the network has
+};
+
+Candidate read_as(Dialect dialect, const std::vector<std::string>& names,
+                  const std::unordered_set<std::string>& wanted) {
+  Candidate candidate{std::move(dialect), {}, {}, 0};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) continue;
+    OurName ours;
+    const NameKind kind = translate(candidate.dialect, names[i], ours);
+    if (kind == NameKind::idle) candidate.idle.push_back(i);
+    if (kind == NameKind::unknown) ours = {names[i], 0, 1};
+    if (kind != NameKind::idle) candidate.sources[ours.name].emplace_back(ours.part, i);
+    if (kind == NameKind::known && wanted.count(ours.name) > 0) ++candidate.wanted;
+  }
+  return candidate;
+}
+
+}  // namespace
+
+NamePlan plan_names(const std::string& network, const std::vector<std::string>& wanted,
+                    const std::vector<GroupedName>& given, const std::string& what) {
+  NamePlan plan;
+  plan.group = choose_group(given, what, plan.other_groups);
+  std::vector<std::string> names;
+  for (const GroupedName& entry : given) names.push_back(entry.group == plan.group ? entry.name : "");
+  plan.prefix = strip_prefixes(names);
+
+  const std::unordered_set<std::string> wanted_set(wanted.begin(), wanted.end());
+  std::vector<Candidate> candidates;
+  for (Dialect& dialect : dialects_of(network)) candidates.push_back(read_as(std::move(dialect), names, wanted_set));
+  const auto best = std::max_element(candidates.begin(), candidates.end(),
+                                     [](const Candidate& a, const Candidate& b) { return a.wanted < b.wanted; });
+  plan.dialect = best->dialect.name;
+  plan.norm_eps = best->dialect.norm_eps;
+  for (auto& [ours, parts] : best->sources) {
+    std::sort(parts.begin(), parts.end());
+    NamePlan::Source source{ours, {}};
+    for (const auto& [part, place] : parts) {
+      if (part != static_cast<int>(source.theirs.size())) {
+        throw core::Error(core::ErrorKind::data,
+                          core::format("{}: {} is there more than once, or in parts", what, core::printable(ours)));
+      }
+      source.theirs.push_back(place);
+    }
+    plan.sources.push_back(std::move(source));
+  }
+  for (const size_t place : best->idle) plan.left_out.push_back(given[place].name);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (given[i].group == plan.group && names[i].empty()) plan.left_out.push_back(given[i].name);
+  }
+  return plan;
+}
+
+}  // namespace stoker::weights

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors of a file make which tensors of a network: chosen among the dictionaries of the file, without the
+// prefixes of wrappers, in the dialect that fits best. Works on names alone.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weights/names/dialect.h"
+
+namespace stoker::weights {
+
+/// A tensor of a file by the dictionaries around it and its name.
+struct GroupedName {
+  std::string group, name;
+};
+
+struct NamePlan {
+  /// One tensor of ours: the places of theirs that make it, one below the other.
+  struct Source {
+    std::string ours;
+    std::vector<size_t> theirs;
+  };
+  std::vector<Source> sources;            ///< sorted by `ours`; may hold names that the network does not have
+  std::vector<std::string> left_out;      ///< of wrappers beside the network, or idle in the dialect
+  std::string group, prefix, dialect;     ///< what was chosen; group and prefix may be empty
+  std::vector<std::string> other_groups;  ///< that hold tensors, too
+  double norm_eps = 0;                    ///< of their batch norms; 0: as ours
+};
+
+/// `wanted` are the names of the network's tensors. Throws Error{data} when no dictionary is one that weights are kept
+/// in, or several tensors would make one of ours.
+NamePlan plan_names(const std::string& network, const std::vector<std::string>& wanted,
+                    const std::vector<GroupedName>& given, const std::string& what);
+
+}  // namespace stoker::weights

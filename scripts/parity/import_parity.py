@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the probabilities of networks that `train --init-from` read from .pth files with those of their origin.
+
+    scripts/parity/import_parity.py --train build/release/apps/train
+    scripts/parity/import_parity.py --train build/release/apps/train --timm path/to/pytorch-image-models
+
+Needs torch, torchvision, numpy and Pillow (Debian: python3-torchvision); timm's sources for its networks. Each network
+gets random weights whose batch norms know the images, and is saved by torch.save() in both layouts. `train` starts from
+the file, does one update with everything but the classifier at rest and a learning rate that changes nothing, and
+classifies PNG files of the network's size, which need no resizing. Ends with 1 when a probability differs by more than
+the limit.
+"""
+import argparse
+import csv
+import pathlib
+import re
+import sys
+import tempfile
+
+import torch
+
+from predict_parity import CLASSES, load_images, made_model, run, write_images
+
+TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101", "efficientnet_b0", "efficientnet_b1", "mobilenet_v3_small",
+               "mobilenet_v3_large", "convnext_tiny", "vit_b_16")
+HEADS = {"resnet": "fc", "efficientnet": "classifier", "mobilenet": "classifier.3", "convnext": "classifier.2",
+         "vit": "heads"}
+
+
+def head_of(name):
+    return next(head for family, head in HEADS.items() if name.startswith(family))
+
+
+def probabilities(name, file, size, run_dir, paths, data, args):
+    """Of `train predict` for each path and class, and what the program said about the weights."""
+    said = run([args.train, "--data-dir", str(data), "--model", name, "--img-size", str(size), "--in-chans", "3",
+                "--init-from", str(file), "--freeze", "*,!" + head_of(name), "--lr", "1e-30", "--weight-decay", "0",
+                "--sched", "constant", "--epochs", "1", "--max-updates", "1", "--batch-size", "10", "--train-crop", "none",
+                "--crop-pct", "1", "--threads", str(args.threads), "--run-dir", str(run_dir)])
+    text = run([args.train, "predict", str(run_dir), str(data / "val"), "--which", "last", "--logits", "--threads",
+                str(args.threads)])
+    rows = {row["path"]: row for row in csv.DictReader(text.splitlines())}
+    logits = torch.tensor([[float(rows[str(path)][label]) for label in CLASSES] for path in paths], dtype=torch.float64)
+    lines = re.findall(r"^starting weights: (.*)$", said, re.MULTILINE)
+    return logits.softmax(1), "; ".join(lines)
+
+
+def compare(origin, their_name, our_name, model, layouts, images, paths, data, folder, args):
+    with torch.no_grad():
+        wanted = model.eval()(images).double().softmax(1)
+    results = []
+    for layout in layouts:
+        file = folder / f"{their_name}-{layout}.pth"
+        torch.save(model.state_dict(), file, _use_new_zipfile_serialization=layout == "zip")
+        got, said = probabilities(our_name, file, images.shape[-1], folder / f"run-{their_name}-{layout}", paths, data, args)
+        largest = (got - wanted).abs().max().item()
+        results.append(largest <= args.limit)
+        print(f"{origin} {their_name} ({layout}): {len(paths)} images, largest difference of a probability {largest:.2e}, "
+              f"probabilities from {wanted.min():.3f} to {wanted.max():.3f}; {said.replace(str(folder), '...')}", flush=True)
+        file.unlink()
+    return all(results)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", default="build/release/apps/train")
+    parser.add_argument("--models", nargs="*", default=list(TORCHVISION), help="of torchvision")
+    parser.add_argument("--layouts", nargs="+", default=["zip", "legacy"], choices=["zip", "legacy"])
+    parser.add_argument("--size", type=int, default=224, help="side of the images, pixels")
+    parser.add_argument("--per-class", type=int, default=20, help="images per class")
+    parser.add_argument("--limit", type=float, default=1e-4, help="largest difference of a probability")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    with tempfile.TemporaryDirectory(prefix="stoker-import-") as name:
+        folder = pathlib.Path(name)
+        data = folder / "data"
+        write_images(data / "train", 2, args.size, args.seed)
+        write_images(data / "val", args.per_class, args.size, args.seed + 1)
+        paths = sorted((data / "val").rglob("*.png"))
+        images = load_images(paths)
+        results = []
+        for model in args.models:
+            results.append(compare("torchvision", model, model, made_model(model, images, args.seed), args.layouts, images,
+                                   paths, data, folder, args))
+    print("import_parity: " + ("all within" if all(results) else "NOT within") + f" {args.limit:g}")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
