@@ -103,7 +103,7 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"opencv2/|jpeglib": ["data/image"],
     r"hdf5\.h|matio\.h": ["data/container"],
     r"zlib\.h": ["data/container", "data/image", "data/dataset", "weights/file"],
-    r"torch/nn/modules": ["model*"],
+    r"torch/nn/modules": ["model*", "weights/load"],
     r"torch/csrc/distributed|gloo/": ["engine/group/c10d"],
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
                            "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/group*",

@@ -32,6 +32,8 @@ class ImageModel : public torch::nn::Module {
   /// Error{config} for networks without one.
   virtual torch::Tensor features(torch::Tensor images);
   virtual int64_t feature_channels() const { return 0; }
+  /// The networks of single images that this one is built on.
+  virtual std::vector<ImageModel*> backbones() { return {}; }
 
   /// From now on every stage runs through `runner`; empty: directly.
   virtual void set_stage_runner(StageRunner runner) { stage_runner_ = std::move(runner); }

@@ -20,10 +20,13 @@ import tempfile
 
 import torch
 
-from predict_parity import CLASSES, load_images, made_model, run, write_images
+from predict_parity import CLASSES, load_images, made_model, run, with_statistics, write_images
 
 TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101", "efficientnet_b0", "efficientnet_b1", "mobilenet_v3_small",
                "mobilenet_v3_large", "convnext_tiny", "vit_b_16")
+TIMM = {"resnet18": "resnet18", "resnet50": "resnet50", "efficientnet_b0": "efficientnet_b0",
+        "mobilenetv3_large_100": "mobilenet_v3_large", "mobilenetv3_small_100": "mobilenet_v3_small",
+        "convnext_tiny": "convnext_tiny", "vit_small_patch16_224": "vit_s_16"}
 HEADS = {"resnet": "fc", "efficientnet": "classifier", "mobilenet": "classifier.3", "convnext": "classifier.2",
          "vit": "heads"}
 
@@ -46,13 +49,28 @@ def probabilities(name, file, size, run_dir, paths, data, args):
     return logits.softmax(1), "; ".join(lines)
 
 
-def compare(origin, their_name, our_name, model, layouts, images, paths, data, folder, args):
+def timm_model(name, images, seed, size=None):
+    """A network of timm's; with `size` the same for other images, with position embeddings that timm resampled."""
+    import timm
+    options = {"img_size": images.shape[-1]} if name.startswith("vit") else {}
+    torch.manual_seed(seed)
+    model = timm.create_model(name, num_classes=len(CLASSES), **options)
+    if size is not None:
+        larger = timm.create_model(name, num_classes=len(CLASSES), img_size=size)
+        state = timm.models.vision_transformer.checkpoint_filter_fn(larger.state_dict(), model)
+        model.load_state_dict(state, strict=True)
+        return model, larger
+    return with_statistics(model, images), None
+
+
+def compare(origin, their_name, our_name, model, layouts, images, paths, data, folder, args, saved=None):
+    """`saved`: the network whose weights go to the file, if not `model` itself."""
     with torch.no_grad():
         wanted = model.eval()(images).double().softmax(1)
     results = []
     for layout in layouts:
-        file = folder / f"{their_name}-{layout}.pth"
-        torch.save(model.state_dict(), file, _use_new_zipfile_serialization=layout == "zip")
+        file = folder / f"{their_name.replace(' ', '-')}-{layout}.pth"
+        torch.save((saved or model).state_dict(), file, _use_new_zipfile_serialization=layout == "zip")
         got, said = probabilities(our_name, file, images.shape[-1], folder / f"run-{their_name}-{layout}", paths, data, args)
         largest = (got - wanted).abs().max().item()
         results.append(largest <= args.limit)
@@ -66,6 +84,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", default="build/release/apps/train")
     parser.add_argument("--models", nargs="*", default=list(TORCHVISION), help="of torchvision")
+    parser.add_argument("--timm", help="timm's sources: the folder that holds timm/")
+    parser.add_argument("--timm-models", nargs="*", default=list(TIMM))
     parser.add_argument("--layouts", nargs="+", default=["zip", "legacy"], choices=["zip", "legacy"])
     parser.add_argument("--size", type=int, default=224, help="side of the images, pixels")
     parser.add_argument("--per-class", type=int, default=20, help="images per class")
@@ -85,6 +105,14 @@ def main():
         for model in args.models:
             results.append(compare("torchvision", model, model, made_model(model, images, args.seed), args.layouts, images,
                                    paths, data, folder, args))
+        if args.timm:
+            sys.path.insert(0, args.timm)
+            for model in args.timm_models:
+                made, _ = timm_model(model, images, args.seed)
+                results.append(compare("timm", model, TIMM[model], made, args.layouts[:1], images, paths, data, folder, args))
+            resized, larger = timm_model("vit_small_patch16_224", images, args.seed, size=args.size * 3 // 2 // 16 * 16)
+            results.append(compare("timm", "vit_small_patch16_224 from larger images", "vit_s_16", resized,
+                                   args.layouts[:1], images, paths, data, folder, args, larger))
     print("import_parity: " + ("all within" if all(results) else "NOT within") + f" {args.limit:g}")
     return 0 if all(results) else 1
 

@@ -80,7 +80,11 @@ def load_images(paths):
 def made_model(name, images, seed):
     """A network with random weights whose batch norm knows `images`, and whose scores are far from equal."""
     torch.manual_seed(seed)
-    model = make(name, len(CLASSES), images.shape[-1])
+    return with_statistics(make(name, len(CLASSES), images.shape[-1]), images)
+
+
+def with_statistics(model, images):
+    """Lets the batch norms of a fresh network see `images`, and spreads its scores."""
     norms = [module for module in model.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     with torch.no_grad():
         for norm in norms:
@@ -90,7 +94,7 @@ def made_model(name, images, seed):
             if key.endswith("bn3"):  # else rounding grows from block to block of a deep
                 module.weight.uniform_(0.1, 0.3)  # ResNet: torchvision is then 1e-3 from float64, too
         for key, parameter in model.named_parameters():
-            if key.endswith("layer_scale"):  # 1e-6 would hide what a block computes
+            if key.endswith(("layer_scale", "gamma")):  # 1e-6 would hide what a block computes
                 parameter.uniform_(0.1, 0.5)
         head = [module for module in model.modules() if isinstance(module, torch.nn.Linear)][-1]
         head.weight.normal_(0, 3 / head.in_features ** 0.5)

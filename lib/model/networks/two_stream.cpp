@@ -86,6 +86,8 @@ class TwoStreamConvLstm : public ImageModel {
   std::string head_prefix() const override { return "fc."; }
   std::vector<std::string> no_weight_decay() const override { return streams_[0]->backbone().no_weight_decay(); }
 
+  std::vector<ImageModel*> backbones() override { return {&streams_[0]->backbone(), &streams_[1]->backbone()}; }
+
   void set_stage_runner(StageRunner runner) override {
     for (const auto& stream : streams_) stream->backbone().set_stage_runner(runner);
   }

@@ -3,11 +3,10 @@
 
 #include <c10/core/GradMode.h>
 
-#include <map>
-
 #include "core/error.h"
 #include "core/format.h"
 #include "weights/file/weight_file.h"
+#include "weights/load/fitting.h"
 #include "weights/load/tensors.h"
 #include "weights/names/name_plan.h"
 
@@ -18,108 +17,94 @@ using core::format;
 using core::printable;
 using model::NamedTensor;
 
-bool begins_with(const std::string& text, const std::string& begin) {
-  return text.compare(0, begin.size(), begin) == 0;
+std::vector<std::string> names_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const NamedTensor& entry : tensors) names.push_back(entry.name);
+  return names;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+std::vector<GroupedName> names_in(const WeightFile& file) {
+  std::vector<GroupedName> names;
+  for (const StoredTensor& tensor : file.tensors) names.push_back({tensor.group, tensor.name});
+  return names;
 }
 
-std::string shape_text(at::ScalarType type, at::IntArrayRef shape) {
-  std::string text = format("{}[", c10::toString(type));
-  for (size_t i = 0; i < shape.size(); ++i) text += format("{}{}", i > 0 ? "," : "", shape[i]);
-  return text + "]";
+/// Where the file says the weights are, in words.
+std::string origin_text(const WeightFile& file, const NamePlan& plan) {
+  std::string text = format("{}, names of {}", file.format, plan.dialect);
+  if (!plan.group.empty()) text += ", under " + printable(plan.group);
+  if (!plan.prefix.empty()) text += ", without " + plan.prefix;
+  return text;
 }
 
-/// Numbers of one kind become each other; a fraction never becomes a count.
-bool convertible(at::ScalarType from, at::ScalarType to) {
-  return at::isFloatingType(from) == at::isFloatingType(to) && from != at::kBool;
+[[noreturn]] void refuse_weights(const std::string& path, const std::string& network, const NamePlan& plan,
+                                 const WeightFile& file, const std::vector<std::string>& problems) {
+  std::string reason = core::list_text(problems, 20);
+  std::string hint = "check --model, --num-classes and --in-chans against those of the checkpoint";
+  if (2 * plan.matched < plan.sources.size()) {
+    std::vector<std::string> names;
+    for (const NamePlan::Source& source : plan.sources) names.push_back(printable(file.tensors[source.theirs[0]].name));
+    reason = format("{} of its {} tensors have names of {}, as far as libraries are known; it has {}", plan.matched,
+                    plan.sources.size(), network, core::list_text(names, 8));
+    hint = "train import FILE lists them; --model says which network they are for";
+  }
+  throw core::Error(core::ErrorKind::data, format("{}: {}", printable(path), reason), hint);
 }
 
-class Loading {
- public:
-  Loading(model::ImageModel& model, const std::string& network, const std::string& path)
-      : model_(model), path_(path), file_(open_weight_file(path)), reader_(file_) {
-    targets_ = model::state_of(model);
-    std::vector<std::string> wanted;
-    for (const NamedTensor& target : targets_) wanted.push_back(target.name);
-    std::vector<GroupedName> given;
-    for (const StoredTensor& tensor : file_.tensors) given.push_back({tensor.group, tensor.name});
-    plan_ = plan_names(network, wanted, given, printable(path));
-    for (const NamePlan::Source& source : plan_.sources) sources_.emplace(source.ours, &source);
+PretrainedReport report_of(const std::string& path, const WeightFile& file, const NamePlan& plan, const Fitted& fitted,
+                           size_t copies) {
+  PretrainedReport lines;
+  lines.push_back(format("{} tensors from {} ({})", fitted.values.size(), printable(path), origin_text(file, plan)));
+  if (copies > 1) lines.push_back(format("loaded into {} backbones; what follows them starts fresh", copies));
+  if (!fitted.fresh_shape.empty()) {
+    lines.push_back("the classifier has another shape there, so it starts fresh: " +
+                    core::list_text(fitted.fresh_shape));
   }
-
-  PretrainedReport run() {
-    for (const NamedTensor& target : targets_) take(target);
-    for (const auto& [name, source] : sources_) {
-      if (is_head(name) && !fresh_.empty()) continue;  // of a classifier that is being replaced
-      problems_.push_back(printable(name) + " is not of this model");
-    }
-    if (!problems_.empty()) {
-      throw core::Error(core::ErrorKind::data, format("{}: {}", printable(path_), core::list_text(problems_, 20)),
-                        "check --model, --num-classes and --in-chans against those of the checkpoint");
-    }
-    const c10::NoGradGuard no_gradients;
-    for (auto& [target, value] : loaded_) target.tensor.copy_(value);
-    return report();
+  if (!fitted.fresh_absent.empty()) {
+    lines.push_back("the file has no classifier, so it starts fresh: " + core::list_text(fitted.fresh_absent));
   }
-
- private:
-  bool is_head(const std::string& name) const { return begins_with(name, model_.head_prefix()); }
-
-  /// Finds what makes a tensor of the network, and reads it where it fits.
-  void take(const NamedTensor& target) {
-    const auto found = sources_.find(target.name);
-    if (found == sources_.end()) {
-      if (is_head(target.name)) {
-        fresh_.push_back(target.name);
-      } else if (!ends_with(target.name, ".num_batches_tracked")) {  // PyTorch before 0.4.1 had none
-        problems_.push_back(target.name + " is missing");
-      }
-      return;
-    }
-    const std::vector<size_t> places = found->second->theirs;
-    sources_.erase(found);
-    const StoredTensor& stored = file_.tensors[places[0]];
-    const bool fits = target.tensor.sizes() == at::IntArrayRef(stored.shape) &&
-                      convertible(torch_type(stored.type), target.tensor.scalar_type());
-    if (fits) {
-      loaded_.emplace_back(target, reader_.read(places[0]));
-    } else if (is_head(target.name)) {
-      fresh_.push_back(target.name);
-    } else {
-      problems_.push_back(format("{} is {} instead of {}", target.name,
-                                 shape_text(torch_type(stored.type), stored.shape),
-                                 shape_text(target.tensor.scalar_type(), target.tensor.sizes())));
-    }
+  for (const std::string& change : fitted.changed) lines.push_back("changed " + change);
+  std::vector<std::string> left_out;
+  for (const std::vector<std::string>* part : {&plan.left_out, &fitted.left_out}) {
+    for (const std::string& name : *part) left_out.push_back(printable(name));
   }
+  if (!left_out.empty()) lines.push_back("left out: " + core::list_text(left_out));
+  if (!plan.other_groups.empty()) lines.push_back("not read: " + core::list_text(plan.other_groups, 4));
+  if (!plan.remark.empty()) lines.push_back(plan.remark);
+  return lines;
+}
 
-  PretrainedReport report() const {
-    std::string first = format("{} tensors from {}", loaded_.size(), printable(path_));
-    if (!fresh_.empty()) {
-      first += "; the classifier has another shape there, so it starts fresh: " + core::list_text(fresh_);
-    }
-    PretrainedReport lines = {first};
-    return lines;
-  }
-
-  model::ImageModel& model_;
-  const std::string& path_;
-  WeightFile file_;
-  TensorReader reader_;
-  std::vector<NamedTensor> targets_;
-  NamePlan plan_;
-  std::map<std::string, const NamePlan::Source*> sources_;  // not used yet
-  std::vector<std::pair<NamedTensor, torch::Tensor>> loaded_;
-  std::vector<std::string> fresh_, problems_;
-};
+/// The tensors of a part of the network under the names that it has by itself.
+std::vector<NamedTensor> targets_of(const Recipient& recipient) { return model::state_of(*recipient.network); }
 
 }  // namespace
 
-PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& /*backbone*/,
+PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const std::string& path) {
-  return Loading(model, network, path).run();
+  const WeightFile file = open_weight_file(path);
+  const std::vector<GroupedName> given = names_in(file);
+  std::vector<Recipient> recipients = {{&model, true}};
+  std::string kind = network;
+  NamePlan plan = plan_names(network, names_of(model::state_of(model)), given, printable(path));
+  const std::vector<model::ImageModel*> backbones = model.backbones();
+  if (!backbones.empty() && 2 * plan.matched < model::state_of(model).size()) {
+    recipients.clear();
+    for (model::ImageModel* part : backbones) recipients.push_back({part, false});
+    kind = backbone;
+    plan = plan_names(backbone, names_of(targets_of(recipients[0])), given, printable(path));
+  }
+
+  TensorReader reader(file);
+  std::vector<Fitted> fitted;
+  for (const Recipient& recipient : recipients) {
+    fitted.push_back(fit(recipient, targets_of(recipient), plan, file, reader));
+    if (!fitted.back().problems.empty()) refuse_weights(path, kind, plan, file, fitted.back().problems);
+  }
+  const c10::NoGradGuard no_gradients;
+  for (Fitted& one : fitted) {
+    for (auto& [target, value] : one.values) target.tensor.copy_(value);
+  }
+  return report_of(path, file, plan, fitted[0], recipients.size());
 }
 
 }  // namespace stoker::weights

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting weights for a network from a file of any kind that weights/file reads and any dialect that weights/names
+// Starting weights for a network from a file of any kind that weights/file reads, in any dialect that weights/names
 // knows: adapted where the network has other classes, input channels or another image size, all or nothing.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace stoker::weights {
 /// What was loaded, left out and changed: lines for the log.
 using PretrainedReport = std::vector<std::string>;
 
-/// `network` is the model's name in the registry, `backbone` that of the network inside it, if it has one. A classifier
-/// of another shape keeps its fresh values. Throws Error{data} listing what is missing or does not fit; nothing of the
-/// model is changed then.
+/// `network` is the model's name in the registry, `backbone` that of the networks inside it, if it has any: they take
+/// weights of their own kind. A classifier of another shape keeps its fresh values. Throws Error{data} listing what is
+/// missing or does not fit; nothing of the model is changed then.
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const std::string& path);
 

@@ -74,7 +74,11 @@ std::string strip_prefixes(std::vector<std::string>& names) {
 
 struct Candidate {
   Dialect dialect;
-  std::map<std::string, std::vector<std::pair<int, size_t>>> sources;  // ours: (part, place)
+  struct Parts {
+    int count = 1;
+    std::vector<std::pair<int, size_t>> there;  // which part, place
+  };
+  std::map<std::string, Parts> sources;  // by our name
   std::vector<size_t> idle;
   size_t wanted = 0;  // of the names that the network has
 };
@@ -88,10 +92,28 @@ Candidate read_as(Dialect dialect, const std::vector<std::string>& names,
     const NameKind kind = translate(candidate.dialect, names[i], ours);
     if (kind == NameKind::idle) candidate.idle.push_back(i);
     if (kind == NameKind::unknown) ours = {names[i], 0, 1};
-    if (kind != NameKind::idle) candidate.sources[ours.name].emplace_back(ours.part, i);
-    if (kind == NameKind::known && wanted.count(ours.name) > 0) ++candidate.wanted;
+    if (kind == NameKind::idle) continue;
+    Candidate::Parts& parts = candidate.sources[ours.name];
+    if (parts.there.empty() && kind == NameKind::known && wanted.count(ours.name) > 0) ++candidate.wanted;
+    parts.count = ours.parts;
+    parts.there.emplace_back(ours.part, i);
   }
   return candidate;
+}
+
+/// Places of the parts of one tensor.
+std::vector<size_t> in_order(const std::string& ours, Candidate::Parts& parts, const std::string& what) {
+  std::sort(parts.there.begin(), parts.there.end());
+  std::vector<size_t> places;
+  bool whole = parts.there.size() == static_cast<size_t>(parts.count);
+  for (const auto& [part, place] : parts.there) {
+    whole = whole && part == static_cast<int>(places.size());
+    places.push_back(place);
+  }
+  if (whole) return places;
+  throw core::Error(
+      core::ErrorKind::data,
+      core::format("{}: {} is there more than once, or in parts of which one is missing", what, core::printable(ours)));
 }
 
 }  // namespace
@@ -111,17 +133,10 @@ NamePlan plan_names(const std::string& network, const std::vector<std::string>& 
                                      [](const Candidate& a, const Candidate& b) { return a.wanted < b.wanted; });
   plan.dialect = best->dialect.name;
   plan.norm_eps = best->dialect.norm_eps;
+  plan.remark = best->dialect.remark;
+  plan.matched = best->wanted;
   for (auto& [ours, parts] : best->sources) {
-    std::sort(parts.begin(), parts.end());
-    NamePlan::Source source{ours, {}};
-    for (const auto& [part, place] : parts) {
-      if (part != static_cast<int>(source.theirs.size())) {
-        throw core::Error(core::ErrorKind::data,
-                          core::format("{}: {} is there more than once, or in parts", what, core::printable(ours)));
-      }
-      source.theirs.push_back(place);
-    }
-    plan.sources.push_back(std::move(source));
+    plan.sources.push_back({ours, in_order(ours, parts, what)});
   }
   for (const size_t place : best->idle) plan.left_out.push_back(given[place].name);
   for (size_t i = 0; i < names.size(); ++i) {

@@ -27,6 +27,8 @@ struct NamePlan {
   std::string group, prefix, dialect;     ///< what was chosen; group and prefix may be empty
   std::vector<std::string> other_groups;  ///< that hold tensors, too
   double norm_eps = 0;                    ///< of their batch norms; 0: as ours
+  std::string remark;                     ///< what users should know of such weights; may be empty
+  size_t matched = 0;                     ///< sources that the network has a tensor for
 };
 
 /// `wanted` are the names of the network's tensors. Throws Error{data} when no dictionary is one that weights are kept

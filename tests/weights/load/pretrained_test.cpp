@@ -8,14 +8,19 @@
 #include "engine/checkpoint/safetensors.h"
 #include "tests/temporary_directory.h"
 #include "tests/weights/made_pickle.h"
+#include "weights/load/adapt.h"
 
 namespace stoker::weights {
 namespace {
 
-std::shared_ptr<model::ImageModel> network(int64_t classes) {
+std::shared_ptr<model::ImageModel> network(int64_t classes, int64_t channels = 3, const char* name = "resnet18",
+                                           int64_t img_size = 64) {
   model::ModelSpec spec;
-  spec.name = "resnet18";
+  spec.name = name;
   spec.num_classes = classes;
+  spec.in_chans = channels;
+  spec.img_size = img_size;
+  spec.backbone = "mobilenet_v3_small";
   return model::make_model(spec);
 }
 
@@ -33,10 +38,17 @@ std::vector<fixtures::MadeTensor> made_state(const model::ImageModel& model, con
   return tensors;
 }
 
-std::string load(model::ImageModel& model, const std::string& path) {
+std::string load(model::ImageModel& model, const std::string& path, const char* name = "resnet18") {
   std::string all;
-  for (const std::string& line : load_pretrained(model, "resnet18", "", path)) all += line + "\n";
+  for (const std::string& line : load_pretrained(model, name, "mobilenet_v3_small", path)) all += line + "\n";
   return all;
+}
+
+torch::Tensor tensor_of(const model::ImageModel& model, const std::string& name) {
+  for (const model::NamedTensor& entry : model::state_of(model)) {
+    if (entry.name == name) return entry.tensor;
+  }
+  throw std::out_of_range(name);
 }
 
 /// Names of tensors that differ, but for the classifier's.
@@ -64,6 +76,124 @@ TEST(PretrainedTest, RefusesAnotherArchitecture) {
   other.name = "resnet34";
   engine::write_safetensors(folder / "w.safetensors", model::state_of(*model::make_model(other)));
   EXPECT_THROW(load(*network(10), folder / "w.safetensors"), core::Error);
+}
+
+TEST(PretrainedTest, SaysWhereTheWeightsCameFrom) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(4), target = network(4);
+  core::write_file_atomically(folder / "w.pth", fixtures::torch_zip_file(made_state(*source, "module.")), false);
+  EXPECT_EQ(load(*target, folder / "w.pth"),
+            "122 tensors from " + folder / "w.pth" +
+                " (PyTorch zip archive, names of torchvision and timm, without module.)\n");
+}
+
+TEST(PretrainedTest, AFileOfAnotherNetworkIsRefusedWithItsNames) {
+  const fixtures::TemporaryDirectory folder;
+  engine::write_safetensors(folder / "w", model::state_of(*network(4, 3, "small_cnn")));
+  try {
+    load(*network(4), folder / "w");
+    FAIL();
+  } catch (const core::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("tensors have names of resnet18, as far as libraries are known; it has "),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(PretrainedTest, GrayImagesSumTheChannelsOfRgbWeights) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(4), gray = network(4, 1), six = network(4, 6);
+  engine::write_safetensors(folder / "w", model::state_of(*source));
+  const std::string said = load(*gray, folder / "w");
+  EXPECT_NE(said.find("changed conv1.weight: its 3 input channels summed to 1"), std::string::npos) << said;
+  const torch::Tensor wanted = tensor_of(*source, "conv1.weight").sum(1, true);
+  EXPECT_TRUE(torch::allclose(tensor_of(*gray, "conv1.weight"), wanted));
+  load(*six, folder / "w");
+  EXPECT_TRUE(torch::allclose(tensor_of(*six, "conv1.weight").sum(1, true), wanted, 1e-4, 1e-6))
+      << "gray in all channels gives the same as before";
+}
+
+TEST(PretrainedTest, AViTTakesWeightsOfAnotherImageSize) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(4, 3, "vit_s_16", 96), target = network(4, 3, "vit_s_16", 64);
+  {
+    const torch::NoGradGuard no_gradients;  // what rises evenly is resampled to what rises evenly, away from the border
+    const torch::Tensor rows = torch::arange(6.0).reshape({6, 1, 1}).expand({6, 6, 384}).reshape({1, 36, 384});
+    tensor_of(*source, "encoder.pos_embedding").slice(1, 1).copy_(rows);
+  }
+  engine::write_safetensors(folder / "w", model::state_of(*source));
+  const std::string said = load(*target, folder / "w", "vit_s_16");
+  EXPECT_NE(said.find("encoder.pos_embedding: resampled from 36 to 16 positions"), std::string::npos) << said;
+  const torch::Tensor positions = tensor_of(*target, "encoder.pos_embedding");
+  EXPECT_TRUE(torch::equal(positions.slice(1, 0, 1), tensor_of(*source, "encoder.pos_embedding").slice(1, 0, 1)));
+  const torch::Tensor grid = positions.slice(1, 1).reshape({4, 4, 384});
+  // Golden: torch.nn.functional.interpolate(mode="bicubic", antialias=True) of PyTorch 1.13.
+  const torch::Tensor wanted = torch::tensor({0.288025, 1.709035, 3.290964, 4.711974}, at::kFloat).reshape({4, 1, 1});
+  EXPECT_TRUE(torch::allclose(grid, wanted.expand({4, 4, 384}), 1e-4, 1e-4)) << grid.slice(2, 0, 1);
+}
+
+TEST(PretrainedTest, BothBackbonesOfATwoStreamNetworkTakeWeightsOfTheirKind) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(1000, 3, "mobilenet_v3_small"), target = network(2, 3, "two_stream_convlstm");
+  engine::write_safetensors(folder / "w", model::state_of(*source));
+  const std::string said = load(*target, folder / "w", "two_stream_convlstm");
+  EXPECT_NE(said.find("loaded into 2 backbones"), std::string::npos) << said;
+  EXPECT_NE(said.find("left out: classifier.0.bias"), std::string::npos) << said;
+  for (const char* name : {"features.0.0.weight", "features.12.1.running_var"}) {
+    for (const char* stream : {"high_quality.backbone.", "low_quality.backbone."}) {
+      EXPECT_TRUE(torch::equal(tensor_of(*target, std::string(stream) + name), tensor_of(*source, name))) << name;
+    }
+  }
+  engine::write_safetensors(folder / "whole", model::state_of(*target));
+  EXPECT_EQ(load(*network(2, 3, "two_stream_convlstm"), folder / "whole", "two_stream_convlstm").find("backbones"),
+            std::string::npos)
+      << "weights of the whole network are taken as they are";
+}
+
+TEST(PretrainedTest, BatchNormsOfAnotherEpsilonEvaluateAlike) {
+  const torch::Tensor x = torch::linspace(-1, 1, 12).reshape({4, 3}), mean = torch::full({3}, 0.1);
+  const torch::Tensor weight = torch::full({3}, 3.0), bias = torch::ones({3}), variance = torch::full({3}, 0.002);
+  const auto norm = [&](const torch::Tensor& scale, double eps) {
+    return torch::batch_norm(x, scale, bias, mean, variance, /*training=*/false, 0.1, eps, false);
+  };
+  EXPECT_TRUE(torch::allclose(norm(rescale_norm(weight, variance, 1e-5, 1e-3), 1e-3), norm(weight, 1e-5), 1e-5));
+  EXPECT_FALSE(torch::allclose(norm(weight, 1e-3), norm(weight, 1e-5), 1e-2));
+}
+
+TEST(PretrainedTest, HalfNumbersAndViewsBecomeFloats) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(4), target = network(4);
+  std::vector<model::NamedTensor> half = model::state_of(*source);
+  for (model::NamedTensor& entry : half) {
+    if (entry.tensor.is_floating_point())
+      entry.tensor = entry.tensor.to(entry.tensor.dim() == 4 ? at::kBFloat16 : at::kHalf);
+  }
+  engine::write_safetensors(folder / "w", half);
+  load(*target, folder / "w");
+  EXPECT_TRUE(torch::allclose(tensor_of(*target, "conv1.weight"), tensor_of(*source, "conv1.weight"), 0.01));
+  EXPECT_TRUE(torch::allclose(tensor_of(*target, "fc.weight"), tensor_of(*source, "fc.weight"), 0.001, 1e-4));
+  EXPECT_EQ(tensor_of(*target, "fc.weight").scalar_type(), at::kFloat);
+}
+
+TEST(PretrainedTest, AnIndexNamesTheFilesThatHoldTheTensors) {
+  const fixtures::TemporaryDirectory folder;
+  const auto source = network(4), target = network(4);
+  const std::vector<model::NamedTensor> all = model::state_of(*source);
+  std::vector<model::NamedTensor> parts[2];
+  std::string map;
+  for (size_t i = 0; i < all.size(); ++i) {
+    parts[i % 2].push_back(all[i]);
+    map += (i > 0 ? ",\"" : "\"") + all[i].name + "\":\"part-" + std::to_string(i % 2) + ".safetensors\"";
+  }
+  for (int i : {0, 1}) engine::write_safetensors(folder / ("part-" + std::to_string(i) + ".safetensors"), parts[i]);
+  const std::string index = folder / "model.safetensors.index.json";
+  core::write_file_atomically(index, R"({"metadata":{"total_size":1},"weight_map":{)" + map + "}}", false);
+  load(*target, index);
+  EXPECT_EQ(differences(*source, *target), std::vector<std::string>{});
+  core::write_file_atomically(index, R"({"weight_map":{"fc.weight":"../part-0.safetensors"}})", false);
+  EXPECT_THROW(load(*target, index), core::Error);
+  core::write_file_atomically(index, R"({"weight_map":{"fc.weight":"part-9.safetensors"}})", false);
+  EXPECT_THROW(load(*target, index), core::Error);
 }
 
 TEST(PretrainedTest, ReadsWhatTorchSaveWritesInBothLayouts) {

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weights/load/fitting.h"
+
+#include <ATen/ops/cat.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include <algorithm>
+
+#include "core/format.h"
+#include "weights/load/adapt.h"
+
+namespace stoker::weights {
+namespace {
+
+using core::format;
+using core::printable;
+using model::NamedTensor;
+
+bool begins_with(const std::string& text, const std::string& begin) {
+  return text.compare(0, begin.size(), begin) == 0;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+std::string kind_text(at::ScalarType type, at::IntArrayRef shape) {
+  std::string text = format("{}[", c10::toString(type));
+  for (size_t i = 0; i < shape.size(); ++i) text += format("{}{}", i > 0 ? "," : "", shape[i]);
+  return text + "]";
+}
+
+/// Fractions become fractions and counts counts, of any width.
+bool convertible(at::ScalarType from, at::ScalarType to) {
+  return at::isFloatingType(from) == at::isFloatingType(to) && from != at::kBool;
+}
+
+class Fitting {
+ public:
+  Fitting(const Recipient& recipient, const std::vector<NamedTensor>& targets, const NamePlan& plan,
+          const WeightFile& file, TensorReader& reader)
+      : recipient_(recipient), targets_(targets), plan_(plan), file_(file), reader_(reader) {
+    for (const NamePlan::Source& source : plan.sources) sources_.emplace(source.ours, &source);
+    const auto first = std::find_if(targets.begin(), targets.end(),
+                                    [](const NamedTensor& target) { return target.tensor.dim() == 4; });
+    if (first != targets.end()) input_ = first->name;
+  }
+
+  Fitted run() {
+    for (const NamedTensor& target : targets_) take(target);
+    sort_out_the_rest();
+    if (plan_.norm_eps > 0) rescale_norms();
+    return std::move(fitted_);
+  }
+
+ private:
+  bool is_head(const std::string& name) const { return begins_with(name, recipient_.network->head_prefix()); }
+  /// All that follows the feature map, which a backbone does not have.
+  bool is_classifier(const std::string& name) const {
+    const std::string head = recipient_.network->head_prefix();
+    return begins_with(name, head.substr(0, head.find('.') + 1));
+  }
+
+  void take(const NamedTensor& target) {
+    const auto found = sources_.find(target.name);
+    if (found == sources_.end()) {
+      if (is_head(target.name)) {
+        fitted_.fresh_absent.push_back(target.name);
+      } else if (!ends_with(target.name, ".num_batches_tracked")) {  // PyTorch before 0.4.1 had none
+        fitted_.problems.push_back(target.name + " is missing");
+      }
+      return;
+    }
+    const NamePlan::Source& source = *found->second;
+    sources_.erase(found);
+    const StoredTensor& first = file_.tensors[source.theirs[0]];
+    const std::vector<int64_t> shape = shape_of(source);
+    if (convertible(torch_type(first.type), target.tensor.scalar_type()) && accept(target, source, shape)) return;
+    if (is_head(target.name)) {
+      fitted_.fresh_shape.push_back(target.name);
+    } else {
+      fitted_.problems.push_back(format("{} is {} instead of {}", target.name, kind_text(torch_type(first.type), shape),
+                                        kind_text(target.tensor.scalar_type(), target.tensor.sizes())));
+    }
+  }
+
+  /// Of the parts below one another; that of the first part where they do not fit.
+  std::vector<int64_t> shape_of(const NamePlan::Source& source) const {
+    std::vector<int64_t> shape = file_.tensors[source.theirs[0]].shape;
+    for (size_t i = 1; i < source.theirs.size(); ++i) {
+      const std::vector<int64_t>& part = file_.tensors[source.theirs[i]].shape;
+      if (shape.empty() || part.size() != shape.size() ||
+          !std::equal(part.begin() + 1, part.end(), shape.begin() + 1)) {
+        return file_.tensors[source.theirs[0]].shape;
+      }
+      shape[0] += part[0];
+    }
+    return shape;
+  }
+
+  torch::Tensor read(const NamePlan::Source& source) {
+    if (source.theirs.size() == 1) return reader_.read(source.theirs[0]);
+    std::vector<torch::Tensor> parts;
+    for (const size_t place : source.theirs) parts.push_back(reader_.read(place));
+    return at::cat(parts, 0);
+  }
+
+  void keep(const NamedTensor& target, torch::Tensor value) { fitted_.values.emplace_back(target, std::move(value)); }
+
+  /// Whether what the file has becomes the target; shapes are compared before anything is read.
+  bool accept(const NamedTensor& target, const NamePlan::Source& source, const std::vector<int64_t>& shape) {
+    const at::IntArrayRef given(shape), wanted = target.tensor.sizes();
+    if (given == wanted) {
+      keep(target, read(source));
+      return true;
+    }
+    if (same_but_for_ones(given, wanted)) {
+      keep(target, read(source).reshape(wanted));
+      return true;
+    }
+    if (target.name == input_ && given.size() == 4 && given[0] == wanted[0] && given.slice(2) == wanted.slice(2)) {
+      return keep_changed(target, adapt_input_channels(read(source), wanted[1]),
+                          wanted[1] == 1
+                              ? format("its {} input channels summed to 1", given[1])
+                              : format("its {} input channels repeated to {}, scaled by {:g}", given[1], wanted[1],
+                                       static_cast<double>(given[1]) / static_cast<double>(wanted[1])));
+    }
+    if (ends_with(target.name, "pos_embedding") && given.size() == 3 && given[0] == 1 && given[2] == wanted[2]) {
+      return keep_changed(target, resample_positions(read(source), wanted[1]),
+                          format("resampled from {} to {} positions, bicubic", given[1] - 1, wanted[1] - 1));
+    }
+    return false;
+  }
+
+  bool keep_changed(const NamedTensor& target, const torch::Tensor& value, const std::string& how) {
+    if (!value.defined()) return false;
+    fitted_.changed.push_back(target.name + ": " + how);
+    keep(target, value);
+    return true;
+  }
+
+  /// What no tensor of the network is made of.
+  void sort_out_the_rest() {
+    const bool fresh = !fitted_.fresh_shape.empty() || !fitted_.fresh_absent.empty();
+    for (const auto& [name, source] : sources_) {
+      if (is_head(name) && fresh) continue;  // of a classifier that is being replaced
+      if (!recipient_.has_classifier && is_classifier(name)) {
+        fitted_.left_out.push_back(file_.tensors[source->theirs[0]].name);
+      } else {
+        fitted_.problems.push_back(printable(name) + " is not of this model");
+      }
+    }
+  }
+
+  /// The same results from batch norms with our epsilon.
+  void rescale_norms() {
+    size_t count = 0;
+    double ours = 0;
+    for (const auto& module : recipient_.network->named_modules("", /*include_self=*/false)) {
+      const auto* norm = module.value()->as<torch::nn::BatchNorm2d>();
+      if (norm == nullptr || norm->options.eps() == plan_.norm_eps) continue;
+      torch::Tensor* weight = value_of(module.key() + ".weight");
+      const torch::Tensor* variance = value_of(module.key() + ".running_var");
+      if (weight == nullptr || variance == nullptr) continue;
+      ours = norm->options.eps();
+      *weight = rescale_norm(*weight, *variance, plan_.norm_eps, ours);
+      ++count;
+    }
+    if (count == 0) return;
+    fitted_.changed.push_back(
+        format("the weights of {} batch norms, whose epsilon is {:g} there and {:g} here: their "
+               "results stay the same",
+               count, plan_.norm_eps, ours));
+  }
+
+  torch::Tensor* value_of(const std::string& name) {
+    for (auto& [target, value] : fitted_.values) {
+      if (target.name == name) return &value;
+    }
+    return nullptr;
+  }
+
+  const Recipient& recipient_;
+  const std::vector<NamedTensor>& targets_;
+  const NamePlan& plan_;
+  const WeightFile& file_;
+  TensorReader& reader_;
+  std::string input_;                                       // name of the first convolution
+  std::map<std::string, const NamePlan::Source*> sources_;  // that nothing was made of yet
+  Fitted fitted_;
+};
+
+}  // namespace
+
+Fitted fit(const Recipient& recipient, const std::vector<NamedTensor>& targets, const NamePlan& plan,
+           const WeightFile& file, TensorReader& reader) {
+  return Fitting(recipient, targets, plan, file, reader).run();
+}
+
+}  // namespace stoker::weights

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds for each tensor of a network what makes it, and adapts it. Changes nothing of the network.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/model.h"
+#include "weights/load/tensors.h"
+#include "weights/names/name_plan.h"
+
+namespace stoker::weights {
+
+/// A network, or the part of one, that takes weights of its own kind.
+struct Recipient {
+  model::ImageModel* network = nullptr;
+  bool has_classifier = true;
+};
+
+struct Fitted {
+  std::vector<std::pair<model::NamedTensor, torch::Tensor>> values;  ///< tensor of the network, its new value
+  std::vector<std::string> fresh_shape, fresh_absent;  ///< of the classifier: another shape there, not there
+  std::vector<std::string> changed;                    ///< what was done to which tensor
+  std::vector<std::string> left_out;                   ///< tensors of a classifier that the network does not have
+  std::vector<std::string> problems;                   ///< what is missing, does not fit, or is of another network
+};
+
+/// `targets` are the tensors of the recipient under its own names.
+Fitted fit(const Recipient& recipient, const std::vector<model::NamedTensor>& targets, const NamePlan& plan,
+           const WeightFile& file, TensorReader& reader);
+
+}  // namespace stoker::weights

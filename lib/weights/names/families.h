@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dialects of each family; the first of each is torchvision's, which is ours. Only this room includes this file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weights/names/dialect.h"
+
+namespace stoker::weights {
+
+std::vector<Dialect> resnet_dialects();
+/// `network` is efficientnet_b0 ... _b7: Hugging Face numbers blocks through all stages, so that depth matters.
+std::vector<Dialect> efficientnet_dialects(const std::string& network);
+std::vector<Dialect> mobilenet_dialects(bool large);
+std::vector<Dialect> convnext_dialects();
+std::vector<Dialect> vit_dialects();
+
+/// Names that are as ours.
+Dialect own_dialect(const std::string& name);
+
+}  // namespace stoker::weights
