@@ -7,13 +7,14 @@
 
 #include "core/format.h"
 #include "core/system/worker_pool.h"
+#include "data/audit/near_duplicates.h"
 #include "data/audit/sample_facts.h"
 #include "data/audit/sample_groups.h"
 
 namespace stoker::data {
 namespace {
 
-constexpr int64_t kBlock = 64;  // samples that a thread takes at a time
+constexpr int64_t kSamplesAtATime = 64;  // samples that a thread takes at a time
 
 /// All samples of all splits in one row.
 class Samples {
@@ -50,31 +51,38 @@ class Scan {
       : samples_(samples),
         settings_(settings),
         on_progress_(on_progress),
-        facts_(static_cast<size_t>(samples.size())) {}
+        facts_(static_cast<size_t>(samples.size())),
+        pictures_(settings.near ? facts_.size() : 0) {}
 
   void run() {
     const int64_t total = samples_.size();
-    core::for_each_index((total + kBlock - 1) / kBlock, settings_.threads, [&] {
-      return [&](int64_t block) {
-        const int64_t end = std::min(total, (block + 1) * kBlock);
-        for (int64_t position = block * kBlock; position < end; ++position) examine(position);
+    core::for_each_index((total + kSamplesAtATime - 1) / kSamplesAtATime, settings_.threads, [&] {
+      return [&, scratch = ResampleScratch()](int64_t block) mutable {
+        const int64_t end = std::min(total, (block + 1) * kSamplesAtATime);
+        for (int64_t position = block * kSamplesAtATime; position < end; ++position) examine(position, scratch);
         const std::lock_guard<std::mutex> lock(mutex_);
-        done_ += end - block * kBlock;
+        done_ += end - block * kSamplesAtATime;
         if (on_progress_) on_progress_(done_, total);
       };
     });
     std::sort(bad_.begin(), bad_.end(), [](const CorruptSample& a, const CorruptSample& b) { return a.at < b.at; });
   }
   const std::vector<SampleFacts>& facts() const { return facts_; }
+  /// [samples]; empty where near duplicates are not wanted
+  const std::vector<Picture>& pictures() const { return pictures_; }
   std::vector<CorruptSample> bad() { return std::move(bad_); }
 
  private:
-  void examine(int64_t position) {
+  void examine(int64_t position, ResampleScratch& scratch) {
     const SampleAt at = samples_.at(position);
     SampleExaminer examiner(samples_.source_of(at), settings_.limits);
     SampleFacts& facts = facts_[static_cast<size_t>(position)];
     std::string reason = examiner.examine(at.index, facts);
     if (reason.empty() && facts.not_finite) reason = "holds numbers that are not finite";
+    if (reason.empty() && !facts.one_value && !pictures_.empty() && examiner.gray() != nullptr) {
+      pictures_[static_cast<size_t>(position)] = {thumbnail_of(examiner.gray(), facts.width, facts.height, scratch),
+                                                  std::min(facts.width, facts.height)};
+    }
     if (reason.empty()) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     bad_.push_back({at, std::move(reason)});
@@ -84,6 +92,7 @@ class Scan {
   const AuditSettings& settings_;
   const AuditProgress& on_progress_;
   std::vector<SampleFacts> facts_;  ///< [samples]; each written by one thread
+  std::vector<Picture> pictures_;   ///< the same
   std::mutex mutex_;                ///< of bad_ and done_
   std::vector<CorruptSample> bad_;
   int64_t done_ = 0;
@@ -122,9 +131,14 @@ SplitFindings count_classes(const SplitToAudit& split) {
   return findings;
 }
 
-DuplicateGroup described(const Samples& samples, const std::vector<int64_t>& positions) {
+DuplicateGroup described(const Samples& samples, const std::vector<SampleFacts>& facts,
+                         const std::vector<int64_t>& positions) {
   DuplicateGroup group;
-  for (const int64_t position : positions) group.members.push_back(samples.at(position));
+  const uint64_t first = facts[static_cast<size_t>(positions.front())].digest;
+  for (const int64_t position : positions) {
+    group.members.push_back(samples.at(position));
+    group.exact = group.exact && facts[static_cast<size_t>(position)].digest == first;
+  }
   for (const SampleAt& member : group.members) {
     group.across_splits = group.across_splits || member.split != group.members.front().split;
     group.labels_differ = group.labels_differ || labels_differ(samples, group.members.front(), member);
@@ -144,6 +158,16 @@ void find_equal(const std::vector<SampleFacts>& facts, SampleGroups& groups) {
   }
 }
 
+/// Pictures without the repeated ones: of equal samples the first stands for all.
+std::vector<Picture> one_of_each(const Scan& scan, SampleGroups& groups) {
+  std::vector<Picture> pictures = scan.pictures();
+  if (pictures.empty()) return pictures;
+  for (const std::vector<int64_t>& equal : groups.of_several()) {
+    for (size_t i = 1; i < equal.size(); ++i) pictures[static_cast<size_t>(equal[i])].shorter_side = 0;
+  }
+  return pictures;
+}
+
 }  // namespace
 
 AuditFindings audit(const std::vector<SplitToAudit>& splits, const AuditSettings& settings,
@@ -159,10 +183,13 @@ AuditFindings audit(const std::vector<SplitToAudit>& splits, const AuditSettings
   findings.bad = scan.bad();
   count(samples, scan.facts(), findings);
 
-  SampleGroups equal(samples.size());
-  find_equal(scan.facts(), equal);
-  for (const std::vector<int64_t>& positions : equal.of_several())
-    findings.groups.push_back(described(samples, positions));
+  SampleGroups groups(samples.size());
+  find_equal(scan.facts(), groups);
+  findings.near_compared = settings.near;
+  for (const NearPair& pair : near_pairs(one_of_each(scan, groups), settings.threads)) groups.join(pair.a, pair.b);
+  for (const std::vector<int64_t>& positions : groups.of_several()) {
+    findings.groups.push_back(described(samples, scan.facts(), positions));
+  }
   std::stable_sort(
       findings.groups.begin(), findings.groups.end(), [](const DuplicateGroup& a, const DuplicateGroup& b) {
         return std::make_pair(a.across_splits, a.labels_differ) > std::make_pair(b.across_splits, b.labels_differ);

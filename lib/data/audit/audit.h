@@ -22,6 +22,7 @@ struct SplitToAudit {
 struct AuditSettings {
   DecodeLimits limits;
   int64_t threads = 1;
+  bool near = true;  ///< look for near duplicates, too
 };
 
 /// Called from one thread or another, never from two at once, with the samples that have been looked at.

@@ -50,6 +50,7 @@ struct AuditFindings {
   std::vector<Tally> sizes, kinds;     ///< most frequent first
   std::vector<CorruptSample> bad;      ///< cannot be read or decoded, or hold no numbers
   std::vector<SampleAt> one_value;     ///< one colour everywhere
+  bool near_compared = false;          ///< near duplicates were looked for
   std::vector<DuplicateGroup> groups;  ///< those across splits first, then those whose labels differ
 
   int64_t samples() const {

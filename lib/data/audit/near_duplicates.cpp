@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/audit/near_duplicates.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/rng.h"
+#include "core/system/worker_pool.h"
+#include "data/audit/alignment.h"
+#include "data/audit/hash_index.h"
+#include "data/audit/picture_hash.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr int kMostBits = 10;           // by which the hashes of a candidate differ; copies: 7 of 64, 99 in 100
+constexpr size_t kMostCandidates = 12;  // that are compared for one picture
+constexpr double kLeastContrast = 3;    // gray levels; below, a hash is noise
+constexpr float kLeastAgreement = 0.9f;
+constexpr size_t kRival = 8;  // the candidate from which a copy has to stand out
+constexpr float kShareOfRival = 0.2f;
+constexpr int64_t kStrangers = 4000;    // pairs
+constexpr float kAlwaysEqual = 0.002f;  // agreement that any pair of copies may lack
+constexpr int64_t kPicturesAtATime = 32;
+
+struct Candidate {
+  int64_t picture = 0;
+  int distance = 0;
+  PictureWindow window;
+};
+
+struct Compared {
+  int64_t picture = 0;
+  float lacking = 1;  ///< 1 - agreement
+};
+
+class Search {
+ public:
+  explicit Search(const std::vector<Picture>& pictures) : pictures_(pictures) {
+    for (size_t i = 0; i < pictures.size(); ++i) {
+      if (pictures[i].shorter_side > 0 && contrast_of(pictures[i].thumbnail) >= kLeastContrast) {
+        compared_.push_back(static_cast<int64_t>(i));
+      }
+    }
+  }
+
+  std::vector<NearPair> run(int64_t threads) {
+    hash_all(threads);
+    const HashIndex index(hashes_);
+    std::vector<std::vector<Compared>> by_picture(pictures_.size());
+    for_blocks(threads, [&] {
+      return [&, windows = std::vector<WindowHash>(), matches = std::vector<HashIndex::Match>()](int64_t i) mutable {
+        const int64_t picture = compared_[static_cast<size_t>(i)];
+        for (const Candidate& candidate : candidates_of(index, i, windows, matches)) {
+          const float lacking = 1 - agreement(picture, candidate);
+          by_picture[static_cast<size_t>(picture)].push_back({candidate.picture, lacking});
+        }
+      };
+    });
+    return standing_out(by_picture, lacked_by_strangers(threads));
+  }
+
+ private:
+  template <typename MakeVisit>
+  void for_blocks(int64_t threads, const MakeVisit& make_visit) const {
+    const auto count = static_cast<int64_t>(compared_.size());
+    core::for_each_index((count + kPicturesAtATime - 1) / kPicturesAtATime, threads, [&] {
+      return [&, visit = make_visit()](int64_t block) mutable {
+        for (int64_t i = block * kPicturesAtATime; i < std::min(count, (block + 1) * kPicturesAtATime); ++i) visit(i);
+      };
+    });
+  }
+
+  const Thumbnail& thumbnail(int64_t picture) const { return pictures_[static_cast<size_t>(picture)].thumbnail; }
+
+  void hash_all(int64_t threads) {
+    std::vector<HashCoefficients> coefficients(compared_.size());
+    for_blocks(threads, [&] {
+      return [&](int64_t i) {
+        coefficients[static_cast<size_t>(i)] = hasher_.coefficients(thumbnail(compared_[static_cast<size_t>(i)]));
+      };
+    });
+    usual_ = PictureHasher::usual(coefficients);
+    for (const HashCoefficients& of : coefficients) hashes_.push_back(PictureHasher::hash_of(of, usual_).bits);
+  }
+
+  /// Other pictures whose hash is close to that of a window of this one, each with the closest window; the closest
+  /// first.
+  std::vector<Candidate> candidates_of(const HashIndex& index, int64_t i, std::vector<WindowHash>& windows,
+                                       std::vector<HashIndex::Match>& matches) const {
+    const int64_t picture = compared_[static_cast<size_t>(i)];
+    hasher_.window_hashes(thumbnail(picture), usual_, windows);
+    std::unordered_map<int64_t, Candidate> best;
+    for (const WindowHash& window : windows) {
+      matches.clear();
+      index.find(window.hash, kMostBits, static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u, matches);
+      for (const HashIndex::Match& match : matches) {
+        const int64_t other = compared_[static_cast<size_t>(match.entry)];
+        if (other == picture) continue;
+        const auto found = best.try_emplace(other, Candidate{other, kMostBits + 1, {}}).first;
+        if (match.distance < found->second.distance) found->second = {other, match.distance, window.window};
+      }
+    }
+    std::vector<Candidate> candidates;
+    candidates.reserve(best.size());
+    for (const auto& [other, candidate] : best) candidates.push_back(candidate);
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+      return a.distance != b.distance ? a.distance < b.distance : a.picture < b.picture;
+    });
+    if (candidates.size() > kMostCandidates) candidates.resize(kMostCandidates);
+    return candidates;
+  }
+
+  float agreement(int64_t picture, const Candidate& candidate) const {
+    const Picture &original = pictures_[static_cast<size_t>(picture)],
+                  &copy = pictures_[static_cast<size_t>(candidate.picture)];
+    return static_cast<float>(aligned_agreement(original.thumbnail, copy.thumbnail, candidate.window,
+                                                std::min(original.shorter_side, copy.shorter_side)));
+  }
+
+  /// What pictures lack that have nothing to do with each other: exceeded by 99 in 100 pairs drawn at random.
+  float lacked_by_strangers(int64_t threads) const {
+    if (compared_.size() < 2) return 1;
+    std::vector<float> lacking(kStrangers);
+    core::for_each_index(kStrangers, threads, [&] {
+      return [&](int64_t pair) {
+        core::Rng rng(0, core::RngPurpose::probe, 0, static_cast<uint64_t>(pair));
+        const auto first = rng.below(compared_.size()), second = rng.below(compared_.size() - 1);
+        const int64_t a = compared_[first], b = compared_[second + (second >= first ? 1 : 0)];
+        lacking[static_cast<size_t>(pair)] = 1 - agreement(a, {b, 0, {}});
+      };
+    });
+    const auto hundredth = lacking.begin() + kStrangers / 100;
+    std::nth_element(lacking.begin(), hundredth, lacking.end());
+    return *hundredth;
+  }
+
+  /// What the eighth candidate of a picture lacks; 1 where there are fewer.
+  static float rival_of(std::vector<Compared> compared) {
+    if (compared.size() < kRival) return 1;
+    const auto rival = compared.begin() + (kRival - 1);
+    std::nth_element(compared.begin(), rival, compared.end(),
+                     [](const Compared& a, const Compared& b) { return a.lacking < b.lacking; });
+    return rival->lacking;
+  }
+
+  static std::vector<NearPair> standing_out(const std::vector<std::vector<Compared>>& by_picture, float strangers) {
+    std::vector<float> rivals;
+    for (const std::vector<Compared>& compared : by_picture) rivals.push_back(std::min(strangers, rival_of(compared)));
+    std::vector<NearPair> pairs;
+    for (size_t i = 0; i < by_picture.size(); ++i) {
+      for (const Compared& with : by_picture[i]) {
+        const float rival = std::min(rivals[i], rivals[static_cast<size_t>(with.picture)]);
+        const float allowed = std::min(1 - kLeastAgreement, std::max(kAlwaysEqual, kShareOfRival * rival));
+        if (with.lacking > allowed) continue;
+        const auto a = static_cast<int64_t>(i);
+        pairs.push_back({std::min(a, with.picture), std::max(a, with.picture), 1 - with.lacking});
+      }
+    }
+    // Found from both sides: once, as well as it was found.
+    std::sort(pairs.begin(), pairs.end(), [](const NearPair& x, const NearPair& y) {
+      return std::make_tuple(x.a, x.b, -x.agreement) < std::make_tuple(y.a, y.b, -y.agreement);
+    });
+    const auto same = [](const NearPair& x, const NearPair& y) { return x.a == y.a && x.b == y.b; };
+    pairs.erase(std::unique(pairs.begin(), pairs.end(), same), pairs.end());
+    return pairs;
+  }
+
+  const std::vector<Picture>& pictures_;
+  const PictureHasher hasher_;
+  UsualCoefficients usual_;
+  std::vector<int64_t> compared_;  ///< pictures that have something to compare
+  std::vector<uint64_t> hashes_;   ///< of these
+};
+
+}  // namespace
+
+std::vector<NearPair> near_pairs(const std::vector<Picture>& pictures, int64_t threads) {
+  return Search(pictures).run(threads);
+}
+
+}  // namespace stoker::data
