@@ -58,7 +58,8 @@ ROOMS = {
                                  "engine/step"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
     "engine/group": CORE,
-    "engine/group/c10d": CORE + ["engine/group"],
+    "engine/group/meet": CORE + ["engine/group"],
+    "engine/group/c10d": CORE + ["engine/group", "engine/group/meet"],
     "engine/loop": CORE + CONFIG + ["data/loader", "data/feed", "optim", "engine/run", "engine/device", "engine/memory",
                                     "engine/task", "engine/checkpoint", "engine/step", "engine/group"],
 
@@ -78,10 +79,10 @@ ROOMS = {
     "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
-    "app/output": ["core*", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
+    "app/output": ["core*", "config*", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/audit": ["core*", "data", "data/audit", "data/image", "observe/report"],
     "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output"],
-    "app": ["core*", "config*", "engine/device", "engine/memory"],
+    "app": ["core*", "config*", "engine/device", "engine/memory", "app/output"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.
 SINGLE_HEADERS = {

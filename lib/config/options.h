@@ -209,6 +209,8 @@ struct DeviceOptionsOf {
   Pick<int64_t> threads{};               ///< CPU threads inside one operation
   int64_t devices = 1;                   ///< processes that train together, each with a device
   double exchange_timeout_seconds = 60;  ///< that one of them waits for another
+  std::string listen;                    ///< the address at which rank 0 waits for ranks on other machines; empty: none
+  int64_t restarts = 0;                  ///< of all processes, after one was lost
 };
 using DeviceOptions = DeviceOptionsOf<Auto>;
 using ResolvedDeviceOptions = DeviceOptionsOf<Plain>;

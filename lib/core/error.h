@@ -42,6 +42,8 @@ class Error : public std::runtime_error {
 
   ErrorKind kind() const { return kind_; }
   const std::string& hint() const { return hint_; }
+  /// Both, as users read them: the hint in a line of its own.
+  std::string text() const { return hint_.empty() ? what() : std::string(what()) + "\nhint: " + hint_; }
 
  private:
   ErrorKind kind_;

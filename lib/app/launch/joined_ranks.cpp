@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/launch/joined_ranks.h"
 
+#include <unistd.h>
+
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "core/text/json.h"
 #include "engine/group/c10d/join.h"
 
 namespace stoker::app {
 namespace {
+
+using core::format;
 
 engine::Joining joining_of(const RankPlace& place, double timeout_seconds) {
   engine::Joining joining;
@@ -15,14 +20,39 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds) {
   joining.size = place.size;
   joining.host = place.host;
   joining.port = place.port;
-  if (place.local_size == place.size) joining.own_address = "127.0.0.1";
-  joining.hosts_meeting_point = place.rank == 0 && !place.starter_hosts;
-  joining.attempt = place.attempt;
+  joining.asks_starter = place.has_store;
+  joining.hosts_meeting_point = place.rank == 0 && place.starter != "train";
+  joining.listen = place.listen;
+  joining.run = run_word(place);
+  joining.is_one_machine = place.is_one_machine();
   joining.timeout_seconds = timeout_seconds;
+  joining.when_overdue = [rank = place.rank](const std::string& cause) {
+    core::log_line(rank == 0 ? core::LogLevel::error : core::LogLevel::debug,
+                   format("{}; this rank was busy and did not end by itself", cause));
+    core::flush_log();
+    ::_exit(core::exit_code(core::ErrorKind::peer_lost));
+  };
   return joining;
 }
 
 }  // namespace
+
+std::string run_word(const RankPlace& place) { return format("{} of {} ranks", place.attempt, place.size); }
+
+std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts) {
+  std::vector<std::string> notes;
+  if (!place.is_one_machine()) {
+    notes.push_back(
+        format("rank 0 listens at {} for ranks on other machines, and all listen for each other there: without "
+               "authentication, so whoever reaches their ports can disturb the run",
+               place.listen));
+  }
+  if (place.attempt > 0) {
+    notes.push_back(place.starter == "train" ? format("restart {} of {} after a lost rank", place.attempt, restarts)
+                                             : format("restart {} by {}", place.attempt, place.starter));
+  }
+  return notes;
+}
 
 JoinedRanks::JoinedRanks(const RankPlace& place, double timeout_seconds)
     : place_(place), group_(engine::join_processes(joining_of(place, timeout_seconds))) {}
@@ -44,7 +74,7 @@ void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, st
     for (const auto& [name, value] : root.items()) {
       const std::string text = other.contains(name) ? other[name].get<std::string>() : "(not set)";
       const std::string wanted = value.get<std::string>();
-      if (text != wanted) differences += core::format("\n  {}: rank {} has {}, rank 0 {}", name, rank, text, wanted);
+      if (text != wanted) differences += format("\n  {}: rank {} has {}, rank 0 {}", name, rank, text, wanted);
     }
   }
   if (differences.empty()) return;

@@ -46,6 +46,11 @@ constexpr Names kStarters[] = {
     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
 };
 
+bool is_here(const std::string& host) {
+  return host.empty() || host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+/// Who names ranks but not those of each machine has one per machine, unless they meet on the loopback address.
 std::optional<RankPlace> place_by(const Environment& environment, const Names& names) {
   const std::optional<int> rank = number_in(environment, names.rank), size = number_in(environment, names.size);
   const bool is_slurm = std::string(names.starter) == "srun";
@@ -58,26 +63,56 @@ std::optional<RankPlace> place_by(const Environment& environment, const Names& n
   place.starter = names.starter;
   place.rank = *rank;
   place.size = *size;
-  place.local_rank = number_in(environment, names.local_rank).value_or(*rank);
+  const bool is_far = !is_slurm && environment(names.local_size).empty() && !is_here(environment("MASTER_ADDR"));
+  if (is_far && !environment(names.local_rank).empty()) {
+    refuse(format("{} is set, but {} is not", names.local_rank, names.local_size));
+  }
+  place.local_rank = number_in(environment, names.local_rank).value_or(is_far ? 0 : *rank);
   // "2(x4)" or "2,1" of SLURM says it for each machine; the first is near enough to share CPUs by.
   const std::string tasks = environment(names.local_size);
-  place.local_size =
-      is_slurm ? std::max(1, std::atoi(tasks.c_str())) : number_in(environment, names.local_size).value_or(*size);
+  place.local_size = is_slurm ? std::max(1, std::atoi(tasks.c_str()))
+                              : number_in(environment, names.local_size).value_or(is_far ? 1 : *size);
   if (place.local_rank >= std::max(place.local_size, is_slurm ? kMostRanks : 1)) {
     refuse(format("{}={}, but {} processes are on this machine", names.local_rank, place.local_rank, place.local_size));
   }
   return place;
 }
 
-/// Where ranks meet when nobody says it: on this machine, at a port that follows from the job.
-void find_meeting_point(const Environment& environment, RankPlace& place) {
-  const std::string host = environment("MASTER_ADDR");
-  const std::optional<int> port = number_in(environment, "MASTER_PORT", 65535);
-  if (host.empty() && place.local_size < place.size) {
-    refuse(format("{} of {} ranks are on other machines, and MASTER_ADDR does not say where rank 0 is",
-                  place.size - place.local_size, place.size));
+/// The first name of a list of SLURM: "node01" of "node[01-03,7],other".
+std::string first_of(const std::string& nodes) {
+  const size_t end = nodes.find_first_of("[,");
+  if (end == std::string::npos || nodes[end] == ',') return nodes.substr(0, end);
+  const size_t number_end = nodes.find_first_of(",-]", end);
+  const size_t close = nodes.find(']', end);
+  if (number_end == std::string::npos || close == std::string::npos) return "";
+  const std::string rest = nodes.substr(close + 1);
+  return nodes.substr(0, end) + nodes.substr(end + 1, number_end - end - 1) + rest.substr(0, rest.find_first_of("[,"));
+}
+
+void find_host(const Environment& environment, const std::string& listen, RankPlace& place) {
+  if (place.is_one_machine()) {
+    if (place.has_store) place.host = environment("MASTER_ADDR");
+    return;  // else the loopback address, whatever name the machine has
   }
-  if (!host.empty()) place.host = host;
+  if (listen.empty()) {
+    throw Error(
+        ErrorKind::config,
+        format("{} of {} ranks are on other machines, and nobody said at which address rank 0 may wait for them",
+               place.size - place.local_size, place.size),
+        "--listen ADDRESS, an address of the machine of rank 0 in a network that you trust: whoever reaches it "
+        "can disturb the run, for the exchange has no authentication");
+  }
+  place.listen = listen;
+  const std::string said = environment("MASTER_ADDR");
+  const bool is_any = listen == "0.0.0.0" || listen == "::";
+  place.host = !said.empty() ? said : is_any ? first_of(environment("SLURM_STEP_NODELIST")) : listen;
+  if (place.host.empty()) refuse("MASTER_ADDR does not say where the other ranks find rank 0");
+}
+
+/// Where nobody says it, at a port that follows from the job.
+void find_meeting_point(const Environment& environment, const std::string& listen, RankPlace& place) {
+  const std::optional<int> port = number_in(environment, "MASTER_PORT", 65535);
+  find_host(environment, listen, place);
   std::string job;
   for (const char* const name : {"SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}) {
     job += environment(name) + "/";
@@ -94,7 +129,7 @@ std::string process_environment(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-std::optional<RankPlace> rank_place(const Environment& environment, int devices) {
+std::optional<RankPlace> rank_place(const Environment& environment, const Asked& asked) {
   std::optional<RankPlace> place;
   for (const Names& names : kStarters) {
     const std::optional<RankPlace> other = place_by(environment, names);
@@ -107,15 +142,15 @@ std::optional<RankPlace> rank_place(const Environment& environment, int devices)
   }
   if (!place) return std::nullopt;
   const bool is_ours = !environment(kStarterVariable).empty();
-  if (devices > 1 && devices != place->local_size && devices != place->size) {
-    refuse(format("--devices {}, but {} started {} processes, {} of them on this machine", devices, place->starter,
-                  place->size, place->local_size));
+  if (asked.devices > 1 && asked.devices != place->local_size && asked.devices != place->size) {
+    refuse(format("--devices {}, but {} started {} processes, {} of them on this machine", asked.devices,
+                  place->starter, place->size, place->local_size));
   }
   if (place->size == 1) return std::nullopt;
-  find_meeting_point(environment, *place);
-  place->starter_hosts = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  place->attempt = environment("TORCHELASTIC_RESTART_COUNT");
   if (is_ours) place->starter = "train";
+  place->has_store = !is_ours && environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  place->attempt = number_in(environment, "TORCHELASTIC_RESTART_COUNT").value_or(0);
+  find_meeting_point(environment, asked.listen, *place);
   return place;
 }
 
@@ -126,8 +161,8 @@ std::vector<std::string> variables_of(const RankPlace& place) {
           format("LOCAL_WORLD_SIZE={}", place.local_size),
           "MASTER_ADDR=" + place.host,
           format("MASTER_PORT={}", place.port),
-          "TORCHELASTIC_USE_AGENT_STORE=True",
-          "TORCHELASTIC_RESTART_COUNT=" + place.attempt};
+          "TORCHELASTIC_USE_AGENT_STORE=False",
+          format("TORCHELASTIC_RESTART_COUNT={}", place.attempt)};
 }
 
 }  // namespace stoker::app

@@ -11,8 +11,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <thread>
 
+#include "app/launch/joined_ranks.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -37,10 +40,9 @@ int code_of(const Child& child) {
 }
 
 /// 0, and stops in good order, which all ranks make together.
-bool has_failed(const Child& child) {
+bool has_failed(const Child& child, int64_t stopped_code) {
   const int code = code_of(child);
-  return WIFSIGNALED(child.status) ||
-         (code != core::kExitOk && (code >= 64 && code != core::kExitStopped && code <= 82));
+  return WIFSIGNALED(child.status) || (code != core::kExitOk && code != core::kExitInterrupted && code != stopped_code);
 }
 
 class Children {
@@ -119,55 +121,88 @@ int signal_number_of(const std::string& name) {
   return name == "INT" ? SIGINT : name == "USR1" ? SIGUSR1 : name == "HUP" ? SIGTERM : SIGTERM;
 }
 
-std::string death_of(int rank, const Child& child) {
-  return core::format("rank {} (process {}) was killed by signal {} ({})", rank, child.pid, WTERMSIG(child.status),
-                      ::strsignal(WTERMSIG(child.status)));
+std::string end_of(int rank, const Child& child) {
+  if (WIFSIGNALED(child.status)) {
+    return core::format("rank {} (process {}) was killed by signal {} ({})", rank, child.pid, WTERMSIG(child.status),
+                        ::strsignal(WTERMSIG(child.status)));
+  }
+  return core::format("rank {} (process {}) ended with exit code {}", rank, child.pid, WEXITSTATUS(child.status));
 }
+
+/// One start of all ranks, up to their end.
+class Attempt {
+ public:
+  Attempt(const StartedRanks& ranks, const RankPlace& place, engine::MeetingPoint& point)
+      : ranks_(ranks), point_(point), children_(ranks.arguments, place) {}
+
+  RanksEnd run() {
+    while (!children_.all_ended()) {
+      pass_signals_on();
+      if (deadline_ && Clock::now() > *deadline_) {
+        children_.send(SIGKILL);
+        deadline_.reset();
+      }
+      const int rank = children_.next_ended();
+      if (rank >= 0)
+        note_end(rank);
+      else
+        std::this_thread::sleep_for(kPoll);
+    }
+    if (end_.has_failed && end_.exit_code == core::exit_code(core::ErrorKind::peer_lost)) {
+      core::log_error("{}", point_.cause());
+    }
+    return end_;
+  }
+
+ private:
+  void pass_signals_on() {
+    if (core::stop_requested() && !stop_sent_) {
+      children_.send(signal_number_of(core::stop_signal_name()));
+      stop_sent_ = true;
+    }
+    if (core::take_save_request()) children_.send_to_root(SIGUSR2);
+  }
+
+  void note_end(int rank) {
+    const Child& child = children_.of(rank);
+    const int code = code_of(child), lost = core::exit_code(core::ErrorKind::peer_lost);
+    if (!has_failed(child, ranks_.stopped_code)) {
+      if (rank == 0 && !end_.has_failed) end_.exit_code = code;
+      return;
+    }
+    const bool is_first = !end_.has_failed;
+    // A rank that fails says why, to all and to the user; one that cannot say it any more is spoken for here.
+    if (is_first && point_.cause().empty()) {
+      point_.say(end_of(rank, child));
+      if (code != lost) core::log_error("{}", end_of(rank, child));
+    }
+    if (is_first) deadline_ = Clock::now() + kGrace;
+    if (is_first || (end_.exit_code == lost && WIFEXITED(child.status))) end_ = {code, /*has_failed=*/true};
+  }
+
+  const StartedRanks& ranks_;
+  engine::MeetingPoint& point_;
+  Children children_;
+  RanksEnd end_;
+  bool stop_sent_ = false;
+  std::optional<Clock::time_point> deadline_;  ///< of those that are left
+};
 
 }  // namespace
 
-RanksEnd run_ranks(const char* const* arguments, int count) {
-  const std::unique_ptr<engine::MeetingPoint> point = engine::open_meeting_point();
+RanksEnd run_ranks(const StartedRanks& ranks) {
   RankPlace place;
-  place.size = place.local_size = count;
-  place.port = point->port();
-  Children children(arguments, place);
-  RanksEnd end;
-  const int lost = core::exit_code(core::ErrorKind::peer_lost);
-  bool stop_sent = false;
-  std::optional<Clock::time_point> deadline;
-  while (!children.all_ended()) {
-    if (core::stop_requested() && !stop_sent) {
-      children.send(signal_number_of(core::stop_signal_name()));
-      stop_sent = true;
-    }
-    if (core::take_save_request()) children.send_to_root(SIGUSR2);
-    if (deadline && Clock::now() > *deadline) {
-      children.send(SIGKILL);
-      deadline.reset();
-    }
-    const int rank = children.next_ended();
-    if (rank < 0) {
-      std::this_thread::sleep_for(kPoll);
-      continue;
-    }
-    const Child& child = children.of(rank);
-    const int code = code_of(child);
-    if (!has_failed(child)) {
-      if (rank == 0 && end.exit_code == 0) end.exit_code = code;
-      continue;
-    }
-    const bool is_first = end.exit_code == 0 || end.exit_code == core::kExitStopped;
-    if (WIFSIGNALED(child.status) && is_first) {
-      point->say(death_of(rank, child));
-      core::log_error("{}", death_of(rank, child));
-    }
-    if (is_first || (end.exit_code == lost && code != lost && WIFEXITED(child.status))) {
-      end = {code, /*is_told=*/false};
-    }
-    if (!deadline && is_first) deadline = Clock::now() + kGrace;
+  place.starter = "train";
+  place.size = place.local_size = ranks.count;
+  for (;; ++place.attempt) {
+    const std::unique_ptr<engine::MeetingPoint> point = engine::open_meeting_point(run_word(place));
+    place.port = point->port();
+    const RanksEnd end = Attempt(ranks, place, *point).run();
+    const bool is_lost = end.has_failed && end.exit_code == core::exit_code(core::ErrorKind::peer_lost);
+    if (!is_lost || place.attempt == ranks.restarts || core::stop_requested()) return end;
+    core::log_warning("starting all ranks again from the newest checkpoint ({} of {} restarts)", place.attempt + 1,
+                      ranks.restarts);
   }
-  return end;
 }
 
 void end_with_starter() {

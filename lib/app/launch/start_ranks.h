@@ -6,15 +6,22 @@
 
 namespace stoker::app {
 
-/// How the ranks ended.
-struct RanksEnd {
-  int exit_code = 0;    ///< of rank 0, or of the first rank that failed by itself
-  bool is_told = true;  ///< rank 0 has written the last line: none failed
+struct StartedRanks {
+  const char* const* arguments = nullptr;  ///< of this process, which each rank gets, too
+  int count = 1;
+  int64_t restarts = 0;       ///< how often all are started again after one was lost
+  int64_t stopped_code = 75;  ///< of a rank that was stopped in good order; see --stop-exit-code
 };
 
-/// Starts `count` processes with the command line of this one, forwards signals to them, and ends all when one fails. A
-/// rank that was killed is 76. None outlives this process. Throws Error{os}.
-RanksEnd run_ranks(const char* const* arguments, int count);
+/// How the ranks ended.
+struct RanksEnd {
+  int exit_code = 0;        ///< of rank 0, or of the first rank that failed by itself
+  bool has_failed = false;  ///< one of them; else rank 0 has written the last line
+};
+
+/// Starts processes with the command line of this one, forwards signals to them, and ends all when one fails. A rank
+/// that was killed is 76. None outlives this process. Throws Error{os}.
+RanksEnd run_ranks(const StartedRanks& ranks);
 
 /// In a process that run_ranks() started: sees to it that it ends with the process that did. Call early.
 void end_with_starter();

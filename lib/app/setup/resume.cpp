@@ -33,28 +33,30 @@ std::string saved_text(const core::Json& extra, const std::string& option) {
 
 }  // namespace
 
-std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files) {
+std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
+                              bool is_restart) {
   const std::vector<int64_t> present = files.list();
-  if (options.resume == "none") {
+  const std::string resume = is_restart && !present.empty() ? "auto" : options.resume;
+  if (resume == "none") {
     if (present.empty()) return "";
     throw Error(ErrorKind::config,
                 format("--resume none, but {} holds checkpoints of an earlier run", files.directory()),
                 "choose another --run-dir, or move the old run away");
   }
-  if (options.resume == "auto") {
+  if (resume == "auto") {
     const std::string path = files.newest_verified();
     if (!path.empty() || present.empty()) return path;
     throw Error(ErrorKind::data, format("none of the {} checkpoints in {} verifies", present.size(), files.directory()),
                 "restore one from a copy, or choose another --run-dir to start over");
   }
-  if (options.resume == "last" || options.resume == "best") {
-    const int64_t updates = files.pointed(options.resume);
+  if (resume == "last" || resume == "best") {
+    const int64_t updates = files.pointed(resume);
     if (updates >= 0) return files.path_of(updates);
     throw Error(ErrorKind::no_input,
-                format("--resume {}: there is no such checkpoint in {}", options.resume, files.directory()),
+                format("--resume {}: there is no such checkpoint in {}", resume, files.directory()),
                 "use --resume auto to start or resume");
   }
-  return find_checkpoint(options.resume, "last");
+  return find_checkpoint(resume, "last");
 }
 
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume) {

@@ -11,8 +11,10 @@
 
 namespace stoker::app {
 
-/// The checkpoint to go on from, or "" to start from scratch.
-std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files);
+/// The checkpoint to go on from, or "" to start from scratch. `is_restart`: a starter has started this very run before,
+/// so that it goes on with what it has left behind, whatever its options say of the first start.
+std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
+                              bool is_restart);
 
 /// What was chosen by itself when the run of a checkpoint began, and stays as it is. Throws as read_manifest().
 config::CheckpointFacts checkpoint_facts(const config::Configuration& given, const std::string& checkpoint);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train`: alone, as one of several ranks, or as the command that starts them.
 #include "app/launch/start_ranks.h"
+#include "app/output/failure.h"
 #include "app/verbs/train_as_rank.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/stop_signal.h"
-#include "engine/device/out_of_memory.h"
 
 namespace stoker::app {
 namespace {
@@ -27,11 +27,10 @@ Outcome train_with_others(const Invocation& invocation, const RankPlace& place) 
   end_with_starter();
   const config::Options& options = invocation.configuration.options;
   if (place.rank != 0) core::set_console_level(core::LogLevel::error);
-  const bool has_starter =
-      place.starter == "train";  // which writes the last line when ranks fail: behind what all of them say
-  const auto end_quietly = [&](const Error& error) {
-    const bool is_lost = error.kind() == ErrorKind::peer_lost;
-    core::log_line(place.rank == 0 && is_lost ? core::LogLevel::error : core::LogLevel::debug, error.what());
+  // It says what became of a lost rank, and writes the last line, behind what all ranks say.
+  const bool has_starter = place.starter == "train";
+  const auto end_quietly = [](const Error& error) {
+    core::log_debug("{}", error.what());
     return Outcome{core::exit_code(error.kind()), ""};
   };
   refuse_what_does_not_divide(options.train.replicas, place.size,
@@ -42,21 +41,18 @@ Outcome train_with_others(const Invocation& invocation, const RankPlace& place) 
       Outcome outcome = train_as_rank(invocation, ranks);
       if (place.rank != 0) outcome.reason.clear();
       return outcome;
-    } catch (const Error& error) {
-      const bool is_first = ranks.group()->abort(error.what());
-      if (error.kind() == ErrorKind::peer_lost) throw;
-      if (!is_first) return end_quietly(error);
-      if (!has_starter) throw Error(error.kind(), format("rank {}: {}", place.rank, error.what()), error.hint());
-      core::log_error("rank {}: {}{}{}", place.rank, error.what(),
-                      error.hint().empty() ? "" : "\nhint: ", error.hint());
-      return {core::exit_code(error.kind()), ""};
     } catch (const core::StopRequested&) {
       const bool is_first = ranks.group()->abort("stopped by SIG" + core::stop_signal_name());
       if (is_first) throw;
       return {static_cast<int>(options.run.stop_exit_code), ""};
-    } catch (const std::exception& error) {
-      ranks.group()->abort(engine::short_text_of(error));
-      throw;
+    } catch (const std::exception& exception) {
+      const Error error = error_of(exception, options);
+      const bool is_first = ranks.group()->abort(error.what());
+      if (error.kind() == ErrorKind::peer_lost) throw Error(error);
+      if (!is_first) return end_quietly(error);
+      if (!has_starter) throw Error(error.kind(), format("rank {}: {}", place.rank, error.what()), error.hint());
+      core::log_error("rank {}: {}", place.rank, error.text());
+      return {core::exit_code(error.kind()), ""};
     }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::peer_lost || (place.rank == 0 && !has_starter)) throw;
@@ -68,15 +64,17 @@ Outcome train_with_others(const Invocation& invocation, const RankPlace& place) 
 
 Outcome train(const Invocation& invocation) {
   const config::CommandLine& command = invocation.configuration.command;
-  const auto devices = static_cast<int>(invocation.configuration.options.device.devices);
+  const config::DeviceOptions& device = invocation.configuration.options.device;
+  const auto devices = static_cast<int>(device.devices);
   if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());
-  if (const std::optional<RankPlace> place = rank_place(process_environment, devices)) {
+  if (const std::optional<RankPlace> place = rank_place(process_environment, {devices, device.listen})) {
     return train_with_others(invocation, *place);
   }
   if (devices == 1) return train_as_rank(invocation, JoinedRanks());
   refuse_what_does_not_divide(invocation.configuration.options.train.replicas, devices, format("devices {}", devices));
-  const RanksEnd end = run_ranks(invocation.argv, devices);
-  return {end.exit_code, end.is_told ? "" : "error"};
+  const RanksEnd end =
+      run_ranks({invocation.argv, devices, device.restarts, invocation.configuration.options.run.stop_exit_code});
+  return {end.exit_code, end.has_failed ? "error" : ""};
 }
 
 }  // namespace stoker::app

@@ -218,7 +218,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   engine::CheckpointFiles files(run_path + "/checkpoints");
   const std::string checkpoint = ranks.from_root([&] {
     if (!only_shows) files.prepare();
-    return choose_checkpoint(options.run, files);
+    return choose_checkpoint(options.run, files, /*is_restart=*/ranks.place().attempt > 0);
   });
   if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared);
@@ -246,6 +246,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   observe::BannerFacts facts = banner_facts(invocation, settings.resolution(), prepared.datasets, training, learner,
                                             train_feed->loader().stats());
   facts.ranks = std::max<int64_t>(ranks.place().size, options.device.devices);
+  for (const std::string& note : notes_of(ranks.place(), options.device.restarts)) facts.data_notes.push_back(note);
   facts.caches = prepared.caches.lines;
   facts.memory = plan::plan_summary(memory, prepared.room);
   const auto end = engine::limit_reached(training.limits, at);

@@ -64,7 +64,20 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
           "bits of one process, and a resume may have another number of them.")
       .per_process();
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
-      .help("Time that one of several processes waits for another before the run ends with 76.")
+      .help(
+          "Time that processes that train together wait for one of them in an update before the run ends with 76. A "
+          "process that gives no sign of life ends it after half of that; saves and start-up may take any time.")
+      .per_process();
+  d.add("restarts", o.restarts, integer_codec(0, 1'000'000))
+      .unit("times")
+      .help(
+          "How often all processes that --devices starts are started again, from the newest checkpoint, after one of "
+          "them was lost.")
+      .per_process();
+  d.add("listen", o.listen, text_codec("ADDRESS", true))
+      .help(
+          "Address of this network at which rank 0 waits for ranks on other machines, which nothing else makes it do: "
+          "the exchange has no authentication.")
       .per_process();
 }
 

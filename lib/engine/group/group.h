@@ -35,7 +35,28 @@ class Group {
   /// so: what a later one says is not heard. Does not throw.
   virtual bool abort(const std::string& why) noexcept = 0;
 
+  /// Says what this rank does from here on: something that may take any time, such as a checkpoint, or something that
+  /// takes all ranks about as long, such as an update. One that the others wait for too long is lost only in the
+  /// latter; one that gives no sign of life, in both. A rank begins with long work.
+  virtual void does_long_work(bool /*is_long*/) noexcept {}
+
   bool is_root() const { return rank() == 0; }
+};
+
+/// For its lifetime this rank does what takes all ranks about as long; before and after it, work that may take long.
+class WorkInStep {
+ public:
+  explicit WorkInStep(Group* group) : group_(group) {
+    if (group_) group_->does_long_work(false);
+  }
+  ~WorkInStep() {
+    if (group_) group_->does_long_work(true);
+  }
+  WorkInStep(const WorkInStep&) = delete;
+  WorkInStep& operator=(const WorkInStep&) = delete;
+
+ private:
+  Group* const group_;
 };
 
 /// `group`, or null where there is nobody to exchange with: no group, or one of a single rank.

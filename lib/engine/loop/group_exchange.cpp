@@ -36,6 +36,7 @@ void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& fee
   model.eval();
   feed.begin_epoch(0);
   const int64_t batches = feed.loader().batches_per_epoch();
+  const WorkInStep in_step(&group);
   for (int64_t first = 0; first < batches; first += group.size()) {
     MessageWriter message;
     message.add(core::stop_requested());

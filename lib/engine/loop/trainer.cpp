@@ -128,6 +128,7 @@ void Trainer::do_update(RunProgress& at) {
   UpdateWindow window = settings_.plan.window(at.epoch, at.update_in_epoch);
   window.number = at.updates;
   const optim::UpdateRates rates = schedule_.rates_at(at.updates);
+  const WorkInStep in_step(group_);
   at.images += updater_.update(batches_, window, rates);
   at.learning_rate = rates.lr;
   at.pieces = updater_.pieces();

@@ -138,7 +138,6 @@ class C10dTest : public testing::Test {
         joining.rank = rank;
         joining.size = ranks;
         joining.port = point->port();
-        joining.own_address = "127.0.0.1";
         joining.timeout_seconds = timeout_seconds;
         const std::unique_ptr<Group> group = join_processes(joining);
         try {
@@ -197,11 +196,23 @@ TEST_F(C10dTest, ARankThatDoesNotAnswerIsNotWaitedForLongerThanAgreed) {
   const std::vector<std::string> thrown = run(
       2,
       [](Group& group) {
+        const WorkInStep in_step(&group);
         if (group.rank() == 0) group.sum({at::ones({1})});
-        if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
+        if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
       },
       /*timeout_seconds=*/1);
-  EXPECT_EQ(thrown[0], "rank 1 has not answered for 1 s");
+  EXPECT_EQ(thrown[0].rfind("rank 1 is alive, but the others have waited for it for 1", 0), 0u) << thrown[0];
+}
+
+TEST_F(C10dTest, LongWorkIsWaitedForHoweverLongItTakes) {
+  const std::vector<std::string> thrown = run(
+      2,
+      [](Group& group) {
+        if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
+        group.sum({at::ones({1})});
+      },
+      /*timeout_seconds=*/1);
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 }  // namespace
 
 bool can_join_processes() { return false; }
-std::unique_ptr<MeetingPoint> open_meeting_point() { refuse(); }
+std::unique_ptr<MeetingPoint> open_meeting_point(const std::string&) { refuse(); }
 std::unique_ptr<Group> join_processes(const Joining&) { refuse(); }
 
 }  // namespace stoker::engine

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a run as processes, joined through c10d: its store to meet at, Gloo to send tensors of the CPU.
-// c10d has no authentication: who reaches the port of the store, or those of Gloo, can disturb the run.
+// The ranks of a run as processes: they meet at a meeting point of this program (group/meet), and Gloo, from LibTorch's
+// c10d, sends tensors of the CPU between them.
+// Neither has authentication: who reaches the port of the meeting point, or those of Gloo, can disturb the run.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,7 +12,7 @@
 
 namespace stoker::engine {
 
-/// Where ranks meet: names and values, held by one process.
+/// Where ranks meet, held by the process that has started them.
 class MeetingPoint {
  public:
   virtual ~MeetingPoint() = default;
@@ -23,21 +25,29 @@ class MeetingPoint {
 
 struct Joining {
   int rank = 0, size = 1;
-  std::string host = "127.0.0.1";    ///< of the meeting point
-  int port = 0;                      ///< of the meeting point
-  std::string own_address;           ///< where this rank listens for others; empty: the address of its host's name
+  std::string host = "127.0.0.1";  ///< of the meeting point
+  int port = 0;                    ///< of the meeting point
+  /// At host and port is the TCPStore of a starter, in which rank 0 writes where its meeting point is.
+  bool asks_starter = false;
   bool hosts_meeting_point = false;  ///< this rank makes it; else it is there, or soon will be
-  std::string attempt;               ///< tells runs apart that meet at one point, one after the other
-  double timeout_seconds = 60;       ///< that a rank waits for another
+  std::string listen = "127.0.0.1";  ///< the address at which it does, and no other
+  std::string run;                   ///< tells runs, and attempts of one, apart
+  /// One machine: ranks listen for each other on the loopback address, else each on its address towards the meeting
+  /// point.
+  bool is_one_machine = true;
+  double timeout_seconds = 60;  ///< see LostRankFinder
+  /// Called, from another thread, when this rank has not ended some seconds after another was lost. May be empty.
+  std::function<void(const std::string& cause)> when_overdue;
 };
 
 /// False when the program was built without c10d and Gloo; then the others throw Error{unavailable}.
 bool can_join_processes();
 
-/// On the loopback address, at a port that the kernel chooses. Throws Error{os}.
-std::unique_ptr<MeetingPoint> open_meeting_point();
+/// On the loopback address, at a port that the kernel chooses, for ranks with this `run`. Throws Error{os}.
+std::unique_ptr<MeetingPoint> open_meeting_point(const std::string& run = "");
 
-/// Meets the other ranks; every one makes this call. Throws Error{peer_lost} when they do not come in time.
+/// Meets the other ranks; every one makes this call. Throws Error{peer_lost} when they do not come in time, {os} when
+/// this one should host the meeting point and cannot, {config}; core::StopRequested.
 std::unique_ptr<Group> join_processes(const Joining& joining);
 
 }  // namespace stoker::engine

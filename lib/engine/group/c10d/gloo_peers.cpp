@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/group/c10d/gloo_peers.h"
+
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/stop_signal.h"
+#include "engine/group/c10d/meeting_store.h"
+#include "engine/group/meet/meeting_server.h"
+
+namespace stoker::engine {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kWatch(100);      // between two looks at the meeting point
+constexpr milliseconds kLastWord(1000);  // that a cause may take to the meeting point
+constexpr milliseconds kForever(std::chrono::hours(24 * 365));
+constexpr double kOverdue = 4;  // seconds that a rank has to end by itself once another is lost
+constexpr const char* kAgain = "run the same command again: it resumes from the newest checkpoint";
+
+std::string here_key(int rank) { return format("here/{}", rank); }
+std::string sign_key(int rank) { return format("sign/{}", rank); }
+
+at::Tensor tensor_over(void* bytes, size_t size) {
+  return at::from_blob(bytes, {static_cast<int64_t>(size)}, at::kByte);
+}
+
+}  // namespace
+
+GlooPeers::GlooPeers(Settings settings, std::shared_ptr<MeetingClient> meeting)
+    : settings_(std::move(settings)),
+      meeting_(std::move(meeting)),
+      tags_(static_cast<size_t>(settings_.size)),
+      finder_(settings_.rank, settings_.size, settings_.timeout_seconds) {
+  watcher_ = std::thread([this] { watch(); });
+  try {
+    wait_for_ranks();
+    connect();
+  } catch (...) {
+    ends_ = true;
+    watcher_.join();
+    throw;
+  }
+}
+
+GlooPeers::~GlooPeers() {
+  ends_ = true;
+  watcher_.join();
+}
+
+void GlooPeers::wait_for_ranks() {
+  meeting_->set(here_key(rank()), "1");
+  const Clock::time_point begin = Clock::now();
+  for (int other = 0; other < size();) {
+    throw_if_broken();
+    core::throw_if_stopped();
+    if (meeting_->find(here_key(other))) {
+      ++other;
+      continue;
+    }
+    if (Clock::now() - begin > kMeetingTime) {
+      std::string missing;
+      for (int rank = 0; rank < size(); ++rank) {
+        if (!meeting_->find(here_key(rank))) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+      }
+      throw Error(ErrorKind::peer_lost,
+                  format("rank {} did not come within {} s", missing, kMeetingTime.count() / 1000), kAgain);
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
+
+void GlooPeers::connect() {
+  auto options =
+      c10d::ProcessGroupGloo::Options::create(milliseconds(static_cast<int64_t>(1000 * settings_.timeout_seconds)));
+  options->threads = 2;
+  try {
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(settings_.address));
+    gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<MeetingStore>(meeting_), rank(), size(),
+                                                        options);
+  } catch (const std::exception& error) {
+    throw_if_broken();
+    std::string what = error.what();
+    throw Error(ErrorKind::peer_lost,
+                format("rank {} could not be connected with the others from its address {}: {}", rank(),
+                       settings_.address, what.substr(0, what.find('\n'))),
+                "ranks connect to each other at any port: look at the firewalls between their machines");
+  }
+}
+
+void GlooPeers::exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) {
+  const int tag = tags_[static_cast<size_t>(peer)]++ & 0x3FFFFFFF;
+  std::vector<at::Tensor> sent = {tensor_over(const_cast<void*>(out), out_bytes)};
+  std::vector<at::Tensor> received = {tensor_over(in, in_bytes)};
+  try {
+    {  // work that a broken run ends at once
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!broken_.empty()) throw Error(ErrorKind::peer_lost, broken_, kAgain);
+      pending_.clear();
+      if (out_bytes > 0) pending_.push_back(gloo_->send(sent, peer, tag));
+      if (in_bytes > 0) pending_.push_back(gloo_->recv(received, peer, tag));
+    }
+    waits_ = true;
+    bool is_complete = true;
+    for (const auto& work : pending_) is_complete &= work->wait(kForever);
+    waits_ = false;
+    ++exchanges_;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pending_.clear();
+    if (is_complete) return;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    lose(peer, error.what());
+  }
+  lose(peer, "");
+}
+
+void GlooPeers::throw_if_broken() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!broken_.empty()) throw Error(ErrorKind::peer_lost, broken_, kAgain);
+}
+
+std::string GlooPeers::say(const std::string& cause) noexcept {
+  try {
+    return meeting_->compare_set(kCauseKey, "", cause);
+  } catch (...) {
+    return cause;
+  }
+}
+
+void GlooPeers::say_that_it_ended() noexcept {
+  try {
+    meeting_->set(ended_key(rank()), "1");
+  } catch (...) {  // nobody is there who would look
+  }
+}
+
+std::string GlooPeers::note(const std::string& key) noexcept {
+  try {
+    return meeting_->find(key).value_or("");
+  } catch (...) {
+    return "";
+  }
+}
+
+void GlooPeers::watch() {
+  double now = 0;  // a clock that stands still while this process is stopped
+  double broken_at = -1;
+  for (Clock::time_point before = Clock::now(); !ends_; std::this_thread::sleep_for(kWatch)) {
+    const Clock::time_point time = Clock::now();
+    now += std::min(1.0, std::chrono::duration<double>(time - before).count());
+    before = time;
+    if (broken_at >= 0) {
+      if (now - broken_at < kOverdue || !settings_.when_overdue) continue;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return settings_.when_overdue(broken_);
+    }
+    std::string cause = note(kCauseKey);
+    if (cause.empty()) {
+      give_sign(now);
+      cause = find_lost_rank(now);
+      if (!cause.empty()) cause = say(cause);
+    }
+    if (cause.empty()) continue;
+    broken_at = now;
+    break_off(cause);
+  }
+}
+
+void GlooPeers::give_sign(double now) {
+  if (now < next_sign_) return;
+  next_sign_ = now + finder_.seconds_between_signs();
+  ++sign_.number;
+  sign_.doing = waits_            ? SignOfLife::Doing::waits
+                : does_long_work_ ? SignOfLife::Doing::long_work
+                                  : SignOfLife::Doing::computes;
+  try {
+    meeting_->set(sign_key(rank()), sign_.text());
+    unanswered_since_ = -1;
+  } catch (...) {
+    if (unanswered_since_ < 0) unanswered_since_ = now;
+  }
+}
+
+/// Why this rank waits in vain; empty where it does not, or not for long.
+std::string GlooPeers::find_lost_rank(double now) {
+  const int64_t exchange = waits_ ? exchanges_.load() : -1;
+  if (exchange != seen_exchange_) finder_.begin_wait(now);
+  seen_exchange_ = exchange;
+  if (exchange < 0 || !finder_.wants_signs(now)) return "";
+  if (unanswered_since_ >= 0) {
+    return now - unanswered_since_ < settings_.timeout_seconds / 2
+               ? ""
+               : "the process where the ranks meet has given no sign of life";
+  }
+  std::vector<SignOfLife> signs;
+  for (int other = 0; other < size(); ++other) signs.push_back(SignOfLife::read(note(sign_key(other))));
+  return finder_.look(now, signs);
+}
+
+/// Ends the wait of the thread that trains.
+void GlooPeers::break_off(const std::string& cause) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  broken_ = cause;
+  for (const auto& work : pending_) work->abort();
+}
+
+/// The connection to `peer` broke. The reason is what the first rank said, and that may be on its way.
+void GlooPeers::lose(int peer, const std::string& what) {
+  waits_ = false;
+  {
+    // Before the memory that they point to goes.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pending_.clear();
+  }
+  throw_if_broken();
+  std::string cause = note(kCauseKey);
+  for (milliseconds waited(0); cause.empty() && waited < kLastWord; waited += kWatch) {
+    if (!note(ended_key(peer)).empty()) break;
+    std::this_thread::sleep_for(kWatch);
+    cause = note(kCauseKey);
+  }
+  if (cause.empty()) {
+    const bool has_ended = !note(ended_key(peer)).empty();
+    cause = say(has_ended      ? format("rank {} has ended", peer)
+                : what.empty() ? format("rank {} is gone", peer)
+                               : format("rank {} is gone, or the connection to it is broken", peer));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (broken_.empty()) broken_ = cause;
+  }
+  throw_if_broken();
+  throw Error(ErrorKind::bug, "a lost rank without a cause");
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes between ranks that are processes, through Gloo. A thread watches the meeting point meanwhile: it says that this
+// rank lives, hears what went wrong elsewhere, and finds the rank that others wait for in vain.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/group/c10d/c10d.h"
+#include "engine/group/meet/lost_rank.h"
+#include "engine/group/meet/meeting_client.h"
+#include "engine/group/peers.h"
+
+namespace stoker::engine {
+
+inline constexpr std::chrono::milliseconds kMeetingTime(300'000);  // that ranks may come one after the other
+
+class GlooPeers : public Peers {
+ public:
+  struct Settings {
+    int rank = 0, size = 1;
+    std::string address;  ///< where this rank listens for the others
+    double timeout_seconds = 60;
+    std::function<void(const std::string&)> when_overdue;  ///< see Joining
+  };
+  /// Waits for all ranks. Throws core::Error{peer_lost}, core::StopRequested.
+  GlooPeers(Settings settings, std::shared_ptr<MeetingClient> meeting);
+  ~GlooPeers() override;
+  GlooPeers(const GlooPeers&) = delete;
+  GlooPeers& operator=(const GlooPeers&) = delete;
+
+  int rank() const override { return settings_.rank; }
+  int size() const override { return settings_.size; }
+  void exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) override;
+  void throw_if_broken();
+  /// What this rank does until the next call.
+  void does_long_work(bool is_long) { does_long_work_ = is_long; }
+  /// Tells all ranks why they cannot go on, unless somebody has; returns what stands there.
+  std::string say(const std::string& cause) noexcept;
+  void say_that_it_ended() noexcept;
+
+ private:
+  void wait_for_ranks();
+  void connect();
+  void watch();
+  void give_sign(double now);
+  std::string find_lost_rank(double now);
+  void break_off(const std::string& cause);
+  [[noreturn]] void lose(int peer, const std::string& what);
+  std::string note(const std::string& key) noexcept;  ///< empty where there is nothing, or nobody answers
+
+  const Settings settings_;
+  const std::shared_ptr<MeetingClient> meeting_;
+  std::vector<int> tags_;  ///< by rank: exchanges with it so far
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  std::mutex mutex_;
+  std::string broken_;                                   ///< why nothing can be exchanged any more
+  std::vector<c10::intrusive_ptr<c10d::Work>> pending_;  ///< that the training thread waits for
+  std::atomic<bool> does_long_work_{true}, waits_{false}, ends_{false};
+  std::atomic<int64_t> exchanges_{0};
+  // Of the watching thread.
+  LostRankFinder finder_;
+  SignOfLife sign_;
+  double next_sign_ = 0;
+  int64_t seen_exchange_ = -1;    ///< number of the exchange whose wait is looked at
+  double unanswered_since_ = -1;  ///< by the meeting point
+  std::thread watcher_;
+};
+
+}  // namespace stoker::engine

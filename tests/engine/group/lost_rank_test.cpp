@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rank is lost, from what all of them say of themselves, at times that the tests make up.
+#include "engine/group/meet/lost_rank.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace stoker::engine {
+namespace {
+
+using Doing = SignOfLife::Doing;
+
+constexpr double kTimeout = 8;  // seconds
+
+/// What rank 0 of 3 finds as it looks four times per second; `sign_of` gives number and doing of ranks 1 and 2 at a
+/// time. Returns the verdict and when it fell; empty when none fell within 100 s.
+std::pair<std::string, double> verdict(const std::function<SignOfLife(int rank, double now)>& sign_of) {
+  LostRankFinder finder(0, 3, kTimeout);
+  finder.begin_wait(0);
+  for (double now = 0; now < 100; now += 0.25) {
+    if (!finder.wants_signs(now)) continue;
+    const std::string cause = finder.look(now, {{}, sign_of(1, now), sign_of(2, now)});
+    if (!cause.empty()) return {cause, now};
+  }
+  return {};
+}
+
+SignOfLife alive(double now, Doing doing) { return {static_cast<int64_t>(now * 2), doing}; }
+
+TEST(LostRankTest, ARankWithoutASignIsLostBeforeTheTimeoutWhateverItDid) {
+  for (const Doing doing : {Doing::waits, Doing::computes, Doing::long_work}) {
+    const auto [cause, when] = verdict([&](int rank, double now) {
+      return rank == 2 ? SignOfLife{7, doing} : alive(now, Doing::waits);
+    });
+    EXPECT_EQ(cause, "rank 2 has given no sign of life for 4 s");
+    EXPECT_LE(when, kTimeout);
+  }
+}
+
+TEST(LostRankTest, TheRankThatAllWaitForIsLostAfterTheTimeout) {
+  const auto [cause, when] =
+      verdict([](int rank, double now) { return alive(now, rank == 1 ? Doing::computes : Doing::waits); });
+  EXPECT_EQ(cause, "rank 1 is alive, but the others have waited for it for 8 s");
+  EXPECT_NEAR(when, kTimeout, 0.3);
+}
+
+TEST(LostRankTest, LongWorkIsWaitedForAndTheTimeoutBeginsBehindIt) {
+  const auto [cause, when] = verdict([](int rank, double now) {
+    return alive(now, rank == 2 ? Doing::waits : now < 50 ? Doing::long_work : Doing::computes);
+  });
+  EXPECT_EQ(cause.rfind("rank 1 is alive", 0), 0u) << cause;
+  EXPECT_NEAR(when, 50 + kTimeout, 0.6);
+}
+
+TEST(LostRankTest, WhenAllWaitMessagesAreLost) {
+  const auto [cause, when] = verdict([](int, double now) { return alive(now, Doing::waits); });
+  EXPECT_EQ(cause.rfind("all ranks have waited for each other", 0), 0u) << cause;
+  EXPECT_NEAR(when, 2 * kTimeout, 0.3);
+}
+
+TEST(LostRankTest, ASignIsReadAsItWasWritten) {
+  const SignOfLife sign = SignOfLife::read(SignOfLife{12, Doing::computes}.text());
+  EXPECT_EQ(sign.number, 12);
+  EXPECT_EQ(sign.doing, Doing::computes);
+  EXPECT_EQ(SignOfLife::read("").doing, Doing::long_work) << "who has said nothing yet, starts";
+}
+
+}  // namespace
+}  // namespace stoker::engine
