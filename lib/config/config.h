@@ -20,6 +20,13 @@ struct PackWords {
   bool verify = false, index = false;
 };
 
+/// What `train plan` was asked for, as it was written; empty: not given.
+struct PlanWords {
+  std::string devices;   ///< counts to compare: "1,2,4"
+  std::string machines;  ///< "4"
+  std::string link;      ///< "25Gbit" or "1Gbit,1ms"
+};
+
 /// What the command line asked for besides option values.
 struct CommandLine {
   std::string verb;  ///< "" (train), "eval", "predict", ...
@@ -42,6 +49,7 @@ struct CommandLine {
   std::string bench;                  ///< bench: what to time ("loader", "step", "all")
   bool json = false;                  ///< bench, check, plan, audit: figures as JSON on standard output
   PackWords pack;
+  PlanWords plan;
 };
 
 /// Options as they were given, with the table that is bound to them. Movable only as a whole (held by pointer).

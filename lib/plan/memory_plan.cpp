@@ -64,6 +64,21 @@ int64_t sum_of_lines(const std::vector<PlanLine>& lines) {
   return sum;
 }
 
+/// Sums of replicas that wait for others while one is computed: as many as the digits of a binary counter. Each has
+/// gradients and changes of running statistics; besides, the statistics as they were are kept, and as this replica
+/// leaves them.
+int64_t replica_sum_bytes(const PlanInputs& inputs) {
+  if (inputs.replicas == 1) return 0;
+  int64_t waiting = 0;
+  for (int64_t own = 1; own < inputs.replicas / inputs.ranks; own *= 2) ++waiting;
+  return waiting * (inputs.gradient_bytes + inputs.buffer_bytes) + 2 * inputs.buffer_bytes;
+}
+
+/// What is sent and what is received, one behind the other, once gradients are there and activations are gone.
+int64_t exchange_bytes(const PlanInputs& inputs) {
+  return inputs.ranks == 1 ? 0 : 2 * (inputs.gradient_bytes + inputs.buffer_bytes);
+}
+
 void add_model_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
   add_line(lines, "weights", inputs.weight_bytes);
   add_line(lines, "average", inputs.average_bytes, "of the weights");
@@ -73,6 +88,12 @@ void add_model_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
   add_line(lines, "activations", std::max<int64_t>(0, working - inputs.gradient_bytes),
            format("micro-batch of {}, evaluation of {}", std::min(inputs.batch_size, inputs.train_images),
                   std::min(inputs.val_batch_size, inputs.val_images)));
+  const int64_t sums = replica_sum_bytes(inputs);
+  add_line(lines, "replica sums", sums,
+           format("{} of {} replicas, one after the other", inputs.replicas / inputs.ranks, inputs.replicas));
+  const int64_t free_meanwhile = std::max<int64_t>(0, working - inputs.gradient_bytes) + sums;
+  add_line(lines, "exchange", exchange_bytes(inputs) - free_meanwhile,
+           format("with {} ranks, beyond what training leaves free meanwhile", inputs.ranks));
 }
 
 void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {

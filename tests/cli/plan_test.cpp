@@ -82,6 +82,35 @@ TEST(PlanTest, AnAutomaticBatchIsChosenOnceAndKeptOnResume) {
   EXPECT_NE(ended.out.find("chosen    --batch-size 8: as in the checkpoint"), std::string::npos) << ended.out;
 }
 
+TEST(PlanTest, ProcessesAgreeOnAnAutomaticBatch) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = train_words({"--batch-size", "auto", "--replicas", "2", "--devices", "2", "--max-updates", "3"});
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  const std::string config = content_of_file(work / "run/config.yaml");
+  EXPECT_NE(config.find("batch-size: 4 "), std::string::npos) << "64 images, 8 updates of two replicas\n" << config;
+}
+
+TEST(PlanTest, SeveralDevicesAreComparedWithTotals) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = plan_words({"--devices", "1,2", "--batch-size", "8", "--json"});
+  const Ended ended = run(words, work.path());
+  SCOPED_TRACE(story_of(words, ended));
+  ASSERT_EQ(ended.exit_code, 0);
+  const size_t second = ended.out.find("\"devices\": 2");
+  ASSERT_NE(second, std::string::npos) << ended.out;
+  const std::string two = ended.out.substr(second);
+  EXPECT_EQ(number_behind(two, "\"images_per_update\": "), 16);
+  EXPECT_EQ(number_behind(two, "\"learning_rate\": "), 0.00625) << "of 16 images";
+  EXPECT_EQ(number_behind(two, "\"updates_per_epoch\": "), 4);
+  EXPECT_GT(number_behind(two, "\"exchange_bytes\": "), 0);
+  EXPECT_GT(number_behind(two, "\"updates_per_second\": "), 0);
+  EXPECT_EQ(run(plan_words({"--devices", "2,x"}), work.path()).exit_code, 64);
+  EXPECT_EQ(run(plan_words({"--devices", "3", "--replicas", "4"}), work.path()).exit_code, 78);
+}
+
 TEST(PlanTest, AnUpdateKeepsItsSizeWhateverTheBatch) {
   const Workplace work;
   write_idx(work);

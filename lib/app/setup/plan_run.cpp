@@ -37,6 +37,12 @@ int64_t largest_tensor_bytes(const model::ImageModel& model) {
   return largest;
 }
 
+int64_t buffer_bytes(const model::ImageModel& model) {
+  int64_t bytes = 0;
+  for (const torch::Tensor& buffer : model.buffers()) bytes += static_cast<int64_t>(buffer.nbytes());
+  return bytes;
+}
+
 /// What is known without trying anything. Activations are at least the input and its gradient's worth.
 plan::PlanInputs known_sizes(const PlanParts& parts) {
   const config::ResolvedOptions& options = parts.settings.options();
@@ -63,6 +69,9 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.optimizer_bytes = inputs.gradient_bytes * optimizer_copies(options.optim);
   inputs.average_bytes = parts.learner.ema ? inputs.weight_bytes : 0;
   inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.learner.model);
+  inputs.buffer_bytes = buffer_bytes(*parts.learner.model);
+  inputs.replicas = options.train.replicas;
+  inputs.ranks = parts.ranks;
   inputs.resumes = parts.resumes;
   inputs.training_bytes = [inputs](int64_t images) { return inputs.gradient_bytes + images * inputs.input_bytes; };
   inputs.evaluation_bytes = [inputs](int64_t images) { return images * inputs.input_bytes; };
@@ -123,10 +132,10 @@ int64_t settled_resident_bytes() {
   return core::read_process_memory().resident_bytes;
 }
 
-plan::MemoryBudget memory_room(torch::Device device) {
+plan::MemoryBudget memory_room(torch::Device device, int64_t processes) {
   plan::MemoryBudget room;
   room.host_held_bytes = core::read_process_memory().resident_bytes;
-  room.host_free_bytes = core::read_machine_facts().ram_available_bytes;
+  room.host_free_bytes = core::read_machine_facts().ram_available_bytes / processes;
   const engine::DeviceMemory memory = engine::device_memory(device);
   room.device_held_bytes = memory.held_bytes;
   room.device_free_bytes = memory.free_bytes;
@@ -143,7 +152,7 @@ plan::PlanInputs measure_plan(const PlanParts& parts) {
     inputs.highest_so_far_bytes = core::read_process_memory().peak_resident_bytes;
     return inputs;
   };
-  const plan::MemoryBudget room = memory_room(parts.learner.device);
+  const plan::MemoryBudget room = memory_room(parts.learner.device, parts.processes);
   finish(resident_before);
   if (!plan::shortage(plan::make_memory_plan(inputs), room).empty()) return inputs;  // as it is, it is too much
   if (const auto activations = probed(parts, room)) {

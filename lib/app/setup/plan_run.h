@@ -32,6 +32,8 @@ struct PlanParts {
   const engine::Task& task;
   int64_t data_bytes = 0;  ///< that opening the data took
   bool resumes = false;
+  int64_t ranks = 1;      ///< of the run
+  int64_t processes = 1;  ///< of them on this machine, which share its memory
 };
 
 /// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.
@@ -39,7 +41,8 @@ struct PlanParts {
 /// cache is left out. Throws Error{out_of_memory} when the network and two images do not fit, unless plan-check is off.
 plan::PlanInputs measure_plan(const PlanParts& parts);
 
-plan::MemoryBudget memory_room(torch::Device device);
+/// For each of so many processes of a run, which are all there.
+plan::MemoryBudget memory_room(torch::Device device, int64_t processes = 1);
 
 /// Tries it on an image of noise. The learner is as before afterwards.
 bool trains_on_one_image(const config::ResolvedOptions& options, const data::Source& train, engine::Learner& learner);

@@ -37,16 +37,18 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
   if (measure) measure_workers(settings, *prepared.datasets.train);
 }
 
-void set_up_training(Settings& settings, bool resumes, RunSetup& prepared) {
+void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share) {
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
   prepared.learner = build_learner(options, device, resumes);
-  const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes, resumes};
+  const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
+                        resumes,  share.ranks,       share.processes};
   prepared.inputs = measure_plan(parts);
-  prepared.room = memory_room(device);
+  prepared.room = memory_room(device, share.processes);
   if (settings.resolution().waits_for_batch) {
-    settings.learn_batch(plan::choose_batch(settings.given().options, prepared.inputs, prepared.room));
+    const config::Measured<int64_t> own = plan::choose_batch(settings.given().options, prepared.inputs, prepared.room);
+    settings.learn_batch(share.agree_on_batch ? share.agree_on_batch(own) : own);
     prepared.inputs.batch_size = options.loader.batch_size;
     prepared.inputs.val_batch_size = options.loader.val_batch_size;
     prepared.inputs.accumulation_steps = options.train.accumulation_steps;

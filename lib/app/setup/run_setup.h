@@ -2,6 +2,7 @@
 // A run up to the point where its memory is planned: what `train` and `train plan` have in common.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "app/setup/loader_tuning.h"
@@ -27,9 +28,17 @@ struct RunSetup {
 /// automatic.
 void set_up_data(Settings& settings, bool measure, RunSetup& prepared);
 
+/// The other processes of a run, as far as its setup has to do with them.
+struct RunShare {
+  int64_t ranks = 1;
+  int64_t processes = 1;  ///< of them on this machine, which share its memory
+  /// The batch-size that all take, of what each has chosen; empty: there are no others.
+  std::function<config::Measured<int64_t>(const config::Measured<int64_t>& own)> agree_on_batch = {};
+};
+
 /// Opens the device, builds what is trained, measures its memory, chooses an automatic batch, and puts the data behind
 /// caches that leave room for the rest. Nothing is open in the settings afterwards. Refuses nothing but a network that
 /// does not fit.
-void set_up_training(Settings& settings, bool resumes, RunSetup& prepared);
+void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share = {});
 
 }  // namespace stoker::app

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train plan`: what a run will take, without a run.
+#include <algorithm>
 #include <filesystem>
 
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
 #include "app/setup/measure_epoch.h"
+#include "app/setup/plan_devices.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/run_setup.h"
 #include "core/format.h"
@@ -56,46 +58,91 @@ core::Json disk_json(const DiskPlan& disk) {
           {"free_bytes", disk.free_bytes > 0 ? core::Json(disk.free_bytes) : core::Json(nullptr)}};
 }
 
+/// What `train plan` says, and whether it fits.
+struct Answer {
+  core::Json json;
+  std::string text;
+  bool fits = true;
+};
+
+void add_devices(std::vector<plan::DevicePlan>& plans, const std::vector<plan::TriedUpdate>& tries, int64_t cpus,
+                 const plan::LinkSpeed& link, Answer& answer) {
+  for (plan::DevicePlan& one : plans) {
+    if (!tries.empty()) one.time = plan::foresee_update(one, tries, cpus, link);
+  }
+  answer.json["devices"] = plan::device_plans_json(plans);
+  answer.text += "\n";
+  for (const std::string& line : plan::device_table(plans)) answer.text += line + "\n";
+}
+
+plan::TriedUpdate tried_alone(const config::ResolvedOptions& options, const plan::EpochEstimate& estimate) {
+  const int64_t micro_batches = options.train.replicas * options.train.accumulation_steps;
+  plan::TriedUpdate tried;
+  tried.micro_batches = micro_batches;
+  tried.compute_seconds =
+      static_cast<double>(micro_batches * options.loader.batch_size) / std::max(1e-9, estimate.images_per_second);
+  tried.eval_seconds = estimate.eval_seconds;
+  return tried;
+}
+
 }  // namespace
 
 Outcome plan(const Invocation& invocation) {
-  const config::Configuration& configuration = invocation.configuration;
+  config::Configuration& configuration = invocation.configuration;
   const bool as_json = configuration.command.json;
   if (as_json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
+  const DeviceQuestion question = device_question(configuration);
+  const int64_t fewest = *std::min_element(question.devices.begin(), question.devices.end());
+  configuration.options.device.devices = fewest;
+  configuration.options.train.replicas = replicas_on(configuration, question, fewest);
   RunSetup prepared;
-  Settings settings(configuration);
+  Settings settings(configuration, machine_shared_by(machine_with_accelerators(), fewest));
   const config::ResolvedOptions& options = settings.options();
   set_up_data(settings, /*measure=*/!configuration.command.print_config, prepared);
   if (configuration.command.print_config) {
     write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
-  set_up_training(settings, /*resumes=*/false, prepared);
+  RunShare share;
+  share.ranks = fewest * question.machines;
+  set_up_training(settings, /*resumes=*/false, prepared, share);
 
-  const plan::MemoryPlan memory = plan::make_memory_plan(prepared.inputs);
-  const std::string short_of = plan::shortage(memory, prepared.room);
+  std::vector<plan::DevicePlan> plans;
+  if (question.is_asked || fewest > 1) {
+    plans = plan_devices(question, configuration, settings, prepared.inputs, prepared.room);
+  }
+  const plan::PlanInputs& inputs = plans.empty() ? prepared.inputs : plans.back().inputs;
+  const plan::MemoryBudget& room = plans.empty() ? prepared.room : plans.back().room;
+  const plan::MemoryPlan memory = plan::make_memory_plan(inputs);
+  const std::string short_of = plan::shortage(memory, room);
   const DiskPlan disk = disk_plan(options.run, memory.checkpoint_bytes);
-  core::Json json = {
+  Answer answer;
+  answer.json = {
       {"batch_size", options.loader.batch_size},
       {"accumulation_steps", options.train.accumulation_steps},
       {"num_workers", options.loader.num_workers},
-      {"memory", plan::plan_json(memory, prepared.room)},
+      {"memory", plan::plan_json(memory, room)},
       {"fits", short_of.empty()},
-      {"fits_with",
-       short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_that_fits(prepared.inputs, prepared.room))},
+      {"fits_with", short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_that_fits(inputs, room))},
       {"disk", disk_json(disk)},
-      {"epoch", nullptr}};
-  std::string text;
-  for (const std::string& line : plan::plan_table(memory, prepared.room)) text += line + "\n";
-  for (const std::string& line : prepared.caches.lines) text += "cache     " + line + "\n";
-  text += disk_line(disk) + "\n";
+      {"epoch", nullptr},
+      {"devices", nullptr}};
+  for (const std::string& line : plan::plan_table(memory, room)) answer.text += line + "\n";
+  for (const std::string& line : prepared.caches.lines) answer.text += "cache     " + line + "\n";
+  answer.text += disk_line(disk) + "\n";
+  std::vector<plan::TriedUpdate> tries;
   if (short_of.empty() || !options.run.plan_check) {
     const plan::EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.learner, *prepared.task);
-    json["epoch"] = plan::estimate_json(estimate);
-    text += time_line(estimate) + "\n";
+    answer.json["epoch"] = plan::estimate_json(estimate);
+    answer.text += time_line(estimate) + "\n";
+    tries.push_back(tried_alone(options, estimate));
   }
-  write_result("-", as_json ? json.dump(1) + "\n" : text);
-  plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
+  if (!plans.empty()) {
+    const int64_t cpus = options.device.device == "cpu" ? core::read_machine_facts().cpus : 0;
+    add_devices(plans, tries, cpus, question.link, answer);
+  }
+  write_result("-", as_json ? answer.json.dump(1) + "\n" : answer.text);
+  plan::refuse_what_does_not_fit(inputs, room, options.run.plan_check);
   return {core::kExitOk, "planned"};
 }
 

@@ -13,6 +13,7 @@
 #include "app/setup/resume.h"
 #include "app/setup/run_directory.h"
 #include "app/setup/run_setup.h"
+#include "app/verbs/rank_share.h"
 #include "app/verbs/train_as_rank.h"
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -166,16 +167,6 @@ void write_report_or_warn(const std::string& run_dir) {
   }
 }
 
-/// What this rank may take of the machine that it shares.
-core::MachineFacts share_of_machine(const RankPlace& place) {
-  core::MachineFacts machine = machine_with_accelerators();
-  if (place.local_size == 1) return machine;
-  machine.cpus = std::max(1, machine.cpus / place.local_size);
-  machine.cpus_reason = format("a share of {} processes", place.local_size);
-  machine.ram_available_bytes /= place.local_size;
-  return machine;
-}
-
 void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& identity) {
   std::vector<std::pair<std::string, std::string>> values;
   for (const config::TrainingOption& option : identity.training_options) {
@@ -221,7 +212,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     return choose_checkpoint(options.run, files, /*is_restart=*/ranks.place().attempt > 0);
   });
   if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
-  set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared);
+  set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared, share_of_run(ranks));
   plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
   const engine::RunIdentity identity = identity_of(options, prepared.datasets);
   refuse_unequal_ranks(ranks, identity);

@@ -58,7 +58,7 @@ std::vector<Verb> make_verbs() {
        {}},
       {"plan",
        "train plan [options]",
-       "Says what a run will take: memory by line, time per epoch, disk; ends with 81 when it cannot fit.",
+       "Says what a run will take, on one device or several: memory, time, disk; 81 when it cannot fit.",
        {}},
       {"preview",
        "train preview [options] [--output FILE]",
@@ -207,6 +207,7 @@ const std::vector<CommandFlag>& command_flags() {
   static const std::vector<CommandFlag> all = [] {
     std::vector<CommandFlag> flags = make_inference_flags();
     for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_plan_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_bench_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));
     return flags;
@@ -226,7 +227,8 @@ bool accepts(const CommandFlag& flag, const std::string& verb) {
 }
 
 bool accepts(const Row& row, const std::string& verb) {
-  if (verb.empty() || verb == "bench" || verb == "plan") return true;
+  if (verb == "plan") return row.name != "devices";  // it has a flag of this name, for several numbers
+  if (verb.empty() || verb == "bench") return true;
   if (verb == "check" || verb == "preview") return row.group != "run";  // they have no run
   if (verb == "audit") return row.group == "data" || row.name == "task" || accepts(row, "eval") || accepts(row, "pack");
   return std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();

@@ -42,6 +42,8 @@ const std::vector<Verb>& verbs();
 const std::vector<CommandFlag>& command_flags();
 /// Those of `train pack` alone, for command_flags().
 std::vector<CommandFlag> make_pack_flags();
+/// Those of `train plan` alone.
+std::vector<CommandFlag> make_plan_flags();
 /// nullptr when unknown.
 const Verb* find_verb(const std::string& name);
 bool accepts(const CommandFlag& flag, const std::string& verb);

@@ -245,8 +245,6 @@ std::vector<std::string> broken_rules(const Options& given, const Resolution& re
   check_augment(options.augment, rules);
   check_operations(options.augment, rules);
   check_schedule(options, batch_is_known || !given.optim.lr.is_auto(), rules);
-  rules.require(options.device.devices == 1 || !given.loader.batch_size.is_auto(),
-                "batch-size auto is for one device: give its number");
   if (batch_is_known) check_batch(options, rules);
   check_training(options, rules);
   check_task(given, options, rules);
