@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Group {
   /// Tells all ranks that this one cannot go on, and why; wakes those that wait. Returns whether it is the first to say
   /// so: what a later one says is not heard. Does not throw.
   virtual bool abort(const std::string& why) noexcept = 0;
+
+  /// By sums so far, on this rank.
+  virtual int64_t bytes_sent() const { return 0; }
 
   /// Says what this rank does from here on: something that may take any time, such as a checkpoint, or something that
   /// takes all ranks about as long, such as an update. One that the others wait for too long is lost only in the

@@ -2,6 +2,7 @@
 // Where the time of updates goes, as plain values. Torch-free, so that observers may read it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,18 +14,19 @@ namespace stoker::engine {
 
 /// What the training thread does between the begin of an update and the begin of the next.
 enum class StepPart {
-  wait,     ///< for the loader
-  copy,     ///< onto the device, or into normalised floats on the CPU
-  forward,  ///< with the loss
-  backward,
+  wait,       ///< for the loader
+  copy,       ///< onto the device, or into normalised floats on the CPU
+  forward,    ///< with the loss
+  backward,   ///< and, of several replicas, adding what they found within this process
+  exchange,   ///< waiting for the sums over ranks
   optimizer,  ///< with clipping, loss scaling and moving average
   report,     ///< reading figures from the device (the one host sync), showing and writing them
   save,       ///< checkpoints
   other       ///< the rest: sums, listeners, limits
 };
-inline constexpr size_t kStepParts = 8;
-inline constexpr std::array<const char*, kStepParts> kStepPartNames = {"wait",      "copy",   "forward", "backward",
-                                                                       "optimizer", "report", "save",    "other"};
+inline constexpr size_t kStepParts = 9;
+inline constexpr std::array<const char*, kStepParts> kStepPartNames = {
+    "wait", "copy", "forward", "backward", "exchange", "optimizer", "report", "save", "other"};
 
 /// Seconds per update, by part.
 struct StepParts {
@@ -45,6 +47,8 @@ struct StepTimings {
   double wall_seconds = 0;  ///< from reading to reading: what the loader's and the CPU's figures are of
   core::Spread update;      ///< from the begin of one to the begin of the next
   StepParts parts;          ///< by the clock of the training thread
+  core::Spread exchange;  ///< seconds per update in which sums over ranks were under way, also behind the backward pass
+  double exchanged_bytes = 0;  ///< that this rank sent per update; 0 where it is alone
   bool has_device = false;
   StepParts device;  ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
   StageSpreads sample;
@@ -55,6 +59,11 @@ struct StepTimings {
   /// Of the time of the updates, 0 to 1.
   double share(StepPart part) const {
     return update.mean_seconds > 0 ? parts[part].mean_seconds / update.mean_seconds : 0;
+  }
+  /// Of the time that sums over ranks took, how much the training thread did not wait: 0 to 1; 0 where there were none.
+  double hidden_exchange_share() const {
+    if (exchange.mean_seconds <= 0) return 0;
+    return std::clamp(1 - parts[StepPart::exchange].mean_seconds / exchange.mean_seconds, 0.0, 1.0);
   }
   /// Batches that were decoded and waiting when one was asked for.
   double mean_queue() const {

@@ -86,6 +86,12 @@ void StepTimer::done(StepPart part) {
   if (timeline_) timeline_->mark(static_cast<int>(part));
 }
 
+void StepTimer::exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent) {
+  if (update_ < 0) return;
+  exchange_now_ += under_way.count();
+  totals_.exchanged_bytes += bytes_sent;
+}
+
 void StepTimer::end_epoch() {
   if (update_ < 0) return;
   done(StepPart::other);
@@ -101,6 +107,8 @@ void StepTimer::add(StepPart part, Clock::time_point begin, Clock::time_point en
 void StepTimer::end_update() {
   for (size_t i = 0; i < kStepParts; ++i) totals_.parts[i].add(now_[i]);
   now_ = {};
+  totals_.exchange.add(exchange_now_);
+  exchange_now_ = 0;
   totals_.update.add(nanoseconds_between(update_begin_, last_));
   if (core::is_tracing()) core::add_span("update", update_begin_, last_, update_);
 }
@@ -167,6 +175,11 @@ StepTimings StepTimer::since(const Totals& before) const {
   split.seconds = updates.total_seconds();
   split.wall_seconds = std::chrono::duration<double>(totals_.at - before.at).count();
   split.has_device = timeline_ != nullptr;
+  split.exchange = totals_.exchange.since(before.exchange).spread();
+  if (split.updates > 0) {
+    split.exchanged_bytes =
+        static_cast<double>(totals_.exchanged_bytes - before.exchanged_bytes) / static_cast<double>(split.updates);
+  }
   for (size_t i = 0; i < kStepParts; ++i) {
     split.parts.spreads[i] = totals_.parts[i].since(before.parts[i]).spread();
     if (timeline_) split.device.spreads[i] = totals_.device[i].since(before.device[i]).spread();

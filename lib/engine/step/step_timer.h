@@ -27,6 +27,8 @@ class StepTimer {
   void begin_update(int64_t number);
   void fetched();  ///< a batch: as much as the loader says was waiting, the rest copying
   void done(StepPart part);
+  /// Sums over ranks took so long, in part perhaps while the training thread did something else.
+  void exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent);
   void end_epoch();  ///< what follows belongs to no update
 
   StepTimings since_report();  ///< or since the epoch began; begins the next window
@@ -42,7 +44,8 @@ class StepTimer {
   /// Totals at one moment.
   struct Totals {
     std::array<core::DurationCounts, kStepParts> parts, device;
-    core::DurationCounts update;
+    core::DurationCounts update, exchange;
+    int64_t exchanged_bytes = 0;
     data::SampleTimes samples;
     data::LoaderStats loader;
     double training_cpu_seconds = 0, process_cpu_seconds = 0;
@@ -60,6 +63,7 @@ class StepTimer {
   int64_t update_ = -1;               ///< the one under way; -1: none
   double waited_before_ = 0;          ///< what the loader said at last_
   Nanoseconds now_{}, device_now_{};  ///< of the update under way
+  int64_t exchange_now_ = 0;          ///< likewise
   DeviceTimeline::Mark device_last_;
   int64_t device_update_ = -1;    ///< that the device works at
   std::vector<int64_t> numbers_;  ///< updates whose marks are not all taken, in order

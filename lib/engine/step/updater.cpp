@@ -2,6 +2,7 @@
 #include "engine/step/updater.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -40,8 +41,7 @@ int64_t Updater::gather_once(BatchFeed& feed, const UpdateWindow& window) {
   if (is_one_replica(window)) return gather(feed, window);
   ReplicaSum sum(learner_, window.replicas, group_);
   gather_replicas(feed, window, sum);
-  sum.agree(/*ran_out_of_memory=*/false);
-  return finish_replicas(sum);
+  return *exchange(sum, /*ran_out_of_memory=*/false);
 }
 
 /// Forward and backward over the window; returns how many images had a part in it.
@@ -70,9 +70,18 @@ void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, Repli
   }
 }
 
-/// After agree(): gradients, buffers and sums become those of all replicas; returns their images.
-int64_t Updater::finish_replicas(ReplicaSum& sum) {
+/// Gradients, buffers and sums become those of all replicas; returns their images. Nothing where memory ran out on any
+/// rank.
+std::optional<int64_t> Updater::exchange(ReplicaSum& sum, bool ran_out_of_memory) {
+  if (timer_) timer_->done(StepPart::backward);
+  const auto begin = std::chrono::steady_clock::now();
+  const int64_t sent_before = group_ ? group_->bytes_sent() : 0;
+  if (sum.agree(ran_out_of_memory)) return std::nullopt;
   sum.finish();
+  if (timer_ && group_) {
+    timer_->exchanged(std::chrono::steady_clock::now() - begin, group_->bytes_sent() - sent_before);
+    timer_->done(StepPart::exchange);
+  }
   int64_t images = 0;
   SumValues sums = sums_.read();
   for (const ReplicaCount& replica : sum.counts()) {
@@ -131,7 +140,9 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
       ran_out = true;
     }
     // Outside of the handler: what was thrown may hold on to tensors.
-    if (sum && !sum->agree(ran_out)) return finish_replicas(*sum);
+    if (sum) {
+      if (const auto images = exchange(*sum, ran_out)) return *images;
+    }
     sum.reset();
     learner_.optimizer->zero_grad();
     before.restore();

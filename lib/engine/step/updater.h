@@ -67,7 +67,7 @@ class Updater {
   int64_t gather_once(BatchFeed& feed, const UpdateWindow& window);
   int64_t gather_or_split(BatchFeed& feed, const UpdateWindow& window);
   void gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum);
-  int64_t finish_replicas(ReplicaSum& sum);
+  std::optional<int64_t> exchange(ReplicaSum& sum, bool ran_out_of_memory);
   int64_t add_batch(BatchFeed& feed, const UpdateWindow& window, int64_t batch_in_window, bool may_stop,
                     RunningSums& sums);
   void split_batches(const UpdateWindow& window, const std::string& cause);

@@ -87,6 +87,28 @@ TEST(StepTimerTest, EveryMomentOfAnUpdateBelongsToOnePart) {
   EXPECT_FALSE(times.has_device);
 }
 
+TEST(StepTimerTest, AnExchangeThatIsNotWaitedForIsHidden) {
+  data::Loader loader = slow_loader(0);
+  StepTimer timer(torch::Device(torch::kCPU), loader);
+  timer.begin_epoch();
+  for (int64_t i = 0; i < 4; ++i) {
+    timer.begin_update(i);
+    timer.done(StepPart::backward);
+    std::this_thread::sleep_for(milliseconds(3));
+    timer.done(StepPart::exchange);
+    timer.exchanged(std::chrono::seconds(i + 1), /*bytes_sent=*/1000 * i);
+  }
+  timer.end_epoch();
+  timer.exchanged(std::chrono::seconds(9), 9000);  // of no update
+  const StepTimings times = timer.since_epoch_began();
+  EXPECT_EQ(times.exchange.count, 4);
+  EXPECT_DOUBLE_EQ(times.exchange.mean_seconds, 2.5);
+  EXPECT_DOUBLE_EQ(times.exchanged_bytes, 1500);
+  EXPECT_GE(times.parts[StepPart::exchange].mean_seconds, 0.003);
+  EXPECT_NEAR(times.hidden_exchange_share(), 1 - times.parts[StepPart::exchange].mean_seconds / 2.5, 1e-12);
+  EXPECT_EQ(StepTimings().hidden_exchange_share(), 0) << "nothing was exchanged";
+}
+
 TEST(StepTimerTest, SamplesAreTimedByStageAndTheQueueIsCounted) {
   const auto source = std::make_shared<SlowSource>();
   data::Loader loader = slow_loader(2, source);

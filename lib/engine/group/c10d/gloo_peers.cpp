@@ -111,6 +111,7 @@ void GlooPeers::exchange(int peer, const void* out, size_t out_bytes, void* in, 
     for (const auto& work : pending_) is_complete &= work->wait(kForever);
     waits_ = false;
     ++exchanges_;
+    bytes_sent_ += static_cast<int64_t>(out_bytes);
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_.clear();
     if (is_complete) return;

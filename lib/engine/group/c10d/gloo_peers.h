@@ -38,6 +38,7 @@ class GlooPeers : public Peers {
   int rank() const override { return settings_.rank; }
   int size() const override { return settings_.size; }
   void exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) override;
+  int64_t bytes_sent() const { return bytes_sent_; }
   void throw_if_broken();
   /// What this rank does until the next call.
   void does_long_work(bool is_long) { does_long_work_ = is_long; }
@@ -63,7 +64,7 @@ class GlooPeers : public Peers {
   std::string broken_;                                   ///< why nothing can be exchanged any more
   std::vector<c10::intrusive_ptr<c10d::Work>> pending_;  ///< that the training thread waits for
   std::atomic<bool> does_long_work_{true}, waits_{false}, ends_{false};
-  std::atomic<int64_t> exchanges_{0};
+  std::atomic<int64_t> exchanges_{0}, bytes_sent_{0};
   // Of the watching thread.
   LostRankFinder finder_;
   SignOfLife sign_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/group/c10d/join.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -33,7 +34,12 @@ class C10dGroup : public Group {
 
   int rank() const override { return peers_.rank(); }
   int size() const override { return peers_.size(); }
-  void sum(const std::vector<at::Tensor>& tensors) override { sum_over_peers(checked(), tensors); }
+  void sum(const std::vector<at::Tensor>& tensors) override {
+    const int64_t before = peers_.bytes_sent();
+    sum_over_peers(checked(), tensors);
+    bytes_sent_ += peers_.bytes_sent() - before;
+  }
+  int64_t bytes_sent() const override { return bytes_sent_; }
   std::string from_root(const std::string& bytes) override { return from_root_of_peers(checked(), bytes); }
   std::vector<std::string> gather(const std::string& bytes) override { return gather_from_peers(checked(), bytes); }
   bool abort(const std::string& why) noexcept override {
@@ -60,6 +66,7 @@ class C10dGroup : public Group {
 
   const std::unique_ptr<MeetingServer> server_;  ///< on the rank that hosts the meeting point
   GlooPeers peers_;
+  std::atomic<int64_t> bytes_sent_{0};
 };
 
 class HeldMeetingPoint : public MeetingPoint {
