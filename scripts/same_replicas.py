@@ -1,107 +1,167 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains one run with several numbers of processes and of OpenMP threads, and compares what they leave: weights, their
+"""Trains one run in several ways (processes, lanes, OpenMP threads, machines), and compares what they leave: weights, their
 average, the optimizer's state and summary.csv less its clock columns must be the same bytes.
 
     scripts/same_replicas.py --train build/release/apps/train
-    scripts/same_replicas.py --train build/release/apps/train --only resnet18 --updates 60
+    scripts/same_replicas.py --train build/release/apps/train --only resnet18 --only 'resnet18 bf16' --updates 60
 
-The data are small PNG files in class folders, made here, some of which are torn and skipped; their number divides
-nowhere, so that the last batch and the last update of each epoch are short. With --resume each run is stopped halfway and
-goes on with another number of processes. Ends with 1 when a run differs.
+A way is PROCESSESxLANESxOMP_NUM_THREADS, as in 2x1x1. Ways with several lanes are left out, and that is said, where the
+program has no --lanes. `namespaces` is two machines with two processes each, network namespaces of this one, made by
+scripts/starters/two_machines.sh: as root, and only where --ways names it.
+
+Every run has mixup, an average of the weights and clipping, and skips torn images. The images are made here; their number
+divides nowhere, so that the last batch and the last update of each epoch are short. With --resume each run is stopped
+halfway and goes on in another way. Ends with 1 when a run differs.
 """
 import argparse
+import collections
 import os
 import pathlib
-import random
-import struct
+import shutil
 import subprocess
 import sys
 import tempfile
-import zlib
+import time
 
 import kill_anywhere
+import made_images
 
 REPLICAS = 4
-WAYS = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1), (4, 2)]  # processes, OMP_NUM_THREADS
+TWO_MACHINES = pathlib.Path(__file__).resolve().parent / "starters" / "two_machines.sh"
+WAYS = "1x1x1,1x1x2,1x2x1,1x4x1,2x1x1,2x1x2,2x2x1,4x1x1,4x1x2"
 COMMON = ["--train-crop", "random-resized", "--mixup", "0.2", "--model-ema", "--clip-grad", "1", "--lr", "0.05", "--epochs",
           "1000", "--val-every", "1000e", "--save-every", "never", "--resume", "auto", "--num-workers", "1",
-          "--no-plan-check", "--on-bad-image", "skip", "--max-bad", "20", "--replicas", str(REPLICAS)]
-RUNS = {
+          "--no-plan-check", "--no-report", "--on-bad-image", "skip", "--max-bad", "20", "--replicas", str(REPLICAS)]
+NETWORKS = {
     "small_cnn": ["--model", "small_cnn", "--width", "8", "--batch-size", "6", "--accumulation-steps", "2"],
-    "small_cnn bf16": ["--model", "small_cnn", "--width", "8", "--batch-size", "6", "--accumulation-steps", "2", "--amp"],
     "resnet18": ["--model", "resnet18", "--batch-size", "6"],
-    "resnet18 bf16": ["--model", "resnet18", "--batch-size", "6", "--amp"],
     "efficientnet_b0": ["--model", "efficientnet_b0", "--batch-size", "6", "--drop-rate", "0.2", "--drop-path-rate", "0.2"],
-    "efficientnet_b0 bf16": ["--model", "efficientnet_b0", "--batch-size", "6", "--drop-rate", "0.2", "--drop-path-rate",
-                             "0.2", "--amp"],
+    "two_stream_convlstm": ["--model", "two_stream_convlstm", "--backbone", "efficientnet_b0", "--lstm-channels", "8",
+                            "--clip-frames", "2", "--drop-rate", "0.2", "--batch-size", "3", "--task", "binary"],
 }
+RUNS = {f"{name}{suffix}": [*options, *more] for name, options in NETWORKS.items()
+        for suffix, more in (("", []), (" bf16", ["--amp"]))}
+
+Way = collections.namedtuple("Way", "processes lanes threads")
+NAMESPACES = Way(4, 1, 1)
 
 
-def png(side, rows):
-    """A gray PNG of `side` x `side` pixels."""
-    def chunk(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-    lines = b"".join(b"\0" + row for row in rows)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
-            + chunk(b"IDAT", zlib.compress(lines, 1)) + chunk(b"IEND", b""))
+def way_of(text):
+    return NAMESPACES if text == "namespaces" else Way(*map(int, text.split("x")))
 
 
-def write_images(folder, count, side, seed, torn):
-    rng = random.Random(seed)
-    for i in range(count):
-        label = i % 3
-        rows = [bytes(rng.randrange(120) + 40 * label for _ in range(side)) for _ in range(side)]
-        content = png(side, rows)
-        path = folder / f"class{label}" / f"{i:04}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content[:60] if i in torn else content)
+def make_data(folder, images, side):
+    """What the runs learn from, by whether their network sees clips."""
+    made_images.write_images(folder / "images" / "train", images, side, seed=1, torn={5, 17, 58, 59, 60})
+    made_images.write_images(folder / "images" / "val", 24, side, seed=2)
+    made_images.write_clips(folder / "clips" / "train", images // 3, side, seed=1, torn={5, 17, 18}, frames=3)
+    made_images.write_clips(folder / "clips" / "val", 8, side, seed=2, frames=3)
 
 
-def trained(program, options, run_dir, processes, threads, expected=0):
-    command = [str(program), *options, "--devices", str(processes), "--run-dir", str(run_dir)]
-    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
-    if ended.returncode != expected:
-        sys.exit(f"same_replicas: {' '.join(command)} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
+def commands_of(program, options, run_dir, way, on_two_machines):
+    """What has to be started at once, each with variables of its own."""
+    train = [str(program), *options, "--run-dir", str(run_dir)]
+    if not on_two_machines:
+        lanes = ["--lanes", str(way.lanes)] if way.lanes > 1 else []
+        return [(train + ["--devices", str(way.processes)] + lanes, {"OMP_NUM_THREADS": str(way.threads)})]
+    commands = []
+    for rank in range(way.processes):
+        machine = "ab"[rank // 2]
+        variables = {"RANK": rank, "WORLD_SIZE": way.processes, "LOCAL_RANK": rank % 2, "LOCAL_WORLD_SIZE": 2,
+                     "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": 29500, "OMP_NUM_THREADS": way.threads}
+        commands.append(([str(TWO_MACHINES), "in", machine, *train, "--listen", "10.77.0.1"],
+                         {name: str(value) for name, value in variables.items()}))
+    return commands
+
+
+def trained(program, options, run_dir, way, on_two_machines=False):
+    """Ends the script unless all that is started ends with 0."""
+    started = [(command, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                          env={**os.environ, **variables}))
+               for command, variables in commands_of(program, options, run_dir, way, on_two_machines)]
+    texts = [process.communicate()[0] for _, process in started]
+    for (command, process), text in zip(started, texts):
+        if process.returncode != 0:
+            sys.exit(f"same_replicas: {' '.join(command)} ended with {process.returncode}:\n{text}")
+
+
+def has_lanes(program):
+    return "--lanes" in subprocess.run([str(program), "--help"], capture_output=True, text=True, check=True).stdout
+
+
+class Comparison:
+    """One run in all ways."""
+
+    def __init__(self, args, folder, name, ways):
+        self.args, self.folder, self.name, self.ways = args, folder, name, ways
+        data = folder / ("clips" if "convlstm" in name else "images")
+        self.options = [*RUNS[name], *COMMON, *args.more, "--data-dir", str(data), "--img-size", str(args.side)]
+        self.first = None
+
+    def train(self, updates, run_dir, text):
+        trained(self.args.train, [*self.options, "--max-updates", str(updates)], run_dir, way_of(text), text == "namespaces")
+
+    def differing(self, number):
+        """What differs from the first way, and what was left."""
+        text = self.ways[number]
+        run_dir = self.folder / f"{self.name.replace(' ', '-')}-{text}"
+        if self.args.resume and number > 0:  # begun in the way before
+            self.train(self.args.updates // 2, run_dir, self.ways[number - 1])
+        self.train(self.args.updates, run_dir, text)
+        digest = kill_anywhere.digest(run_dir)
+        if self.args.resume:
+            del digest["summary.csv"]  # has a row for where the run was stopped
+        shutil.rmtree(run_dir)
+        self.first = self.first or digest
+        return [key for key in self.first if self.first[key] != digest.get(key)], digest
+
+
+def ways_of(args):
+    wanted = (args.ways or WAYS).split(",")
+    if has_lanes(args.train):
+        return wanted
+    left_out = [way for way in wanted if way_of(way).lanes > 1]
+    if left_out:
+        print(f"same_replicas: this program has no --lanes: without {', '.join(left_out)}", flush=True)
+    return [way for way in wanted if way not in left_out]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=pathlib.Path, required=True)
-    parser.add_argument("--only", action="append", help="runs of this name; more than once for several")
+    parser.add_argument("--only", action="append", choices=list(RUNS), metavar="NAME",
+                        help=f"runs of this name; more than once for several: {', '.join(RUNS)}")
     parser.add_argument("--updates", type=int, default=60)
     parser.add_argument("--images", type=int, default=203)
-    parser.add_argument("--side", type=int, default=32)
-    parser.add_argument("--ways", help="as in 1x1,2x1: processes x OMP_NUM_THREADS")
+    parser.add_argument("--side", type=int, default=32, help="of an image, in pixels")
+    parser.add_argument("--ways", help=f"instead of {WAYS}")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("more", nargs="*", help="options of train, after --")
     args = parser.parse_args()
-    ways = [tuple(map(int, way.split("x"))) for way in args.ways.split(",")] if args.ways else WAYS
-    differ = 0
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        write_images(folder / "data" / "train", args.images, args.side, seed=1, torn={5, 17, 58, 59, 60})
-        write_images(folder / "data" / "val", 24, args.side, seed=2, torn=set())
-        for name, options in RUNS.items():
-            if args.only and name not in args.only:
-                continue
-            options = [*options, *COMMON, "--data-dir", str(folder / "data"), "--img-size", str(args.side)]
-            first = None
-            for number, (processes, threads) in enumerate(ways):
-                run_dir = folder / f"{name.replace(' ', '-')}-{processes}-{threads}"
-                if args.resume and number > 0:  # begun with the number of processes of the way before
-                    half = [*options, "--max-updates", str(args.updates // 2)]
-                    trained(args.train, half, run_dir, ways[number - 1][0], threads)
-                trained(args.train, [*options, "--max-updates", str(args.updates)], run_dir, processes, threads)
-                digest = kill_anywhere.digest(run_dir)
-                if args.resume:
-                    del digest["summary.csv"]  # has a row for where the run was stopped
-                first = first or digest
-                different = [key for key in first if first[key] != digest.get(key)]
-                differ += bool(different)
-                what = "DIFFERENT: " + ", ".join(different) if different else "the same bytes"
-                print(f"{name}, {processes} processes, OMP_NUM_THREADS={threads}: model {digest['model.safetensors'][:16]} "
-                      f"optimizer {digest['optimizer.safetensors'][:16]}: {what}", flush=True)
-    print(f"same_replicas: {differ} differ" if differ else "same_replicas: all are the same bytes")
+    ways = ways_of(args)
+    if "namespaces" in ways:
+        subprocess.run([str(TWO_MACHINES), "start"], check=True)
+    differ = compared = 0
+    print(f"{'run':26} {'processes x lanes x OpenMP':27} {'model.safetensors':18}{'optimizer.safetensors':22} seconds", flush=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix="stoker-same-") as folder:
+            folder = pathlib.Path(folder)
+            make_data(folder, args.images, args.side)
+            for name in args.only or RUNS:
+                comparison = Comparison(args, folder, name, ways)
+                for number, way in enumerate(ways):
+                    begin = time.monotonic()
+                    different, digest = comparison.differing(number)
+                    compared += 1
+                    differ += bool(different)
+                    what = "DIFFERENT: " + ", ".join(different) if different else "the same bytes" if number else "the first"
+                    print(f"{name:26} {way:27} {digest['model.safetensors'][:16]:18}{digest['optimizer.safetensors'][:16]:22} "
+                          f"{time.monotonic() - begin:7.1f}  {what}", flush=True)
+    finally:
+        if "namespaces" in ways:
+            subprocess.run([str(TWO_MACHINES), "stop"], check=False)
+    print(f"same_replicas: {differ} of {compared} differ" if differ else f"same_replicas: all {compared} are the same bytes")
     return 1 if differ else 0
 
 
