@@ -25,6 +25,7 @@ struct PlanWords {
   std::string devices;   ///< counts to compare: "1,2,4"
   std::string machines;  ///< "4"
   std::string link;      ///< "25Gbit" or "1Gbit,1ms"
+  std::string trial;     ///< hidden: the file for what this rank of a trial has measured
 };
 
 /// What the command line asked for besides option values.

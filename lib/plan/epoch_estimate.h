@@ -17,6 +17,8 @@ struct EpochEstimate {
   double epoch_seconds = 0;    ///< training alone
   double eval_seconds = 0;     ///< one validation
   int64_t epochs = 0;
+  double update_seconds = 0;
+  double exchange_seconds = 0;  ///< of an update, that the fastest exchange of all ranks is waited for
 };
 core::Json estimate_json(const EpochEstimate& estimate);
 

@@ -107,6 +107,7 @@ TEST(PlanTest, SeveralDevicesAreComparedWithTotals) {
   EXPECT_EQ(number_behind(two, "\"updates_per_epoch\": "), 4);
   EXPECT_GT(number_behind(two, "\"exchange_bytes\": "), 0);
   EXPECT_GT(number_behind(two, "\"updates_per_second\": "), 0);
+  EXPECT_NE(two.find("\"tried\": true"), std::string::npos) << "by two processes\n" << two;
   EXPECT_EQ(run(plan_words({"--devices", "2,x"}), work.path()).exit_code, 64);
   EXPECT_EQ(run(plan_words({"--devices", "3", "--replicas", "4"}), work.path()).exit_code, 78);
 }

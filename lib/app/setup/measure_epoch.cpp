@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <string>
 
 #include "app/setup/assemble.h"
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
+#include "engine/group/group.h"
+#include "engine/step/step_timer.h"
 #include "engine/step/updater.h"
 #include "engine/task/evaluate.h"
 
@@ -21,17 +25,37 @@ constexpr int kWarmUpUpdates = 2;
 
 using Clock = std::chrono::steady_clock;
 
+/// The ranks that measure together.
+struct Together {
+  engine::Group* group = nullptr;  ///< null: alone
+  engine::RankShare share;
+
+  /// What rank 0 says.
+  bool agreed(bool own) const { return group ? group->from_root(own ? "y" : "n") == "y" : own; }
+  /// The least that any rank says.
+  double least(double own) const {
+    if (!group) return own;
+    for (const std::string& of_rank : group->gather(std::to_string(own)))
+      own = std::min(own, std::atof(of_rank.c_str()));
+    return own;
+  }
+};
+
 void measure_training(const config::ResolvedOptions& options, const data::Datasets& datasets, engine::Learner& learner,
-                      const engine::Task& task, plan::EpochEstimate& estimate) {
+                      const engine::Task& task, const Together& together, plan::EpochEstimate& estimate) {
   const torch::Device device = learner.device;
-  const auto feed = training_feed(options, datasets.train, device);
-  estimate.train_images = feed->loader().images_per_epoch();
-  engine::Updater updater(updater_settings(options, precision_of(options, device)), task, learner);
+  const auto feed = training_feed(options, datasets.train, device, together.share);
+  const engine::EpochPlan plan = plan_epoch(options, feed->loader());
+  estimate.train_images = plan.images;
+  engine::StepTimer timer(device, feed->loader());
+  engine::Updater updater(updater_settings(options, precision_of(options, device)), task, learner, &timer,
+                          together.group);
   learner.model->train();
-  engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
+  engine::EndlessUpdates updates(updater, *feed, plan, together.share.count);
   const auto update = [&] { return static_cast<double>(updates.update(options.optim.lr)); };
   for (int i = 0; i < kWarmUpUpdates; ++i) update();
   engine::synchronize(device);
+  timer.begin_epoch();
   const Clock::time_point begin = Clock::now();
   const double waited_before = feed->loader().stats().consumer_wait_seconds;
   double images = 0;
@@ -42,18 +66,21 @@ void measure_training(const config::ResolvedOptions& options, const data::Datase
   do {
     images += update();
     ++estimate.updates_measured;
-  } while (!is_enough());
+  } while (!together.agreed(is_enough()));
   engine::synchronize(device);
+  timer.end_epoch();
   const double seconds = std::max(1e-9, core::seconds_since(begin));
   estimate.images_per_second = images / seconds;
+  estimate.update_seconds = seconds / static_cast<double>(estimate.updates_measured);
+  estimate.exchange_seconds = together.least(timer.since_epoch_began().parts[engine::StepPart::exchange].mean_seconds);
   estimate.data_wait_share =
       std::clamp((feed->loader().stats().consumer_wait_seconds - waited_before) / seconds, 0.0, 1.0);
   if (images > 0) estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
 }
 
 void measure_evaluation(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                        engine::Learner& learner, plan::EpochEstimate& estimate) {
-  const auto feed = evaluation_feed(options, datasets.val, learner.device);
+                        engine::Learner& learner, const Together& together, plan::EpochEstimate& estimate) {
+  const auto feed = evaluation_feed(options, datasets.val, learner.device, together.share);
   const engine::Precision precision = precision_of(options, learner.device);
   learner.model->eval();
   feed->begin_epoch(0);
@@ -65,19 +92,22 @@ void measure_evaluation(const config::ResolvedOptions& options, const data::Data
     images += static_cast<double>(batch.planned_images);
   }
   engine::synchronize(learner.device);
-  if (images > 0)
-    estimate.eval_seconds = core::seconds_since(begin) * static_cast<double>(datasets.val->size()) / images;
+  const double own_images = static_cast<double>(datasets.val->size()) / static_cast<double>(together.share.count);
+  if (images > 0) estimate.eval_seconds = core::seconds_since(begin) * own_images / images;
 }
 
 }  // namespace
 
 plan::EpochEstimate measure_epoch(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                                  engine::Learner& learner, const engine::Task& task) {
+                                  engine::Learner& learner, const engine::Task& task, engine::Group* group) {
+  Together together;
+  together.group = engine::with_others(group);
+  if (together.group) together.share = {together.group->rank(), together.group->size()};
   plan::EpochEstimate estimate;
   estimate.batch_size = options.loader.batch_size;
   estimate.epochs = options.train.epochs;
-  measure_training(options, datasets, learner, task, estimate);
-  measure_evaluation(options, datasets, learner, estimate);
+  measure_training(options, datasets, learner, task, together, estimate);
+  measure_evaluation(options, datasets, learner, together, estimate);
   return estimate;
 }
 

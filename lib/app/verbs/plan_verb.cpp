@@ -2,6 +2,7 @@
 // `train plan`: what a run will take, without a run.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "app/app.h"
 #include "app/output/result_output.h"
@@ -10,9 +11,11 @@
 #include "app/setup/plan_devices.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/run_setup.h"
+#include "app/verbs/plan_trial.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "engine/group/c10d/join.h"
 #include "plan/refusals.h"
 
 namespace stoker::app {
@@ -58,37 +61,70 @@ core::Json disk_json(const DiskPlan& disk) {
           {"free_bytes", disk.free_bytes > 0 ? core::Json(disk.free_bytes) : core::Json(nullptr)}};
 }
 
-/// What `train plan` says, and whether it fits.
+/// What `train plan` says.
 struct Answer {
   core::Json json;
   std::string text;
-  bool fits = true;
 };
 
-void add_devices(std::vector<plan::DevicePlan>& plans, const std::vector<plan::TriedUpdate>& tries, int64_t cpus,
-                 const plan::LinkSpeed& link, Answer& answer) {
-  for (plan::DevicePlan& one : plans) {
-    if (!tries.empty()) one.time = plan::foresee_update(one, tries, cpus, link);
-  }
-  answer.json["devices"] = plan::device_plans_json(plans);
-  answer.text += "\n";
-  for (const std::string& line : plan::device_table(plans)) answer.text += line + "\n";
+plan::TriedUpdate tried_update(int64_t devices, int64_t micro_batches, const plan::EpochEstimate& estimate) {
+  return {devices, micro_batches, estimate.update_seconds - estimate.exchange_seconds, estimate.exchange_seconds,
+          estimate.eval_seconds};
 }
 
-plan::TriedUpdate tried_alone(const config::ResolvedOptions& options, const plan::EpochEstimate& estimate) {
-  const int64_t micro_batches = options.train.replicas * options.train.accumulation_steps;
-  plan::TriedUpdate tried;
-  tried.micro_batches = micro_batches;
-  tried.compute_seconds =
-      static_cast<double>(micro_batches * options.loader.batch_size) / std::max(1e-9, estimate.images_per_second);
-  tried.eval_seconds = estimate.eval_seconds;
-  return tried;
-}
+/// Tries each number of devices that this machine has, and foresees the others.
+class DeviceTimes {
+ public:
+  DeviceTimes(const Invocation& invocation, const config::ResolvedOptions& options, RunSetup& prepared)
+      : invocation_(invocation), options_(options), prepared_(prepared), on_cpu_(options.device.device == "cpu") {}
+
+  void find(std::vector<plan::DevicePlan>& plans, const plan::LinkSpeed& link) {
+    for (const plan::DevicePlan& plan : plans) {
+      if (plan.short_of.empty() || !options_.run.plan_check) try_one(plan);
+    }
+    if (tries_.empty() && !plans.empty() && plans.front().short_of.empty()) try_in_this_process();
+    for (plan::DevicePlan& plan : plans) {
+      if (tries_.empty() || !plan.short_of.empty()) continue;
+      plan.time = plan::foresee_update(plan, tries_, on_cpu_ ? cpus_ : 0, link);
+    }
+  }
+  /// Of the last number of devices that was tried.
+  const std::optional<plan::EpochEstimate>& last() const { return last_; }
+
+ private:
+  void try_one(const plan::DevicePlan& plan) {
+    const bool is_new = std::none_of(tries_.begin(), tries_.end(),
+                                     [&](const plan::TriedUpdate& tried) { return tried.devices == plan.devices; });
+    if (!is_new) return;
+    const int64_t own = options_.train.replicas * options_.train.accumulation_steps;
+    const int64_t micro_batches = plan.replicas * plan.accumulation_steps / plan.ranks();
+    if (plan.devices == 1 && micro_batches == own) return try_in_this_process();
+    if (!on_cpu_ || plan.devices > cpus_ || !engine::can_join_processes()) return;
+    if (const std::optional<plan::EpochEstimate> estimate = try_devices(invocation_, plan)) {
+      tries_.push_back(tried_update(plan.devices, micro_batches, *estimate));
+      last_ = estimate;
+    }
+  }
+
+  void try_in_this_process() {
+    last_ = measure_epoch(options_, prepared_.datasets, prepared_.learner, *prepared_.task);
+    tries_.push_back(tried_update(1, options_.train.replicas * options_.train.accumulation_steps, *last_));
+  }
+
+  const Invocation& invocation_;
+  const config::ResolvedOptions& options_;
+  RunSetup& prepared_;
+  const bool on_cpu_;
+  const int64_t cpus_ = core::read_machine_facts().cpus;
+  std::vector<plan::TriedUpdate> tries_;
+  std::optional<plan::EpochEstimate> last_;
+};
 
 }  // namespace
 
 Outcome plan(const Invocation& invocation) {
   config::Configuration& configuration = invocation.configuration;
+  if (!configuration.command.plan.trial.empty()) return measure_as_rank(invocation);
   const bool as_json = configuration.command.json;
   if (as_json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
   const DeviceQuestion question = device_question(configuration);
@@ -130,16 +166,17 @@ Outcome plan(const Invocation& invocation) {
   for (const std::string& line : plan::plan_table(memory, room)) answer.text += line + "\n";
   for (const std::string& line : prepared.caches.lines) answer.text += "cache     " + line + "\n";
   answer.text += disk_line(disk) + "\n";
-  std::vector<plan::TriedUpdate> tries;
-  if (short_of.empty() || !options.run.plan_check) {
+  DeviceTimes times(invocation, options, prepared);
+  if (!plans.empty()) {
+    times.find(plans, question.link);
+    answer.json["devices"] = plan::device_plans_json(plans);
+    answer.text += "\n";
+    for (const std::string& line : plan::device_table(plans)) answer.text += line + "\n";
+    if (times.last()) answer.json["epoch"] = plan::estimate_json(*times.last());
+  } else if (short_of.empty() || !options.run.plan_check) {
     const plan::EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.learner, *prepared.task);
     answer.json["epoch"] = plan::estimate_json(estimate);
     answer.text += time_line(estimate) + "\n";
-    tries.push_back(tried_alone(options, estimate));
-  }
-  if (!plans.empty()) {
-    const int64_t cpus = options.device.device == "cpu" ? core::read_machine_facts().cpus : 0;
-    add_devices(plans, tries, cpus, question.link, answer);
   }
   write_result("-", as_json ? answer.json.dump(1) + "\n" : answer.text);
   plan::refuse_what_does_not_fit(inputs, room, options.run.plan_check);

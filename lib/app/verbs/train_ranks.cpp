@@ -21,9 +21,9 @@ void refuse_what_does_not_divide(int64_t replicas, int ranks, const std::string&
               "choose another --replicas");
 }
 
-/// As one of several ranks: what ends this one ends all, and they learn why. The first that cannot go on says why on
-/// its console and in the last line; the others keep it in their logs.
-Outcome train_with_others(const Invocation& invocation, const RankPlace& place) {
+}  // namespace
+
+Outcome work_with_others(const Invocation& invocation, const RankPlace& place, const RankWork& work) {
   end_with_starter();
   const config::Options& options = invocation.configuration.options;
   if (place.rank != 0) core::set_console_level(core::LogLevel::error);
@@ -38,7 +38,7 @@ Outcome train_with_others(const Invocation& invocation, const RankPlace& place) 
   try {
     const JoinedRanks ranks(place, options.device.exchange_timeout_seconds);
     try {
-      Outcome outcome = train_as_rank(invocation, ranks);
+      Outcome outcome = work(ranks);
       if (place.rank != 0) outcome.reason.clear();
       return outcome;
     } catch (const core::StopRequested&) {
@@ -60,15 +60,14 @@ Outcome train_with_others(const Invocation& invocation, const RankPlace& place) 
   }
 }
 
-}  // namespace
-
 Outcome train(const Invocation& invocation) {
   const config::CommandLine& command = invocation.configuration.command;
   const config::DeviceOptions& device = invocation.configuration.options.device;
   const auto devices = static_cast<int>(device.devices);
   if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());
   if (const std::optional<RankPlace> place = rank_place(process_environment, {devices, device.listen})) {
-    return train_with_others(invocation, *place);
+    return work_with_others(invocation, *place,
+                            [&](const JoinedRanks& ranks) { return train_as_rank(invocation, ranks); });
   }
   if (devices == 1) return train_as_rank(invocation, JoinedRanks());
   refuse_what_does_not_divide(invocation.configuration.options.train.replicas, devices, format("devices {}", devices));

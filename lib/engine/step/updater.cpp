@@ -169,8 +169,8 @@ void Updater::split_batches(const UpdateWindow& window, const std::string& cause
       window.number + 1, cause, batch, 2 * pieces, batch / (2 * pieces));
 }
 
-EndlessUpdates::EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan)
-    : updater_(updater), feed_(feed), plan_(plan) {
+EndlessUpdates::EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan, int64_t ranks)
+    : updater_(updater), feed_(feed, ranks), plan_(plan) {
   feed_.begin_epoch(epoch_, /*first_batch=*/0);
 }
 

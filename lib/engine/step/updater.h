@@ -88,8 +88,8 @@ class Updater {
 /// Updates as training does them, epoch after epoch, for as long as somebody measures.
 class EndlessUpdates {
  public:
-  /// All are borrowed. Begins epoch 0.
-  EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan);
+  /// All are borrowed. `ranks`: that share the updates; `feed` has the batches of this one. Begins epoch 0.
+  EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan, int64_t ranks = 1);
   /// The next update; returns its images. Throws core::StopRequested.
   int64_t update(const optim::UpdateRates& rates);
 

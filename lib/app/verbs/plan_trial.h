@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Some seconds of training by several processes of this machine, for `train plan`: each is this program again.
+#pragma once
+
+#include <optional>
+
+#include "app/app.h"
+#include "plan/device_plan.h"
+#include "plan/epoch_estimate.h"
+
+namespace stoker::app {
+
+/// Trains as `plan` says on one of its machines. Nothing where that could not be done; a warning then says why. Throws
+/// core::StopRequested.
+std::optional<plan::EpochEstimate> try_devices(const Invocation& invocation, const plan::DevicePlan& plan);
+
+/// In a process that try_devices() started: one rank of the trial.
+Outcome measure_as_rank(const Invocation& invocation);
+
+}  // namespace stoker::app
