@@ -46,6 +46,7 @@ struct CheckpointFacts {
   std::optional<int64_t> threads;                         ///< the bits of a CPU depend on it
   std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
   std::optional<bool> drop_last;
+  std::optional<bool> amp = {};
 };
 
 /// A value that was measured or chosen for this run, and why.
@@ -63,6 +64,7 @@ struct Facts {
   std::optional<ModelFacts> model = {};
   std::optional<bool> trains_on_one_image = {};  ///< whether the network can: batch norm cannot over maps of one value
   std::optional<Measured<int64_t>> batch_size = {};  ///< images per device
+  std::optional<Measured<bool>> amp = {};            ///< whether the network trains faster in reduced precision
   std::optional<Measured<int64_t>> num_workers = {};
   std::optional<Measured<int64_t>> cache_budget = {};  ///< bytes
   std::optional<Measured<CacheTier>> cache = {};

@@ -193,7 +193,7 @@ using ResolvedTrainOptions = TrainOptionsOf<Plain>;
 
 template <template <typename> class Pick>
 struct PrecisionOptionsOf {
-  bool amp = false;
+  Pick<bool> amp{};            ///< auto: on where training is faster with it
   Pick<AmpDtype> amp_dtype{};  ///< auto: bfloat16 where the device computes it natively
   Pick<bool> channels_last{};
   bool tf32 = false;

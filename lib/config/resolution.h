@@ -26,6 +26,7 @@ struct Resolution {
   std::vector<Choice> choices;  ///< in the order of the table
   /// Names of automatic options that wait for a fact. Until it is known, they hold a usual value.
   std::vector<std::string> assumed;
+  bool waits_for_amp = false;                  ///< amp is assumed, and Facts::amp decides it
   bool waits_for_batch = false;                ///< batch-size is assumed
   bool waits_for_trains_on_one_image = false;  ///< drop-last is assumed, and Facts::trains_on_one_image decides it
 };

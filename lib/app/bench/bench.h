@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/setup/settings.h"
 #include "config/options.h"
 #include "core/text/json.h"
 #include "data/source.h"
@@ -38,6 +39,9 @@ struct BenchResult {
   core::Json figures;              ///< an object
   std::vector<std::string> lines;  ///< the same for people
 };
+
+/// Where amp is automatic and the network decides: measures that as training would.
+void decide_amp(Settings& settings);
 
 /// Options are resolved for all three. `source` is what is trained on. They throw core::StopRequested.
 BenchResult bench_loader(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,

@@ -2,6 +2,7 @@
 // `train bench step`: optimizer updates on one batch of noise that stays on the device.
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
+#include "app/setup/precision_choice.h"
 #include "core/format.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
@@ -20,18 +21,27 @@ int64_t frames_of(const config::ResolvedOptions& options) {
   return sees_clips ? options.data.clip_frames : 1;
 }
 
-/// One batch of noise on the device, as the feed would hand it over.
-data::Batch random_batch(const config::ResolvedOptions& options, torch::Device device) {
+/// Noise on the device, as the feed would hand it over.
+engine::ProbeSettings noise_of(const config::ResolvedOptions& options) {
   const int64_t size = options.data.img_size, frames = frames_of(options);
   engine::ProbeSettings settings;
   settings.input = {options.data.in_chans, size, size};
   if (frames > 1) settings.input.insert(settings.input.begin(), frames);
   settings.num_classes = options.data.num_classes;
   settings.channels_last = options.precision.channels_last;
-  return engine::noise_batch(settings, options.loader.batch_size, size, device);
+  return settings;
 }
 
 }  // namespace
+
+void decide_amp(Settings& settings) {
+  if (!settings.resolution().waits_for_amp) return;
+  const config::ResolvedOptions& options = settings.options();
+  const torch::Device device = open_and_configure_device(options);
+  engine::Learner learner = build_learner(options, device);
+  const std::unique_ptr<engine::Task> task = build_task(options, device);
+  measure_amp(settings, learner, *task, noise_of(options));
+}
 
 BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
@@ -40,7 +50,8 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
   learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
   engine::Updater updater(updater_settings(options, precision), *task, learner);
-  engine::RepeatedBatch batches(random_batch(options, device));
+  engine::RepeatedBatch batches(
+      engine::noise_batch(noise_of(options), options.loader.batch_size, options.data.img_size, device));
   engine::UpdateWindow window;
   window.batch_size = options.loader.batch_size;
   window.batch_count = options.train.accumulation_steps;

@@ -30,6 +30,7 @@ struct Watched {
   const data::Datasets& datasets;
   const engine::Task& task;
   torch::Device device;
+  std::optional<double> bfloat16_speed = {};  ///< see RunSetup
 };
 
 /// Owns the listeners of a run, and what examines it.

@@ -68,12 +68,18 @@ observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, cons
   return facts;
 }
 
+observe::DiagnosisFacts Diagnosing::facts_of_run(const Run& run) {
+  observe::DiagnosisFacts facts = known_facts(run.options, run.machine, run.data_facts, run.train);
+  facts.network_bfloat16_speed = run.bfloat16_speed;
+  return facts;
+}
+
 Diagnosing::Diagnosing(const Run& run, observe::ResourceSampler& resources)
     : task_(run.task),
       settings_(probe_settings(run.options, run.train, run.device)),
       batch_size_(run.options.loader.batch_size),
       resources_(resources),
-      diagnoser_(known_facts(run.options, run.machine, run.data_facts, run.train)) {
+      diagnoser_(facts_of_run(run)) {
   const std::string device = run.options.device.device;
   const bool native = device == "cpu"
                           ? run.machine.native_bfloat16

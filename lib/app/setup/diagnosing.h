@@ -2,6 +2,8 @@
 // What a run knows of itself that a diagnosis reasons from, and how its ceilings are measured.
 #pragma once
 
+#include <optional>
+
 #include "config/facts.h"
 #include "core/system/machine.h"
 #include "data/source.h"
@@ -27,12 +29,14 @@ class Diagnosing : public engine::BetweenUpdates {
     const data::Source& train;  ///< as the loader reads it
     const engine::Task& task;
     torch::Device device;
+    std::optional<double> bfloat16_speed = {};  ///< see RunSetup
   };
   /// All that is passed outlives this.
   Diagnosing(const Run& run, observe::ResourceSampler& resources);
   engine::Findings run(engine::Learner& learner, const engine::Interlude& interlude) override;
 
  private:
+  static observe::DiagnosisFacts facts_of_run(const Run& run);
   double overhead_seconds(engine::Learner& learner) const;
 
   const engine::Task& task_;

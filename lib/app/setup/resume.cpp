@@ -31,6 +31,13 @@ std::string saved_text(const core::Json& extra, const std::string& option) {
   return saved != options->end() && saved->is_string() ? saved->get<std::string>() : "";
 }
 
+/// Absent where the checkpoint does not say, or says auto.
+std::optional<bool> saved_switch(const core::Json& extra, const std::string& option) {
+  const std::string text = saved_text(extra, option);
+  if (text != "true" && text != "false") return std::nullopt;
+  return text == "true";
+}
+
 }  // namespace
 
 std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
@@ -84,8 +91,8 @@ config::CheckpointFacts checkpoint_facts(const config::Configuration& given, con
     facts.batch_size = batch;
     facts.accumulation_steps = steps;
   }
-  const std::string drop_last = saved_text(extra, given.table.row_of(o.loader.drop_last).name);
-  if (drop_last == "true" || drop_last == "false") facts.drop_last = drop_last == "true";
+  facts.drop_last = saved_switch(extra, given.table.row_of(o.loader.drop_last).name);
+  facts.amp = saved_switch(extra, given.table.row_of(o.precision.amp).name);
   return facts;
 }
 

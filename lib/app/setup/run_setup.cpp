@@ -42,6 +42,8 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
   prepared.learner = build_learner(options, device, resumes);
+  prepared.bfloat16_speed = measure_amp(settings, prepared.learner, *prepared.task,
+                                        probe_settings(options, *prepared.datasets.train, device), share.from_root);
   const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
                         resumes,  share.ranks,       share.processes};
   prepared.inputs = measure_plan(parts);

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "app/setup/loader_tuning.h"
+#include "app/setup/precision_choice.h"
 #include "app/setup/settings.h"
 #include "data/open_datasets.h"
 #include "engine/step/learner.h"
@@ -20,6 +22,7 @@ struct RunSetup {
   std::unique_ptr<engine::Task> task;
   engine::Learner learner;
   Caches caches;
+  std::optional<double> bfloat16_speed;  ///< of training the network on a CPU, over float32; absent: not measured
   plan::PlanInputs inputs;
   plan::MemoryBudget room;  ///< as it was when the plan was made
 };
@@ -34,6 +37,7 @@ struct RunShare {
   int64_t processes = 1;  ///< of them on this machine, which share its memory
   /// The batch-size that all take, of what each has chosen; empty: there are no others.
   std::function<config::Measured<int64_t>(const config::Measured<int64_t>& own)> agree_on_batch = {};
+  FromRoot from_root = {};  ///< see measure_amp()
 };
 
 /// Opens the device, builds what is trained, measures its memory, chooses an automatic batch, and puts the data behind

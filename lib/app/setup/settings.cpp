@@ -43,6 +43,11 @@ void Settings::learn_network() {
   resolve();
 }
 
+void Settings::learn_amp(config::Measured<bool> amp) {
+  facts_.amp = std::move(amp);
+  resolve();
+}
+
 void Settings::learn_batch(config::Measured<int64_t> batch_size) {
   facts_.batch_size = std::move(batch_size);
   resolve();

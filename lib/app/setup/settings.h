@@ -27,6 +27,7 @@ class Settings {
   void learn_data(config::DataFacts data);
   /// What the network that the options name is usually trained with.
   void learn_network();
+  void learn_amp(config::Measured<bool> amp);
   void learn_batch(config::Measured<int64_t> batch_size);
   void learn_one_image(bool trains_on_one_image);
   void learn_workers(config::Measured<int64_t> num_workers);

@@ -72,6 +72,7 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
   const config::ResolvedOptions& options = settings.options();
   if (what == "step") {
     settings.settle(config::usual_data(given));
+    decide_amp(settings);
     return bench_step(options);
   }
   std::shared_ptr<const data::Source> source = bench_source(given.data);
@@ -87,6 +88,7 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
                       "give a data set, or use bench loader and bench step");
   }
   require_model_for(options, *source);
+  decide_amp(settings);
   return bench_all(options, source);
 }
 

@@ -32,6 +32,7 @@ RunShare share_of_run(const JoinedRanks& ranks) {
   share.ranks = ranks.place().size;
   share.processes = ranks.place().local_size;
   if (engine::Group* const group = engine::with_others(ranks.group())) {
+    share.from_root = [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); };
     share.agree_on_batch = [group](const config::Measured<int64_t>& own) { return least_of_all(*group, own); };
   }
   return share;

@@ -257,9 +257,9 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     core::write_file_atomically(run_path + "/config.yaml", config::render_yaml(configuration, settings.resolution()),
                                 /*durable=*/true);
     write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
-    watch.emplace(
-        Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task, device},
-        run_path, console);
+    watch.emplace(Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task,
+                          device, prepared.bfloat16_speed},
+                  run_path, console);
   }
   engine::Observers nobody;
   engine::Trainer trainer(

@@ -27,6 +27,9 @@ bool begins_long_flag(const std::string& word) {
   return word.size() > 2 && word[0] == '-' && word[1] == '-' && std::isalpha(static_cast<unsigned char>(word[2]));
 }
 
+/// Behind a switch these words are its value: `--amp auto`. Others are words of their own.
+bool is_switch_value(const std::string& word) { return word == "true" || word == "false" || word == "auto"; }
+
 class FlagParser {
  public:
   FlagParser(const Table& table, CommandLine& command, std::vector<std::string>& problems)
@@ -92,8 +95,8 @@ class FlagParser {
     by_option_[option] = target;
   }
 
-  /// `_` becomes `-` in names, `-vb` becomes `--vb`, and a name that lacks its value is reported and left
-  /// out.
+  /// `_` becomes `-` in names, `-vb` becomes `--vb`, the value behind a switch is joined to it, and a name that lacks
+  /// its value is reported and left out.
   std::vector<std::string> normalized(const std::vector<std::string>& words) {
     std::vector<std::string> ready;
     for (size_t i = 0; i < words.size(); ++i) {
@@ -112,6 +115,9 @@ class FlagParser {
         } else {
           ready.insert(ready.end(), {target->written, ""});
         }
+      } else if (target->is_switch && equals == std::string::npos && i + 1 < words.size() &&
+                 is_switch_value(words[i + 1])) {
+        ready.push_back(word + "=" + words[++i]);
       } else if (equals != std::string::npos || target->is_switch) {
         ready.push_back(word);
       } else if (i + 1 == words.size() || begins_long_flag(words[i + 1])) {

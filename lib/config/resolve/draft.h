@@ -57,8 +57,9 @@ class Draft {
   std::map<const Row*, std::string> assumed_;  ///< what stands in, with reasons
 };
 
-/// Device, threads, workers and precision. Throws Error{unavailable} for a device that is not there.
-void choose_for_machine(const Facts& facts, Draft& draft);
+/// Device, threads, workers and precision. Returns whether Facts::amp decides and is not known. Throws
+/// Error{unavailable} for a device that is not there.
+bool choose_for_machine(const Facts& facts, Draft& draft);
 /// Shape, scales, weights, crops and normalisation. Throws Error{config} for what only the training split says where
 /// that is not read.
 void choose_for_data(const DataFacts& data, Draft& draft);

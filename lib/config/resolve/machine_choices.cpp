@@ -76,28 +76,53 @@ void choose_workers(Draft& draft, const Facts& facts) {
   }
 }
 
-void choose_precision(Draft& draft, const core::MachineFacts& machine) {
+void choose_amp(Draft& draft, bool amp, const std::string& reason) {
+  draft.choose(draft.options().precision.amp, amp ? "true" : "false", reason);
+}
+
+/// Not every network is faster in bfloat16 where a CPU computes it: it is measured. Returns whether Facts::amp decides
+/// and is not known.
+bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
+  const PrecisionOptions& o = draft.options().precision;
+  if (o.amp_dtype.value() == AmpDtype::float16) choose_amp(draft, false, "the CPU computes no float16");
+  if (!facts.machine.native_bfloat16) choose_amp(draft, false, "this CPU does not compute bfloat16 natively");
+  if (facts.amp) choose_amp(draft, facts.amp->value, facts.amp->reason);
+  if (!o.amp.is_auto()) return false;
+  draft.assume(true);
+  choose_amp(draft, false, "the network was not measured");
+  draft.assume(false);
+  return true;
+}
+
+/// Returns as choose_amp_on_cpu(). A run that is resumed keeps the precision that it began with.
+bool choose_precision(Draft& draft, const Facts& facts) {
   const PrecisionOptions& o = draft.options().precision;
   const std::string& device = draft.options().device.device.value();
+  if (facts.checkpoint && facts.checkpoint->amp) choose_amp(draft, *facts.checkpoint->amp, "as in the checkpoint");
   if (device == "cpu") {
     draft.choose(o.amp_dtype, "bfloat16", "the CPU computes no float16");
     draft.choose(o.channels_last, "true", "faster on the CPU");
-    return;
+    return choose_amp_on_cpu(draft, facts);
   }
-  const core::AcceleratorFacts& accelerator = machine.accelerators[cuda_index(device)];
+  const core::AcceleratorFacts& accelerator = facts.machine.accelerators[cuda_index(device)];
   const bool native = accelerator.native_bfloat16;
-  draft.choose(o.amp_dtype, native ? "bfloat16" : "float16",
-               accelerator.name + (native ? " computes bfloat16 natively" : " does not compute bfloat16 natively"));
-  draft.choose(o.channels_last, o.amp ? "true" : "false", o.amp ? "faster with amp" : "amp is off");
+  const std::string reason =
+      accelerator.name + (native ? " computes bfloat16 natively" : " does not compute bfloat16 natively");
+  if (!o.amp_dtype.is_auto()) choose_amp(draft, true, "amp-dtype is given");
+  choose_amp(draft, native, reason);
+  draft.choose(o.amp_dtype, native ? "bfloat16" : "float16", reason);
+  const bool amp = o.amp.value();
+  draft.choose(o.channels_last, amp ? "true" : "false", amp ? "faster with amp" : "amp is off");
+  return false;
 }
 
 }  // namespace
 
-void choose_for_machine(const Facts& facts, Draft& draft) {
+bool choose_for_machine(const Facts& facts, Draft& draft) {
   choose_device(draft, facts.machine);
   choose_threads(draft, facts);
   choose_workers(draft, facts);
-  choose_precision(draft, facts.machine);
+  return choose_precision(draft, facts);
 }
 
 }  // namespace stoker::config

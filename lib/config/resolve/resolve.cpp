@@ -179,7 +179,7 @@ Measured<int64_t> usual_batch(const Options& given) {
 
 Resolution resolve(const Options& given, const Facts& facts) {
   Draft draft(given);
-  choose_for_machine(facts, draft);
+  const bool waits_for_amp = choose_for_machine(facts, draft);
   choose_run_dir(draft, facts.run_name);
   choose_eval_metric(draft);
   draft.assume(!facts.data);
@@ -198,6 +198,7 @@ Resolution resolve(const Options& given, const Facts& facts) {
   const bool waits = choose_drop_last(draft, facts, batch.is_assumed || !facts.data);
 
   Resolution resolution = draft.resolution();
+  resolution.waits_for_amp = waits_for_amp;
   resolution.waits_for_batch = batch.is_assumed;
   resolution.waits_for_trains_on_one_image = waits;
   throw_broken(broken_rules(given, resolution));

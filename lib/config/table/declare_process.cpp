@@ -12,7 +12,10 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.group("precision", "Numbers on the device");
   d.add_switch("amp", o.amp)
       .alias({"use-amp"})
-      .help("Automatic mixed precision: convolutions and matrix products in amp-dtype, weights in float32.")
+      .help(
+          "Automatic mixed precision: convolutions and matrix products in amp-dtype, weights in float32. auto "
+          "is on where the device computes bfloat16 natively and, on a CPU, the network trains faster with it, which "
+          "is tried at the start.")
       .used_in_inference();
   d.add("amp-dtype", o.amp_dtype,
         choice_codec<AmpDtype>({{"float16", AmpDtype::float16}, {"bfloat16", AmpDtype::bfloat16}}))

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -132,6 +133,18 @@ std::string cpuinfo_field(const std::string& name) {
   return "";
 }
 
+/// oneDNN takes no instructions beyond those that its environment variable names; in bfloat16 it then computes by
+/// emulation, or not at all.
+bool onednn_may_use_bfloat16() {
+  const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  const char* const older_name = std::getenv("DNNL_MAX_CPU_ISA");
+  const std::string isa = limit ? limit : older_name ? older_name : "";
+  for (const char* without : {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_MIC"}) {
+    if (isa == without) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<int64_t> cgroup_memory_left(const std::vector<std::string>& folders) {
@@ -168,7 +181,7 @@ MachineFacts read_machine_facts() {
   const auto has = [&](const char* flag) { return flags.find(format(" {} ", flag)) != std::string::npos; };
   facts.avx2 = has("avx2");
   facts.avx512 = has("avx512f");
-  facts.native_bfloat16 = has("avx512_bf16") || has("amx_bf16");
+  facts.native_bfloat16 = (has("avx512_bf16") || has("amx_bf16")) && onednn_may_use_bfloat16();
   return facts;
 }
 

@@ -25,7 +25,7 @@ struct MachineFacts {
       0;  ///< what can be taken now: without swapping, and of each cgroup's limit what is left
   bool avx2 = false;
   bool avx512 = false;
-  bool native_bfloat16 = false;  ///< AVX512-BF16 or AMX-BF16
+  bool native_bfloat16 = false;  ///< AVX512-BF16 or AMX-BF16, unless ONEDNN_MAX_CPU_ISA forbids it
   std::vector<AcceleratorFacts> accelerators;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/compute_probe.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -13,6 +12,7 @@
 #include "core/system/threads.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
+#include "engine/probe/thread_count.h"
 
 namespace stoker::engine {
 namespace {
@@ -60,19 +60,6 @@ double convolution_gflops(torch::Device device, torch::ScalarType dtype, bool ch
   const auto call = [&] { torch::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1); };
   return 1e-9 * operations * rate_of(call, device, seconds);
 }
-
-/// For its lifetime LibTorch computes with so many CPU threads, whichever way it ends.
-class ThreadCount {
- public:
-  explicit ThreadCount(int64_t threads) : before_(at::get_num_threads()) { set(threads); }
-  ~ThreadCount() { at::set_num_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-  void set(int64_t threads) const { at::set_num_threads(static_cast<int>(threads)); }
-
- private:
-  const int before_;
-};
 
 /// 0 when LibTorch has no kernel for it.
 double or_none(const std::function<double()>& measure) {

@@ -138,6 +138,24 @@ void BottleneckAnalysis::check_batch() {
            format("{} images per batch", facts_.batch_size)});
 }
 
+/// `busy`: how much of the time the network computes, in words.
+void BottleneckAnalysis::check_precision(const std::string& busy) {
+  const auto propose_precision = [&](double left, const char* knob, const std::string& why) {
+    StepModel changed = now_;
+    changed.training -= (1 - left) * computing_;
+    changed.network_cpu *= left;
+    propose(Verdict::device, changed, knob, "", knob, {busy, why});
+  };
+  if (const std::optional<double>& speed = facts_.network_bfloat16_speed) {
+    const std::string why = format("the network trains {:.2g} times as fast in bfloat16 as in float32", *speed);
+    if (facts_.amp && *speed < 1) propose_precision(*speed, "--no-amp", why);
+    if (!facts_.amp && *speed > 1) propose_precision(1 / *speed, "--amp", why);
+  } else if (facts_.bfloat16_speed && !facts_.amp && *facts_.bfloat16_speed > 1) {
+    propose_precision(1 - kConvolutionShare + kConvolutionShare / *facts_.bfloat16_speed, "--amp",
+                      format("convolutions in bfloat16 are {:.2g} times as fast", *facts_.bfloat16_speed));
+  }
+}
+
 void BottleneckAnalysis::check_device() {
   const double share = computing_ / now_.update;
   const std::string busy =
@@ -152,14 +170,7 @@ void BottleneckAnalysis::check_device() {
              format("{:.0f} of {:.0f} MHz", *gpu.clock_mhz, *gpu.highest_clock_mhz), busy});
   }
   if (share < 0.6) return;
-  if (facts_.bfloat16_speed && !facts_.amp && *facts_.bfloat16_speed > 1) {
-    const double left = 1 - kConvolutionShare + kConvolutionShare / *facts_.bfloat16_speed;
-    StepModel changed = now_;
-    changed.training -= (1 - left) * computing_;
-    changed.network_cpu *= left;
-    propose(Verdict::device, changed, "--amp", "", "--amp",
-            {busy, format("convolutions in bfloat16 are {:.2g} times as fast", *facts_.bfloat16_speed)});
-  }
+  check_precision(busy);
   const double spare =
       static_cast<double>(facts_.cpus) - (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
   if (facts_.on_cpu && facts_.threads < facts_.cpus && facts_.cpus_speed && spare >= 0.4) {

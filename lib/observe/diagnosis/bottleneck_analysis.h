@@ -25,6 +25,7 @@ class BottleneckAnalysis {
   void check_copies();
   void check_batch();
   void check_device();
+  void check_precision(const std::string& busy);
   void say_nothing_to_gain();
   // What keeps the data from coming (examination_input.cpp).
   void check_input();

@@ -43,10 +43,12 @@ struct DiagnosisFacts {
   bool first_epoch = false;                  ///< of this process
   int64_t epochs_left = 0;                   ///< after this one
 
+  std::optional<double> network_bfloat16_speed;  ///< of training the network, over float32; absent: not measured
+
   // Ceilings, measured when they are needed.
   std::optional<double> threads_speed;     ///< of `threads` threads over one, now
   std::optional<double> cpus_speed;        ///< of as many threads as CPUs over one, now
-  std::optional<double> bfloat16_speed;    ///< of convolutions over float32
+  std::optional<double> bfloat16_speed;    ///< of convolutions over float32, where the network was not measured
   std::optional<double> overhead_seconds;  ///< of an update, for whatever batch: launching operations
 };
 

@@ -22,7 +22,7 @@ TEST(FlagsTest, ReadsEveryWayOfWritingAFlag) {
   EXPECT_EQ(c->options.optim.weight_decay, 0);
   EXPECT_EQ(c->options.data.mean.value(), (std::vector<double>{0.5, 0.25, 0.1}));
   EXPECT_EQ(c->options.train.max_updates, 10);
-  EXPECT_FALSE(c->options.precision.amp);
+  EXPECT_FALSE(c->options.precision.amp.value());
   EXPECT_EQ(c->options.optim.opt, OptimizerKind::adamw);
   EXPECT_EQ(c->options.run.run_dir.value(), "-");
 }
@@ -39,10 +39,17 @@ TEST(FlagsTest, RemembersHowAValueWasWritten) {
 TEST(FlagsTest, OfARepeatedFlagTheLastCountsWhateverItsName) {
   EXPECT_EQ(parsed({"--epochs", "3", "--max-epochs", "4"})->options.train.epochs, 4);
   EXPECT_EQ(parsed({"--max-epochs", "4", "--epochs", "3"})->options.train.epochs, 3);
-  EXPECT_TRUE(parsed({"--no-amp", "--amp"})->options.precision.amp);
-  EXPECT_FALSE(parsed({"--amp", "--no-amp"})->options.precision.amp);
+  EXPECT_TRUE(parsed({"--no-amp", "--amp"})->options.precision.amp.value());
+  EXPECT_FALSE(parsed({"--amp", "--no-amp"})->options.precision.amp.value());
   EXPECT_EQ(parsed({"--bf16", "--fp16"})->options.precision.amp_dtype.value(), AmpDtype::float16);
   EXPECT_EQ(parsed({"--fp16", "--precision", "bf16-mixed"})->options.precision.amp_dtype.value(), AmpDtype::bfloat16);
+}
+
+TEST(FlagsTest, ASwitchTakesTrueFalseOrAutoBehindIt) {
+  EXPECT_TRUE(parsed({"--amp", "true"})->options.precision.amp.value());
+  EXPECT_FALSE(parsed({"--amp", "false", "--epochs", "3"})->options.precision.amp.value());
+  EXPECT_TRUE(parsed({"--no-amp", "--amp", "auto"})->options.precision.amp.is_auto());
+  EXPECT_EQ(parse_failure({"--amp", "sometimes"}).message, "unexpected word \"sometimes\"");
 }
 
 TEST(FlagsTest, EverySwitchCanBeUndone) {
@@ -96,7 +103,7 @@ TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {
 TEST(FlagsTest, ValuesOfSwitchesAreTrueOrFalse) {
   EXPECT_TRUE(parse_failure({"--amp=maybe"}).says("--amp: \"maybe\" is not a switch value; write true or false"));
   EXPECT_EQ(parse_failure({"--dry-run=3"}).message, "--dry-run: takes no value");
-  EXPECT_TRUE(parsed({"--no-amp=false"})->options.precision.amp);
+  EXPECT_TRUE(parsed({"--no-amp=false"})->options.precision.amp.value());
 }
 
 TEST(FlagsTest, NegativeNumbersAreValues) {

@@ -59,7 +59,7 @@ TEST(PresetsTest, ThePeerPresetHoldsTheHyperparametersOfTheScript) {
   EXPECT_TRUE(o.optim.nesterov);
   EXPECT_TRUE(o.optim.decay_norm_and_bias);
   EXPECT_EQ(o.schedule.sched, ScheduleKind::one_cycle);
-  EXPECT_FALSE(o.precision.amp);
+  EXPECT_FALSE(o.precision.amp.value());
   EXPECT_TRUE(o.precision.channels_last.value()) << "layout is no hyperparameter: the faster one is taken";
 }
 

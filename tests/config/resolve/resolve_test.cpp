@@ -64,6 +64,41 @@ TEST(ResolveTest, ChoosesTheDeviceThatIsThere) {
   EXPECT_EQ(resolved({"--device", "cpu"}, cuda_machine(8)).options.device.device, "cpu");
 }
 
+TEST(ResolveTest, AmpOnACpuIsDecidedByTheMeasuredNetworkWhereTheCpuComputesBfloat16) {
+  core::MachineFacts native = cpu_machine(2);
+  native.native_bfloat16 = true;
+  const Resolution open = resolved({}, native);
+  EXPECT_TRUE(open.waits_for_amp);
+  EXPECT_TRUE(is_assumed(open, "amp"));
+  Facts facts = facts_of(native);
+  for (const bool is_faster : {true, false}) {
+    facts.amp = {is_faster, "measured"};
+    const Resolution c = resolved({}, facts);
+    EXPECT_FALSE(c.waits_for_amp);
+    EXPECT_EQ(c.options.precision.amp, is_faster);
+    EXPECT_EQ(reason_of(c, "amp"), "measured");
+    EXPECT_EQ(resolved({is_faster ? "--no-amp" : "--amp"}, facts).options.precision.amp, !is_faster) << "what is given";
+  }
+  facts.checkpoint = CheckpointFacts{};
+  facts.checkpoint->amp = true;
+  EXPECT_TRUE(resolved({}, facts).options.precision.amp) << "a run keeps the precision that it began with";
+  const Resolution emulated = resolved({}, cpu_machine(2));
+  EXPECT_FALSE(emulated.options.precision.amp);
+  EXPECT_FALSE(emulated.waits_for_amp);
+  EXPECT_EQ(reason_of(emulated, "amp"), "this CPU does not compute bfloat16 natively");
+}
+
+TEST(ResolveTest, AmpOnAGpuIsOnWhereItComputesBfloat16) {
+  const Resolution native = resolved({}, cuda_machine(2));
+  EXPECT_TRUE(native.options.precision.amp);
+  EXPECT_TRUE(native.options.precision.channels_last);
+  EXPECT_EQ(reason_of(native, "amp"), "Card A computes bfloat16 natively");
+  const Resolution older = resolved({}, cuda_machine(2, /*native_bfloat16=*/false));
+  EXPECT_FALSE(older.options.precision.amp);
+  EXPECT_FALSE(older.options.precision.channels_last);
+  EXPECT_TRUE(resolved({"--amp-dtype", "float16"}, cuda_machine(2, false)).options.precision.amp);
+}
+
 TEST(ResolveTest, WhatFollowsFromAnAutomaticBatchIsAssumedUntilThatIsKnown) {
   const std::vector<std::string> words = {"--batch-size", "auto", "--sched", "cosine", "--min-lr", "0.001"};
   const Resolution open = resolved_for(words, kPhotos);
@@ -156,7 +191,7 @@ TEST(ResolveTest, PrecisionFollowsTheDevice) {
   const auto cuda = resolved({"--amp"}, cuda_machine(2));
   EXPECT_EQ(cuda.options.precision.amp_dtype, AmpDtype::bfloat16);
   EXPECT_TRUE(cuda.options.precision.channels_last);
-  EXPECT_FALSE(resolved({}, cuda_machine(2)).options.precision.channels_last);
+  EXPECT_FALSE(resolved({"--no-amp"}, cuda_machine(2)).options.precision.channels_last);
   EXPECT_EQ(resolved({}, cuda_machine(2, false)).options.precision.amp_dtype, AmpDtype::float16);
   EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2)).options.precision.channels_last);
 }
@@ -165,7 +200,10 @@ TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
   const auto failure = failure_of([] { resolved({"--fp16"}, cpu_machine(2)); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
   EXPECT_EQ(failure.message, "amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
-  EXPECT_NO_THROW(resolved({"--amp-dtype", "float16"}, cpu_machine(2))) << "without amp it has no effect";
+  Facts facts = facts_of(cpu_machine(2));
+  facts.machine.native_bfloat16 = true;
+  facts.amp = {true, "measured"};
+  EXPECT_FALSE(resolved({"--amp-dtype", "float16"}, facts).options.precision.amp) << "it was not asked for";
 }
 
 TEST(ResolveTest, AutomaticLearningRateScalesWithTheImagesPerUpdate) {

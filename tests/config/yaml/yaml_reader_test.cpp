@@ -56,7 +56,7 @@ TEST_F(YamlReaderTest, ReadsListsIntervalsSwitchesAndWords) {
   EXPECT_TRUE(options_.data.std.is_auto());
   EXPECT_EQ(options_.run.save_every.amount, 2000);
   EXPECT_EQ(options_.train.max_time_seconds, 5400);
-  EXPECT_TRUE(options_.precision.amp);
+  EXPECT_TRUE(options_.precision.amp.value());
   EXPECT_EQ(options_.schedule.sched, ScheduleKind::one_cycle);
   EXPECT_EQ(options_.run.run_dir.value(), "a # b");
 }
@@ -200,7 +200,7 @@ TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
                   "runs/x/config.yaml", configuration);
   EXPECT_EQ(configuration.options.model.model, "resnet18");
   EXPECT_EQ(configuration.options.data.img_size.value(), 96);
-  EXPECT_FALSE(configuration.options.precision.amp) << "the flag wins";
+  EXPECT_FALSE(configuration.options.precision.amp.value()) << "the flag wins";
   EXPECT_EQ(configuration.options.device.device.value(), "cpu");
   EXPECT_TRUE(configuration.options.device.threads.is_auto());
   EXPECT_TRUE(configuration.options.loader.num_workers.is_auto());

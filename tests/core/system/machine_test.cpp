@@ -30,6 +30,20 @@ std::string made_cgroup(const fixtures::TemporaryDirectory& place, const std::st
   return place / name;
 }
 
+TEST(MachineTest, Bfloat16IsNotNativeWhereOnednnMayNotUseIt) {
+  const char* const before = std::getenv("ONEDNN_MAX_CPU_ISA");
+  const std::string kept = before ? before : "";
+  for (const char* isa : {"AVX2", "AVX512_CORE"}) {
+    ::setenv("ONEDNN_MAX_CPU_ISA", isa, /*overwrite=*/1);
+    EXPECT_FALSE(read_machine_facts().native_bfloat16) << isa;
+  }
+  if (before) {
+    ::setenv("ONEDNN_MAX_CPU_ISA", kept.c_str(), 1);
+  } else {
+    ::unsetenv("ONEDNN_MAX_CPU_ISA");
+  }
+}
+
 TEST(MachineTest, WhatACgroupAlreadyUsesIsNotAvailable) {
   const fixtures::TemporaryDirectory place;
   const std::string job = made_cgroup(place, "job", "8000000000", "3000000000", "500000000");

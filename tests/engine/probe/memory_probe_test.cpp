@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/memory_probe.h"
 
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "core/error.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/launch_overhead.h"
+#include "engine/probe/precision_speed.h"
 #include "engine/step/state_snapshot.h"
 #include "tests/engine/probed_run.h"
 
@@ -50,6 +52,39 @@ void expect_nothing_left_behind(const std::function<void(ProbedRun&)>& probe) {
 
 TEST(MemoryProbeTest, LeavesNothingBehind) {
   expect_nothing_left_behind([](ProbedRun& run) { probe_memory(run.learner, *run.task, run.settings); });
+}
+
+TEST(PrecisionSpeedTest, ComparesBothPrecisionsAndLeavesNothingBehind) {
+  const int threads = at::get_num_threads();
+  const Precision bfloat16{torch::kCPU, /*autocast=*/true, at::kBFloat16};
+  expect_nothing_left_behind([&](ProbedRun& run) {
+    const double speed =
+        precision_speed(run.learner, *run.task, run.settings, bfloat16, /*batch_size=*/4, /*least_seconds=*/0.01);
+    EXPECT_TRUE(std::isfinite(speed) && speed > 0) << speed;
+  });
+  EXPECT_EQ(at::get_num_threads(), threads);
+}
+
+/// A network that cannot compute in bfloat16, as where oneDNN has no way.
+class FloatOnly : public model::ImageModel {
+ public:
+  FloatOnly() { weight_ = register_parameter("weight", torch::ones({3})); }
+  torch::Tensor forward(torch::Tensor images) override {
+    if (at::autocast::is_cpu_enabled()) throw std::runtime_error("could not create a primitive descriptor iterator");
+    return images.mean({2, 3}) * weight_;
+  }
+  std::string head_prefix() const override { return ""; }
+
+ private:
+  torch::Tensor weight_;
+};
+
+TEST(PrecisionSpeedTest, IsNoneWhereTheReducedPrecisionCannotBeComputed) {
+  ProbedRun run("small_cnn", 32, /*width=*/8);
+  run.learner.model = std::make_shared<FloatOnly>();
+  run.settings.num_classes = 3;
+  const Precision bfloat16{torch::kCPU, /*autocast=*/true, at::kBFloat16};
+  EXPECT_EQ(precision_speed(run.learner, *run.task, run.settings, bfloat16, 4, 0.01), 0);
 }
 
 TEST(LaunchProbeTest, LeavesNothingBehind) {

@@ -218,6 +218,24 @@ std::vector<Golden> table() {
   add("a network that computes all the time, in float32",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.bfloat16_speed = 2.5; }),
       Verdict::device, "--amp", "", 64);
+  add("bfloat16 that this CPU only emulates",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+        f.amp = true;
+        f.network_bfloat16_speed = 0.4;
+      }),
+      Verdict::device, "--no-amp", "", 148);
+  add("a network that trains faster in bfloat16",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+        f.network_bfloat16_speed = 2;
+        f.bfloat16_speed = 1.1;
+      }),
+      Verdict::device, "--amp", "", 99);
+  add("a network that does not, although convolutions are",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+        f.network_bfloat16_speed = 0.6;
+        f.bfloat16_speed = 2.5;
+      }),
+      Verdict::nothing, "", "", 0);
   add("one thread on two CPUs of which one idles",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_speed = 1.8; }),
       Verdict::device, "--threads", "2", 45);

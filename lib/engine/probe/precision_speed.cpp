@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/probe/precision_speed.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "core/system/stop_signal.h"
+#include "engine/device/out_of_memory.h"
+#include "engine/probe/thread_count.h"
+
+namespace stoker::engine {
+namespace {
+
+constexpr double kLongPass = 0.03;  // seconds; what starting operations costs is little of it
+
+/// Seconds that this thread has computed: what others do on the machine is not in them.
+double thread_seconds() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double seconds_of_pass(UpdateStep& step, Learner& learner, const data::Batch& batch) {
+  core::throw_if_stopped();
+  const double begin = thread_seconds();
+  step.accumulate(batch, batch.planned_images);
+  learner.optimizer->zero_grad();
+  return thread_seconds() - begin;
+}
+
+/// False where LibTorch or oneDNN have no way to compute it.
+bool can_pass(UpdateStep& step, Learner& learner, const data::Batch& batch) {
+  try {
+    seconds_of_pass(step, learner, batch);
+    return true;
+  } catch (const core::StopRequested&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+double precision_speed(Learner& learner, const Task& task, const ProbeSettings& settings, const Precision& reduced,
+                       int64_t batch_size, double least_seconds) {
+  const ScopedSnapshot undisturbed(learner);
+  const ThreadCount one_thread(1);
+  UpdateSettings of_full = settings.update, of_reduced = settings.update;
+  of_full.precision.autocast = false;
+  of_reduced.precision = reduced;
+  UpdateStep full(of_full, task, learner), fewer_bits(of_reduced, task, learner);
+  learner.model->train();
+  const auto noise = [&](int64_t images) { return noise_batch(settings, images, side_of(settings), learner.device); };
+
+  int64_t images = std::min<int64_t>(2, batch_size);
+  data::Batch batch = noise(images);
+  seconds_of_pass(full, learner, batch);  // the first one makes plans and buffers
+  if (!can_pass(fewer_bits, learner, batch)) return 0;
+  while (images < batch_size && seconds_of_pass(full, learner, batch) < kLongPass) {
+    images = std::min(2 * images, batch_size);
+    batch = noise(images);
+    seconds_of_pass(full, learner, batch);
+  }
+  seconds_of_pass(fewer_bits, learner, batch);
+
+  const double begin = thread_seconds();
+  double least_full = 0, least_reduced = 0;
+  for (int pass = 0; pass < 2 || thread_seconds() - begin < least_seconds; ++pass) {
+    const double in_full = seconds_of_pass(full, learner, batch),
+                 in_reduced = seconds_of_pass(fewer_bits, learner, batch);
+    least_full = pass == 0 ? in_full : std::min(least_full, in_full);
+    least_reduced = pass == 0 ? in_reduced : std::min(least_reduced, in_reduced);
+  }
+  return least_full / least_reduced;
+}
+
+}  // namespace stoker::engine
