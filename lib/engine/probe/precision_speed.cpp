@@ -13,7 +13,8 @@
 namespace stoker::engine {
 namespace {
 
-constexpr double kLongPass = 0.03;  // seconds; what starting operations costs is little of it
+constexpr double kLongPass = 0.03;     // seconds; what starting operations costs is little of it
+constexpr double kVeryLongPass = 0.4;  // seconds; one of each is enough
 
 /// Seconds that this thread has computed: what others do on the machine is not in them.
 double thread_seconds() {
@@ -31,9 +32,9 @@ double seconds_of_pass(UpdateStep& step, Learner& learner, const data::Batch& ba
 }
 
 /// False where LibTorch or oneDNN have no way to compute it.
-bool can_pass(UpdateStep& step, Learner& learner, const data::Batch& batch) {
+bool can_pass(UpdateStep& step, Learner& learner, const data::Batch& batch, double& seconds) {
   try {
-    seconds_of_pass(step, learner, batch);
+    seconds = seconds_of_pass(step, learner, batch);
     return true;
   } catch (const core::StopRequested&) {
     throw;
@@ -56,10 +57,13 @@ double precision_speed(Learner& learner, const Task& task, const ProbeSettings& 
   learner.model->train();
   const auto noise = [&](int64_t images) { return noise_batch(settings, images, side_of(settings), learner.device); };
 
+  // The first pass makes plans and buffers: of a long one these are little.
   int64_t images = std::min<int64_t>(2, batch_size);
   data::Batch batch = noise(images);
-  seconds_of_pass(full, learner, batch);  // the first one makes plans and buffers
-  if (!can_pass(fewer_bits, learner, batch)) return 0;
+  double in_full = seconds_of_pass(full, learner, batch);
+  double in_reduced = 0;
+  if (!can_pass(fewer_bits, learner, batch, in_reduced)) return 0;
+  if (in_full > kVeryLongPass) return in_full / in_reduced;
   while (images < batch_size && seconds_of_pass(full, learner, batch) < kLongPass) {
     images = std::min(2 * images, batch_size);
     batch = noise(images);
@@ -70,8 +74,8 @@ double precision_speed(Learner& learner, const Task& task, const ProbeSettings& 
   const double begin = thread_seconds();
   double least_full = 0, least_reduced = 0;
   for (int pass = 0; pass < 2 || thread_seconds() - begin < least_seconds; ++pass) {
-    const double in_full = seconds_of_pass(full, learner, batch),
-                 in_reduced = seconds_of_pass(fewer_bits, learner, batch);
+    in_full = seconds_of_pass(full, learner, batch);
+    in_reduced = seconds_of_pass(fewer_bits, learner, batch);
     least_full = pass == 0 ? in_full : std::min(least_full, in_full);
     least_reduced = pass == 0 ? in_reduced : std::min(least_reduced, in_reduced);
   }
