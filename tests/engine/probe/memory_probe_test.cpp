@@ -55,14 +55,14 @@ TEST(MemoryProbeTest, LeavesNothingBehind) {
 }
 
 TEST(PrecisionSpeedTest, ComparesBothPrecisionsAndLeavesNothingBehind) {
-  const int threads = at::get_num_threads();
   const Precision bfloat16{torch::kCPU, /*autocast=*/true, at::kBFloat16};
   expect_nothing_left_behind([&](ProbedRun& run) {
+    const int threads = at::get_num_threads();
     const double speed =
         precision_speed(run.learner, *run.task, run.settings, bfloat16, /*batch_size=*/4, /*least_seconds=*/0.01);
     EXPECT_TRUE(std::isfinite(speed) && speed > 0) << speed;
+    EXPECT_EQ(at::get_num_threads(), threads);
   });
-  EXPECT_EQ(at::get_num_threads(), threads);
 }
 
 /// A network that cannot compute in bfloat16, as where oneDNN has no way.
