@@ -16,6 +16,14 @@ namespace {
 constexpr double kLongPass = 0.03;     // seconds; what starting operations costs is little of it
 constexpr double kVeryLongPass = 0.4;  // seconds; one of each is enough
 
+/// Of larger images two may not fit in memory; what they say about speed smaller ones say, too.
+int64_t tried_side(const ProbeSettings& settings) {
+  constexpr int64_t kTooLarge = 512, kEnough = 256;  // pixels
+  const int64_t side = side_of(settings);
+  const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
+  return is_square && side > kTooLarge ? kEnough : side;
+}
+
 /// Seconds that this thread has computed: what others do on the machine is not in them.
 double thread_seconds() {
   timespec now = {};
@@ -55,7 +63,9 @@ double precision_speed(Learner& learner, const Task& task, const ProbeSettings& 
   of_reduced.precision = reduced;
   UpdateStep full(of_full, task, learner), fewer_bits(of_reduced, task, learner);
   learner.model->train();
-  const auto noise = [&](int64_t images) { return noise_batch(settings, images, side_of(settings), learner.device); };
+  const auto noise = [&](int64_t images) {
+    return noise_batch(settings, images, tried_side(settings), learner.device);
+  };
 
   // The first pass makes plans and buffers: of a long one these are little.
   int64_t images = 2;  // of one alone batch norm may not be able to train
