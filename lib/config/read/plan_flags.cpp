@@ -31,13 +31,7 @@ std::vector<CommandFlag> make_plan_flags() {
        "What joins the machines: bits per second each way, and the time of one message, as in 25Gbit or 1Gbit,1ms "
        "(default: 10Gbit,0.05ms).",
        [](CommandLine& line, const std::string& text) { line.plan.link = text; }},
-      {"trial",
-       {},
-       "FILE",
-       {},
-       plan,
-       "",
-       [](CommandLine& line, const std::string& text) { line.plan.trial = text; }},
+      {"trial", {}, "FILE", {}, plan, "", [](CommandLine& line, const std::string& text) { line.plan.trial = text; }},
   };
 }
 
