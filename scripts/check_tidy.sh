@@ -1,27 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_tidy.sh BUILD: clang-tidy with the checks of .clang-tidy on rooms that need no LibTorch, as BUILD compiles them,
+# check_tidy.sh BUILD: clang-tidy with the checks of .clang-tidy on rooms that need no LibTorch, with the flags of BUILD,
 # and clang's check of annotated mutexes (core/system/mutex.h) on the loader. 77 (skipped) without clang-tidy 14.
 set -eu
 cd "$(dirname "$0")/.."
 tidy=$(scripts/llvm_tool.sh clang-tidy)
 build=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
 
-# clang cannot read headers that GCC precompiled; it parses what files include themselves.
-commands=$(mktemp -d)
-trap 'rm -rf "$commands"' EXIT
-sed -E 's/ -Winvalid-pch//; s/ -include [^ ]*cmake_pch\.hxx//' "$build/compile_commands.json" > "$commands/compile_commands.json"
-
-# files_of ROOM...: what BUILD compiles of them, one per line.
-files_of() {
-  for room in "$@"; do
+# check ROOMS [OPTION...]: all files of these rooms as one, so that headers are parsed and searched once. clang cannot
+# read headers that GCC precompiled: files show what they include themselves.
+check() {
+  rooms=$1
+  shift
+  for room in $rooms; do
     awk -v room="CMakeFiles/stoker_$(echo "$room" | tr / _)[_.]" \
-      '/"command":/ { ours = $0 ~ room } /"file":/ && ours { print $2 }' "$commands/compile_commands.json"
-  done | tr -d '",' | sort -u
+      '/"command":/ { ours = $0 ~ room; command = $0 } /"file":/ && ours { print command; print "#include " $2 }' \
+      "$build/compile_commands.json"
+  done > "$folder/found"
+  grep '^#include' "$folder/found" | grep -v cmake_pch | sort -u > "$folder/rooms.cpp"
+  # shellcheck disable=SC2046 # each flag is a word
+  "$tidy" -quiet --config-file=.clang-tidy "$@" "$folder/rooms.cpp" -- -Wno-unknown-warning-option \
+    $(grep -oE -e ' (-isystem |-I|-D|-std=|-W)[^ ]+' -e ' -fopenmp' "$folder/found" | grep -v -e pch -e Werror | sort -u)
 }
 
-files_of core config engine/run engine/files |
-  xargs -n 1 "$tidy" -quiet -p "$commands" --extra-arg=-Wno-unknown-warning-option
-files_of data/loader |
-  xargs -n 1 "$tidy" -quiet -p "$commands" --checks='-*,bugprone-unused-raii,clang-diagnostic-thread-safety*' --extra-arg=-Wthread-safety \
-    --extra-arg=-Wno-unknown-warning-option
+check "core config engine/run engine/files"
+check data/loader --checks='-*,bugprone-unused-raii,clang-diagnostic-thread-safety*' --extra-arg=-Wthread-safety
