@@ -19,11 +19,13 @@ def noise(rng, side, least):
     return [bytes(rng.randrange(120) + least for _ in range(side)) for _ in range(side)]
 
 
-def write_images(folder, count, side, seed, torn=(), classes=3):
-    """<folder>/class<k>/<number>.png; the brighter, the higher its class. Those in `torn` are half a file."""
+def write_images(folder, count, side, seed, torn=(), shares=(1, 1, 1)):
+    """<folder>/class<k>/<number>.png; the brighter, the higher its class. Those in `torn` are half a file. `shares`: of the
+    images, by class."""
     rng = random.Random(seed)
+    turns = [label for label, share in enumerate(shares) for _ in range(share)]
     for i in range(count):
-        label = i % classes
+        label = turns[i % len(turns)]
         content = png(side, noise(rng, side, 40 * label))
         path = folder / f"class{label}" / f"{i:04}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
