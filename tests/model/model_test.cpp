@@ -69,55 +69,58 @@ TEST(ModelTest, RefusesCountsBelowOne) {
   }
 }
 
-TEST(ModelTest, EveryKnownNameGivesLogitsOfTheRightShape) {
-  for (const std::string& name : model_names()) {
-    if (is_large(name)) continue;
-    const auto model = eleven_class_model(name);
-    torch::NoGradGuard no_grad;
-    EXPECT_EQ(model->forward(torch::zeros({2, 3, 32, 32})).sizes(), (std::vector<int64_t>{2, 11})) << name;
-    const std::string head = model->head_prefix();
-    EXPECT_EQ(model->named_parameters()[head + "weight"].size(0), 11) << name;
-    EXPECT_EQ(model->named_parameters()[head + "bias"].size(0), 11) << name;
-  }
+void expect_logits_of_the_right_shape(ImageModel& model, const std::string& name) {
+  torch::NoGradGuard no_grad;
+  EXPECT_EQ(model.forward(torch::zeros({2, 3, 32, 32})).sizes(), (std::vector<int64_t>{2, 11})) << name;
+  const std::string head = model.head_prefix();
+  EXPECT_EQ(model.named_parameters()[head + "weight"].size(0), 11) << name;
+  EXPECT_EQ(model.named_parameters()[head + "bias"].size(0), 11) << name;
 }
 
-TEST(ModelTest, EveryParameterBelongsToOneLayerAndTheClassifierToTheLast) {
+void expect_every_parameter_in_a_layer(const ImageModel& model, const std::string& name) {
+  std::vector<int64_t> parameters(static_cast<size_t>(model.layer_count()), 0);
+  const bool has_streams = name == "two_stream_convlstm";
+  int64_t last = 0;
+  for (const auto& item : model.named_parameters()) {
+    const int64_t layer = model.layer_of(item.key());
+    EXPECT_TRUE(layer >= last || has_streams) << name << ' ' << item.key();  // registered from input to output
+    last = layer;
+    ++parameters.at(static_cast<size_t>(layer));
+  }
+  for (const int64_t count : parameters) EXPECT_GT(count, 0) << name;
+  EXPECT_EQ(model.layer_of(model.head_prefix() + "weight"), model.layer_count() - 1) << name;
+}
+
+/// Drawing a network's first weights takes longer than all else here, so each is made once.
+TEST(ModelTest, EveryKnownNameGivesLogitsOfTheRightShapeAndHasEachParameterInOneLayerAndTheClassifierInTheLast) {
   for (const std::string& name : model_names()) {
     if (is_large(name)) continue;
     const auto model = eleven_class_model(name);
-    std::vector<int64_t> parameters(static_cast<size_t>(model->layer_count()), 0);
-    const bool has_streams = name == "two_stream_convlstm";
-    int64_t last = 0;
-    for (const auto& item : model->named_parameters()) {
-      const int64_t layer = model->layer_of(item.key());
-      EXPECT_TRUE(layer >= last || has_streams) << name << ' ' << item.key();  // registered from input to output
-      last = layer;
-      ++parameters.at(static_cast<size_t>(layer));
-    }
-    for (const int64_t count : parameters) EXPECT_GT(count, 0) << name;
-    EXPECT_EQ(model->layer_of(model->head_prefix() + "weight"), model->layer_count() - 1) << name;
+    expect_logits_of_the_right_shape(*model, name);
+    expect_every_parameter_in_a_layer(*model, name);
   }
 }
 
 TEST(ModelTest, LayersAreCountedAsTimmCountsThem) {
   // From timm's group_matcher() of each network, with its names turned into torchvision's.
   const std::pair<const char*, int64_t> counts[] = {
-      {"resnet18", 10},           {"resnet50", 18},      {"efficientnet_b0", 18}, {"mobilenet_v3_small", 14},
-      {"mobilenet_v3_large", 18}, {"convnext_tiny", 20}, {"vit_s_16", 14},
-  };
+      {"resnet18", 10}, {"resnet50", 18}, {"mobilenet_v3_small", 14}, {"mobilenet_v3_large", 18}};
   for (const auto& [name, count] : counts) EXPECT_EQ(eleven_class_model(name)->layer_count(), count) << name;
 }
 
-TEST(ModelTest, TheLastNormAndConvolutionBelongToTheLayerThatTimmHasThemIn) {
+TEST(ModelTest, LayersAndTheLastNormAndConvolutionAreThoseThatTimmHasThemIn) {
   const auto convnext = eleven_class_model("convnext_tiny");
+  EXPECT_EQ(convnext->layer_count(), 20);
   EXPECT_EQ(convnext->layer_of("classifier.0.weight"), 19) << "timm's head.norm is part of the head";
   EXPECT_EQ(convnext->layer_of("classifier.2.weight"), 19);
   EXPECT_EQ(convnext->layer_of("features.7.2.layer_scale"), 18);
   EXPECT_EQ(convnext->layer_of("features.2.1.weight"), convnext->layer_of("features.3.0.layer_scale"));
   const auto vit = eleven_class_model("vit_s_16");
+  EXPECT_EQ(vit->layer_count(), 14);
   EXPECT_EQ(vit->layer_of("encoder.ln.weight"), 12) << "timm's norm is part of the last block";
   EXPECT_EQ(vit->layer_of("encoder.layers.encoder_layer_11.ln_1.weight"), 12);
   const auto efficientnet = eleven_class_model("efficientnet_b0");
+  EXPECT_EQ(efficientnet->layer_count(), 18);
   EXPECT_EQ(efficientnet->layer_of("features.8.0.weight"), 16) << "timm's conv_head is part of the last block";
   EXPECT_EQ(efficientnet->layer_of("features.7.0.block.0.0.weight"), 16);
 }
