@@ -10,6 +10,8 @@
 
 #include "data/shard/shard_index.h"
 #include "tests/data/made_data.h"
+#include "tests/weights/made_pickle.h"
+#include "tests/weights/made_zip.h"
 
 namespace {
 
@@ -213,6 +215,33 @@ void write_runs(const std::string& folder) {
   write(folder, "begun", no_reports.text(events.substr(0, events.find('\n') + 1) + end + "epoch\n").bytes);
 }
 
+/// State dicts of two tensors, and what may stand around them.
+void write_weights(const std::string& pickles, const std::string& files) {
+  using namespace stoker::fixtures;
+  const auto add = [](const std::string& folder, const std::string& name, const std::string& bytes) {
+    write(folder, name, Bytes(bytes.begin(), bytes.end()));
+  };
+  const MadeTensor weight{"fc.weight", stoker::weights::NumberType::f32, {1, 2}, {}, "abcdefgh"};
+  const MadeTensor count{"bn1.num_batches_tracked", stoker::weights::NumberType::i64, {}, {}, "12345678"};
+  const std::string pickle = state_dict_pickle({weight, count});
+  add(pickles, "state_dict", pickle);
+  add(pickles, "older_state_dict", state_dict_pickle({weight, count}, /*legacy=*/true));
+  MadePickle wrapped;
+  wrapped.op("}").text("epoch").integer(3).op("s").text("state_dict").op("}").text("a").tensor(weight).op("ss");
+  add(pickles, "wrapped", wrapped.text("lr").op("G" + std::string(8, '\0') + "s").done());
+  const std::string named_again("\x80\x04}\x94\x8c\x01x\x8c\x05torch\x8c\x04Size\x93(K\x02t\x85Rs.");
+  add(pickles, "protocol_4", named_again);
+  add(files, "zip", torch_zip_file({weight, count}));
+  add(files, "older", torch_legacy_file({weight, count}));
+  MadeMember deflated{"w/data/0", std::string(8, 'a'), /*deflated=*/true}, large{"w/data/1", "12345678"};
+  large.zip64 = true;
+  large.checksum = false;
+  add(files, "deflated",
+      made_zip({{"w/data.pkl", pickle}, deflated, large, {"w/byteorder", "little"}}, /*zip64_end=*/true));
+  const std::string header = R"({"fc.weight":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}})";
+  add(files, "safetensors", little_endian(header.size(), 8) + header + "abcdefgh");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -229,5 +258,6 @@ int main(int argc, char** argv) {
   write_chunks(corpus + "/chunk_codec");
   write_poses(corpus + "/head_pose");
   write_runs(corpus + "/run_record");
+  write_weights(corpus + "/pickle", corpus + "/weight_file");
   return 0;
 }
