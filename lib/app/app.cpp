@@ -52,6 +52,7 @@ Outcome dispatch(const Invocation& invocation) {
   if (command.verb == "plan") return plan(invocation);
   if (command.verb == "preview") return preview(invocation);
   if (command.verb == "report") return report(invocation);
+  if (command.verb == "import") return import_weights(invocation);
   if (command.verb == "audit") return audit(invocation);
   return train(invocation);
 }

@@ -36,6 +36,7 @@ Outcome check(const Invocation& invocation);
 Outcome plan(const Invocation& invocation);
 Outcome preview(const Invocation& invocation);
 Outcome report(const Invocation& invocation);
+Outcome import_weights(const Invocation& invocation);
 Outcome audit(const Invocation& invocation);
 
 }  // namespace stoker::app

@@ -43,6 +43,7 @@ struct CommandLine {
   std::string checkpoint;      ///< run directory or checkpoint directory
   std::string which = "best";  ///< best, last
   std::string input;           ///< predict: folder or file; pack, audit: data set
+  std::string network;         ///< import: the network whose names the tensors get; empty: they keep theirs
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
   std::string split;                  ///< eval: the split to evaluate; empty: the validation split

@@ -20,8 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (const PickleValue& value : tree.values) {
       for (const ValueIndex item : value.items) FUZZ_CHECK(item < tree.values.size());
       FUZZ_CHECK(value.kind != ValueKind::dictionary || value.items.size() % 2 == 0);
-      FUZZ_CHECK(value.shape.size() == value.strides.size());
+      if (value.kind == ValueKind::tensor) FUZZ_CHECK(tree.tensor(value).storage < tree.values.size());
     }
+    for (const PickledTensor& tensor : tree.tensors) FUZZ_CHECK(tensor.shape.size() == tensor.strides.size());
     uint64_t asked = 0;
     const auto tensors = tensors_of(tree, what, [&](std::string_view, NumberType, uint64_t) { return asked++; });
     FUZZ_CHECK(!tensors.empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refers to LibTorch's readers of pickles and TorchScript, as train must not: what scripts/check_loaders.sh has to find.
-// Compiled, never linked; the declarations only make the names.
+// Refers to LibTorch's readers of pickles and TorchScript, as train must not: what scripts/check_loaders.sh has to
+// find. Compiled, never linked; the declarations only make the names.
 #include <string>
 #include <vector>
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "core/system/file.h"
 
 namespace stoker::app {
@@ -27,6 +28,15 @@ void write_stream(std::FILE* stream, const std::string& content, const std::stri
 }
 
 }  // namespace
+
+void log_to_stderr() {
+  core::set_console_writer([](core::LogLevel level, std::string_view line) {
+    const char* const prefix = level == core::LogLevel::warning ? "warning: "
+                               : level == core::LogLevel::error ? "error: "
+                                                                : "";
+    std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+  });
+}
 
 void write_result(const std::string& path, const std::string& content) {
   if (path.empty() || path == "-") return write_stream(stdout, content, "standard output");

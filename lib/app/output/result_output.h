@@ -6,6 +6,9 @@
 
 namespace stoker::app {
 
+/// For verbs whose results go to standard output, so that they can be piped: all that is said goes to standard error.
+void log_to_stderr();
+
 /// Writes to standard output when `path` is empty or "-", through a device or pipe of that name when there is
 /// one, else replaces the file in one step. Throws io, cannot_create or permission.
 void write_result(const std::string& path, const std::string& content);

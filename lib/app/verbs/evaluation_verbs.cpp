@@ -22,16 +22,6 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-/// Results go to standard output, so that they can be piped; everything that is said goes to standard error.
-void log_to_stderr() {
-  core::set_console_writer([](core::LogLevel level, std::string_view line) {
-    const char* const prefix = level == core::LogLevel::warning ? "warning: "
-                               : level == core::LogLevel::error ? "error: "
-                                                                : "";
-    std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
-  });
-}
-
 /// Names of classes or targets; --num-classes may have made the classes more than the data has.
 std::vector<std::string> output_names(const LoadedModel& loaded) {
   std::vector<std::string> names = loaded.saved.class_names;

@@ -264,8 +264,9 @@ std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Tabl
         if (!verb.name.empty()) names.push_back(verb.name);
       }
       const std::string nearest = suggestion(words[0], names);
-      problems.push_back("unknown verb " + shown(words[0]) +
-                         (nearest.empty() ? "; verbs: " + core::list_text(names) + ", or none to train" : nearest));
+      problems.push_back(
+          "unknown verb " + shown(words[0]) +
+          (nearest.empty() ? "; verbs: " + core::list_text(names, names.size()) + ", or none to train" : nearest));
       return {};
     }
     command.verb = words[0];

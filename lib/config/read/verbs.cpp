@@ -6,8 +6,8 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"",      "eval", "predict", "bench",  "pack",
-                                             "check", "plan", "preview", "report", "audit"};
+const std::vector<std::string> kEveryVerb = {"",     "eval",    "predict", "bench", "pack",  "check",
+                                             "plan", "preview", "report",  "audit", "import"};
 const std::vector<std::string> kEveryVerbThatComputes = {"",      "eval", "predict", "bench", "pack",
                                                          "check", "plan", "preview", "audit"};
 const std::vector<std::string> kInference = {"eval", "predict"};
@@ -34,6 +34,8 @@ std::vector<Verb> make_verbs() {
   const Positional run_dirs = {"RUN_DIR", "Run directories, of runs that are under way as well.",
                                [](CommandLine& line, const std::string& text) { line.run_dirs.push_back(text); },
                                /*is_optional=*/false, /*repeats=*/true};
+  const Positional weights = {"FILE", "Weights: safetensors, an index of such files, or a state dict of torch.save().",
+                              [](CommandLine& line, const std::string& text) { line.input = text; }};
   return {
       {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
       {"eval",
@@ -64,6 +66,10 @@ std::vector<Verb> make_verbs() {
        "train preview [options] [--output FILE]",
        "Draws what the network will see: augmented images, and the same ones over several epochs.",
        {}},
+      {"import",
+       "train import FILE [--model NAME] [--output OUT.safetensors]",
+       "Lists the weights in a file of another program, and writes them as safetensors.",
+       {weights}},
       {"report",
        "train report RUN_DIR... [--output FILE]",
        "Writes one HTML page about a run, or about several side by side.",
@@ -207,6 +213,7 @@ const std::vector<CommandFlag>& command_flags() {
   static const std::vector<CommandFlag> all = [] {
     std::vector<CommandFlag> flags = make_inference_flags();
     for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_import_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_plan_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_bench_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));

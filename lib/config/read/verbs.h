@@ -44,6 +44,8 @@ const std::vector<CommandFlag>& command_flags();
 std::vector<CommandFlag> make_pack_flags();
 /// Those of `train plan` alone.
 std::vector<CommandFlag> make_plan_flags();
+/// The flags of `train import` alone.
+std::vector<CommandFlag> make_import_flags();
 /// nullptr when unknown.
 const Verb* find_verb(const std::string& name);
 bool accepts(const CommandFlag& flag, const std::string& verb);

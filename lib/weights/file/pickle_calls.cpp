@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weights/file/pickle_calls.h"
 
+#include <utility>
+
 #include "core/error.h"
 #include "core/format.h"
 
@@ -68,12 +70,11 @@ PickleValue make_dictionary(const PickleTree& tree, const std::vector<ValueIndex
 }
 
 /// (storage, offset, size, stride), and from version 2 on (requires_grad, hooks[, metadata]).
-PickleValue make_tensor(const PickleTree& tree, const std::vector<ValueIndex>& arguments, bool is_v1,
+PickleValue make_tensor(PickleTree& tree, const std::vector<ValueIndex>& arguments, bool is_v1,
                         const PicklePlace& place) {
   const Call call(tree, arguments, is_v1 ? "torch._utils._rebuild_tensor" : "torch._utils._rebuild_tensor_v2", place);
   call.expect_count(is_v1 ? 4 : 6, is_v1 ? 4 : 7);
-  PickleValue tensor;
-  tensor.kind = ValueKind::tensor;
+  PickledTensor tensor;
   call.argument(0, ValueKind::storage);
   tensor.storage = call.index_of(0);
   tensor.offset = call.argument(1, ValueKind::integer).integer;
@@ -81,11 +82,16 @@ PickleValue make_tensor(const PickleTree& tree, const std::vector<ValueIndex>& a
   tensor.shape = call.integers(2);
   tensor.strides = call.integers(3);
   call.expect(tensor.shape.size() == tensor.strides.size());
-  if (is_v1) return tensor;
-  call.argument(4, ValueKind::boolean);
-  call.expect_nothing(5);
-  if (arguments.size() == 7) call.expect_nothing(6);  // conjugated or negated numbers would stand here
-  return tensor;
+  if (!is_v1) {
+    call.argument(4, ValueKind::boolean);
+    call.expect_nothing(5);
+    if (arguments.size() == 7) call.expect_nothing(6);  // conjugated or negated numbers would stand here
+  }
+  PickleValue value;
+  value.kind = ValueKind::tensor;
+  value.integer = static_cast<int64_t>(tree.tensors.size());
+  tree.tensors.push_back(std::move(tensor));
+  return value;
 }
 
 /// A tensor with hooks that must be empty: its state is of no interest.
@@ -106,9 +112,9 @@ void PicklePlace::refuse(const std::string& reason) const {
                     "torch.save(model.state_dict(), 'weights.pth')");
 }
 
-PickleValue call_global(const PickleTree& tree, ValueIndex function, ValueIndex arguments, const PicklePlace& place) {
+PickleValue call_global(PickleTree& tree, ValueIndex function, ValueIndex arguments, const PicklePlace& place) {
   const PickleValue& global = tree.at(function);
-  const std::vector<ValueIndex>& given = tree.at(arguments).items;
+  const std::vector<ValueIndex>& given = tree.at(arguments).items;  // what is called adds no values itself
   if (global.kind != ValueKind::global || tree.at(arguments).kind != ValueKind::tuple) {
     place.refuse("it calls what is no function of a state dict");
   }

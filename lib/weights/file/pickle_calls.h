@@ -17,8 +17,8 @@ struct PicklePlace {
   [[noreturn]] void refuse(const std::string& reason) const;
 };
 
-/// The value of global(*arguments).
-PickleValue call_global(const PickleTree& tree, ValueIndex function, ValueIndex arguments, const PicklePlace& place);
+/// The value of global(*arguments). A tensor is added to those of the tree.
+PickleValue call_global(PickleTree& tree, ValueIndex function, ValueIndex arguments, const PicklePlace& place);
 /// The storage that a persistent id stands for: ("storage", type, key, location, numbers) and, in the older format, a
 /// view that must be None.
 PickleValue make_storage(const PickleTree& tree, ValueIndex id, const PicklePlace& place);

@@ -16,8 +16,8 @@ namespace {
 using core::format;
 using core::printable;
 
-constexpr uint64_t kMostValues = 1 << 20;  // a training checkpoint of a thousand parameters has some 60,000
-constexpr uint64_t kMostItems = 8 << 20;   // of all containers together
+constexpr uint64_t kMostValues = 1 << 19;  // a training checkpoint of a thousand parameters has some 60,000
+constexpr uint64_t kMostItems = 4 << 20;   // of all containers together
 constexpr size_t kLongestName = 200;       // of a module or a global
 
 class PickleReader {

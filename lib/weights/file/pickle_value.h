@@ -46,20 +46,24 @@ struct PickleValue {
   ValueKind kind = ValueKind::none;
   GlobalRole role = GlobalRole::size;        ///< of a global
   NumberType number_type = NumberType::f32;  ///< of a storage type or a storage
-  int64_t integer = 0;                       ///< also booleans, and the numbers in a storage
+  int64_t integer = 0;                       ///< also booleans, the numbers in a storage, PickleTree::tensors' index
   std::string_view text;                     ///< text, bytes, the key of a storage: borrows the pickle
   std::vector<ValueIndex> items;             ///< of tuples and lists; of dictionaries: key, value, key, value, ...
-  // of a tensor
+};
+
+struct PickledTensor {
   ValueIndex storage = 0;
-  int64_t offset = 0;
+  int64_t offset = 0;  ///< numbers, not negative
   std::vector<int64_t> shape, strides;
 };
 
 struct PickleTree {
   std::vector<PickleValue> values;
+  std::vector<PickledTensor> tensors;
   ValueIndex root = 0;
 
   const PickleValue& at(ValueIndex index) const { return values.at(index); }
+  const PickledTensor& tensor(const PickleValue& value) const { return tensors.at(static_cast<size_t>(value.integer)); }
 };
 
 }  // namespace stoker::weights

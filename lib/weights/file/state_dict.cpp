@@ -63,14 +63,15 @@ class Walk {
   }
 
   StoredTensor stored(std::string name, const std::string& group, const PickleValue& value) {
-    const PickleValue& storage = tree_.at(value.storage);
+    const PickledTensor& pickled = tree_.tensor(value);
+    const PickleValue& storage = tree_.at(pickled.storage);
     StoredTensor tensor;
     tensor.group = group;
     tensor.name = std::move(name);
     tensor.type = storage.number_type;
-    tensor.shape = value.shape;
-    tensor.strides = value.strides;
-    tensor.offset = static_cast<uint64_t>(value.offset);
+    tensor.shape = pickled.shape;
+    tensor.strides = pickled.strides;
+    tensor.offset = static_cast<uint64_t>(pickled.offset);
     require_inside(tensor, static_cast<uint64_t>(storage.integer));
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(static_cast<uint64_t>(storage.integer), bytes_of(tensor.type), &bytes)) {

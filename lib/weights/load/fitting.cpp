@@ -192,6 +192,12 @@ class Fitting {
 
 }  // namespace
 
+std::vector<GroupedName> names_in(const WeightFile& file) {
+  std::vector<GroupedName> names;
+  for (const StoredTensor& tensor : file.tensors) names.push_back({tensor.group, tensor.name});
+  return names;
+}
+
 Fitted fit(const Recipient& recipient, const std::vector<NamedTensor>& targets, const NamePlan& plan,
            const WeightFile& file, TensorReader& reader) {
   return Fitting(recipient, targets, plan, file, reader).run();

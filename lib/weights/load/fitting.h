@@ -13,6 +13,9 @@
 
 namespace stoker::weights {
 
+/// The names of all tensors, by which a plan is made.
+std::vector<GroupedName> names_in(const WeightFile& file);
+
 /// A network, or the part of one, that takes weights of its own kind.
 struct Recipient {
   model::ImageModel* network = nullptr;

@@ -23,12 +23,6 @@ std::vector<std::string> names_of(const std::vector<NamedTensor>& tensors) {
   return names;
 }
 
-std::vector<GroupedName> names_in(const WeightFile& file) {
-  std::vector<GroupedName> names;
-  for (const StoredTensor& tensor : file.tensors) names.push_back({tensor.group, tensor.name});
-  return names;
-}
-
 /// Where the file says the weights are, in words.
 std::string origin_text(const WeightFile& file, const NamePlan& plan) {
   std::string text = format("{}, names of {}", file.format, plan.dialect);
@@ -81,7 +75,12 @@ std::vector<NamedTensor> targets_of(const Recipient& recipient) { return model::
 
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const std::string& path) {
-  const WeightFile file = open_weight_file(path);
+  return load_pretrained(model, network, backbone, open_weight_file(path));
+}
+
+PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
+                                 const WeightFile& file) {
+  const std::string& path = file.path();
   const std::vector<GroupedName> given = names_in(file);
   std::vector<Recipient> recipients = {{&model, true}};
   std::string kind = network;

@@ -116,15 +116,15 @@ const std::vector<BadPickle>& bad_pickles() {
       {"TextOf4Gigabytes", MadePickle().op("X\xFF\xFF\xFF\xFF").done(), "it is cut short"},
       {"TextOf8Exabytes", MadePickle().op("\x8d" + std::string(8, '\x7F')).done(), "it is cut short"},
       {"MemoAtTheEnd", MadePickle().op("Nr\xFF\xFF\xFF\xFF").done(), "its memo is too large"},
-      {"MillionsOfValues", MadePickle().op(repeated("N", 1100000)).done(), "it has more than 1048576 values"},
+      {"MillionsOfValues", MadePickle().op(repeated("N", 1100000)).done(), "it has more than 524288 values"},
       {"LongOf200Bytes", MadePickle().op("\x8a\xC8" + std::string(200, '\1')).done(),
        "an integer has more than 64 bits"},
       {"LongListInManyDictionaries",
        MadePickle()
-           .op("](" + repeated("]", 500000) + "eq")
+           .op("](" + repeated("]", 400000) + "eq")
            .op(std::string(1, '\0'))
-           .op("(" + repeated(std::string("h\0", 2), 4000000) + "e")
-           .op("(" + repeated(std::string("h\0", 2), 4000000) + "e")
+           .op("(" + repeated(std::string("h\0", 2), 2500000) + "e")
+           .op("(" + repeated(std::string("h\0", 2), 2500000) + "e")
            .done(),
        "its containers have more than"},
       {"PairsOfPairsOfPairs", billion_laughs(), "no tensor is in its dictionaries"},

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train import`: what a file of weights holds, and the same as safetensors.
+#include "app/app.h"
+#include "app/output/report_csv.h"
+#include "app/output/result_output.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file_system.h"
+#include "engine/checkpoint/safetensors.h"
+#include "weights/file/weight_file.h"
+#include "weights/load/convert.h"
+
+namespace stoker::app {
+namespace {
+
+using core::format;
+
+/// One row per tensor, in the order of the file.
+std::string listing(const weights::WeightFile& file) {
+  std::string text = "name,type,shape,dictionary\n";
+  for (const weights::StoredTensor& tensor : file.tensors) {
+    std::string shape;
+    for (const int64_t side : tensor.shape) shape += (shape.empty() ? "" : "x") + std::to_string(side);
+    text += format("{},{},{},{}\n", csv_field(core::printable(tensor.name)), weights::safetensors_name(tensor.type),
+                   shape, csv_field(core::printable(tensor.group)));
+  }
+  return text;
+}
+
+std::string file_text(const weights::WeightFile& file) {
+  uint64_t bytes = 0;
+  for (const weights::Storage& storage : file.storages) bytes += storage.bytes;
+  return format("{}: {}, {} tensors, {}", core::printable(file.path()), file.format, file.tensors.size(),
+                core::bytes_text(static_cast<double>(bytes)));
+}
+
+/// Whole or not at all; the file that is converted may have the same name.
+void write_whole(const std::string& path, const std::vector<model::NamedTensor>& tensors) {
+  core::FileSystem& files = core::posix_file_system();
+  const std::string temporary = path + ".part";
+  files.remove(temporary);
+  engine::write_safetensors(temporary, tensors, {{"format", "pt"}}, files);
+  if (const int error_number = files.rename(temporary, path); error_number != 0) {
+    files.remove(temporary);
+    throw core::errno_error(error_number, "replace", core::printable(path), core::ErrorKind::cannot_create);
+  }
+}
+
+}  // namespace
+
+Outcome import_weights(const Invocation& invocation) {
+  log_to_stderr();
+  const config::CommandLine& command = invocation.configuration.command;
+  const weights::WeightFile file = weights::open_weight_file(command.input);
+  core::log_info("{}", file_text(file));
+  if (command.output.empty() && command.network.empty()) {
+    const std::vector<std::string> networks = weights::networks_of(file);
+    core::log_info("weights of {}",
+                   networks.empty() ? "no network that is known by its names" : core::list_text(networks));
+    write_result("-", listing(file));
+    return {core::kExitOk, "listed"};
+  }
+  const weights::Conversion conversion =
+      command.network.empty() ? weights::convert_as_is(file) : weights::convert_for(command.network, file);
+  for (const std::string& line : conversion.report) core::log_info("{}", line);
+  if (command.output.empty()) return {core::kExitOk, "fits"};
+  write_whole(command.output, conversion.tensors);
+  core::log_info("{} tensors in {}", conversion.tensors.size(), core::printable(command.output));
+  return {core::kExitOk, "imported"};
+}
+
+}  // namespace stoker::app
