@@ -17,8 +17,15 @@ namespace {
 using core::format;
 
 constexpr int64_t kPatch = 16;  // pixels of a ViT
-// One of each family that other libraries have, the smallest.
-constexpr const char* kFamilies[] = {"resnet18", "efficientnet_b0", "mobilenet_v3_small", "convnext_tiny", "vit_s_16"};
+/// Of each family that other libraries have: one network, and a tensor that all of the family have and no other.
+struct Family {
+  const char *network, *tensor;
+};
+constexpr Family kFamilies[] = {{"resnet18", "layer1.0.conv1.weight"},
+                                {"efficientnet_b0", "features.1.0.block.0.0.weight"},
+                                {"mobilenet_v3_small", "features.1.block.0.0.weight"},
+                                {"convnext_tiny", "features.1.0.layer_scale"},
+                                {"vit_s_16", "encoder.pos_embedding"}};
 
 std::vector<std::string> names_of(const model::ImageModel& network) {
   std::vector<std::string> names;
@@ -74,7 +81,9 @@ std::string family_of(const std::string& network) { return network.substr(0, net
 }  // namespace
 
 Conversion convert_as_is(const WeightFile& file) {
-  const NamePlan plan = plan_for("", {}, file);
+  NamePlan plan = plan_for("", {}, file);
+  std::sort(plan.sources.begin(), plan.sources.end(),
+            [](const NamePlan::Source& a, const NamePlan::Source& b) { return a.theirs[0] < b.theirs[0]; });
   TensorReader reader(file);
   Conversion conversion;
   for (const NamePlan::Source& source : plan.sources) {
@@ -99,11 +108,10 @@ Conversion convert_for(const std::string& network, const WeightFile& file) {
 std::vector<std::string> networks_of(const WeightFile& file) {
   std::vector<std::string> found;
   TensorReader reader(file);
-  for (const char* first : kFamilies) {
-    const std::vector<std::string> wanted = names_of(*usual_network(first));
-    if (3 * plan_for(first, wanted, file).matched < wanted.size()) continue;
+  for (const Family& family : kFamilies) {
+    if (plan_for(family.network, {family.tensor}, file).matched == 0) continue;
     for (const std::string& network : model::model_names()) {
-      if (family_of(network) != family_of(first) || network == "resnet9") continue;
+      if (family_of(network) != family_of(family.network) || network == "resnet9") continue;
       const model::ModelSpec spec = spec_of(*usual_network(network), network, file);
       const auto model = model::make_model(spec);
       const NamePlan plan = plan_for(network, names_of(*model), file);

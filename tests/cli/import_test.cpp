@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train import` as a user calls it: rows on standard output, files whole or not at all.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ImportTest : public ::testing::Test {
+ protected:
+  void SetUp() override { place_finished_run(work_); }
+
+  Ended import(const Words& more, int exit_code = 0) {
+    Words words = {"import"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, exit_code) << story_of(words, ended);
+    return ended;
+  }
+
+  const Workplace work_;
+  const std::string weights_ = "run/checkpoints/step-00000008/model.safetensors";
+};
+
+TEST_F(ImportTest, ListsOneRowPerTensorOnStandardOutputAlone) {
+  const Ended ended = import({weights_});
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_GT(lines.size(), 10u) << ended.out;
+  EXPECT_EQ(lines[0], "name,type,shape,dictionary");
+  EXPECT_NE(ended.out.find("\nfc.bias,F32,10,\n"), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.err.rfind(weights_ + ": safetensors, ", 0), 0u) << ended.err;
+  EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=listed");
+}
+
+TEST_F(ImportTest, WritesSafetensorsThatItReadsBackAlike) {
+  EXPECT_EQ(import({weights_, "-o", "w.safetensors"}).out, "");
+  EXPECT_EQ(import({"w.safetensors"}).out, import({weights_}).out);
+  const std::string first = content_of_file(work_ / "w.safetensors");
+  import({"w.safetensors", "--output", "w.safetensors"});
+  EXPECT_EQ(content_of_file(work_ / "w.safetensors"), first) << "a file may be written over itself";
+  EXPECT_FALSE(fs::exists(work_ / "w.safetensors.part"));
+}
+
+TEST_F(ImportTest, RefusalsNameTheFileAndWriteNothing) {
+  work_.write("evil.pth",
+              std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02", 23) +
+                  "cos\nsystem\n(X\x02" + std::string(3, '\0') + "idtR.");
+  const Ended evil = import({"evil.pth", "-o", "w.safetensors"}, 65);
+  EXPECT_NE(evil.err.find("error: evil.pth: refused at byte 2 of its pickle: it names os.system"), std::string::npos)
+      << evil.err;
+  EXPECT_FALSE(fs::exists(work_ / "w.safetensors"));
+  EXPECT_NE(import({weights_, "--model", "resnet18"}, 65).err.find("tensors have names of resnet18"),
+            std::string::npos);
+  EXPECT_NE(import({weights_, "--model", "resnet81"}, 78).err.find("did you mean"), std::string::npos);
+  import({"nowhere.pth"}, 66);
+  import({}, 64);
+}
+
+}  // namespace
+}  // namespace stoker::cli
