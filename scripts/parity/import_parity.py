@@ -37,7 +37,7 @@ def head_of(name):
 
 def probabilities(name, file, size, run_dir, paths, data, args):
     """Of `train predict` for each path and class, and what the program said about the weights."""
-    said = run([args.train, "--data-dir", str(data), "--model", name, "--img-size", str(size), "--in-chans", "3",
+    said = run([args.train, "--no-amp", "--data-dir", str(data), "--model", name, "--img-size", str(size), "--in-chans", "3",
                 "--init-from", str(file), "--freeze", "*,!" + head_of(name), "--lr", "1e-30", "--weight-decay", "0",
                 "--sched", "constant", "--epochs", "1", "--max-updates", "1", "--batch-size", "10", "--train-crop", "none",
                 "--crop-pct", "1", "--threads", str(args.threads), "--run-dir", str(run_dir)])

@@ -123,7 +123,7 @@ def compare(name, args, folder, paths):
     before = made_model(name, images, args.seed).state_dict()
     write_safetensors(folder / f"{name}.safetensors", before)
     run_dir = folder / f"run-{name}"
-    run([args.train, "--data-dir", str(folder / "data"), "--model", name, "--img-size", str(args.size), "--in-chans", "3",
+    run([args.train, "--no-amp", "--data-dir", str(folder / "data"), "--model", name, "--img-size", str(args.size), "--in-chans", "3",
          "--init-from", str(folder / f"{name}.safetensors"), "--lr", "1e-30", "--weight-decay", "0", "--sched", "constant",
          "--epochs", "1", "--max-updates", "1", "--batch-size", "10", "--train-crop", "none", "--crop-pct", "1",
          "--threads", str(args.threads), "--run-dir", str(run_dir)])

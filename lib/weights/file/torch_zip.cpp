@@ -16,6 +16,7 @@ namespace {
 using core::format;
 
 constexpr uint64_t kMostPickle = 32 << 20;  // bytes; that of a network with a thousand parameters has 150,000
+constexpr uint64_t kMostInflated = uint64_t{2} << 30;  // bytes of one storage; torch.save() itself deflates nothing
 constexpr char kPickleName[] = "data.pkl";
 
 class TorchZip {
@@ -39,6 +40,10 @@ class TorchZip {
       if (member->bytes != bytes) {
         fail(format("its storage {} has {} bytes instead of {}", core::printable(name), member->bytes, bytes),
              kCopyAgain);
+      }
+      if (member->deflated && bytes > kMostInflated) {
+        fail(format("its storage {} inflates to {} bytes, more than is read", core::printable(name), bytes),
+             "save the weights with torch.save(), which deflates nothing");
       }
       const auto [place, is_new] = places.emplace(name, weights.storages.size());
       if (is_new) weights.storages.push_back(storage(*member));

@@ -51,6 +51,21 @@ std::string deflated_zip() {
   return made_zip({{"w/data.pkl", good_pickle()}, storage});
 }
 
+/// A storage that says that it inflates from 3 MB to 3 GB.
+std::string large_bomb() {
+  constexpr uint64_t kBytes3G = 3'000'000'000;
+  std::string noise;  // deflates to as much
+  for (uint32_t i = 0; noise.size() < 3'200'000; ++i) noise += little_endian((i + 1) * 2654435761u, 4);
+  MadePickle pickle;
+  pickle.op("}").text("a").global("torch._utils", "_rebuild_tensor_v2").op("((").text("storage");
+  pickle.global("torch", "FloatStorage").text("0").text("cpu").integer(kBytes3G / 4).op("tQ").integer(0);
+  pickle.tuple({2}).tuple({1}).op("\x89NtRs");
+  MadeMember storage{"w/data/0", noise};
+  storage.deflated = true;
+  const std::string zip = made_zip({{"w/data.pkl", pickle.done()}, storage});
+  return overwritten(zip, place_of(zip, "PK\1\2", 1) + kBytes, little_endian(kBytes3G, 4));
+}
+
 /// Two entries that say the same.
 std::string with_its_entry_twice() {
   const std::string zip = made_zip({{"w/data.pkl", good_pickle()}});
@@ -100,6 +115,7 @@ std::vector<BadArchive> bad_zips() {
        "its zip64 end is missing"},
       {"LongSizesMissing", with_entry(kBytes, little_endian(0xFFFFFFFF, 4)), "lacks its 64-bit sizes"},
       {"Bomb", overwritten(deflated_zip(), deflated + kBytes, little_endian(1 << 30, 4)), "cannot inflate from"},
+      {"LargeBomb", large_bomb(), "inflates to 3000000000 bytes, more than is read"},
       {"InflatesToMore", overwritten(deflated_zip(), deflated + kBytes, little_endian(4, 4)),
        "has 4 bytes instead of 8"},
       {"DamagedStream", overwritten(deflated_zip(), place_of(deflated_zip(), "w/data/0") + 8, "\xFF"),
