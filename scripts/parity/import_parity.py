@@ -71,7 +71,7 @@ def compare(origin, their_name, our_name, model, layouts, images, paths, data, f
     for layout in layouts:
         file = folder / f"{their_name.replace(' ', '-')}-{layout}.pth"
         torch.save((saved or model).state_dict(), file, _use_new_zipfile_serialization=layout == "zip")
-        got, said = probabilities(our_name, file, images.shape[-1], folder / f"run-{their_name}-{layout}", paths, data, args)
+        got, said = probabilities(our_name, file, images.shape[-1], folder / f"run-{origin}-{their_name}-{layout}", paths, data, args)
         largest = (got - wanted).abs().max().item()
         results.append(largest <= args.limit)
         print(f"{origin} {their_name} ({layout}): {len(paths)} images, largest difference of a probability {largest:.2e}, "
