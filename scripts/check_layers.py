@@ -23,6 +23,8 @@ ROOMS = {
     "config/resolve": CORE + CONFIG + ["config/table"],
     "config/render": CORE + CONFIG + ["config/table", "config/read"],
 
+    "statistics": CORE + CONFIG,
+
     "kernels": CORE,
 
     "data": CORE + CONFIG,
@@ -51,7 +53,7 @@ ROOMS = {
     "engine/files": CORE,
     "engine/device": CORE + ["model"],
     "engine/memory": CORE,
-    "engine/task": CORE + CONFIG + ["data/feed", "model", "engine/run", "engine/device", "engine/memory"],
+    "engine/task": CORE + CONFIG + ["statistics", "data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
                                     "engine/memory", "engine/task", "engine/group"],
     "engine/checkpoint": CORE + CONFIG + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
@@ -79,9 +81,9 @@ ROOMS = {
     "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
-    "app/output": ["core*", "config*", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
-    "app/audit": ["core*", "data", "data/audit", "data/image", "observe/report"],
-    "app/verbs": ["core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output"],
+    "app/output": ["core*", "config*", "statistics", "engine/run", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
+    "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],
+    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output"],
     "app": ["core*", "config*", "engine/device", "engine/memory", "app/output"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.

@@ -40,12 +40,15 @@ struct CommandLine {
   std::string preset;
   bool names_data = false;  ///< --data-dir or --dataset given by flag, file or preset
   // eval and predict
-  std::string checkpoint;      ///< run directory or checkpoint directory
+  std::string checkpoint;      ///< run directory or checkpoint directory; audit: empty asks no network
   std::string which = "best";  ///< best, last
   std::string input;           ///< predict: folder or file; pack, audit: data set
   std::string network;         ///< import: the network whose names the tensors get; empty: they keep theirs
   std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
+  std::string against;                ///< eval: another run or checkpoint to compare with; empty: none
+  int64_t suspects = 200;             ///< audit: labels that are listed of each split
+  int64_t resamples = 2000;           ///< eval: of the bootstrap; 0: no intervals
   std::string split;                  ///< eval: the split to evaluate; empty: the validation split
   std::vector<std::string> run_dirs;  ///< report
   std::string bench;                  ///< bench: what to time ("loader", "step", "all")

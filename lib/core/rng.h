@@ -24,6 +24,7 @@ enum class RngPurpose : uint32_t {
   balance = 6,
   clip_frames = 7,
   network = 8,
+  bootstrap = 9,
   rotate90 = 16,
   rotation = 17,
   rand_augment = 18,

@@ -37,7 +37,7 @@ TEST_F(AuditVerbTest, DataWithoutAValidationSplitIsAudited) {
   work_.write("data/train/cat/0.png", png_of(8, 8, 10));
   work_.write("data/train/dog/0.png", png_of(8, 8, 20));
   const Ended ended = audit();
-  EXPECT_NE(ended.out.find("there is no validation split"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.err.find("there is no validation split"), std::string::npos) << ended.err;
 }
 
 TEST_F(AuditVerbTest, WithoutADataSetIsAMistakeOfTheCommandLine) {
@@ -51,6 +51,33 @@ TEST_F(AuditVerbTest, JsonStandsAloneOnStandardOutput) {
   const std::string out = audit({"--json"}).out;
   EXPECT_EQ(out.front(), '{');
   EXPECT_NE(out.find("\"duplicates\": []"), std::string::npos) << out;
+}
+
+/// What a run of two epochs on data/ says.
+std::string said_by_training(const Workplace& work) {
+  const Words words = train_words({"--epochs", "2"});
+  const Ended ended = run(words, work.path());
+  EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  return ended.out + ended.err;
+}
+
+TEST(SplitOverlapTest, TheFirstEpochWarnsOfImagesThatAreInBothSplits) {
+  const Workplace work;
+  write_folders(work);  // the same in both
+  const std::string said = said_by_training(work), warning = "8 of the 8 validation images are training images, too: ";
+  const size_t first = said.find(warning);
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(warning, first + 1), std::string::npos) << "once";
+}
+
+TEST(SplitOverlapTest, DifferentImagesGiveNoWarning) {
+  const Workplace work;
+  write_folders(work);
+  for (int i = 0; i < 8; ++i) {
+    const std::string kind = i < 4 ? "cat/" : "dog/";
+    work.write("data/val/" + kind + std::to_string(i % 4) + ".png", png_of(8, 8, static_cast<uint8_t>(30 * i + 7)));
+  }
+  EXPECT_EQ(said_by_training(work).find("are training images, too"), std::string::npos);
 }
 
 }  // namespace

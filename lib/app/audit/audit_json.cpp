@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/audit/audit_json.h"
 
+#include <cmath>
+
 namespace stoker::app {
 namespace {
 
@@ -24,6 +26,26 @@ Json split_json(const data::SplitFindings& split, const data::AuditFindings& fin
   for (size_t k = 0; k < split.class_samples.size(); ++k) {
     json["classes"].push_back(
         {{"class", core::printable(findings.learned_names[k])}, {"samples", split.class_samples[k]}});
+  }
+  return json;
+}
+
+Json suspects_json(const Audited& audited) {
+  Json json = Json::array();
+  for (size_t i = 0; i < audited.suspects.size(); ++i) {
+    const SplitSuspects& of = audited.suspects[i];
+    Json samples = Json::array();
+    for (const LabelSuspect& suspect : of.most_suspect) {
+      Json sample = sample_json(audited, suspect.at);
+      sample["loss"] = suspect.loss;
+      sample["looks_like"] = suspect.looks_like;
+      sample["confidence"] = std::isnan(suspect.confidence) ? Json(nullptr) : Json(suspect.confidence);
+      samples.push_back(std::move(sample));
+    }
+    json.push_back({{"split", audited.splits[i].name},
+                    {"judged", of.judged},
+                    {"estimated_wrong", of.estimated_wrong >= 0 ? Json(of.estimated_wrong) : Json(nullptr)},
+                    {"samples", std::move(samples)}});
   }
   return json;
 }
@@ -55,6 +77,9 @@ core::Json audit_json(const Audited& audited) {
                                   {"labels_differ", group.labels_differ},
                                   {"samples", std::move(samples)}});
   }
+  json["run"] = audited.run.empty() ? Json(nullptr) : Json(core::printable(audited.run));
+  json["checkpoints"] = audited.checkpoints;
+  json["suspect_labels"] = suspects_json(audited);
   return json;
 }
 

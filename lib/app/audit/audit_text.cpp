@@ -2,6 +2,7 @@
 #include "app/audit/audit_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stoker::app {
 namespace {
@@ -68,6 +69,32 @@ std::string groups_text(const Audited& audited, const std::string& heading, cons
          text + more_text(found);
 }
 
+std::string suspect_line(const Audited& audited, const LabelSuspect& suspect) {
+  const std::string sure =
+      std::isnan(suspect.confidence) ? "" : format(" ({:.0f} %)", std::floor(100 * suspect.confidence));
+  return format("            {} is labelled {}, looks like {}{}, loss {:.2f}\n", audited.name_of(suspect.at),
+                audited.label_of(suspect.at), suspect.looks_like, sure, suspect.loss);
+}
+
+std::string suspects_text(const Audited& audited) {
+  std::string text;
+  for (size_t i = 0; i < audited.suspects.size(); ++i) {
+    const SplitSuspects& of = audited.suspects[i];
+    text += format("labels of {}: ", audited.splits[i].name);
+    if (of.estimated_wrong >= 0) {
+      text += format(
+          "about {} of {} look wrong ({:.1f} %); ", count_text(of.estimated_wrong), count_text(of.judged),
+          100.0 * static_cast<double>(of.estimated_wrong) / static_cast<double>(std::max<int64_t>(1, of.judged)));
+    }
+    text += format("the most suspect, by {} checkpoint{} of {}\n", audited.checkpoints.size(),
+                   audited.checkpoints.size() == 1 ? "" : "s", core::printable(audited.run));
+    for (size_t k = 0; k < std::min(kExamples, of.most_suspect.size()); ++k) {
+      text += suspect_line(audited, of.most_suspect[k]);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string Audited::label_of(const data::SampleAt& at) const {
@@ -112,7 +139,7 @@ std::string audit_text(const Audited& audited) {
   text += groups_text(audited, "same image otherwise: ", [](const DuplicateGroup& group) {
     return !group.across_splits && !group.labels_differ;
   });
-  return text;
+  return text + suspects_text(audited);
 }
 
 }  // namespace stoker::app

@@ -11,11 +11,29 @@
 
 namespace stoker::app {
 
+/// A sample whose label looks wrong to the networks of a run.
+struct LabelSuspect {
+  data::SampleAt at;
+  double loss = 0;         ///< mean over checkpoints
+  std::string looks_like;  ///< the class, or the numbers, that the last of them says
+  double confidence = 0;   ///< in that class, 0 to 1; NaN where numbers are learned
+};
+
+/// What a run says of the labels of one split.
+struct SplitSuspects {
+  int64_t judged = 0;                      ///< samples with a loss
+  int64_t estimated_wrong = 0;             ///< labels that look wrong; -1: numbers are learned, nothing is estimated
+  std::vector<LabelSuspect> most_suspect;  ///< the largest loss first
+};
+
 struct Audited {
   std::string data_dir;
   std::vector<data::SplitToAudit> splits;  ///< in the order of findings.splits
   data::AuditFindings findings;
-  double seconds = 0;  ///< that the audit took
+  std::string run;                       ///< whose networks were asked about labels; empty: none
+  std::vector<std::string> checkpoints;  ///< of it that were asked
+  std::vector<SplitSuspects> suspects;   ///< [splits]; empty: nobody was asked
+  double seconds = 0;                    ///< that the audit took
 
   const data::Source& source_of(const data::SampleAt& at) const {
     return *splits[static_cast<size_t>(at.split)].source;

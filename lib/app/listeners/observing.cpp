@@ -21,6 +21,7 @@ Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& c
   if (run.options.run.tensorboard) observers_.add(tensorboard_.emplace(run_dir));
   observers_.add(worst_file_);
   observers_.add(progress_);
+  observers_.add(run.split_overlap);  // behind the line of the epoch
   hook_ = hook_observers(observers_);
 }
 

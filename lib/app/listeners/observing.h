@@ -30,6 +30,7 @@ struct Watched {
   const data::Datasets& datasets;
   const engine::Task& task;
   torch::Device device;
+  engine::Observer& split_overlap;
   std::optional<double> bfloat16_speed = {};  ///< see RunSetup
 };
 

@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "core/text/base64.h"
 #include "core/text/json.h"
 #include "data/image/jpeg_encode.h"
 #include "data/loader/sample_reader.h"
@@ -18,19 +19,6 @@ namespace {
 
 constexpr int64_t kThumbnailSide = 112;  // pixels
 constexpr int kThumbnailQuality = 80;
-
-std::string base64(const std::vector<uint8_t>& bytes) {  // RFC 4648
-  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t there = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = uint32_t{bytes[i]} << 16;
-    if (there > 1) group |= uint32_t{bytes[i + 1]} << 8;
-    if (there > 2) group |= bytes[i + 2];
-    for (size_t k = 0; k < 4; ++k) text += k <= there ? kLetters[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
 
 std::string name_of(const std::vector<std::string>& names, int64_t index) {
   const bool named = index >= 0 && index < static_cast<int64_t>(names.size());
@@ -114,7 +102,7 @@ std::string WorstFile::json() const {
                        {"truth", captions.truth},
                        {"predicted", captions.predicted},
                        {"error", worst.error},
-                       {"jpeg", base64(jpeg)}});
+                       {"jpeg", core::base64(jpeg)}});
   }
   return file_text(epoch_, samples);
 }

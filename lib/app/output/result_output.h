@@ -13,4 +13,7 @@ void log_to_stderr();
 /// one, else replaces the file in one step. Throws io, cannot_create or permission.
 void write_result(const std::string& path, const std::string& content);
 
+/// From now on everything that is said goes to standard error, so that results on standard output can be piped.
+void log_to_stderr();
+
 }  // namespace stoker::app

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train audit`: what is wrong with a data set.
 #include <chrono>
+#include <ctime>
+#include <limits>
+#include <optional>
 
 #include "app/app.h"
 #include "app/audit/audit_json.h"
+#include "app/audit/audit_page.h"
 #include "app/audit/audit_text.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
+#include "app/verbs/label_suspects.h"
+#include "app/verbs/loaded_model.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/open_datasets.h"
-#include "observe/listeners/console.h"
 
 namespace stoker::app {
 namespace {
@@ -19,68 +24,105 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-/// A live line on a terminal, a plain line now and then elsewhere.
+/// A line now and then, on standard error: results go to standard output.
 class AuditNews {
  public:
-  explicit AuditNews(bool quiet) : console_(quiet), begin_(Clock::now()), last_(begin_) {}
-
   void on_progress(int64_t done, int64_t total) {
+    constexpr auto kPause = std::chrono::seconds(10);
     const Clock::time_point now = Clock::now();
-    if (now - last_ < (console_.is_live() ? std::chrono::milliseconds(100) : std::chrono::seconds(30))) return;
+    if (now - last_ < kPause) return;
     last_ = now;
     const double per_second = static_cast<double>(done) / seconds_since(begin_);
-    const std::string line = core::format("looking at {}/{} samples  {} samples/s", core::count_text(done),
-                                          core::count_text(total), core::count_text(static_cast<int64_t>(per_second)));
-    if (console_.is_live()) {
-      console_.show_live({{line, 0}});
-    } else {
-      core::log_info("{}", line);
-    }
+    core::log_info("looking at {}/{} samples  {} samples/s", core::count_text(done), core::count_text(total),
+                   core::count_text(static_cast<int64_t>(per_second)));
   }
-  double seconds() const { return seconds_since(begin_); }
-  void end() { console_.clear_live(); }
 
  private:
-  observe::Console console_;
-  const Clock::time_point begin_;
-  Clock::time_point last_;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point last_ = begin_;
 };
 
-config::DataOptions audited_data(const config::Configuration& given) {
-  config::DataOptions options = given.options.data;
-  if (!given.command.input.empty()) options.data_dir = given.command.input;
-  if (!given.command.input.empty() || given.command.names_data) return options;
-  throw core::Error(core::ErrorKind::usage, "no data set is named: train audit DATASET [options]",
-                    "name the folder that holds it");
+/// What is audited, and by what options.
+struct AuditPlan {
+  config::DataOptions data;
+  int64_t threads = 1;
+  std::optional<LoadedModel> asked;      ///< a network of a run, whose options hold where none are given
+  std::vector<std::string> checkpoints;  ///< of that run
+};
+
+AuditPlan plan_of(const Invocation& invocation) {
+  const config::Configuration& given = invocation.configuration;
+  const config::CommandLine& command = given.command;
+  AuditPlan plan;
+  if (!command.checkpoint.empty()) {
+    plan.checkpoints = checkpoints_to_ask(command.checkpoint);
+    plan.asked.emplace(load_configuration(invocation, plan.checkpoints.front()));
+    config::DataOptions& data = plan.asked->given->options.data;
+    if (!command.input.empty()) data.data_dir = command.input;
+    data.on_bad_image = config::OnBadImage::skip;  // corrupt files are a finding
+    data.max_bad = std::numeric_limits<int64_t>::max();
+  } else if (command.input.empty() && !command.names_data) {
+    throw core::Error(core::ErrorKind::usage, "no data set is named: train audit DATASET [options]",
+                      "name the folder that holds it, or a run with --run");
+  }
+  const config::Options& options = plan.asked ? plan.asked->given->options : given.options;
+  plan.data = options.data;
+  if (!command.input.empty()) plan.data.data_dir = command.input;
+  const config::Auto<int64_t>& workers = options.loader.num_workers;
+  plan.threads = workers.is_auto() ? core::read_machine_facts().cpus : std::max<int64_t>(1, workers.value());
+  return plan;
+}
+
+void ask_about_labels(AuditPlan& plan, const config::CommandLine& command, Audited& audited) {
+  if (!plan.asked) return;
+  const auto training = [&](const config::Configuration&, const std::vector<std::string>& trained) {
+    if (audited.splits.front().source->learned_names() == trained) return audited.splits.front().source;
+    throw core::Error(core::ErrorKind::data,
+                      "the classes of the data are not those of " + core::printable(command.checkpoint),
+                      "name a run that learned these classes");
+  };
+  load_network(training, *plan.asked);
+  audited.run = command.checkpoint;
+  audited.checkpoints = plan.checkpoints;
+  audited.suspects = find_label_suspects(*plan.asked, plan.checkpoints, audited.splits, command.suspects);
 }
 
 }  // namespace
 
 Outcome audit(const Invocation& invocation) {
   const config::Configuration& given = invocation.configuration;
-  if (given.command.print_config) {
+  const config::CommandLine& command = given.command;
+  if (command.print_config) {
     write_result("-", config::render_yaml(given.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
-  const config::DataOptions options = audited_data(given);
+  log_to_stderr();
+  AuditPlan plan = plan_of(invocation);
   Audited audited;
-  audited.data_dir = options.data_dir;
+  audited.data_dir = plan.data.data_dir;
   std::vector<std::string> notes;
-  for (auto& [name, source] : data::open_every_split(options, notes))
+  for (auto& [name, source] : data::open_every_split(plan.data, notes)) {
     audited.splits.push_back({name, std::move(source)});
-  if (!given.command.json) {
-    for (const std::string& note : notes) core::log_info("note      {}", note);
   }
+  for (const std::string& note : notes) core::log_info("note      {}", note);
   data::AuditSettings settings;
-  settings.limits = decode_limits(options.max_image_megapixels);
-  const config::Auto<int64_t>& workers = given.options.loader.num_workers;
-  settings.threads = workers.is_auto() ? core::read_machine_facts().cpus : workers.value();
-  AuditNews news(given.options.log.quiet || given.command.json);
-  audited.findings =
-      data::audit(audited.splits, settings, [&](int64_t done, int64_t total) { news.on_progress(done, total); });
-  news.end();
-  audited.seconds = news.seconds();
-  write_result("-", given.command.json ? audit_json(audited).dump(1) + "\n" : audit_text(audited));
+  settings.limits = decode_limits(plan.data.max_image_megapixels);
+  settings.threads = plan.threads;
+  const Clock::time_point begin = Clock::now();
+  {
+    AuditNews news;
+    audited.findings =
+        data::audit(audited.splits, settings, [&](int64_t done, int64_t total) { news.on_progress(done, total); });
+  }
+  ask_about_labels(plan, command, audited);
+  audited.seconds = seconds_since(begin);
+  if (!command.output.empty()) {
+    write_result(command.output, audit_page(audited, settings.limits, "stoker train " STOKER_VERSION,
+                                            core::utc_text(std::time(nullptr))));
+    if (command.output == "-") return {core::kExitOk, "audited"};
+  }
+  write_result("-", command.json ? audit_json(audited).dump(1) + "\n" : audit_text(audited));
+  if (!command.output.empty()) core::log_info("written: {}", core::printable(command.output));
   return {core::kExitOk, "audited"};
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train eval` and `train predict`: a checkpoint used without changing it.
-#include <cstdio>
+#include <optional>
 
 #include "app/app.h"
+#include "app/output/certainty_output.h"
 #include "app/output/report_csv.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
@@ -13,7 +14,9 @@
 #include "core/system/file.h"
 #include "data/open_datasets.h"
 #include "engine/task/evaluate.h"
+#include "engine/task/gather_samples.h"
 #include "observe/listeners/progress.h"
+#include "statistics/certainty.h"
 
 namespace stoker::app {
 namespace {
@@ -28,6 +31,12 @@ std::vector<std::string> output_names(const LoadedModel& loaded) {
   const int64_t outputs = loaded.options().data.num_classes;
   while (static_cast<int64_t>(names.size()) < outputs) names.push_back(format("output {}", names.size()));
   return names;
+}
+
+/// What each threshold is about: the labels, or class 1 of a binary task.
+std::vector<std::string> label_names(const LoadedModel& loaded) {
+  const std::vector<std::string> names = output_names(loaded);
+  return loaded.options().data.task == config::TaskKind::binary ? std::vector<std::string>{names[1]} : names;
 }
 
 Outcome print_config(const LoadedModel& loaded) {
@@ -87,11 +96,95 @@ std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, bool truth) {
                           loaded.given->command.logits);
 }
 
+/// How sure the evaluation is, and what came of the comparison.
+struct Sureness {
+  statistics::Certainty certainty;
+  std::optional<statistics::Comparison> comparison;
+  std::string against{};  ///< path of the checkpoint that was compared with
+};
+
+/// Another network on the same samples.
+statistics::EvaluatedSamples evaluated_by(LoadedModel& other, const LoadedModel& loaded) {
+  const auto same_source = [&](const config::Configuration&, const std::vector<std::string>& trained) {
+    require_same_classes(*loaded.source, trained);
+    return loaded.source;
+  };
+  load_network(same_source, other);
+  if (other.options().data.task != loaded.options().data.task) {
+    throw Error(
+        ErrorKind::config,
+        format("{} learns another task than {}", core::printable(other.saved.path), core::printable(loaded.saved.path)),
+        "compare runs of the same --task");
+  }
+  const auto feed = evaluation_feed(other.options(), other.source, other.device);
+  engine::GatheredSamples gathered(task_spec(other.options()), *other.task);
+  engine::predict(*other.model, *feed, other.precision, other.options().train.tta,
+                  [&](const data::Batch& batch, const torch::Tensor& outputs) { gathered.add(outputs, batch); });
+  return gathered.samples();
+}
+
+Sureness sureness_of(const Invocation& invocation, const LoadedModel& loaded,
+                     const statistics::EvaluatedSamples& samples) {
+  const config::CommandLine& command = loaded.given->command;
+  statistics::BootstrapSettings settings;
+  settings.resamples = command.resamples;
+  settings.seed = loaded.options().train.seed;
+  settings.threads = core::read_machine_facts().cpus;
+  Sureness sureness = {statistics::certainty_of(samples, settings), {}};
+  if (command.against.empty()) return sureness;
+  LoadedModel other = load_configuration(invocation, command.against);
+  sureness.against = other.saved.path;
+  sureness.comparison = statistics::compare(samples, evaluated_by(other, loaded), settings);
+  return sureness;
+}
+
+core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
+  core::Json json = certainty_json(sureness.certainty, label_names(loaded));
+  json["checkpoint"] = core::printable(loaded.saved.path);
+  json["against"] = sureness.comparison ? comparison_json(*sureness.comparison, sureness.against) : core::Json(nullptr);
+  return json;
+}
+
+void say_figures(const LoadedModel& loaded, const engine::EvalReport& report, const Sureness& sureness) {
+  core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
+  std::string figures = format("images {}  loss {:.4f}", report.images, report.loss);
+  for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
+  core::log_info("{}", figures);
+  if (sureness.certainty.settings.resamples > 0) {
+    for (const std::string& line : certainty_lines(sureness.certainty, report, label_names(loaded))) {
+      core::log_info("{}", line);
+    }
+  }
+  if (!sureness.comparison) return;
+  const config::CommandLine& command = loaded.given->command;
+  for (const std::string& line : comparison_lines(*sureness.comparison, report, core::printable(command.checkpoint),
+                                                  core::printable(command.against))) {
+    core::log_info("{}", line);
+  }
+}
+
+/// Everything as files of a folder.
+void write_figures(const LoadedModel& loaded, const engine::EvalReport& report, const Sureness& sureness,
+                   const ImageTable& images) {
+  const std::string& folder = loaded.given->command.output;
+  core::make_directories(folder);
+  std::string written;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    write_result(folder + "/" + name, content);
+    written += (written.empty() ? "" : ", ") + folder + "/" + name;
+  };
+  write("images.csv", images.text());
+  for (const engine::ResultTable& result : report.tables) write(result.name + ".csv", table_csv(result));
+  write("certainty.json", figures_json(loaded, sureness).dump(1) + "\n");
+  if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
+  core::log_info("written: {}", written);
+}
+
 }  // namespace
 
 Outcome eval(const Invocation& invocation) {
   log_to_stderr();
-  LoadedModel loaded = load_configuration(invocation);
+  LoadedModel loaded = load_configuration(invocation, invocation.configuration.command.checkpoint);
   const config::ResolvedOptions& options = loaded.options();
   const config::CommandLine& command = loaded.given->command;
   if (command.print_config) return print_config(loaded);
@@ -103,37 +196,27 @@ Outcome eval(const Invocation& invocation) {
   const auto feed = evaluation_feed(options, loaded.source, loaded.device);
 
   const std::unique_ptr<ImageTable> table = image_table(loaded, /*truth=*/true);
-  engine::BatchVisitor visit;
-  if (!command.output.empty()) {
-    visit = [&](const data::Batch& batch, const torch::Tensor& outputs) {
-      add_results(source, batch, outputs, *loaded.task, *table);
-    };
-  }
+  engine::GatheredSamples gathered(task_spec(options), *loaded.task);
+  const auto visit = [&](const data::Batch& batch, const torch::Tensor& outputs) {
+    gathered.add(outputs, batch);
+    if (!command.output.empty()) add_results(source, batch, outputs, *loaded.task, *table);
+  };
   const engine::EvalReport report = engine::evaluate(*loaded.model, *loaded.task, *feed, loaded.precision,
                                                      options.train.tta, visit, output_names(loaded));
-  core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
-  std::string figures = format("images {}  loss {:.4f}", report.images, report.loss);
-  for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
-  core::log_info("{}", figures);
-  if (command.output.empty()) {
+  const Sureness sureness = sureness_of(invocation, loaded, gathered.samples());
+  say_figures(loaded, report, sureness);
+  if (!command.output.empty()) write_figures(loaded, report, sureness, *table);
+  if (command.json) {
+    write_result("-", figures_json(loaded, sureness).dump(1) + "\n");
+  } else if (command.output.empty()) {
     write_result("-", table_csv(report.tables.front()));
-  } else {
-    core::make_directories(command.output);
-    write_result(command.output + "/images.csv", table->text());
-    std::string written = command.output + "/images.csv";
-    for (const engine::ResultTable& result : report.tables) {
-      const std::string path = format("{}/{}.csv", command.output, result.name);
-      write_result(path, table_csv(result));
-      written += ", " + path;
-    }
-    core::log_info("written: {}", written);
   }
   return {core::kExitOk, "evaluated", loaded.saved.state.updates, loaded.saved.path};
 }
 
 Outcome predict(const Invocation& invocation) {
   log_to_stderr();
-  LoadedModel loaded = load_configuration(invocation);
+  LoadedModel loaded = load_configuration(invocation, invocation.configuration.command.checkpoint);
   const config::ResolvedOptions& options = loaded.options();
   const config::CommandLine& command = loaded.given->command;
   if (command.print_config) return print_config(loaded);

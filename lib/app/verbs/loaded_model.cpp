@@ -30,10 +30,9 @@ config::DataFacts facts_of_use(const LoadedModel& loaded) {
 
 }  // namespace
 
-LoadedModel load_configuration(const Invocation& invocation) {
-  const config::CommandLine& command = invocation.configuration.command;
+LoadedModel load_configuration(const Invocation& invocation, const std::string& run_or_checkpoint) {
   LoadedModel loaded;
-  loaded.saved = engine::load_saved_model(find_checkpoint(command.checkpoint, command.which));
+  loaded.saved = engine::load_saved_model(find_checkpoint(run_or_checkpoint, invocation.configuration.command.which));
   loaded.given = std::make_unique<config::Configuration>();
   config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.given);
   config::parse_command_line(invocation.argc, invocation.argv, *loaded.given);

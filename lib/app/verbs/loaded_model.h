@@ -38,8 +38,9 @@ struct LoadedModel {
 using OpenSource = std::function<std::shared_ptr<const data::Source>(const config::Configuration& given,
                                                                      const std::vector<std::string>& trained)>;
 
-/// Reads the checkpoint and its configuration; the settings know the machine.
-LoadedModel load_configuration(const Invocation& invocation);
+/// Reads the checkpoint and its configuration; the settings know the machine. `run_or_checkpoint`: the path that the
+/// command line names, or another one.
+LoadedModel load_configuration(const Invocation& invocation, const std::string& run_or_checkpoint);
 
 /// Opens the data, of which the settings learn, checks the rules about data, builds the network and loads its weights.
 /// Throws Error{config} for options that do not fit the data or the network, Error{data} for weights that are not of

@@ -5,6 +5,7 @@
 
 #include "app/app.h"
 #include "app/listeners/observing.h"
+#include "app/listeners/split_overlap.h"
 #include "app/output/result_output.h"
 #include "app/output/run_report.h"
 #include "app/setup/assemble.h"
@@ -206,6 +207,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     return {core::kExitOk, ""};
   }
 
+  SplitOverlap split_overlap(prepared.datasets);
   engine::CheckpointFiles files(run_path + "/checkpoints");
   const std::string checkpoint = ranks.from_root([&] {
     if (!only_shows) files.prepare();
@@ -258,7 +260,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
                                 /*durable=*/true);
     write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
     watch.emplace(Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task,
-                          device, prepared.bfloat16_speed},
+                          device, split_overlap, prepared.bfloat16_speed},
                   run_path, console);
   }
   engine::Observers nobody;

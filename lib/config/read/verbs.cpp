@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "config/table/parse_value.h"
+#include "core/error.h"
+#include "core/format.h"
+
 namespace stoker::config {
 namespace {
 
@@ -15,6 +19,15 @@ const std::vector<std::string> kInference = {"eval", "predict"};
 Positional checkpoint_positional() {
   return {"RUN_OR_CHECKPOINT", "Run directory, or one checkpoint directory of it.",
           [](CommandLine& line, const std::string& text) { line.checkpoint = text; }};
+}
+
+int64_t resamples_of(const std::string& text) {
+  constexpr int64_t kMost = 1'000'000;
+  int64_t resamples = 0;
+  if (read_integer(text, 0, kMost, resamples).empty()) return resamples;
+  throw core::Error(core::ErrorKind::usage,
+                    core::format("--resamples: {} is not accepted; {}", shown(text), range_text(0, kMost)),
+                    "train eval --help lists every flag");
 }
 
 std::vector<Verb> make_verbs() {
@@ -135,7 +148,7 @@ std::vector<CommandFlag> make_bench_flags() {
        {},
        "",
        {},
-       {"bench", "check", "plan", "audit"},
+       {"eval", "bench", "check", "plan", "audit"},
        "Print the figures as one JSON object on standard output, and nothing else there.",
        [](CommandLine& line, const std::string&) { line.json = true; }},
   };
@@ -192,6 +205,20 @@ std::vector<CommandFlag> make_inference_flags() {
        {"preview"},
        "The picture, a PNG (default: preview.png); - is standard output.",
        [](CommandLine& line, const std::string& text) { line.output = text; }},
+      {"against",
+       {},
+       "RUN_OR_CHECKPOINT",
+       {},
+       {"eval"},
+       "Evaluate this one on the same images, too, and say which is better and how surely.",
+       [](CommandLine& line, const std::string& text) { line.against = text; }},
+      {"resamples",
+       {},
+       "N",
+       {},
+       {"eval"},
+       "Resamples of the images from which intervals are told (default: 2000); 0: no intervals.",
+       [](CommandLine& line, const std::string& text) { line.resamples = resamples_of(text); }},
       {"logits",
        {},
        "",
@@ -214,6 +241,7 @@ const std::vector<CommandFlag>& command_flags() {
     std::vector<CommandFlag> flags = make_inference_flags();
     for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_import_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_audit_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_plan_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_bench_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));

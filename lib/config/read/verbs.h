@@ -40,8 +40,9 @@ struct CommandFlag {
 
 const std::vector<Verb>& verbs();
 const std::vector<CommandFlag>& command_flags();
-/// Those of `train pack` alone, for command_flags().
+/// Those of one verb alone, for command_flags().
 std::vector<CommandFlag> make_pack_flags();
+std::vector<CommandFlag> make_audit_flags();
 /// Those of `train plan` alone.
 std::vector<CommandFlag> make_plan_flags();
 /// The flags of `train import` alone.

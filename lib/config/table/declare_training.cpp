@@ -193,7 +193,9 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
   d.add("label-smoothing", o.label_smoothing, number_codec(kBelowOne))
       .alias({"smoothing"})
       .help("Share of the target that is spread over all classes.");
-  d.add("seed", o.seed, unsigned_codec()).help("Of weights, order and augmentation.");
+  d.add("seed", o.seed, unsigned_codec())
+      .help("Of weights, order and augmentation; in eval of the resamples.")
+      .used_in_eval();
   d.add_switch("deterministic", o.deterministic)
       .help("Only algorithms that give the same bits each time on the same device; slower on CUDA.");
 }

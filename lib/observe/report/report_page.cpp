@@ -7,7 +7,7 @@
 
 #include "core/format.h"
 #include "observe/report/html.h"
-#include "observe/report/report_style.h"
+#include "observe/report/page.h"
 
 namespace stoker::observe {
 namespace {
@@ -175,17 +175,11 @@ std::string options_section(const std::vector<RunRecord>& runs) {
 
 std::string report_page(const std::vector<RunRecord>& runs, const std::string& made_by, const std::string& time) {
   const std::string title = runs.size() == 1 ? runs[0].path : format("{} runs", runs.size());
-  // An empty icon: browsers would otherwise ask the server of the page for one.
-  std::string page = format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-      "<link rel=\"icon\" href=\"data:,\">\n<title>{0} - Stoker report</title>\n<style>{1}</style></head>\n"
-      "<body><h1>{0}</h1>\n<p class=\"faint\">Report by {2}, {3}</p>\n",
-      escape_html(title), kReportStyle, escape_html(made_by), escape_html(time));
-  page += overview_section(runs) + diagnosis_section(runs) + curves_section(runs) + time_section(runs) +
-          resources_section(runs) + memory_section(runs) + confusion_section(runs) + worst_section(runs) +
-          options_section(runs);
-  return page + "</body></html>\n";
+  const std::string body = overview_section(runs) + diagnosis_section(runs) + curves_section(runs) +
+                           time_section(runs) + resources_section(runs) + memory_section(runs) +
+                           certainty_section(runs) + confusion_section(runs) + worst_section(runs) +
+                           options_section(runs);
+  return page_of(title, "Report by " + made_by, time, body);
 }
 
 }  // namespace stoker::observe

@@ -21,6 +21,7 @@ std::string worst_section(const std::vector<RunRecord>& runs);
 std::string time_section(const std::vector<RunRecord>& runs);
 std::string resources_section(const std::vector<RunRecord>& runs);
 std::string memory_section(const std::vector<RunRecord>& runs);
+std::string certainty_section(const std::vector<RunRecord>& runs);
 std::string confusion_section(const std::vector<RunRecord>& runs);
 std::string options_section(const std::vector<RunRecord>& runs);
 

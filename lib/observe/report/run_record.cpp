@@ -176,6 +176,7 @@ RunRecord read_run_record(const std::string& path) {
   read_summary(record, updates_per_epoch);
   read_run_options(record);
   read_confusion(record);
+  read_certainty(record);
   read_worst_samples(record);
   read_memory_plan(record);
   return record;

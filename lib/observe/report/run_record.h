@@ -52,6 +52,35 @@ struct MemoryForecast {
   std::vector<std::pair<std::string, double>> parts;  ///< name and bytes
 };
 
+/// A figure of an evaluation with its interval; NaN: not known.
+struct SureFigure {
+  std::string name;
+  double value = 0, low = 0, high = 0;
+};
+
+/// What was said with some confidence, and how often it was right.
+struct ReliabilityPoint {
+  int64_t answers = 0;
+  double confidence = 0, right = 0, right_low = 0, right_high = 0;  ///< 0 to 1
+};
+
+struct ThresholdRow {
+  std::string label;
+  double threshold = 0, f1 = 0, f1_now = 0;
+};
+
+/// How sure the figures of eval/certainty.json are.
+struct SureRecord {
+  int64_t images = 0;  ///< 0: the run was not evaluated into its directory
+  double level = 0;    ///< 0.95
+  std::vector<SureFigure> figures;
+  double ece = 0, chance_ece = 0;             ///< 0 to 1
+  std::vector<ReliabilityPoint> reliability;  ///< by rising confidence; empty where numbers are learned
+  std::vector<ThresholdRow> thresholds;
+  std::string against;             ///< another checkpoint on the same images; empty: none
+  std::vector<SureFigure> better;  ///< by how much this run has more of a figure than that one
+};
+
 struct RunRecord {
   std::string path;                                  ///< as given
   std::vector<std::string> epoch_columns;            ///< of summary.csv, in its order
@@ -68,6 +97,7 @@ struct RunRecord {
   int64_t damaged_lines = 0;                          ///< of metrics.jsonl, left out
   std::vector<MemoryForecast> memory;                 ///< plan.json; empty: the run has none
   ConfusionTable confusion;                           ///< of eval/confusion.csv or confusion.csv
+  SureRecord sure;                                    ///< of eval/certainty.json
   std::vector<DiagnosisRow> diagnoses;                ///< one per change of verdict, in order; the last one last
   std::vector<TimeRow> step_times, sample_times;      ///< whole update first; empty: no epoch is over
   std::vector<WorstRow> worst;                        ///< of worst.json

@@ -18,6 +18,8 @@ void read_summary(RunRecord& record, double updates_per_epoch);
 void read_run_options(RunRecord& record);
 /// eval/confusion.csv, else confusion.csv. Throws Error{data} where it is no square table of counts.
 void read_confusion(RunRecord& record);
+/// eval/certainty.json. A file of another form says nothing.
+void read_certainty(RunRecord& record);
 /// worst.json. A file of another form shows no picture.
 void read_worst_samples(RunRecord& record);
 /// plan.json. A plan of another form is no plan.

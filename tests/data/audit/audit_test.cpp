@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "data/audit/sample_groups.h"
+#include "data/audit/seen_contents.h"
 #include "data/dataset/file_source.h"
 #include "made_data.h"
 
@@ -117,6 +118,48 @@ TEST_F(AuditTest, ClassesAndSizesAreCountedBySplit) {
   ASSERT_EQ(found.sizes.size(), 2u);
   EXPECT_EQ(found.sizes[0].what, "16 x 12");
   EXPECT_EQ(found.sizes[0].samples, 2);
+}
+
+/// One content of 40 kB, of which byte `changed` differs.
+SampleContent long_content(std::vector<uint8_t>& bytes, size_t changed) {
+  bytes.assign(40'000, 7);
+  bytes[changed] ^= 1;
+  SampleContent content;
+  content.bytes = bytes.data();
+  content.size = bytes.size();
+  return content;
+}
+
+TEST(SeenContentsTest, EqualContentsAreFoundAndOthersAreNot) {
+  std::vector<uint8_t> bytes;
+  SeenContents training(4), validation(3);
+  training.add(1, long_content(bytes, 0));
+  training.add(2, long_content(bytes, 20'001));
+  validation.add(0, long_content(bytes, 39'999));
+  validation.add(1, long_content(bytes, 20'001));
+  validation.add(2, long_content(bytes, 20'001));
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(validation.found_in(training), (Pairs{{1, 2}, {2, 2}}));
+  training.stop();
+  training.add(0, long_content(bytes, 39'999));
+  EXPECT_EQ(validation.found_in(training).size(), 2u);
+}
+
+TEST_F(AuditTest, AWatchedSourceGivesTheSameAndNotesWhatItGives) {
+  add("train", "a.png", 0, png_of(shifted_pattern(0), 16, 12, 3));
+  add("train", "b.png", 1, png_of(shifted_pattern(1), 16, 12, 3));
+  add("val", "c.png", 1, png_of(shifted_pattern(1), 16, 12, 3));
+  const auto train = make_file_source(lists_.at("train"), {"cat", "dog"});
+  const auto val = make_file_source(lists_.at("val"), {"cat", "dog"});
+  const auto seen = std::make_shared<SeenContents>(2), seen_of_val = std::make_shared<SeenContents>(1);
+  const auto watched = make_watched_source(train, seen), watched_val = make_watched_source(val, seen_of_val);
+  EXPECT_EQ(watched->fingerprint(), train->fingerprint());
+  std::vector<uint8_t> buffer;
+  SampleContent content;
+  EXPECT_EQ(watched_val->read(0, buffer, content), "");
+  EXPECT_TRUE(seen_of_val->found_in(*seen).empty()) << "nothing of the other was read yet";
+  for (const int64_t i : {0, 1}) EXPECT_EQ(watched->read(i, buffer, content), "");
+  EXPECT_EQ(seen_of_val->found_in(*seen).size(), 1u);
 }
 
 TEST(SampleGroupsTest, GrowTogetherWhateverTheOrderOfPairs) {

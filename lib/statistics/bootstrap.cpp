@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/bootstrap.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/rng.h"
+#include "core/system/worker_pool.h"
+#include "statistics/normal.h"
+
+namespace stoker::statistics {
+namespace {
+
+constexpr int64_t kMostGroups = 1000;
+
+/// Draws as many samples as there are, with replacement.
+void draw(uint64_t seed, int64_t resample, std::vector<uint32_t>& weights) {
+  std::fill(weights.begin(), weights.end(), 0);
+  core::Rng rng(seed, core::RngPurpose::bootstrap, 0, static_cast<uint64_t>(resample));
+  for (size_t i = 0; i < weights.size(); ++i) ++weights[rng.below(weights.size())];
+}
+
+/// Leaves out the samples that are congruent to `group`.
+void leave_out(int64_t group, int64_t groups, std::vector<uint32_t>& weights) {
+  std::fill(weights.begin(), weights.end(), 1);
+  for (size_t i = static_cast<size_t>(group); i < weights.size(); i += static_cast<size_t>(groups)) weights[i] = 0;
+}
+
+/// Of sorted values, between neighbours in proportion, as numpy.percentile has it.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+/// A sixth of the skewness of what single groups contribute.
+double acceleration_of(const std::vector<double>& left_out) {
+  double mean = 0;
+  for (const double value : left_out) mean += value / static_cast<double>(left_out.size());
+  double squares = 0, cubes = 0;
+  for (const double value : left_out) {
+    squares += (mean - value) * (mean - value);
+    cubes += (mean - value) * (mean - value) * (mean - value);
+  }
+  return squares > 0 ? cubes / (6 * std::pow(squares, 1.5)) : 0;
+}
+
+std::vector<double> defined(const std::vector<double>& values) {
+  std::vector<double> kept;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(kept), [](double value) { return !std::isnan(value); });
+  return kept;
+}
+
+}  // namespace
+
+Interval bca_interval(double figure, std::vector<double> resampled, const std::vector<double>& left_out, double level) {
+  resampled = defined(resampled);
+  if (resampled.empty() || std::isnan(figure)) return {};
+  std::sort(resampled.begin(), resampled.end());
+  if (resampled.front() == resampled.back()) return {resampled.front(), resampled.front()};
+  const auto [first, last] = std::equal_range(resampled.begin(), resampled.end(), figure);
+  const double below = 0.5 * static_cast<double>((first - resampled.begin()) + (last - resampled.begin())) /
+                       static_cast<double>(resampled.size());
+  const double bias = normal_quantile(below);
+  if (std::isinf(bias)) {  // the figure lies outside of all resamples: nothing to correct by
+    return {quantile(resampled, (1 - level) / 2), quantile(resampled, (1 + level) / 2)};
+  }
+  const double acceleration = acceleration_of(defined(left_out));
+  const auto corrected = [&](double share) {
+    const double shifted = bias + normal_quantile(share);
+    return normal_below(bias + shifted / (1 - acceleration * shifted));
+  };
+  return {quantile(resampled, corrected((1 - level) / 2)), quantile(resampled, corrected((1 + level) / 2))};
+}
+
+std::vector<Interval> bootstrap(int64_t samples, size_t figures, const Statistic& statistic,
+                                const BootstrapSettings& settings) {
+  std::vector<Interval> intervals(figures);
+  if (samples < 2 || settings.resamples < 1) return intervals;
+  const int64_t groups = std::min(samples, kMostGroups), rounds = settings.resamples + groups;
+  std::vector<double> values(static_cast<size_t>(rounds) * figures);  // [rounds, figures]
+  core::for_each_index(rounds, settings.threads, [&] {
+    return [&, weights = std::vector<uint32_t>(static_cast<size_t>(samples))](int64_t round) mutable {
+      if (round < settings.resamples) {
+        draw(settings.seed, round, weights);
+      } else {
+        leave_out(round - settings.resamples, groups, weights);
+      }
+      statistic(weights, values.data() + static_cast<size_t>(round) * figures);
+    };
+  });
+  std::vector<double> whole(figures);
+  statistic(std::vector<uint32_t>(static_cast<size_t>(samples), 1), whole.data());
+  for (size_t k = 0; k < figures; ++k) {
+    const auto column = [&](int64_t begin, int64_t end) {
+      std::vector<double> of;
+      for (int64_t round = begin; round < end; ++round) of.push_back(values[static_cast<size_t>(round) * figures + k]);
+      return of;
+    };
+    intervals[k] =
+        bca_interval(whole[k], column(0, settings.resamples), column(settings.resamples, rounds), settings.level);
+  }
+  return intervals;
+}
+
+Interval wilson_interval(int64_t hits, int64_t samples, double level) {
+  if (samples < 1) return {};
+  const auto n = static_cast<double>(samples);
+  const double z = normal_quantile((1 + level) / 2), share = static_cast<double>(hits) / n;
+  const double middle = (share + z * z / (2 * n)) / (1 + z * z / n);
+  const double half = z / (1 + z * z / n) * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+  return {hits == 0 ? 0 : middle - half, hits == samples ? 1 : middle + half};  // exact at the ends
+}
+
+}  // namespace stoker::statistics

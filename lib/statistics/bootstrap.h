@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a figure of some samples may lie from that of all samples there could have been: the samples are drawn again
+// and again from themselves, with replacement. Knows nothing of what the figures mean.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace stoker::statistics {
+
+struct Interval {
+  double low = std::numeric_limits<double>::quiet_NaN();
+  double high = std::numeric_limits<double>::quiet_NaN();
+};
+
+struct BootstrapSettings {
+  int64_t resamples = 2000;
+  double level = 0.95;  ///< share of intervals that hold the truth
+  uint64_t seed = 0;
+  int64_t threads = 1;
+};
+
+/// Writes figures of the samples, of which sample i counts weights[i] times. NaN: undefined. From several threads at
+/// once.
+using Statistic = std::function<void(const std::vector<uint32_t>& weights, double* figures)>;
+
+/// One interval per figure: bias-corrected and accelerated (Efron, "Better Bootstrap Confidence Intervals", JASA 1987),
+/// the acceleration from a jackknife that leaves out one of at most 1,000 groups of samples at a time; with as many
+/// samples, one sample each. Resamples in which a figure is undefined are left out for it; the interval is NaN where
+/// all are, and one point where all agree. The same for any number of threads. Throws core::StopRequested.
+std::vector<Interval> bootstrap(int64_t samples, size_t figures, const Statistic& statistic,
+                                const BootstrapSettings& settings);
+
+/// The interval from a figure, what it is in resamples, and what it is without each group. Either may hold NaNs.
+Interval bca_interval(double figure, std::vector<double> resampled, const std::vector<double>& left_out, double level);
+
+/// Of a share, `hits` of `samples`: Wilson's score interval ("Probable Inference", JASA 1927), which holds where all or
+/// none are hits, too.
+Interval wilson_interval(int64_t hits, int64_t samples, double level);
+
+}  // namespace stoker::statistics

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/certainty.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "statistics/weighted_metrics.h"
+
+namespace stoker::statistics {
+namespace {
+
+constexpr int64_t kFew = 20;  // samples with or without a property, of which resamples hold too few to tell
+
+bool has_labels(config::TaskKind task) {
+  return task == config::TaskKind::binary || task == config::TaskKind::multilabel;
+}
+
+/// Rows `kept` of [n, columns].
+template <typename T>
+std::vector<T> rows_of(const std::vector<T>& values, const std::vector<size_t>& kept, size_t columns) {
+  std::vector<T> rows;
+  if (values.empty()) return rows;
+  for (const size_t row : kept) {
+    for (size_t k = 0; k < columns; ++k) rows.push_back(values[row * columns + k]);
+  }
+  return rows;
+}
+
+EvaluatedSamples part_of(const EvaluatedSamples& all, const std::vector<size_t>& kept) {
+  const auto columns = static_cast<size_t>(all.columns);
+  EvaluatedSamples part;
+  part.task = all.task;
+  part.columns = all.columns;
+  part.threshold = all.threshold;
+  part.samples = rows_of(all.samples, kept, 1);
+  part.loss = rows_of(all.loss, kept, 1);
+  part.truth_class = rows_of(all.truth_class, kept, 1);
+  part.said_class = rows_of(all.said_class, kept, 1);
+  part.in_top5 = rows_of(all.in_top5, kept, 1);
+  part.confidence = rows_of(all.confidence, kept, 1);
+  part.said = rows_of(all.said, kept, columns);
+  part.truth = rows_of(all.truth, kept, columns);
+  return part;
+}
+
+/// Positions of samples in order of their index.
+std::vector<size_t> by_index(const EvaluatedSamples& samples) {
+  std::vector<size_t> order(samples.samples.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return samples.samples[a] < samples.samples[b]; });
+  return order;
+}
+
+/// Those that both have, in the same order.
+std::pair<EvaluatedSamples, EvaluatedSamples> shared(const EvaluatedSamples& first, const EvaluatedSamples& second) {
+  const std::vector<size_t> of_first = by_index(first), of_second = by_index(second);
+  std::vector<size_t> kept_first, kept_second;
+  for (size_t i = 0, k = 0; i < of_first.size() && k < of_second.size();) {
+    const int64_t a = first.samples[of_first[i]], b = second.samples[of_second[k]];
+    if (a == b) {
+      kept_first.push_back(of_first[i]);
+      kept_second.push_back(of_second[k]);
+    }
+    i += a <= b ? 1 : 0;
+    k += b <= a ? 1 : 0;
+  }
+  return {part_of(first, kept_first), part_of(second, kept_second)};
+}
+
+std::vector<double> values_of(const WeightedMetrics& metrics, int64_t samples) {
+  std::vector<double> values(metrics.names().size(), std::nan(""));
+  if (samples > 0) metrics.values(std::vector<uint32_t>(static_cast<size_t>(samples), 1), values.data());
+  return values;
+}
+
+}  // namespace
+
+Certainty certainty_of(const EvaluatedSamples& samples, const BootstrapSettings& settings) {
+  const auto metrics = make_weighted_metrics(samples);
+  const std::vector<MetricName>& names = metrics->names();
+  const std::vector<double> values = values_of(*metrics, samples.count());
+  const std::vector<Interval> intervals = bootstrap(
+      samples.count(), names.size(),
+      [&](const std::vector<uint32_t>& weights, double* figures) { metrics->values(weights, figures); }, settings);
+  Certainty certainty;
+  certainty.samples = samples.count();
+  certainty.settings = settings;
+  for (size_t k = 0; k < names.size(); ++k) {
+    SureMetric metric = {names[k].name, values[k], intervals[k], names[k].lower_is_better};
+    if (names[k].is_share) {
+      const auto hits = static_cast<int64_t>(std::llround(values[k] / 100 * static_cast<double>(samples.count())));
+      if (std::min(hits, samples.count() - hits) < kFew) {
+        const Interval share = wilson_interval(hits, samples.count(), settings.level);
+        metric.interval = {100 * share.low, 100 * share.high};
+      }
+    }
+    certainty.metrics.push_back(metric);
+  }
+  if (has_labels(samples.task)) certainty.thresholds = best_thresholds(samples);
+  if (has_labels(samples.task) || samples.task == config::TaskKind::multiclass) {
+    certainty.calibration = calibration_of(samples, settings.seed);
+  }
+  return certainty;
+}
+
+int Comparison::Difference::winner() const {
+  const int higher = interval.low > 0 ? 1 : interval.high < 0 ? -1 : 0;
+  return lower_is_better ? -higher : higher;
+}
+
+Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second, const BootstrapSettings& settings) {
+  const auto [a, b] = shared(first, second);
+  const auto of_a = make_weighted_metrics(a), of_b = make_weighted_metrics(b);
+  const std::vector<MetricName>& names = of_a->names();
+  const std::vector<double> values_a = values_of(*of_a, a.count()), values_b = values_of(*of_b, b.count());
+  const auto difference = [&, &metrics_a = *of_a, &metrics_b = *of_b](const std::vector<uint32_t>& weights,
+                                                                      double* figures) {
+    std::vector<double> theirs(metrics_b.names().size());
+    metrics_a.values(weights, figures);
+    metrics_b.values(weights, theirs.data());
+    for (size_t k = 0; k < theirs.size(); ++k) figures[k] -= theirs[k];
+  };
+  const std::vector<Interval> intervals = bootstrap(a.count(), names.size(), difference, settings);
+  Comparison comparison;
+  comparison.samples = a.count();
+  comparison.left_out = first.count() + second.count() - 2 * a.count();
+  for (size_t k = 0; k < names.size(); ++k) {
+    comparison.metrics.push_back({names[k].name, values_a[k], values_b[k], intervals[k], names[k].lower_is_better});
+  }
+  return comparison;
+}
+
+}  // namespace stoker::statistics

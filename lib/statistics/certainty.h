@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How sure the figures of an evaluation are, and whether one network is better than another on the same samples.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "statistics/bootstrap.h"
+#include "statistics/calibration.h"
+#include "statistics/evaluated_samples.h"
+#include "statistics/thresholds.h"
+
+namespace stoker::statistics {
+
+struct SureMetric {
+  std::string name;  ///< as in WeightedMetrics
+  double value = 0;
+  Interval interval;
+  bool lower_is_better = false;
+};
+
+struct Certainty {
+  int64_t samples = 0;
+  BootstrapSettings settings;
+  std::vector<SureMetric> metrics;          ///< "loss" first
+  std::optional<Calibration> calibration;   ///< not of tasks that learn numbers
+  std::vector<LabelThresholds> thresholds;  ///< binary, multilabel
+};
+
+/// The same figures of two networks, on the samples that both have seen.
+struct Comparison {
+  int64_t samples = 0;
+  int64_t left_out = 0;  ///< that only one of them has
+  struct Difference {
+    std::string name;
+    double first = 0, second = 0;
+    Interval interval;  ///< of first - second
+    bool lower_is_better = false;
+    double difference() const { return first - second; }
+    /// 1: the first is better, -1: the second, 0: the interval holds 0.
+    int winner() const;
+  };
+  std::vector<Difference> metrics;
+};
+
+/// Intervals by the bootstrap; a share that fewer than 20 samples have or lack gets Wilson's, since resamples of so few
+/// agree too much. Throws core::StopRequested.
+Certainty certainty_of(const EvaluatedSamples& samples, const BootstrapSettings& settings);
+
+/// Each resample draws samples for both, so that what is hard for both cancels out. Of the same task; samples are told
+/// by their index. Throws core::StopRequested.
+Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second, const BootstrapSettings& settings);
+
+}  // namespace stoker::statistics

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/thresholds.h"
+
+#include <cmath>
+#include <limits>
+
+#include "statistics/ranking.h"
+
+namespace stoker::statistics {
+namespace {
+
+double probability_of(double logit) { return 1 / (1 + std::exp(-logit)); }
+
+struct Totals {
+  double positives = 0, negatives = 0;
+};
+
+/// The figures when so many positives and negatives are said to be positive.
+struct Figures {
+  double f1 = 0, accuracy = 0, balanced_accuracy = 0;
+};
+
+Figures figures_of(double hits, double misses, const Totals& totals) {
+  const double said = hits + misses, right = hits + totals.negatives - misses;
+  return {said + totals.positives > 0 ? 2 * hits / (said + totals.positives) : 0,
+          right / (totals.positives + totals.negatives),
+          0.5 * (hits / totals.positives + (totals.negatives - misses) / totals.negatives)};
+}
+
+/// A choice that says label `said_from` and all scores above, but not the one below.
+void offer(double threshold, double value, double now, BestThreshold& best) {
+  const bool is_better = value > best.value + 1e-12;
+  const bool is_nearer = value > best.value - 1e-12 && std::abs(threshold - now) < std::abs(best.threshold - now);
+  if (std::isnan(best.threshold) || is_better || is_nearer) {
+    best.threshold = threshold;
+    best.value = value;
+  }
+}
+
+LabelThresholds thresholds_of(const RankedSamples& ranked, double now) {
+  struct Step {
+    double score, hits, misses;
+  };
+  std::vector<Step> steps = {{std::numeric_limits<double>::infinity(), 0, 0}};  // nothing is said
+  ranked.for_each_score([&](float score, int64_t hits, int64_t misses) {
+    steps.push_back({score, static_cast<double>(hits), static_cast<double>(misses)});
+  });
+  const Totals totals = {steps.back().hits, steps.back().misses};
+  LabelThresholds best;
+  best.f1.threshold = best.accuracy.threshold = best.balanced_accuracy.threshold = std::nan("");
+  if (totals.positives == 0 || totals.negatives == 0) return best;
+  const double least = std::log(now / (1 - now));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Figures figures = figures_of(steps[i].hits, steps[i].misses, totals);
+    const double above = probability_of(steps[i].score);
+    const double below = i + 1 < steps.size() ? probability_of(steps[i + 1].score) : 0;
+    const double threshold = (above + below) / 2;
+    offer(threshold, figures.f1, now, best.f1);
+    offer(threshold, figures.accuracy, now, best.accuracy);
+    offer(threshold, figures.balanced_accuracy, now, best.balanced_accuracy);
+    if (steps[i].score < static_cast<float>(least)) continue;  // not said now
+    best.f1.value_now = figures.f1;
+    best.accuracy.value_now = figures.accuracy;
+    best.balanced_accuracy.value_now = figures.balanced_accuracy;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<LabelThresholds> best_thresholds(const EvaluatedSamples& samples) {
+  std::vector<LabelThresholds> thresholds;
+  for (int64_t label = 0; label < samples.columns; ++label) {
+    const RankedSamples ranked(samples.said.data() + label, samples.truth.data() + label, samples.count(),
+                               samples.columns);
+    thresholds.push_back(thresholds_of(ranked, samples.threshold));
+  }
+  return thresholds;
+}
+
+}  // namespace stoker::statistics

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train eval` says how sure it is, and which of two runs is better.
+#include <gtest/gtest.h>
+
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+class CertaintyVerbTest : public ::testing::Test {
+ protected:
+  void SetUp() override { place_finished_run(work_); }
+  Ended eval(Words more) {
+    Words words = {"eval", "run", "--threads", "1", "--num-workers", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    return ended;
+  }
+  const Workplace work_;
+};
+
+TEST_F(CertaintyVerbTest, EvalSaysIntervalsAndCalibration) {
+  const std::string said = eval({}).err;
+  EXPECT_NE(said.find("\n95 %    loss "), std::string::npos) << said;
+  EXPECT_NE(said.find("  top1 "), std::string::npos) << said;
+  EXPECT_NE(said.find("\ncalibration  says "), std::string::npos) << said;
+}
+
+TEST_F(CertaintyVerbTest, TheSameSeedGivesTheSameIntervalsAndNoResamplesNone) {
+  const std::string json = eval({"--json"}).out;
+  EXPECT_EQ(eval({"--json"}).out, json);
+  EXPECT_NE(eval({"--json", "--seed", "7"}).out, json);
+  const std::string none = eval({"--resamples", "0"}).err;
+  EXPECT_EQ(none.find("95 %"), std::string::npos) << none;
+  EXPECT_EQ(run({"eval", "run", "--resamples", "-1"}, work_.path()).exit_code, 64);
+}
+
+TEST_F(CertaintyVerbTest, ARunAgainstItselfHasNoWinner) {
+  const std::string said = eval({"--against", "run"}).err;
+  EXPECT_NE(said.find("run against run, on the same 20 images"), std::string::npos) << said;
+  EXPECT_NE(said.find("no difference can be told: 0.00 points (95 %: 0.00 to 0.00)"), std::string::npos) << said;
+  EXPECT_EQ(said.find(" beats "), std::string::npos) << said;
+}
+
+TEST_F(CertaintyVerbTest, FilesOfAnEvaluationAreShownInTheReport) {
+  eval({"--output", "run/eval", "--against", "run/checkpoints/step-00000004"});
+  EXPECT_NE(content_of_file(work_ / "run/eval/certainty.json").find("\"calibration\": {"), std::string::npos);
+  EXPECT_EQ(lines_of(content_of_file(work_ / "run/eval/reliability.csv")).size(), 16u);
+  const Ended ended = run({"report", "run"}, work_.path());
+  EXPECT_EQ(ended.exit_code, 0);
+  const std::string page = content_of_file(work_ / "run/report.html");
+  EXPECT_NE(page.find("How sure the evaluation is"), std::string::npos);
+  EXPECT_NE(page.find("Reliability"), std::string::npos);
+  EXPECT_NE(page.find("on the same images"), std::string::npos);
+}
+
+TEST_F(CertaintyVerbTest, ARunOfOtherClassesIsRefused) {
+  const Workplace other;
+  write_folders(other);
+  ASSERT_EQ(run(train_words(), other.path()).exit_code, 0);
+  const Ended ended = run({"eval", "run", "--against", other / "run"}, work_.path());
+  EXPECT_EQ(ended.exit_code, 65) << ended.err;
+}
+
+}  // namespace
+}  // namespace stoker::cli

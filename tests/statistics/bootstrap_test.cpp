@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/bootstrap.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "simulated.h"
+#include "statistics/certainty.h"
+#include "statistics/normal.h"
+#include "statistics/weighted_metrics.h"
+
+namespace stoker::statistics {
+namespace {
+
+/// The mean of 0, 1, ..., n - 1.
+Statistic mean_of_indices() {
+  return [](const std::vector<uint32_t>& weights, double* figures) {
+    double sum = 0, all = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      sum += static_cast<double>(i) * weights[i];
+      all += weights[i];
+    }
+    figures[0] = sum / all;
+  };
+}
+
+TEST(NormalTest, QuantilesAreThoseOfTables) {
+  EXPECT_NEAR(normal_quantile(0.975), 1.959963984540054, 1e-14);
+  EXPECT_NEAR(normal_quantile(0.5), 0, 1e-15);
+  EXPECT_NEAR(normal_quantile(1e-10), -6.361340902404056, 1e-10);
+  for (const double p : {0.001, 0.02, 0.3, 0.8, 0.999}) EXPECT_NEAR(normal_below(normal_quantile(p)), p, 1e-14);
+}
+
+TEST(BootstrapTest, IsTheSameForAnyNumberOfThreadsAndOtherForAnotherSeed) {
+  BootstrapSettings settings;
+  settings.resamples = 200;
+  const Interval one = bootstrap(50, 1, mean_of_indices(), settings).front();
+  settings.threads = 4;
+  const Interval four = bootstrap(50, 1, mean_of_indices(), settings).front();
+  EXPECT_EQ(one.low, four.low);
+  EXPECT_EQ(one.high, four.high);
+  settings.seed = 1;
+  EXPECT_NE(bootstrap(50, 1, mean_of_indices(), settings).front().low, one.low);
+}
+
+TEST(BootstrapTest, TheIntervalOfAMeanIsTwoStandardErrors) {
+  BootstrapSettings settings;
+  settings.resamples = 4000;
+  const Interval interval = bootstrap(1000, 1, mean_of_indices(), settings).front();
+  const double error = 1000 / std::sqrt(12) / std::sqrt(1000);
+  EXPECT_NEAR(interval.low, 499.5 - 1.96 * error, 0.1 * error);
+  EXPECT_NEAR(interval.high, 499.5 + 1.96 * error, 0.1 * error);
+}
+
+TEST(BootstrapTest, UndefinedFiguresAreLeftOut) {
+  EXPECT_TRUE(std::isnan(bca_interval(1, {NAN, NAN}, {}, 0.95).low));
+  EXPECT_TRUE(std::isnan(bca_interval(NAN, {1, 2, 3}, {}, 0.95).low));
+  const Interval some = bca_interval(2, {1, NAN, 2, 3, NAN}, {2, 2, NAN}, 0.95);
+  EXPECT_GE(some.low, 1);
+  EXPECT_LE(some.high, 3);
+  const Interval point = bca_interval(2, {2, 2, 2}, {2, 2}, 0.95);
+  EXPECT_EQ(point.low, 2);
+  EXPECT_EQ(point.high, 2);
+}
+
+TEST(BootstrapTest, AFigureThatLiesHighAmongItsResamplesMovesTheIntervalUp) {
+  std::vector<double> resampled;
+  for (int i = 0; i <= 1000; ++i) resampled.push_back(i);
+  const Interval fair = bca_interval(500, resampled, {}, 0.95), high = bca_interval(700, resampled, {}, 0.95);
+  EXPECT_NEAR(fair.low, 25, 1);
+  EXPECT_NEAR(fair.high, 975, 1);
+  EXPECT_GT(high.low, fair.low + 20);
+  EXPECT_GT(high.high, fair.high);
+}
+
+TEST(WilsonTest, HoldsWhereAllAreHits) {
+  const Interval all = wilson_interval(50, 50, 0.95);
+  EXPECT_NEAR(all.low, 0.92865, 1e-5);
+  EXPECT_EQ(all.high, 1);
+  const Interval some = wilson_interval(45, 50, 0.95);
+  EXPECT_NEAR(some.low, 0.786398, 1e-6);
+  EXPECT_NEAR(some.high, 0.956524, 1e-6);
+}
+
+class CoverageTest : public ::testing::TestWithParam<config::TaskKind> {};
+
+/// The truth is what the network is worth: its figure on very many samples.
+TEST_P(CoverageTest, About950Of1000IntervalsAt95PercentHoldTheTruth) {
+  constexpr int kEvaluations = 1000;
+  constexpr int64_t kSamples = 400;
+  const EvaluatedSamples very_many = simulated(GetParam(), 200'000, /*evaluation=*/1'000'000);
+  const auto metrics = make_weighted_metrics(very_many);
+  std::vector<double> truth(metrics->names().size());
+  metrics->values(std::vector<uint32_t>(very_many.samples.size(), 1), truth.data());
+  std::vector<int> covered(truth.size());
+  BootstrapSettings settings;
+  settings.resamples = 1000;
+  settings.threads = 4;
+  for (int evaluation = 0; evaluation < kEvaluations; ++evaluation) {
+    settings.seed = static_cast<uint64_t>(evaluation);
+    const Certainty certainty = certainty_of(simulated(GetParam(), kSamples, settings.seed), settings);
+    for (size_t k = 0; k < truth.size(); ++k) {
+      const Interval& interval = certainty.metrics[k].interval;
+      covered[k] += interval.low <= truth[k] && truth[k] <= interval.high ? 1 : 0;
+    }
+  }
+  for (size_t k = 0; k < truth.size(); ++k) {
+    const double share = static_cast<double>(covered[k]) / kEvaluations;
+    RecordProperty(metrics->names()[k].name, std::to_string(share));
+    EXPECT_GE(share, 0.93) << metrics->names()[k].name;
+    EXPECT_LE(share, 0.97) << metrics->names()[k].name;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Tasks, CoverageTest,
+                         ::testing::Values(config::TaskKind::multiclass, config::TaskKind::binary,
+                                           config::TaskKind::multilabel, config::TaskKind::regression));
+
+}  // namespace
+}  // namespace stoker::statistics

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/certainty.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "simulated.h"
+#include "statistics/weighted_metrics.h"
+
+namespace stoker::statistics {
+namespace {
+
+using config::TaskKind;
+
+std::vector<double> values(const EvaluatedSamples& samples, const std::vector<uint32_t>& weights) {
+  const auto metrics = make_weighted_metrics(samples);
+  std::vector<double> values(metrics->names().size());
+  metrics->values(weights, values.data());
+  return values;
+}
+
+/// Sample 0 three times, sample 1 not at all, the others once.
+EvaluatedSamples repeated(const EvaluatedSamples& all) {
+  EvaluatedSamples repeated = all;
+  const auto columns = static_cast<size_t>(all.columns);
+  for (auto* const list : {&repeated.truth_class, &repeated.said_class}) {
+    if (!list->empty()) list->insert(list->end(), {(*list)[0], (*list)[0]});
+  }
+  if (!all.in_top5.empty()) repeated.in_top5.insert(repeated.in_top5.end(), 2, all.in_top5[0]);
+  for (auto* const list : {&repeated.loss, &repeated.confidence}) {
+    if (!list->empty()) list->insert(list->end(), {(*list)[0], (*list)[0]});
+  }
+  for (int times = 0; times < 2; ++times) {
+    repeated.samples.push_back(all.count() + times);
+    for (size_t k = 0; k < columns && !all.said.empty(); ++k) {
+      repeated.said.push_back(all.said[k]);
+      repeated.truth.push_back(all.truth[k]);
+    }
+  }
+  return repeated;
+}
+
+TEST(WeightedMetricsTest, AWeightOfThreeIsThreeSamplesAndOneOf0IsNone) {
+  for (const TaskKind task : {TaskKind::multiclass, TaskKind::binary, TaskKind::multilabel, TaskKind::regression}) {
+    const EvaluatedSamples all = simulated(task, 40, 3);
+    std::vector<uint32_t> weights(40, 1), of_repeated(42, 1);
+    weights[0] = 3;
+    weights[1] = of_repeated[1] = 0;
+    const std::vector<double> weighted = values(all, weights), written_out = values(repeated(all), of_repeated);
+    for (size_t k = 0; k < weighted.size(); ++k) EXPECT_NEAR(weighted[k], written_out[k], 1e-12);
+  }
+}
+
+TEST(CertaintyTest, EveryFigureLiesInItsInterval) {
+  for (const TaskKind task : {TaskKind::multiclass, TaskKind::binary, TaskKind::multilabel, TaskKind::regression}) {
+    const Certainty certainty = certainty_of(simulated(task, 300, 5), {});
+    EXPECT_EQ(certainty.samples, 300);
+    EXPECT_EQ(certainty.metrics.front().name, "loss");
+    for (const SureMetric& metric : certainty.metrics) {
+      EXPECT_LE(metric.interval.low, metric.value) << metric.name;
+      EXPECT_GE(metric.interval.high, metric.value) << metric.name;
+      EXPECT_LT(metric.interval.low, metric.interval.high) << metric.name;
+    }
+    EXPECT_EQ(certainty.calibration.has_value(), task != TaskKind::regression);
+    EXPECT_EQ(certainty.thresholds.size(), task == TaskKind::binary ? 1u : task == TaskKind::multilabel ? 2u : 0u);
+  }
+}
+
+TEST(CertaintyTest, AFlawlessNetworkIsNotCertain) {
+  EvaluatedSamples flawless = simulated(TaskKind::multiclass, 50, 1);
+  flawless.said_class = flawless.truth_class;
+  const Certainty certainty = certainty_of(flawless, {});
+  EXPECT_EQ(certainty.metrics[1].name, "top1");
+  EXPECT_EQ(certainty.metrics[1].value, 100);
+  EXPECT_NEAR(certainty.metrics[1].interval.low, 92.865, 1e-3);
+}
+
+TEST(ComparisonTest, ABetterNetworkWinsOnTheSamplesThatBothHaveSeen) {
+  EvaluatedSamples good = simulated(TaskKind::multiclass, 500, 1), bad = good;
+  for (size_t i = 0; i < 40; ++i) bad.said_class[i] = (bad.truth_class[i] + 1) % 6;
+  // The same in another order, and a sample that only one has.
+  std::reverse(bad.samples.begin(), bad.samples.end());
+  std::reverse(bad.loss.begin(), bad.loss.end());
+  std::reverse(bad.truth_class.begin(), bad.truth_class.end());
+  std::reverse(bad.said_class.begin(), bad.said_class.end());
+  std::reverse(bad.in_top5.begin(), bad.in_top5.end());
+  std::reverse(bad.confidence.begin(), bad.confidence.end());
+  bad.samples.front() = 777;
+  const Comparison comparison = compare(good, bad, {});
+  EXPECT_EQ(comparison.samples, 499);
+  EXPECT_EQ(comparison.left_out, 2);
+  const Comparison::Difference& loss = comparison.metrics[0];
+  EXPECT_EQ(loss.difference(), 0);
+  EXPECT_EQ(loss.winner(), 0);
+  const Comparison::Difference& top1 = comparison.metrics[1];
+  EXPECT_GT(top1.difference(), 3);
+  EXPECT_EQ(top1.winner(), 1);
+  EXPECT_EQ(compare(bad, good, {}).metrics[1].winner(), -1);
+}
+
+TEST(ComparisonTest, OfTheSameSamplesIsSurerThanTwoIntervals) {
+  const EvaluatedSamples first = simulated(TaskKind::binary, 1000, 1);
+  EvaluatedSamples second = first;
+  for (size_t i = 0; i < second.said.size(); i += 25) second.said[i] = -second.said[i];
+  const Comparison comparison = compare(first, second, {});
+  const Certainty of_first = certainty_of(first, {}), of_second = certainty_of(second, {});
+  EXPECT_EQ(comparison.metrics[1].winner(), 1) << "accuracy";
+  EXPECT_LT(of_first.metrics[1].interval.low, of_second.metrics[1].interval.high) << "the intervals overlap";
+}
+
+TEST(ComparisonTest, WhatIsBetterWhenLowerIsWonByTheLower) {
+  EvaluatedSamples good = simulated(TaskKind::regression, 300, 2), bad = good;
+  for (float& loss : bad.loss) loss += 1;
+  EXPECT_EQ(compare(good, bad, {}).metrics[0].winner(), 1);
+}
+
+TEST(CalibrationTest, BinsHoldWhatTheyShould) {
+  // Bins of a tenth: 0.95 twice (one right), 0.25 once (wrong), 0 once (right).
+  const Calibration calibration = calibration_of({0.95f, 0.95f, 0.25f, 0}, {1, 0, 0, 1}, 0, 10);
+  EXPECT_EQ(calibration.bins[9].answers, 2);
+  EXPECT_NEAR(calibration.bins[9].right, 0.5, 1e-12);
+  EXPECT_EQ(calibration.bins[2].answers, 1);
+  EXPECT_EQ(calibration.bins[0].answers, 1);
+  EXPECT_TRUE(std::isnan(calibration.bins[5].right));
+  EXPECT_NEAR(calibration.ece, (2 * 0.45 + 0.25 + 1) / 4, 1e-6);
+}
+
+TEST(CalibrationTest, WhoIsRightAsOftenAsSaidStaysBelowChance) {
+  core::Rng rng(3, core::RngPurpose::probe, 0, 0);
+  std::vector<float> confidence;
+  std::vector<uint8_t> honest, boasting;
+  for (int i = 0; i < 2000; ++i) {
+    confidence.push_back(static_cast<float>(rng.uniform(0.5, 1)));
+    honest.push_back(rng.chance(confidence.back()) ? 1 : 0);
+    boasting.push_back(rng.chance(confidence.back() - 0.1) ? 1 : 0);
+  }
+  const Calibration good = calibration_of(confidence, honest, 0), bad = calibration_of(confidence, boasting, 0);
+  EXPECT_LT(good.ece, good.chance_ece);
+  EXPECT_GT(bad.ece, bad.chance_ece);
+  EXPECT_NEAR(bad.ece, 0.1, 0.03);
+}
+
+EvaluatedSamples binary_of(const std::vector<float>& logits, const std::vector<float>& truth) {
+  EvaluatedSamples samples;
+  samples.task = TaskKind::binary;
+  samples.columns = 1;
+  samples.said = logits;
+  samples.truth = truth;
+  for (size_t i = 0; i < logits.size(); ++i) samples.samples.push_back(static_cast<int64_t>(i));
+  samples.loss.assign(logits.size(), 0);
+  return samples;
+}
+
+TEST(ThresholdsTest, LieWhereTheFigureIsBest) {
+  const auto best = best_thresholds(binary_of({-3, -2, -1.5f, -1, 2}, {0, 0, 1, 1, 1})).front();
+  const double expected = (1 / (1 + std::exp(2.0)) + 1 / (1 + std::exp(1.5))) / 2;
+  EXPECT_NEAR(best.f1.threshold, expected, 1e-6);
+  EXPECT_EQ(best.f1.value, 1);
+  EXPECT_NEAR(best.f1.value_now, 2.0 * 1 / (1 + 3), 1e-12);
+  EXPECT_EQ(best.accuracy.value, 1);
+  EXPECT_NEAR(best.accuracy.value_now, 0.6, 1e-12);
+  EXPECT_NEAR(best.balanced_accuracy.value_now, 0.5 * (1 + 1.0 / 3), 1e-12);
+}
+
+TEST(ThresholdsTest, OfOneClassAloneThereIsNone) {
+  EXPECT_TRUE(std::isnan(best_thresholds(binary_of({-1, 1}, {1, 1})).front().f1.threshold));
+}
+
+}  // namespace
+}  // namespace stoker::statistics
