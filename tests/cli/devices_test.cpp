@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -120,6 +121,75 @@ TEST(DevicesTest, ABadImageOfOneRankEndsAllWithItsCodeAndMessage) {
   EXPECT_NE(ended.err.find("bad image "), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("torn.png"), std::string::npos) << ended.err;
   EXPECT_EQ(last_line(ended.err), "train: exit=65 reason=error") << ended.err;
+}
+
+TEST(DevicesTest, BadImagesOfAllRanksCountAgainstMaxBad) {
+  const Workplace work;
+  write_folders(work);
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    work.write(std::string("data/train/dog/") + name + ".png", "\x89PNG\r\n\x1a\n and no more");
+  }
+  for (const auto& [most, code] : std::map<std::string, int>{{"3", kData}, {"4", 0}}) {
+    for (const int devices : {1, 4}) {
+      const Words words = train_words({"--batch-size", "2", "--img-size", "8", "--replicas", "4", "--devices",
+                                       std::to_string(devices), "--on-bad-image", "skip", "--max-bad", most,
+                                       "--run-dir", "run" + std::to_string(devices) + most});
+      const Ended ended = run(words, work.path());
+      EXPECT_EQ(ended.exit_code, code) << story_of(words, ended);
+      if (code != 0) {
+        EXPECT_NE(ended.err.find("4 bad images, more than --max-bad 3; the last is "), std::string::npos) << ended.err;
+      } else {
+        EXPECT_NE((ended.out + ended.err).find("skipped a bad image (4 of at most 4)"), std::string::npos)
+            << "rank 0 tells of those of all";
+      }
+    }
+  }
+}
+
+TEST(DevicesTest, AFullDiskOfRank0EndsAllWithItsCodeAndMessage) {
+  const Workplace work;
+  write_idx(work);
+  std::filesystem::create_directories(work / "small");
+  Launch launch;
+  launch.words = train_words(dealt(2, {"--batch-size", "4", "--run-dir", "small/run", "--no-space-check"}));
+  launch.directory = work.path();
+  launch.small_disk = work / "small";
+  const Ended ended = run(launch);
+  if (ended.exit_code == kCannotStart) GTEST_SKIP() << "may not mount";
+  EXPECT_EQ(ended.exit_code, kIo) << ended.err;
+  EXPECT_NE(ended.err.find("error: rank 0: "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("No space left on device"), std::string::npos) << ended.err;
+  EXPECT_EQ(last_line(ended.err), "train: exit=74 reason=error") << ended.err;
+}
+
+TEST(DevicesTest, AStoppedRankIsLostWithinTheTimeoutAndIsNamed) {
+  const Workplace work;
+  Program program(long_run(work, dealt(4, {"--exchange-timeout", "20s", "--epochs", "100000"})));
+  ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
+  const std::vector<pid_t> ranks = children_of(program.pid());
+  ASSERT_EQ(ranks.size(), 4u);
+  ::kill(ranks[1], SIGSTOP);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kPeerLost) << ended.err;
+  EXPECT_NE(ended.err.find("error: rank 1 has given no sign of life for "), std::string::npos) << ended.err;
+  for (const pid_t rank : ranks) EXPECT_FALSE(is_there(rank));
+}
+
+TEST(DevicesTest, RestartsGoOnFromTheNewestCheckpointAfterALostRank) {
+  const Workplace work;
+  Program program(long_run(work, dealt(2, {"--batch-size", "4", "--save-every", "3u", "--restarts", "1"})));
+  ASSERT_TRUE(program.wait_until([&] { return has_epochs(work, 2); })) << program.err();
+  ::kill(children_of(program.pid()).back(), SIGKILL);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("starting all ranks again from the newest checkpoint (1 of 1 restarts)"), std::string::npos)
+      << ended.err;
+  EXPECT_NE(ended.out.find("restart 1 of 1 after a lost rank"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find(", resumes "), std::string::npos) << ended.out;
+  const Ended unbroken =
+      run(long_run_words(dealt(1, {"--batch-size", "4", "--save-every", "3u", "--run-dir", "unbroken"})), work.path());
+  EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
+  EXPECT_TRUE(saved(work, "run") == saved(work, "unbroken"));
 }
 
 TEST(DevicesTest, WhatAllRanksRefuseIsSaidOnce) {

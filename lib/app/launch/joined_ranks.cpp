@@ -26,6 +26,7 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds) {
   joining.run = run_word(place);
   joining.is_one_machine = place.is_one_machine();
   joining.timeout_seconds = timeout_seconds;
+  if (place.starter == "train") joining.meeting_seconds = timeout_seconds;  // all are started at the same time
   joining.when_overdue = [rank = place.rank](const std::string& cause) {
     core::log_line(rank == 0 ? core::LogLevel::error : core::LogLevel::debug,
                    format("{}; this rank was busy and did not end by itself", cause));

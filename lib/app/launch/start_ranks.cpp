@@ -2,7 +2,6 @@
 #include "app/launch/start_ranks.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,11 +26,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPoll(20);
-constexpr std::chrono::seconds kGrace(4);  // that ranks have to end by themselves once one has failed
+constexpr std::chrono::seconds kGrace(2);  // that ranks have to end by themselves once one has failed
 
 struct Child {
   pid_t pid = -1;
-  bool has_ended = false;
+  bool has_ended = false, is_stopped = false;
   int status = 0;  ///< of waitpid
 };
 
@@ -67,6 +66,12 @@ class Children {
       if (child.pid > 0 && !child.has_ended) ::kill(child.pid, signal_number);
     }
   }
+  /// Who is stopped cannot end by itself.
+  void kill_stopped() const {
+    for (const Child& child : children_) {
+      if (child.is_stopped && !child.has_ended) ::kill(child.pid, SIGKILL);
+    }
+  }
   void send_to_root(int signal_number) const {
     if (!children_.front().has_ended) ::kill(children_.front().pid, signal_number);
   }
@@ -74,7 +79,14 @@ class Children {
   int next_ended() {
     for (size_t rank = 0; rank < children_.size(); ++rank) {
       Child& child = children_[rank];
-      if (child.has_ended || ::waitpid(child.pid, &child.status, WNOHANG) != child.pid) continue;
+      int status = 0;
+      if (child.has_ended || ::waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != child.pid) continue;
+      if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+        child.is_stopped = WIFSTOPPED(status);
+        if (child.is_stopped) core::log_warning("rank {} (process {}) is stopped: the others wait", rank, child.pid);
+        continue;
+      }
+      child.status = status;
       child.has_ended = true;
       ++ended_;
       return static_cast<int>(rank);
@@ -98,17 +110,18 @@ class Children {
       if (!is_ours) all.push_back(*entry);
     }
     all.push_back(nullptr);
-    // A process group of its own: Ctrl-C reaches the command, which passes it on once.
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    pid_t pid = -1;
-    const int error =
-        ::posix_spawn(&pid, "/proc/self/exe", nullptr, &attributes, const_cast<char**>(arguments), all.data());
-    ::posix_spawnattr_destroy(&attributes);
-    if (error != 0) {
+    // Between fork and exec nothing but system calls: other threads may hold any lock.
+    const pid_t starter = ::getpid(), pid = ::fork();
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // holds for the program that follows, too
+      if (::getppid() != starter) ::_exit(core::exit_code(core::ErrorKind::peer_lost));  // it is gone already
+      ::setpgid(0, 0);  // Ctrl-C reaches the command, which passes it on once
+      ::execve("/proc/self/exe", const_cast<char**>(arguments), all.data());
+      ::_exit(127);
+    }
+    if (pid < 0) {
       throw core::Error(core::ErrorKind::os,
-                        core::format("rank {} could not be started: {}", place.rank, std::strerror(error)));
+                        core::format("rank {} could not be started: {}", place.rank, std::strerror(errno)));
     }
     return pid;
   }
@@ -176,7 +189,10 @@ class Attempt {
       point_.say(end_of(rank, child));
       if (code != lost) core::log_error("{}", end_of(rank, child));
     }
-    if (is_first) deadline_ = Clock::now() + kGrace;
+    if (is_first) {
+      deadline_ = Clock::now() + kGrace;
+      children_.kill_stopped();
+    }
     if (is_first || (end_.exit_code == lost && WIFEXITED(child.status))) end_ = {code, /*has_failed=*/true};
   }
 
@@ -203,14 +219,6 @@ RanksEnd run_ranks(const StartedRanks& ranks) {
     core::log_warning("starting all ranks again from the newest checkpoint ({} of {} restarts)", place.attempt + 1,
                       ranks.restarts);
   }
-}
-
-void end_with_starter() {
-  const std::string starter = process_environment(kStarterVariable);
-  if (starter.empty()) return;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != std::atoi(starter.c_str()))
-    ::_exit(core::exit_code(core::ErrorKind::peer_lost));  // it is gone already
 }
 
 }  // namespace stoker::app

@@ -23,7 +23,4 @@ struct RanksEnd {
 /// that was killed is 76. None outlives this process. Throws Error{os}.
 RanksEnd run_ranks(const StartedRanks& ranks);
 
-/// In a process that run_ranks() started: sees to it that it ends with the process that did. Call early.
-void end_with_starter();
-
 }  // namespace stoker::app

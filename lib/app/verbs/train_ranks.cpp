@@ -24,7 +24,6 @@ void refuse_what_does_not_divide(int64_t replicas, int ranks, const std::string&
 }  // namespace
 
 Outcome work_with_others(const Invocation& invocation, const RankPlace& place, const RankWork& work) {
-  end_with_starter();
   const config::Options& options = invocation.configuration.options;
   if (place.rank != 0) core::set_console_level(core::LogLevel::error);
   // It says what became of a lost rank, and writes the last line, behind what all ranks say.

@@ -203,14 +203,18 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
     throw core::Error(core::ErrorKind::data, "bad image " + text,
                       "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
   }
-  if (known != bad.end()) return;
+  if (known == bad.end()) add_bad(entry);
+}
+
+void Loader::Impl::add_bad(const BadSample& entry) {
+  const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
   if (static_cast<int64_t>(bad.size()) >= settings.max_bad) {
     throw core::Error(
         core::ErrorKind::data,
         core::format("{} bad images, more than --max-bad {}; the last is {}", bad.size() + 1, settings.max_bad, text),
         "repair or remove the files, or raise --max-bad");
   }
-  bad.emplace(sample, entry);
+  bad.emplace(entry.sample, entry);
   core::log_warning("skipped a bad image ({} of at most {}): {}", bad.size(), settings.max_bad, text);
 }
 
@@ -258,6 +262,18 @@ void Loader::restore_bad_samples(const std::vector<BadSample>& known) {
   const core::MutexLock lock(impl_->mutex);
   impl_->bad.clear();
   for (const BadSample& entry : known) impl_->bad.emplace(entry.sample, entry);
+}
+
+void Loader::add_bad_samples(const std::vector<BadSample>& of_others) {
+  const core::MutexLock lock(impl_->mutex);
+  for (const BadSample& entry : of_others) {
+    if (impl_->bad.count(entry.sample) == 0) impl_->add_bad(entry);
+  }
+}
+
+int64_t Loader::bad_count() const {
+  const core::MutexLock lock(impl_->mutex);
+  return static_cast<int64_t>(impl_->bad.size());
 }
 
 }  // namespace stoker::data

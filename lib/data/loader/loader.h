@@ -86,6 +86,10 @@ class Loader {
   /// All bad samples met so far, by sample index. Restoring them skips the decode, not the decision.
   std::vector<BadSample> bad_samples() const;
   void restore_bad_samples(const std::vector<BadSample>& known);
+  /// What other loaders have met, each with its share of the batches: counts as if this one had. Throws Error{data}
+  /// when that makes more than max_bad.
+  void add_bad_samples(const std::vector<BadSample>& of_others);
+  int64_t bad_count() const;
 
  private:
   struct Impl;

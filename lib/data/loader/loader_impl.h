@@ -79,6 +79,7 @@ struct Loader::Impl {
   void wait_until_ready(int64_t batch_index, bool may_stop);
   void resolve_row_errors(int64_t batch_index);
   void record_bad(int64_t sample, const std::string& reason) STOKER_REQUIRES(mutex);
+  void add_bad(const BadSample& entry) STOKER_REQUIRES(mutex);
   void release(const HostBatch& batch);
   bool is_ready() const;
   int64_t ready_batches() const STOKER_REQUIRES(mutex);

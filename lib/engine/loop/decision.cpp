@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/decision.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ std::string encode(const Decision& decision) {
   message.add(decision.limit.has_value());
   if (decision.limit) message.add(static_cast<int64_t>(*decision.limit));
   message.add(decision.train_seconds);
+  message.add(decision.bad_samples);
   return message.bytes();
 }
 
@@ -27,13 +29,16 @@ Decision decode(const std::string& bytes) {
   decision.saves = message.flag();
   if (message.flag()) decision.limit = static_cast<StopReason>(message.number());
   decision.train_seconds = message.real();
+  decision.bad_samples = message.number();
   return decision;
 }
 
 }  // namespace
 
-Decision Decisions::after_update(const RunProgress& at, bool is_last_of_epoch) {
-  return agreed(own_after_update(at, is_last_of_epoch));
+Decision Decisions::after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples) {
+  Decision own = own_after_update(at, is_last_of_epoch);
+  own.bad_samples = bad_samples;
+  return agreed(own);
 }
 
 Decision Decisions::after_epoch(const RunProgress& at) { return agreed(own_after_epoch(at)); }
@@ -46,6 +51,7 @@ Decision Decisions::agreed(const Decision& own) const {
     const Decision one = decode(bytes);
     decision.stops |= one.stops;
     decision.saves |= one.saves;
+    decision.bad_samples = std::max(decision.bad_samples, one.bad_samples);
   }
   return decision;
 }

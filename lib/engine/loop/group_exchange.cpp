@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/group_exchange.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -31,17 +32,27 @@ std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSampl
   return list;
 }
 
+int64_t share_bad_samples(data::Loader& loader, Group& group) {
+  const std::vector<data::BadSample> all = bad_samples_of_all(loader.bad_samples(), &group);
+  loader.add_bad_samples(all);
+  return static_cast<int64_t>(all.size());
+}
+
 void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
                    config::TestTimeAugmentation tta, const BatchVisitor& visit) {
   model.eval();
   feed.begin_epoch(0);
   const int64_t batches = feed.loader().batches_per_epoch();
   const WorkInStep in_step(&group);
+  int64_t bad_samples = feed.loader().bad_count();  // the same on all ranks
   for (int64_t first = 0; first < batches; first += group.size()) {
+    data::Batch batch;
+    const bool has_batch =
+        first + group.rank() < batches && feed.next(batch, /*may_stop=*/false) && batch.image_count() > 0;
     MessageWriter message;
     message.add(core::stop_requested());
-    data::Batch batch;
-    if (first + group.rank() < batches && feed.next(batch, /*may_stop=*/false) && batch.image_count() > 0) {
+    message.add(feed.loader().bad_count());
+    if (has_batch) {
       message.add(batch.planned_images);
       for (const torch::Tensor& tensor : {infer(model, batch.images, precision, tta), batch.labels, batch.targets}) {
         message.add(tensor);
@@ -49,12 +60,17 @@ void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& fee
       for (const int64_t sample : batch.samples) message.add(sample);
     }
     const std::vector<std::string> ranks = group.gather(message.bytes());
+    int64_t most_bad = 0;
     for (const std::string& of_rank : ranks) {
-      if (MessageReader(of_rank).flag()) throw core::StopRequested{};
+      MessageReader reader(of_rank);
+      if (reader.flag()) throw core::StopRequested{};
+      most_bad = std::max(most_bad, reader.number());
     }
+    if (most_bad > bad_samples) bad_samples = share_bad_samples(feed.loader(), group);
     for (const std::string& of_rank : ranks) {
       MessageReader reader(of_rank);
       reader.flag();
+      reader.number();
       if (reader.at_end()) continue;  // without a batch, or without an image
       data::Batch merged;
       merged.planned_images = reader.number();

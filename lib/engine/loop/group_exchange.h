@@ -16,9 +16,15 @@ namespace stoker::engine {
 /// is alone. Throws core::Error{peer_lost}.
 std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSample>& own, Group* group);
 
+/// Makes the loader of every rank count the bad samples of all, which are loaders of the same data. All ranks make this
+/// call; returns how many there are. Throws core::Error{data} on all of them when that is more than --max-bad;
+/// {peer_lost}.
+int64_t share_bad_samples(data::Loader& loader, Group& group);
+
 /// predict() by all ranks of a group: `feed` of each has the batches that are congruent to its rank modulo the number
-/// of ranks. Every rank visits all batches in order, those of other ranks without their images. All ranks make this
-/// call. Throws core::StopRequested on all of them when any was asked to stop; core::Error{peer_lost}.
+/// of ranks. Every rank visits all batches in order, those of other ranks without their images, and counts the bad
+/// samples of all. All ranks make this call. Throws core::StopRequested on all of them when any was asked to stop;
+/// core::Error{data, peer_lost}.
 void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
                    config::TestTimeAugmentation tta, const BatchVisitor& visit);
 

@@ -87,6 +87,7 @@ void Trainer::begin_run(RunProgress& at) {
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;
   updater_.set_pieces(at.pieces);
+  bad_samples_ = train_feed_.loader().bad_count();
 }
 
 /// Goes on with the epoch that `at` stands in, up to its end, a limit or a stop.
@@ -110,8 +111,12 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
       break;
     }
     at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
-    const Decision decision = decisions_.after_update(at, at.update_in_epoch == settings_.plan.updates());
+    const Decision decision =
+        decisions_.after_update(at, at.update_in_epoch == settings_.plan.updates(), train_feed_.loader().bad_count());
     at.train_seconds = decision.train_seconds;
+    if (group_ && decision.bad_samples > bad_samples_) {
+      bad_samples_ = share_bad_samples(train_feed_.loader(), *group_);
+    }
     if (decision.saves) {
       read_sums(at);
       save(at, /*is_best=*/false);

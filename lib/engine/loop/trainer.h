@@ -113,6 +113,7 @@ class Trainer {
   double seconds_before_ = 0;   ///< of training by earlier processes
   double seconds_in_slot_ = 0;  ///< that the work between updates has taken
   CheckpointEvent last_checkpoint_;
+  int64_t bad_samples_ = 0;                       ///< that the loaders of all ranks count
   std::pair<int64_t, int64_t> saved_at_{-1, -1};  ///< epoch and updates of the last checkpoint
 
   /// What the last report saw, to tell what is new in the next one.

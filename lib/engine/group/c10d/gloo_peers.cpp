@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kWatch(100);      // between two looks at the meeting point
 constexpr milliseconds kLastWord(1000);  // that a cause may take to the meeting point
 constexpr milliseconds kForever(std::chrono::hours(24 * 365));
-constexpr double kOverdue = 4;  // seconds that a rank has to end by itself once another is lost
+constexpr double kOverdue = 3;  // seconds that a rank has to end by itself once another is lost
 constexpr const char* kAgain = "run the same command again: it resumes from the newest checkpoint";
 
 std::string here_key(int rank) { return format("here/{}", rank); }
@@ -42,7 +42,12 @@ GlooPeers::GlooPeers(Settings settings, std::shared_ptr<MeetingClient> meeting)
   try {
     wait_for_ranks();
     connect();
-  } catch (...) {
+  } catch (const std::exception& error) {
+    say(error.what());
+    ends_ = true;
+    watcher_.join();
+    throw;
+  } catch (...) {  // a stop
     ends_ = true;
     watcher_.join();
     throw;
@@ -64,13 +69,13 @@ void GlooPeers::wait_for_ranks() {
       ++other;
       continue;
     }
-    if (Clock::now() - begin > kMeetingTime) {
+    if (Clock::now() - begin > std::chrono::duration<double>(settings_.meeting_seconds)) {
       std::string missing;
       for (int rank = 0; rank < size(); ++rank) {
         if (!meeting_->find(here_key(rank))) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
       }
       throw Error(ErrorKind::peer_lost,
-                  format("rank {} did not come within {} s", missing, kMeetingTime.count() / 1000), kAgain);
+                  format("rank {} did not come within {:g} s", missing, settings_.meeting_seconds), kAgain);
     }
     std::this_thread::sleep_for(milliseconds(5));
   }
@@ -80,10 +85,12 @@ void GlooPeers::connect() {
   auto options =
       c10d::ProcessGroupGloo::Options::create(milliseconds(static_cast<int64_t>(1000 * settings_.timeout_seconds)));
   options->threads = 2;
+  waits_ = true;  // whoever says nothing meanwhile is lost
   try {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(settings_.address));
     gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<MeetingStore>(meeting_), rank(), size(),
                                                         options);
+    waits_ = false;
   } catch (const std::exception& error) {
     throw_if_broken();
     std::string what = error.what();

@@ -19,14 +19,12 @@
 
 namespace stoker::engine {
 
-inline constexpr std::chrono::milliseconds kMeetingTime(300'000);  // that ranks may come one after the other
-
 class GlooPeers : public Peers {
  public:
   struct Settings {
     int rank = 0, size = 1;
-    std::string address;  ///< where this rank listens for the others
-    double timeout_seconds = 60;
+    std::string address;                                   ///< where this rank listens for the others
+    double meeting_seconds = 300, timeout_seconds = 60;    ///< see Joining
     std::function<void(const std::string&)> when_overdue;  ///< see Joining
   };
   /// Waits for all ranks. Throws core::Error{peer_lost}, core::StopRequested.

@@ -92,7 +92,8 @@ class StarterStore {
  public:
   explicit StarterStore(const Joining& joining) : key_("stoker/" + joining.run + "/meet") {
     try {
-      store_ = compat::make_store(joining.host, joining.port, /*is_server=*/false, kMeetingTime);
+      store_ = compat::make_store(joining.host, joining.port, /*is_server=*/false,
+                                  milliseconds(static_cast<int64_t>(1000 * joining.meeting_seconds)));
     } catch (const std::exception&) {
       throw Error(
           ErrorKind::peer_lost,
@@ -112,7 +113,7 @@ class StarterStore {
       port = std::atoi(text.c_str());
       host = text.substr(text.find(' ') + 1);
     } catch (const std::exception&) {
-      throw Error(ErrorKind::peer_lost, format("rank 0 did not come within {} s", kMeetingTime.count() / 1000));
+      throw Error(ErrorKind::peer_lost, "rank 0 did not come to the meeting point in time");
     }
   }
 
@@ -136,7 +137,7 @@ std::unique_ptr<Group> join_processes(const Joining& joining) {
   meeting.port = joining.port;
   meeting.run = joining.run;
   meeting.rank = joining.rank;
-  meeting.meeting_seconds = std::chrono::duration<double>(kMeetingTime).count();
+  meeting.meeting_seconds = joining.meeting_seconds;
   meeting.answer_seconds = std::min(10.0, std::max(1.0, joining.timeout_seconds / 4));
   if (joining.hosts_meeting_point) {
     MeetingServer::Settings settings;
@@ -161,6 +162,7 @@ std::unique_ptr<Group> join_processes(const Joining& joining) {
   settings.rank = joining.rank;
   settings.size = joining.size;
   settings.address = joining.is_one_machine ? "127.0.0.1" : client->own_address();
+  settings.meeting_seconds = joining.meeting_seconds;
   settings.timeout_seconds = joining.timeout_seconds;
   settings.when_overdue = joining.when_overdue;
   if (!joining.is_one_machine && is_loopback(settings.address)) {

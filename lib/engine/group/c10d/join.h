@@ -35,7 +35,8 @@ struct Joining {
   /// One machine: ranks listen for each other on the loopback address, else each on its address towards the meeting
   /// point.
   bool is_one_machine = true;
-  double timeout_seconds = 60;  ///< see LostRankFinder
+  double meeting_seconds = 300;  ///< that ranks may come one after the other
+  double timeout_seconds = 60;   ///< see LostRankFinder
   /// Called, from another thread, when this rank has not ended some seconds after another was lost. May be empty.
   std::function<void(const std::string& cause)> when_overdue;
 };
