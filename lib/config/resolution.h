@@ -49,6 +49,11 @@ std::string render_yaml(const ResolvedOptions& options);
 /// Reads what render_yaml(options) wrote: every option has the value that it had. Throws Error{config} that names every
 /// option that is missing, unknown or not a value. `path` is for messages.
 ResolvedOptions read_resolved_yaml(const std::string& text, const std::string& path);
+/// Gives every option the value that it has in `resolved`, as if it had been written; but what belongs to a process or
+/// a machine stays as it was given, unless it was automatic.
+void take_over(const ResolvedOptions& resolved, Configuration& given);
+/// The options of which the trained bits depend, as they were given: name and text.
+std::vector<std::pair<std::string, std::string>> given_training_options(const Configuration& given);
 /// The options of a run that must not change on resume, but for those that others leave without effect.
 std::vector<TrainingOption> training_relevant_values(const ResolvedOptions& options);
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run by several processes: the bits of one process, and every end of one rank is the end of all.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -30,6 +34,19 @@ std::string saved(const Workplace& work, const std::string& run_dir) {
     bytes += content_of_file(work / (run_dir + "/checkpoints/last/" + file));
   }
   return bytes;
+}
+
+/// A port of the loopback address that nobody uses now.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
 }
 
 /// Processes that `parent` started and that are still there.
@@ -157,7 +174,6 @@ TEST(DevicesTest, AFullDiskOfRank0EndsAllWithItsCodeAndMessage) {
   const Ended ended = run(launch);
   if (ended.exit_code == kCannotStart) GTEST_SKIP() << "may not mount";
   EXPECT_EQ(ended.exit_code, kIo) << ended.err;
-  EXPECT_NE(ended.err.find("error: rank 0: "), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("No space left on device"), std::string::npos) << ended.err;
   EXPECT_EQ(last_line(ended.err), "train: exit=74 reason=error") << ended.err;
 }
@@ -190,6 +206,62 @@ TEST(DevicesTest, RestartsGoOnFromTheNewestCheckpointAfterALostRank) {
       run(long_run_words(dealt(1, {"--batch-size", "4", "--save-every", "3u", "--run-dir", "unbroken"})), work.path());
   EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
   EXPECT_TRUE(saved(work, "run") == saved(work, "unbroken"));
+}
+
+/// As rank `rank` of 2 that somebody else has started on this machine.
+Launch joining(const Workplace& work, int rank, const Words& more) {
+  Launch launch;
+  launch.words = train_words(more);
+  launch.directory = work.path();
+  launch.variables = {"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "MASTER_ADDR=localhost",
+                      "MASTER_PORT=" + std::to_string(free_port())};
+  return launch;
+}
+
+TEST(DevicesTest, RanksThatWereGivenOtherOptionsAreRefused) {
+  const Workplace work;
+  write_idx(work);
+  Launch one = joining(work, 0, {"--replicas", "2", "--lr", "0.1"}), other = joining(work, 1, {"--replicas", "2"});
+  other.variables = one.variables;
+  other.variables[0] = "RANK=1";
+  Program root(one), second(other);
+  const Ended ended = root.wait(), of_second = second.wait();
+  EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
+  EXPECT_EQ(of_second.exit_code, kConfig) << of_second.err;
+  EXPECT_NE((ended.err + of_second.err).find("--lr: rank 1 has auto, rank 0 0.1"), std::string::npos) << ended.err;
+}
+
+TEST(DevicesTest, RanksThatSeeOtherDataAreRefused) {
+  const Workplace work, elsewhere;
+  write_idx(work);
+  write_idx(elsewhere, /*train_images=*/60);
+  const std::string run_dir = work / "run";
+  Launch one = joining(work, 0, {"--replicas", "2", "--run-dir", run_dir}), other = one;
+  other.directory = elsewhere.path();
+  other.variables[0] = "RANK=1";
+  Program root(one), second(other);
+  const Ended ended = root.wait(), of_second = second.wait();
+  EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
+  EXPECT_EQ(of_second.exit_code, kConfig) << of_second.err;
+  EXPECT_NE((ended.err + of_second.err).find("the data: rank 1 has "), std::string::npos) << ended.err;
+}
+
+TEST(DevicesTest, OptionsThatRank0ChoseHoldForAll) {
+  const Workplace work;
+  write_folders(work);
+  const Ended ended = run(train_words({"--replicas", "2", "--devices", "2", "--num-workers", "auto",
+                                       "--total-batch-size", "8", "--batch-size", "auto"}),
+                          work.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const std::string chosen = content_of_file(work / "run/train.log"),
+                    other = content_of_file(work / "run/train.rank-1.log");
+  const auto line_of = [](const std::string& text, const std::string& begin) {
+    const size_t at = text.find(begin);
+    return at == std::string::npos ? begin + " is not there" : text.substr(at, text.find('\n', at) - at);
+  };
+  for (const char* const begin : {"batch     ", "length    "}) EXPECT_EQ(line_of(chosen, begin), line_of(other, begin));
+  EXPECT_NE(chosen.find("chosen    --img-size"), std::string::npos) << chosen;
+  EXPECT_EQ(other.find("chosen    --img-size"), std::string::npos) << other;
 }
 
 TEST(DevicesTest, WhatAllRanksRefuseIsSaidOnce) {

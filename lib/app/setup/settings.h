@@ -22,6 +22,9 @@ class Settings {
   /// The reference stays valid; what it refers to changes with every fact.
   const config::ResolvedOptions& options() const { return resolution_.options; }
 
+  /// To be called after a change of given().
+  void given_has_changed() { resolve(); }
+
   // Each adds facts and throws as config::resolve().
   void learn_checkpoint(config::CheckpointFacts checkpoint);
   void learn_data(config::DataFacts data);

@@ -74,7 +74,7 @@ Outcome measure(const config::Configuration& configuration, const JoinedRanks& r
   Settings settings(configuration, share_of_machine(ranks.place()));
   RunSetup prepared;
   set_up_data(settings, /*measure=*/true, prepared);
-  set_up_training(settings, /*resumes=*/false, prepared, share_of_run(ranks));
+  set_up_training(settings, /*resumes=*/false, prepared, share_of_trial(ranks));
   ranks.wait_for_all();
   const plan::EpochEstimate estimate =
       measure_epoch(settings.options(), prepared.datasets, prepared.learner, *prepared.task, ranks.group());

@@ -7,6 +7,7 @@
 #include "app/setup/plan_devices.h"
 #include "app/setup/settings.h"
 #include "core/format.h"
+#include "engine/device/device.h"
 
 namespace stoker::app {
 namespace {
@@ -31,11 +32,42 @@ RunShare share_of_run(const JoinedRanks& ranks) {
   RunShare share;
   share.ranks = ranks.place().size;
   share.processes = ranks.place().local_size;
+  if (!ranks.is_root()) share.from_root = [](const std::function<std::string()>&) { return "1"; };  // it has measured
+  return share;
+}
+
+RunShare share_of_trial(const JoinedRanks& ranks) {
+  RunShare share = share_of_run(ranks);
   if (engine::Group* const group = engine::with_others(ranks.group())) {
     share.from_root = [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); };
     share.agree_on_batch = [group](const config::Measured<int64_t>& own) { return least_of_all(*group, own); };
   }
   return share;
+}
+
+void refuse_unequal_commands(const JoinedRanks& ranks, const config::Configuration& given) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const auto& [name, text] : config::given_training_options(given)) values.emplace_back("--" + name, text);
+  values.emplace_back("the program", STOKER_VERSION " with " + engine::libtorch_text());
+  ranks.refuse_differences(values);
+}
+
+void give_options(const JoinedRanks& ranks, const config::ResolvedOptions& resolved) {
+  if (ranks.group()) ranks.from_root([&] { return config::render_yaml(resolved); });
+}
+
+void take_options(const JoinedRanks& ranks, config::Configuration& given) {
+  config::take_over(config::read_resolved_yaml(ranks.from_root([] { return ""; }), "the options of rank 0"), given);
+}
+
+void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& identity) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const config::TrainingOption& option : identity.training_options) {
+    values.emplace_back("--" + option.name, option.value);
+  }
+  values.emplace_back("the data", identity.data_fingerprint);
+  values.emplace_back("CPU threads inside one operation", std::to_string(identity.threads));
+  ranks.refuse_differences(values);
 }
 
 }  // namespace stoker::app

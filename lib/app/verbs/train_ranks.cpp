@@ -49,8 +49,9 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
       const bool is_first = ranks.group()->abort(error.what());
       if (error.kind() == ErrorKind::peer_lost) throw Error(error);
       if (!is_first) return end_quietly(error);
-      if (!has_starter) throw Error(error.kind(), format("rank {}: {}", place.rank, error.what()), error.hint());
-      core::log_error("rank {}: {}", place.rank, error.text());
+      const std::string who = place.rank == 0 ? "" : format("rank {}: ", place.rank);  // as it would be without ranks
+      if (!has_starter) throw Error(error.kind(), who + error.what(), error.hint());
+      core::log_error("{}{}", who, error.text());
       return {core::exit_code(error.kind()), ""};
     }
   } catch (const Error& error) {

@@ -168,21 +168,10 @@ void write_report_or_warn(const std::string& run_dir) {
   }
 }
 
-void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& identity) {
-  std::vector<std::pair<std::string, std::string>> values;
-  for (const config::TrainingOption& option : identity.training_options) {
-    values.emplace_back("--" + option.name, option.value);
-  }
-  values.emplace_back("the data", identity.data_fingerprint);
-  values.emplace_back("CPU threads inside one operation", std::to_string(identity.threads));
-  values.emplace_back("the program", STOKER_VERSION " with " + engine::libtorch_text());
-  ranks.refuse_differences(values);
-}
-
 }  // namespace
 
 Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
-  const config::Configuration& configuration = invocation.configuration;
+  config::Configuration& configuration = invocation.configuration;
   const config::CommandLine& command = configuration.command;
   const bool only_shows = command.print_config || command.dry_run;
 
@@ -197,6 +186,14 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     core::open_log_file(run_path + (ranks.is_root() ? "/train.log" : format("/train.rank-{}.log", ranks.place().rank)));
   }
   observe::Console console(options.log.quiet || !ranks.is_root());
+  engine::CheckpointFiles files(run_path + "/checkpoints");
+  std::string checkpoint;
+  refuse_unequal_commands(ranks, configuration);
+  if (!ranks.is_root()) {  // rank 0 measures and chooses; this one does as it says
+    checkpoint = ranks.from_root([] { return ""; });
+    take_options(ranks, configuration);
+    settings.given_has_changed();
+  }
   set_up_data(settings, /*measure=*/!only_shows, prepared);
   if (command.print_config) {
     if (!settings.resolution().waits_for_batch) {
@@ -208,13 +205,15 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   }
 
   SplitOverlap split_overlap(prepared.datasets);
-  engine::CheckpointFiles files(run_path + "/checkpoints");
-  const std::string checkpoint = ranks.from_root([&] {
-    if (!only_shows) files.prepare();
-    return choose_checkpoint(options.run, files, /*is_restart=*/ranks.place().attempt > 0);
-  });
+  if (ranks.is_root()) {
+    checkpoint = ranks.from_root([&] {
+      if (!only_shows) files.prepare();
+      return choose_checkpoint(options.run, files, /*is_restart=*/ranks.place().attempt > 0);
+    });
+  }
   if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared, share_of_run(ranks));
+  if (ranks.is_root()) give_options(ranks, options);
   plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
   const engine::RunIdentity identity = identity_of(options, prepared.datasets);
   refuse_unequal_ranks(ranks, identity);

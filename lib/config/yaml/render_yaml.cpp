@@ -111,6 +111,24 @@ ResolvedOptions read_resolved_yaml(const std::string& text, const std::string& p
   throw core::Error(core::ErrorKind::config, message, "both sides must be the same version of this program");
 }
 
+void take_over(const ResolvedOptions& resolved, Configuration& given) {
+  ResolvedOptions copy = resolved;
+  const Table theirs(copy);
+  for (size_t i = 0; i < theirs.rows().size(); ++i) {
+    Row& own = given.table.rows()[i];
+    if (own.per_process && !own.is_auto()) continue;
+    given.table.set(own, theirs.rows()[i].render(), {Origin::Kind::resolved, "rank 0"});
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> given_training_options(const Configuration& given) {
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const Row& row : given.table.rows()) {
+    if (row.training_relevant) options.emplace_back(row.name, row.render());
+  }
+  return options;
+}
+
 std::vector<TrainingOption> training_relevant_values(const ResolvedOptions& options) {
   std::vector<TrainingOption> values;
   ResolvedOptions copy = options;
