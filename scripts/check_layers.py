@@ -89,6 +89,7 @@ ROOMS = {
 # Headers that a room reads without reaching into the rest of the folder they lie in.
 SINGLE_HEADERS = {
     "engine/run": ["data/loader/loader_stats.h"],
+    "engine/step": ["model/layers/random_source.h"],
     "plan": ["data/loader/batch_ring.h"],  # the size of a ring of batch buffers has one formula
 }
 # Files at the root of a room that see the rooms inside it: the front door.

@@ -15,6 +15,7 @@
 #include "core/system/memory_limit.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
+#include "engine/device/random_state.h"
 #include "engine/step/recompute.h"
 #include "model/freeze.h"
 #include "model/model.h"
@@ -151,8 +152,9 @@ void require_images_large_enough(model::ImageModel& model, const config::Resolve
   model.train();
 }
 
-std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
-  torch::manual_seed(options.train.seed);
+namespace {
+
+model::ModelSpec model_spec(const config::ResolvedOptions& options) {
   model::ModelSpec spec;
   spec.name = options.model.model;
   spec.in_chans = options.data.in_chans;
@@ -164,7 +166,29 @@ std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& op
   spec.drop_rate = options.model.drop_rate;
   spec.drop_path_rate = options.model.drop_path_rate;
   spec.zero_init_residual = options.model.zero_init_residual;
-  std::shared_ptr<model::ImageModel> model = make_model_that_fits(spec);
+  return spec;
+}
+
+/// What does not learn, and what is computed again in the backward pass.
+void prepare_to_learn(model::ImageModel& model, const config::ResolvedModelOptions& options) {
+  model::freeze(model, options.freeze);
+  if (options.grad_checkpointing) model.set_stage_runner(engine::run_and_recompute);
+}
+
+/// Another network like that of the learner, which leaves torch's random numbers as they are.
+std::shared_ptr<model::ImageModel> build_twin(const config::ResolvedOptions& options) {
+  const engine::RandomState before = engine::random_state(torch::kCPU);
+  std::shared_ptr<model::ImageModel> twin = make_model_that_fits(model_spec(options));
+  engine::restore_random_state(before, torch::kCPU);
+  prepare_to_learn(*twin, options.model);
+  return twin;
+}
+
+}  // namespace
+
+std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
+  torch::manual_seed(options.train.seed);
+  std::shared_ptr<model::ImageModel> model = make_model_that_fits(model_spec(options));
   require_images_large_enough(*model, options);
   model->to(device);
   if (options.precision.channels_last) model::to_channels_last(*model);
@@ -172,8 +196,8 @@ std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& op
 }
 
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
-  return {loader.images_per_epoch(), options.loader.batch_size, loader.batches_per_epoch(),
-          options.train.accumulation_steps, options.train.replicas};
+  return {loader.images_per_epoch(),        options.loader.batch_size, loader.batches_per_epoch(),
+          options.train.accumulation_steps, options.train.replicas,    options.device.lanes};
 }
 
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before) {
@@ -193,8 +217,8 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
       core::log_info("starting weights: {}", line);
     }
   }
-  model::freeze(*learner.model, options.model.freeze);
-  if (options.model.grad_checkpointing) learner.model->set_stage_runner(engine::run_and_recompute);
+  prepare_to_learn(*learner.model, options.model);
+  learner.make_twin = [options] { return build_twin(options); };
   learner.optimizer =
       std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options.optim.layer_decay), options.optim);
   optim::GradScalerSettings scaling;
@@ -219,7 +243,8 @@ engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options,
       update_settings(options, precision),
       {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
       options.train.seed,
-      options.train.auto_micro_batch};
+      options.train.auto_micro_batch,
+      options.device.lanes};
 }
 
 engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,

@@ -29,6 +29,7 @@ data::FeedSettings feed_settings(const config::ResolvedOptions& options, torch::
   settings.channels_last = options.precision.channels_last;
   settings.mean = options.data.mean;
   settings.std = options.data.std;
+  settings.batches_at_once = options.device.lanes;
   hook_feed(options.loader, settings);
   return settings;
 }

@@ -239,6 +239,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
                                             train_feed->loader().stats());
   facts.ranks = std::max<int64_t>(ranks.place().size, options.device.devices);
   for (const std::string& note : notes_of(ranks.place(), options.device.restarts)) facts.data_notes.push_back(note);
+  facts.lanes = std::min(options.device.lanes, std::max<int64_t>(1, facts.replicas / facts.ranks));
   facts.caches = prepared.caches.lines;
   facts.memory = plan::plan_summary(memory, prepared.room);
   const auto end = engine::limit_reached(training.limits, at);

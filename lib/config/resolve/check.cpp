@@ -92,6 +92,11 @@ void check_batch(const ResolvedOptions& options, RuleBook& rules) {
   rules.require(replicas % options.device.devices == 0,
                 core::format("replicas {} is not a multiple of devices {}: each computes as many", replicas,
                              options.device.devices));
+  const int64_t lanes = options.device.lanes, threads = options.device.threads;
+  rules.require(
+      lanes == 1 || threads == 1,
+      core::format("lanes {} compute with one thread each, but threads is {}: set one of them to 1", lanes, threads));
+  rules.require(lanes == 1 || options.device.device == "cpu", "lanes are threads of a CPU, but device is not cpu");
   if (total == 0) return;
   const int64_t batch = options.loader.batch_size;
   if (replicas > 1) {

@@ -62,6 +62,20 @@ void choose_threads(Draft& draft, const Facts& facts) {
   draft.choose(option, std::to_string(threads), cpus_text(facts.machine, cpus));
 }
 
+/// As many as there are CPUs and replicas for.
+void choose_lanes(Draft& draft, const Facts& facts) {
+  Options& options = draft.options();
+  const int64_t replicas = std::max<int64_t>(1, options.train.replicas / options.device.devices);
+  const int64_t cpus = std::max(facts.machine.cpus, 1);
+  if (replicas == 1 || options.device.device.value() != "cpu") draft.set_default(options.device.lanes, int64_t{1});
+  if (options.device.threads.value() > 1) {
+    draft.choose(options.device.lanes, "1",
+                 core::format("threads {}: one replica at a time", options.device.threads.value()));
+  }
+  draft.choose(options.device.lanes, std::to_string(std::min({cpus, replicas, int64_t{256}})),
+               core::format("{} replicas and {}", replicas, cpus_text(facts.machine, cpus)));
+}
+
 void choose_workers(Draft& draft, const Facts& facts) {
   const Auto<int64_t>& option = draft.options().loader.num_workers;
   if (facts.num_workers) draft.choose(option, std::to_string(facts.num_workers->value), facts.num_workers->reason);
@@ -121,6 +135,7 @@ bool choose_precision(Draft& draft, const Facts& facts) {
 bool choose_for_machine(const Facts& facts, Draft& draft) {
   choose_device(draft, facts.machine);
   choose_threads(draft, facts);
+  choose_lanes(draft, facts);
   choose_workers(draft, facts);
   return choose_precision(draft, facts);
 }

@@ -20,4 +20,10 @@ AutocastScope::~AutocastScope() {
   compat::set_autocast_enabled(device_, was_enabled_);
 }
 
+NoAutocastCacheScope::NoAutocastCacheScope() : was_enabled_(at::autocast::is_autocast_cache_enabled()) {
+  at::autocast::set_autocast_cache_enabled(false);
+}
+
+NoAutocastCacheScope::~NoAutocastCacheScope() { at::autocast::set_autocast_cache_enabled(was_enabled_); }
+
 }  // namespace stoker::engine

@@ -28,4 +28,16 @@ class AutocastScope {
   at::ScalarType was_dtype_;
 };
 
+/// For its lifetime autocast converts weights again each time they are used, in the calling thread only.
+class NoAutocastCacheScope {
+ public:
+  NoAutocastCacheScope();
+  ~NoAutocastCacheScope();
+  NoAutocastCacheScope(const NoAutocastCacheScope&) = delete;
+  NoAutocastCacheScope& operator=(const NoAutocastCacheScope&) = delete;
+
+ private:
+  bool was_enabled_;
+};
+
 }  // namespace stoker::engine

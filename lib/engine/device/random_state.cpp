@@ -28,13 +28,10 @@ void restore_random_state(const RandomState& state, torch::Device device) {
   }
 }
 
-void seed_random(uint64_t seed, torch::Device device) {
-  const auto seed_one = [seed](at::Generator generator) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_current_seed(seed);
-  };
-  seed_one(at::globalContext().defaultGenerator(torch::kCPU));
-  if (device.is_cuda()) seed_one(at::globalContext().defaultGenerator(device));
+at::Generator make_generator(uint64_t seed, torch::Device device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device).clone();
+  generator.set_current_seed(seed);
+  return generator;
 }
 
 }  // namespace stoker::engine

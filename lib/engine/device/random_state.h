@@ -19,7 +19,7 @@ RandomState random_state(torch::Device device);
 /// A state of a CUDA generator is left out where `device` is none.
 void restore_random_state(const RandomState& state, torch::Device device);
 
-/// Makes what is drawn from here on, from the CPU's generator and that of `device`, a function of `seed`.
-void seed_random(uint64_t seed, torch::Device device);
+/// One of `device` that is nobody else's.
+at::Generator make_generator(uint64_t seed, torch::Device device);
 
 }  // namespace stoker::engine

@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -32,6 +35,7 @@ constexpr bool kIsSanitized = false;
 #endif
 
 thread_local int open_scopes = 0;
+thread_local int64_t arena_of_thread = 0;
 
 int64_t rounded_up(int64_t bytes, int64_t step) { return (bytes + step - 1) / step * step; }
 
@@ -74,6 +78,10 @@ class AddressRange {
     if (::mprotect(begin_ + end, usable_ - end, PROT_NONE) == 0) usable_ = end;
   }
   char* at(int64_t offset) const { return begin_ + offset; }
+  bool has(const void* memory) const {
+    const auto* const at = static_cast<const char*>(memory);
+    return at >= begin_ && at < begin_ + reserved_;
+  }
   int64_t offset_of(const void* memory) const { return static_cast<const char*>(memory) - begin_; }
 
  private:
@@ -83,14 +91,11 @@ class AddressRange {
   int64_t reserved_ = 0, usable_ = 0;  // bytes
 };
 
-/// LibTorch's allocator of CPU tensors, and working memory where a scope is open.
-class ActivationArena final : public CpuAllocator<ActivationArena> {
+/// Working memory in one range of addresses.
+class Arena {
  public:
-  bool install() {
-    if (kIsSanitized || !range_.reserve()) return false;
-    c10::SetCPUAllocator(this);
-    return true;
-  }
+  bool reserve() { return range_.reserve(); }
+  bool has(const void* memory) const { return range_.has(memory); }
   void give_back() {
     const std::lock_guard<std::mutex> lock(mutex_);
     heap_.shrink();
@@ -106,26 +111,6 @@ class ActivationArena final : public CpuAllocator<ActivationArena> {
     return held_;
   }
 
-  /// Never destroyed: tensors of static lifetime may come after it.
-  static ActivationArena& instance() {
-    static ActivationArena* const memory = new ActivationArena;
-    return *memory;
-  }
-
-  static c10::DataPtr block(size_t bytes) {
-    const int64_t taken = arena_block_bytes(static_cast<int64_t>(bytes));
-    if (open_scopes == 0 || taken == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
-    void* const memory = instance().cut(taken);
-    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", instance().high_water_mark(),
-                " that activations and gradients have taken");
-    return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
-  }
-
-  static void free_block(void* memory) {
-    if (memory != nullptr && !instance().put_back(memory)) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
-  }
-
- private:
   void* cut(int64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const int64_t offset = heap_.allocate(bytes);
@@ -141,10 +126,9 @@ class ActivationArena final : public CpuAllocator<ActivationArena> {
     return memory;
   }
 
-  bool put_back(void* memory) {
+  void put_back(void* memory) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = blocks_.find(memory);
-    if (found == blocks_.end()) return false;
     const int64_t bytes = found->second;
     held_ -= bytes;
     blocks_.erase(found);
@@ -152,9 +136,9 @@ class ActivationArena final : public CpuAllocator<ActivationArena> {
       heap_.release(range_.offset_of(memory), bytes);
     } catch (const std::bad_alloc&) {  // a tensor must be able to end all the same: its offset is lost
     }
-    return true;
   }
 
+ private:
   std::mutex mutex_;
   AddressRange range_;
   BestFitHeap heap_{[this](int64_t high_water_mark) { return range_.reach(high_water_mark); }};
@@ -162,10 +146,88 @@ class ActivationArena final : public CpuAllocator<ActivationArena> {
   int64_t held_ = 0;
 };
 
+/// LibTorch's allocator of CPU tensors, and working memory where a scope is open.
+class ActivationArena final : public CpuAllocator<ActivationArena> {
+ public:
+  bool install() {
+    if (kIsSanitized || of_number(0) == nullptr) return false;
+    c10::SetCPUAllocator(this);
+    return true;
+  }
+  void give_back() {
+    each([](Arena& arena) { arena.give_back(); });
+  }
+  int64_t high_water_mark() const {
+    int64_t sum = 0;
+    each([&sum](Arena& arena) { sum += arena.high_water_mark(); });
+    return sum;
+  }
+  int64_t held() const {
+    int64_t sum = 0;
+    each([&sum](Arena& arena) { sum += arena.held(); });
+    return sum;
+  }
+
+  /// Never destroyed: tensors of static lifetime may come after it.
+  static ActivationArena& instance() {
+    static ActivationArena* const memory = new ActivationArena;
+    return *memory;
+  }
+
+  static c10::DataPtr block(size_t bytes) {
+    const int64_t taken = arena_block_bytes(static_cast<int64_t>(bytes));
+    if (open_scopes == 0 || taken == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
+    Arena* const arena = instance().of_number(arena_of_thread);
+    void* const memory = arena ? arena->cut(taken) : nullptr;
+    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", instance().high_water_mark(),
+                " that activations and gradients have taken");
+    return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  static void free_block(void* memory) {
+    if (memory == nullptr) return;
+    bool was_ours = false;
+    instance().each([memory, &was_ours](Arena& arena) {
+      if (!arena.has(memory)) return;
+      arena.put_back(memory);
+      was_ours = true;
+    });
+    if (!was_ours) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
+  }
+
+ private:
+  /// Made when it is first asked for; null where addresses cannot be reserved.
+  Arena* of_number(int64_t number) {
+    std::atomic<Arena*>& slot = arenas_[static_cast<size_t>(number)];
+    if (Arena* const made = slot.load(std::memory_order_acquire)) return made;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (Arena* const made = slot.load(std::memory_order_acquire)) return made;
+    auto arena = std::make_unique<Arena>();
+    if (!arena->reserve()) return nullptr;
+    slot.store(arena.get(), std::memory_order_release);
+    const int64_t beyond = count_.load(std::memory_order_relaxed);
+    if (number >= beyond) count_.store(number + 1, std::memory_order_release);
+    return arena.release();
+  }
+  template <typename Visit>
+  void each(const Visit& visit) const {
+    const auto count = static_cast<size_t>(count_.load(std::memory_order_acquire));
+    for (size_t i = 0; i < count; ++i) {
+      if (Arena* const arena = arenas_[i].load(std::memory_order_acquire)) visit(*arena);
+    }
+  }
+
+  std::mutex mutex_;  ///< of making arenas
+  std::array<std::atomic<Arena*>, kMostArenas> arenas_{};
+  std::atomic<int64_t> count_{0};  ///< numbers from here on have none
+};
+
 }  // namespace
 
 ActivationArenaScope::ActivationArenaScope() { ++open_scopes; }
 ActivationArenaScope::~ActivationArenaScope() { --open_scopes; }
+
+void use_activation_arena(int64_t number) { arena_of_thread = number; }
 
 bool install_activation_arena() {
   static const bool is_installed = ActivationArena::instance().install();

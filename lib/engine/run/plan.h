@@ -20,6 +20,7 @@ struct UpdateWindow {
   int64_t first_batch = 0;
   int64_t batch_count = 0;
   int64_t replicas = 1;
+  int64_t lanes = 1;
   int64_t planned_images = 0;  ///< what the gradient is averaged over; bad images, when skipped, are fewer
 };
 
@@ -31,6 +32,7 @@ struct EpochPlan {
   int64_t batches = 0;       ///< micro-batches per epoch
   int64_t accumulation = 1;  ///< micro-batches per update and replica
   int64_t replicas = 1;
+  int64_t lanes = 1;  ///< replicas that a rank computes at the same time; no number that is trained depends on it
 
   int64_t batches_per_update() const { return accumulation * replicas; }
   int64_t updates() const { return (batches + batches_per_update() - 1) / batches_per_update(); }
@@ -49,7 +51,10 @@ struct RankShare {
 /// are no power of two count as the next one, without those that there are not.
 std::vector<int64_t> own_replicas(int64_t replicas, const RankShare& share);
 
-/// The batches of an epoch that this rank computes, in its order. All of them in order for one rank with one replica.
+/// The batches of `window` that this rank computes, as numbers within the window, in its order: as many replicas as
+/// there are lanes side by side, micro-batch by micro-batch, then the next ones.
+std::vector<int64_t> own_batches(const UpdateWindow& window, const RankShare& share);
+/// The same of an epoch, as numbers within it. All of them in order for one rank with one replica.
 std::vector<int64_t> own_batches(const EpochPlan& plan, const RankShare& share);
 /// How many of own_batches() come before update number `update`.
 int64_t own_batches_before(const EpochPlan& plan, const RankShare& share, int64_t update);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,49 +29,62 @@ inline std::vector<int64_t> tree_places(int64_t count) {
   return places;
 }
 
-/// Adds parts that come in the order of tree_places(). Keeps as many open sums as the tree has levels.
+/// Parts on their way to one sum. They may come in any order and from any thread.
 template <typename Part>
 class TreeSum {
  public:
   using Add = std::function<Part(Part, Part)>;  ///< must be commutative to the bit, as + of floats is
 
-  TreeSum(int64_t count, Add add) : places_(tree_places(count)), count_(count), add_(std::move(add)) {}
-
-  /// The next part.
-  void add(Part part) {
-    skip_absent();
-    put(std::move(part));
-  }
-  /// Once all `count` parts are there.
-  Part total() {
-    skip_absent();
-    return std::move(*open_.front());
+  explicit TreeSum(int64_t count) : count_(count) {
+    while (width_ < count) width_ *= 2;
+    for (int64_t width = width_; width > 0; width /= 2) slots_.emplace_back(static_cast<size_t>(width));
   }
 
- private:
-  void skip_absent() {
-    while (next_ < places_.size() && places_[next_] >= count_) put(std::nullopt);
-  }
-  void put(std::optional<Part> part) {
-    open_.push_back(std::move(part));
-    ++next_;
-    for (size_t number = next_; number % 2 == 0; number /= 2) {  // as a binary counter carries
-      std::optional<Part> right = std::move(open_.back());
-      open_.pop_back();
-      std::optional<Part>& left = open_.back();
-      if (left && right) {
-        left = add_(std::move(*left), std::move(*right));
-      } else if (right) {
-        left = std::move(right);
+  /// Part number `place`. With `add`, what can be added now is: that keeps few parts where they come in the order of
+  /// tree_places(). Without, it is kept for fold().
+  void put(int64_t place, std::optional<Part> part, const Add& add = {}) {
+    for (size_t level = 0;; ++level) {
+      const int64_t half = (width_ >> level) / 2, partner = place ^ half;
+      if (half == 0 || !add || partner < count_) {
+        std::optional<Part> other;
+        {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          std::optional<Part>* const found = half == 0 || !add ? nullptr : &slots_[level][static_cast<size_t>(partner)];
+          if (!found || !*found) {
+            slots_[level][static_cast<size_t>(place)] = std::move(part);
+            return;
+          }
+          other.swap(*found);
+        }
+        if (partner < place) part.swap(other);
+        part = add(std::move(*part), std::move(*other));
       }
+      place &= half - 1;
     }
   }
 
-  const std::vector<int64_t> places_;
+  /// The sum of what `get(part)` gives of each part that is there, once all are; adds no part. May be called for
+  /// different things at the same time.
+  template <typename Get, typename AddValues>
+  auto fold(const Get& get, const AddValues& add) const {
+    return fold_from(slots_.size() - 1, 0, get, add);
+  }
+
+ private:
+  /// Of the parts that are congruent to `place` modulo the width of this level.
+  template <typename Get, typename AddValues>
+  auto fold_from(size_t level, int64_t place, const Get& get, const AddValues& add) const
+      -> decltype(get(std::declval<const Part&>())) {
+    if (const std::optional<Part>& part = slots_[level][static_cast<size_t>(place)]) return get(*part);
+    const int64_t partner = place + (width_ >> level);
+    auto left = fold_from(level - 1, place, get, add);
+    return partner < count_ ? add(std::move(left), fold_from(level - 1, partner, get, add)) : left;
+  }
+
   const int64_t count_;
-  const Add add_;
-  size_t next_ = 0;
-  std::vector<std::optional<Part>> open_;
+  int64_t width_ = 1;  ///< the next power of two
+  std::mutex mutex_;
+  std::vector<std::vector<std::optional<Part>>> slots_;  ///< by level, half as many on each as on the one before
 };
 
 }  // namespace stoker::engine

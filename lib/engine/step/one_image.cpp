@@ -7,6 +7,7 @@
 
 #include "engine/memory/activation_arena.h"
 #include "engine/step/state_snapshot.h"
+#include "model/layers/random_source.h"
 
 namespace stoker::engine {
 
@@ -17,6 +18,7 @@ bool trains_on_one_image(model::ImageModel& model, const torch::Tensor& image, c
     const ActivationArenaScope arena;
     const torch::NoGradGuard no_gradients;
     const AutocastScope autocast(precision);
+    const model::DrawScope draws(make_generator(/*seed=*/0, image.device()));
     model.forward(image);
   } catch (const c10::Error& error) {
     // LibTorch's own words, in every release since 1.0; there is no type for it.

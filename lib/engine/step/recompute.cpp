@@ -8,6 +8,7 @@
 #include "engine/device/random_state.h"
 #include "engine/device/torch_compat.h"
 #include "engine/step/state_snapshot.h"
+#include "model/layers/random_source.h"
 
 namespace stoker::engine {
 namespace {
@@ -23,19 +24,37 @@ Precision current_precision(torch::Device device) {
   return precision;
 }
 
-/// For its lifetime torch draws from an earlier random state; then it goes on from where it was.
-class RandomReplay {
- public:
-  RandomReplay(const RandomState& earlier, torch::Device device) : now_(random_state(device)), device_(device) {
-    restore_random_state(earlier, device);
+/// What layers are about to draw.
+struct Drawing {
+  at::Generator source;  ///< a copy of the one that they draw from; undefined: torch's own, which stood at `state`
+  RandomState state;
+
+  static Drawing now(torch::Device device) {
+    const at::Generator& source = model::random_source();
+    if (source.defined()) return {source.clone(), {}};
+    return {{}, random_state(device)};
   }
-  ~RandomReplay() { restore_random_state(now_, device_); }
-  RandomReplay(const RandomReplay&) = delete;
-  RandomReplay& operator=(const RandomReplay&) = delete;
+};
+
+/// For its lifetime layers draw the same once more; then torch's own generator goes on from where it was.
+class DrawReplay {
+ public:
+  DrawReplay(const Drawing& earlier, torch::Device device)
+      : device_(device), scope_(earlier.source.defined() ? earlier.source.clone() : at::Generator()) {
+    if (earlier.source.defined()) return;
+    now_ = random_state(device);
+    restore_random_state(earlier.state, device);
+  }
+  ~DrawReplay() {
+    if (!now_.empty()) restore_random_state(now_, device_);
+  }
+  DrawReplay(const DrawReplay&) = delete;
+  DrawReplay& operator=(const DrawReplay&) = delete;
 
  private:
   RandomState now_;
   torch::Device device_;
+  model::DrawScope scope_;
 };
 
 /// Puts a module's buffers back to what they were.
@@ -55,7 +74,7 @@ struct Replay : torch::CustomClassHolder {
   torch::nn::Module* stage = nullptr;  ///< lives as long as the model, which outlives the backward pass
   model::StageForward forward;
   Precision precision;
-  RandomState random;
+  Drawing drawing;
 };
 
 class RecomputedStage : public torch::autograd::Function<RecomputedStage> {
@@ -67,7 +86,7 @@ class RecomputedStage : public torch::autograd::Function<RecomputedStage> {
     context->save_for_backward({input});
     context->saved_data["replay"] = c10::IValue::make_capsule(replay);
     replay->precision = current_precision(input.device());
-    replay->random = random_state(input.device());
+    replay->drawing = Drawing::now(input.device());
     return replay->forward(input);
   }
 
@@ -82,7 +101,7 @@ class RecomputedStage : public torch::autograd::Function<RecomputedStage> {
     {
       const torch::AutoGradMode with_gradients(true);
       const AutocastScope autocast(replay.precision);
-      const RandomReplay random(replay.random, input.device());
+      const DrawReplay draws(replay.drawing, input.device());
       output = replay.forward(input);
     }
     torch::autograd::backward({output}, {gradients.at(0)});

@@ -17,61 +17,78 @@ void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>
   for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
 }
 
+/// A gradient that is missing counts as zeros, also for its sign: -0 + 0 is 0, as it is where ranks add. Either may be
+/// written to.
+at::Tensor sum_of_gradients(at::Tensor left, at::Tensor right) {
+  if (left.defined() && right.defined()) return left.add_(right);
+  if (!left.defined()) left = std::move(right);
+  return left.defined() ? left.add_(0) : left;
+}
+
 }  // namespace
 
-ReplicaSum::ReplicaSum(Learner& learner, int64_t replicas, Group* group)
+ReplicaSum::ReplicaSum(Learner& learner, Lanes& lanes, int64_t replicas, Group* group)
     : learner_(learner),
+      lanes_(lanes),
       group_(group),
+      share_(group ? RankShare{group->rank(), group->size()} : RankShare{}),
       replicas_(replicas),
-      sum_(replicas / (group ? group->size() : 1), sum_of),
+      sum_(replicas / share_.count),
       counts_(static_cast<size_t>(replicas)) {
   const at::NoGradGuard no_gradients;
-  for (const at::Tensor& buffer : learner.model->buffers()) {
-    (buffer.is_floating_point() ? floats_ : others_).push_back(buffer);
-  }
-  floats_before_ = copies_of(floats_);
-  others_before_ = copies_of(others_);
-  for (const at::Tensor& buffer : others_) others_of_first_.push_back(at::zeros_like(buffer));
+  floats_before_ = copies_of(lanes.lane(0).floats);
+  others_before_ = copies_of(lanes.lane(0).others);
+  for (const at::Tensor& buffer : others_before_) others_of_first_.push_back(at::zeros_like(buffer));
 }
 
-void ReplicaSum::begin_replica() {
+void ReplicaSum::begin_replica(Lane& lane) const {
   const at::NoGradGuard no_gradients;
-  copy_all(floats_before_, floats_);
-  copy_all(others_before_, others_);
+  copy_all(floats_before_, lane.floats);
+  copy_all(others_before_, lane.others);
 }
 
-void ReplicaSum::end_replica(int64_t replica, const ReplicaCount& count) {
+void ReplicaSum::end_replica(Lane& lane, int64_t replica, const ReplicaCount& count, bool more_follow) {
   const at::NoGradGuard no_gradients;
   counts_[static_cast<size_t>(replica)] = count;
-  if (replica == 0) copy_all(others_, others_of_first_);
-  sum_.add(take_part());
+  if (replica == 0) copy_all(lane.others, others_of_first_);
+  const int64_t place = (replica - share_.rank) / share_.count;
+  sum_.put(place, take_part(lane), more_follow ? sum_of : TreeSum<Part>::Add());
 }
 
-/// The gradients leave the learner, so that those of the next replica begin from nothing.
-ReplicaSum::Part ReplicaSum::take_part() {
+/// The gradients leave the lane, so that those of its next replica begin from nothing.
+ReplicaSum::Part ReplicaSum::take_part(Lane& lane) const {
   Part part;
-  for (const optim::NamedParameter& parameter : learner_.optimizer->parameters()) {
-    part.gradients.push_back(parameter.tensor.grad());
-    at::Tensor(parameter.tensor).mutable_grad().reset();
+  for (const at::Tensor& parameter : lane.parameters) {
+    part.gradients.push_back(parameter.grad());
+    at::Tensor(parameter).mutable_grad().reset();
   }
-  for (size_t i = 0; i < floats_.size(); ++i) part.changes.push_back(floats_[i].sub(floats_before_[i]));
+  for (size_t i = 0; i < lane.floats.size(); ++i) part.changes.push_back(lane.floats[i].sub(floats_before_[i]));
   return part;
 }
 
-/// A gradient that is missing counts as zeros, also for its sign: -0 + 0 is 0, as it is where ranks add.
 ReplicaSum::Part ReplicaSum::sum_of(Part left, Part right) {
   const at::NoGradGuard no_gradients;
   for (size_t i = 0; i < left.gradients.size(); ++i) {
-    at::Tensor &sum = left.gradients[i], &other = right.gradients[i];
-    if (sum.defined() && other.defined()) {
-      sum.add_(other);
-    } else if (sum.defined() || other.defined()) {
-      if (!sum.defined()) sum = other;
-      sum.add_(0);
-    }
+    left.gradients[i] = sum_of_gradients(std::move(left.gradients[i]), std::move(right.gradients[i]));
   }
   for (size_t i = 0; i < left.changes.size(); ++i) left.changes[i].add_(right.changes[i]);
   return left;
+}
+
+/// What replicas have left, tensor by tensor on all lanes.
+void ReplicaSum::add_up() {
+  const size_t parameters = learner_.optimizer->parameters().size();
+  total_.gradients.resize(parameters);
+  total_.changes = sum_.fold([](const Part& part) { return part.changes; },
+                             [](std::vector<at::Tensor> left, const std::vector<at::Tensor>& right) {
+                               for (size_t i = 0; i < left.size(); ++i) left[i].add_(right[i]);
+                               return left;
+                             });
+  lanes_.team().for_each(static_cast<int64_t>(parameters), [this](int64_t number) {
+    const at::NoGradGuard no_gradients;
+    const auto i = static_cast<size_t>(number);
+    total_.gradients[i] = sum_.fold([i](const Part& part) { return part.gradients[i]; }, sum_of_gradients);
+  });
 }
 
 bool ReplicaSum::agree(bool ran_out_of_memory) {
@@ -79,7 +96,7 @@ bool ReplicaSum::agree(bool ran_out_of_memory) {
   const size_t parameters = learner_.optimizer->parameters().size();
   has_gradient_.assign(parameters, false);
   if (!ran_out_of_memory) {
-    total_ = sum_.total();
+    add_up();
     for (size_t i = 0; i < parameters; ++i) has_gradient_[i] = total_.gradients[i].defined();
   }
   if (group_ == nullptr) return ran_out_of_memory;
@@ -127,11 +144,11 @@ void ReplicaSum::finish() {
   for (size_t i = 0; i < parameters.size(); ++i) {
     at::Tensor(parameters[i].tensor).mutable_grad() = total_.gradients[i];
   }
-  for (size_t i = 0; i < floats_.size(); ++i) {
+  for (size_t i = 0; i < floats_before_.size(); ++i) {
     const at::Tensor mean = total_.changes[i].div(static_cast<double>(replicas_));
-    floats_[i].copy_(floats_before_[i] + mean);
+    lanes_.lane(0).floats[i].copy_(floats_before_[i] + mean);
   }
-  copy_all(others_of_first_, others_);
+  copy_all(others_of_first_, lanes_.lane(0).others);
 }
 
 }  // namespace stoker::engine

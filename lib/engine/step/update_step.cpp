@@ -26,24 +26,25 @@ data::Batch rows_of(const data::Batch& batch, int64_t begin, int64_t end) {
 }  // namespace
 
 /// `batch` holds mixed images; `partners` their other labels and targets, empty when nothing is mixed.
-Forward UpdateStep::accumulate_piece(const data::Batch& batch, const data::Batch& partners, int64_t images_in_update,
-                                     const Mix& mix) {
+Forward UpdateStep::accumulate_piece(const Computing& by, const data::Batch& batch, const data::Batch& partners,
+                                     int64_t images_in_update, const Mix& mix) const {
   Forward out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.outputs = learner_.model->forward(batch.images);
+    out.outputs = by.network.forward(batch.images);
     out.loss_sum = task_.training_loss_sum(out.outputs, batch);
     if (mix.lambda < 1) {
       out.loss_sum = mix.lambda * out.loss_sum + (1 - mix.lambda) * task_.training_loss_sum(out.outputs, partners);
     }
   }
-  done(StepPart::forward);
+  if (by.timer) by.timer->done(StepPart::forward);
   learner_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
-  done(StepPart::backward);
+  if (by.timer) by.timer->done(StepPart::backward);
   return out;
 }
 
-Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix) {
+Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, int64_t images_in_update,
+                               const Mix& mix) const {
   const ActivationArenaScope arena;
   const int64_t images = batch.image_count(), pieces = std::clamp<int64_t>(images / 2, 1, pieces_);
   const bool is_mixed = mix.lambda < 1;
@@ -54,8 +55,8 @@ Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_updat
   std::vector<torch::Tensor> outputs;
   for (int64_t i = 0; i < pieces; ++i) {
     const int64_t begin = i * images / pieces, end = (i + 1) * images / pieces;
-    Forward piece = accumulate_piece(rows_of(mixed, begin, end), is_mixed ? rows_of(partners, begin, end) : partners,
-                                     images_in_update, mix);
+    Forward piece = accumulate_piece(by, rows_of(mixed, begin, end),
+                                     is_mixed ? rows_of(partners, begin, end) : partners, images_in_update, mix);
     if (pieces == 1) {
       out = std::move(piece);
       break;
@@ -85,7 +86,7 @@ void UpdateStep::apply(const optim::UpdateRates& rates) {
   learner_.scaler->update();
   learner_.optimizer->zero_grad();
   if (learner_.ema) learner_.ema->update(*learner_.model, found_inf);
-  done(StepPart::optimizer);
+  if (timer_) timer_->done(StepPart::optimizer);
 }
 
 }  // namespace stoker::engine

@@ -35,11 +35,25 @@ class UpdateStep {
   UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
+  /// Who computes a micro-batch: a network with the weights of the learner's, and the timer of its thread, if it has
+  /// one.
+  struct Computing {
+    model::ImageModel& network;
+    StepTimer* timer = nullptr;
+  };
+  Computing own_thread() const { return {*learner_.model, timer_}; }
+
   /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
   /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
   /// shared between the labels of both, which is what cross entropy with their mixed one-hot labels comes to. In
-  /// pieces(): one piece after the other, so that the activations of one are held at a time. No host sync.
-  Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix = {});
+  /// pieces(): one piece after the other, so that the activations of one are held at a time. No host sync. Several
+  /// threads may call it, each with a network of its own.
+  Forward accumulate(const Computing& by, const data::Batch& batch, int64_t images_in_update,
+                     const Mix& mix = {}) const;
+  /// By the calling thread with the learner's own network.
+  Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix = {}) const {
+    return accumulate(own_thread(), batch, images_in_update, mix);
+  }
   /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
   void correct_mean(int64_t planned, int64_t images);
   /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
@@ -55,11 +69,8 @@ class UpdateStep {
   const torch::Tensor& gradient_norm() const { return gradient_norm_; }
 
  private:
-  void done(StepPart part) const {
-    if (timer_) timer_->done(part);
-  }
-  Forward accumulate_piece(const data::Batch& batch, const data::Batch& partners, int64_t images_in_update,
-                           const Mix& mix);
+  Forward accumulate_piece(const Computing& by, const data::Batch& batch, const data::Batch& partners,
+                           int64_t images_in_update, const Mix& mix) const;
 
   UpdateSettings settings_;
   const Task& task_;

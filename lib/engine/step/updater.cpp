@@ -2,6 +2,7 @@
 #include "engine/step/updater.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "core/error.h"
@@ -14,6 +15,7 @@
 #include "engine/memory/activation_arena.h"
 #include "engine/step/one_image.h"
 #include "engine/step/state_snapshot.h"
+#include "model/layers/random_source.h"
 
 namespace stoker::engine {
 
@@ -25,6 +27,7 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
       group_(with_others(group)),
       share_(group ? RankShare{group->rank(), group->size()} : RankShare{}),
       step_(settings.step, task, learner, timer),
+      lanes_(learner, settings.lanes),
       sums_(learner.device) {
   if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
 }
@@ -39,7 +42,7 @@ int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim
 
 int64_t Updater::gather_once(BatchFeed& feed, const UpdateWindow& window) {
   if (is_one_replica(window)) return gather(feed, window);
-  ReplicaSum sum(learner_, window.replicas, group_);
+  ReplicaSum sum(learner_, lanes_, window.replicas, group_);
   gather_replicas(feed, window, sum);
   return *exchange(sum, /*ran_out_of_memory=*/false);
 }
@@ -47,26 +50,47 @@ int64_t Updater::gather_once(BatchFeed& feed, const UpdateWindow& window) {
 /// Forward and backward over the window; returns how many images had a part in it.
 int64_t Updater::gather(BatchFeed& feed, const UpdateWindow& window) {
   int64_t images = 0;
-  for (int64_t i = 0; i < window.batch_count; ++i) images += add_batch(feed, window, i, /*may_stop=*/i == 0, sums_);
+  for (int64_t i = 0; i < window.batch_count; ++i) {
+    const data::Batch batch = feed.next(/*may_stop=*/i == 0);
+    if (timer_) timer_->fetched();
+    images += add_batch(batch, window, i, step_.own_thread(), sums_);
+  }
   return images;
 }
 
-/// The same over the replicas of this rank.
+/// The same over the replicas of this rank, each on the lane that comes to it first.
 void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum) {
-  bool may_stop = !group_;
-  for (const int64_t replica : own_replicas(window.replicas, share_)) {
-    sum.begin_replica();
-    RunningSums sums(learner_.device);
-    for (int64_t i = replica; i < window.batch_count; i += window.replicas) {
-      // The numbers that the network draws: of this micro-batch of this replica, whoever computes it.
-      core::Rng random(settings_.seed, core::RngPurpose::network, static_cast<uint64_t>(window.number),
-                       static_cast<uint64_t>(i));
-      seed_random(random.next(), learner_.device);
-      add_batch(feed, window, i, may_stop, sums);
-      may_stop = false;
+  const std::vector<int64_t> own = own_replicas(window.replicas, share_);
+  DealtBatches batches(feed, window, share_, /*may_stop=*/group_ == nullptr);
+  std::atomic<size_t> next{0};
+  lanes_.run([&](int64_t lane) {
+    try {
+      for (size_t i; (i = next++) < own.size();) {
+        RunningSums sums(learner_.device);
+        sum.begin_replica(lanes_.lane(lane));
+        gather_replica(own[i], window, batches, lane, sums);
+        const SumValues values = sums.read();
+        sum.end_replica(lanes_.lane(lane), own[i], {values.loss_sum, values.score_sum, values.images},
+                        /*more_follow=*/next < own.size());
+      }
+    } catch (...) {
+      next = own.size();  // the other lanes end
+      throw;
     }
-    const SumValues values = sums.read();
-    sum.end_replica(replica, {values.loss_sum, values.score_sum, values.images});
+  });
+}
+
+void Updater::gather_replica(int64_t replica, const UpdateWindow& window, DealtBatches& batches, int64_t lane,
+                             RunningSums& sums) {
+  const UpdateStep::Computing by{*lanes_.lane(lane).network, lane == 0 ? timer_ : nullptr};
+  for (int64_t i = replica; i < window.batch_count; i += window.replicas) {
+    // The numbers that the network draws: of this micro-batch of this replica, whoever computes it.
+    core::Rng random(settings_.seed, core::RngPurpose::network, static_cast<uint64_t>(window.number),
+                     static_cast<uint64_t>(i));
+    const model::DrawScope draws(make_generator(random.next(), learner_.device));
+    const data::Batch batch = batches.take(i);
+    if (by.timer) by.timer->fetched();
+    add_batch(batch, window, i, by, sums);
   }
 }
 
@@ -95,27 +119,24 @@ std::optional<int64_t> Updater::exchange(ReplicaSum& sum, bool ran_out_of_memory
   return images;
 }
 
-/// Takes one batch and adds its gradients and its results; returns how many images had a part in them.
-int64_t Updater::add_batch(BatchFeed& feed, const UpdateWindow& window, int64_t batch_in_window, bool may_stop,
-                           RunningSums& sums) {
-  const data::Batch batch = feed.next(may_stop);
-  if (timer_) timer_->fetched();
-  if (!can_train_on(batch)) return 0;
+/// Adds the gradients of a batch and its results; returns how many images had a part in them.
+int64_t Updater::add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window,
+                           const UpdateStep::Computing& by, RunningSums& sums) {
+  if (!can_train_on(batch, by.network)) return 0;
   const Mix mix = draw_mix(settings_.mix, window.epoch, window.first_batch + batch_in_window, batch.images.size(-1),
                            batch.images.size(-2));
-  const Forward out = step_.accumulate(batch, window.planned_images, mix);
+  const Forward out = step_.accumulate(by, batch, window.planned_images, mix);
   sums.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against), batch.image_count());  // on the device
-  if (timer_) timer_->done(StepPart::other);
+  if (by.timer) by.timer->done(StepPart::other);
   return batch.image_count();
 }
 
 /// Whether enough of `batch` is left once bad images are skipped. That is a matter of the data alone, so a resumed run
 /// leaves out the same batches.
-bool Updater::can_train_on(const data::Batch& batch) {
+bool Updater::can_train_on(const data::Batch& batch, model::ImageModel& network) {
   if (batch.image_count() != 1) return batch.image_count() > 0;
-  if (!trains_on_one_) {
-    trains_on_one_ = trains_on_one_image(*learner_.model, batch.images, settings_.step.precision);
-  }
+  const std::lock_guard<std::mutex> lock(one_image_mutex_);
+  if (!trains_on_one_) trains_on_one_ = trains_on_one_image(network, batch.images, settings_.step.precision);
   if (!*trains_on_one_) {
     core::log_warning("a batch of which skipping left one image is left out: batch norm cannot train on it");
   }
@@ -128,7 +149,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
     const StateSnapshot before(*learner_.model, learner_.device);
     const RunningSums sums_before = sums_.copy();
     std::optional<ReplicaSum> sum;
-    if (!is_one_replica(window)) sum.emplace(learner_, window.replicas, group_);
+    if (!is_one_replica(window)) sum.emplace(learner_, lanes_, window.replicas, group_);
     std::string cause = "on another rank";
     bool ran_out = false;
     try {
@@ -144,7 +165,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
       if (const auto images = exchange(*sum, ran_out)) return *images;
     }
     sum.reset();
-    learner_.optimizer->zero_grad();
+    lanes_.forget_gradients();
     before.restore();
     sums_ = sums_before;
     release_unused_memory(learner_.device);

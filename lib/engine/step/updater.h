@@ -3,12 +3,15 @@
 // gradients and applies these. Training, the estimate of an epoch's time and the benchmarks all go through here.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include "engine/group/group.h"
 #include "engine/run/plan.h"
 #include "engine/step/batch_feed.h"
+#include "engine/step/dealt_batches.h"
+#include "engine/step/lanes.h"
 #include "engine/step/mixup.h"
 #include "engine/step/replica_sum.h"
 #include "engine/step/update_step.h"
@@ -21,9 +24,10 @@ struct UpdaterSettings {
   MixSettings mix;
   uint64_t seed = 0;              ///< of what the network draws where there are several replicas
   bool auto_micro_batch = false;  ///< out of memory: compute each batch in twice as many pieces and do the update again
+  int64_t lanes = 1;              ///< replicas that are computed at the same time, each on a thread; CPU
 };
 
-/// One thread. `learner` is in training mode whenever update() is called.
+/// One thread, besides its lanes. `learner` is in training mode whenever update() is called.
 class Updater {
  public:
   /// `timer` is told where the time goes; may be absent.
@@ -67,12 +71,14 @@ class Updater {
   int64_t gather_once(BatchFeed& feed, const UpdateWindow& window);
   int64_t gather_or_split(BatchFeed& feed, const UpdateWindow& window);
   void gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum);
+  void gather_replica(int64_t replica, const UpdateWindow& window, DealtBatches& batches, int64_t lane,
+                      RunningSums& sums);
   std::optional<int64_t> exchange(ReplicaSum& sum, bool ran_out_of_memory);
-  int64_t add_batch(BatchFeed& feed, const UpdateWindow& window, int64_t batch_in_window, bool may_stop,
-                    RunningSums& sums);
+  int64_t add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window,
+                    const UpdateStep::Computing& by, RunningSums& sums);
   void split_batches(const UpdateWindow& window, const std::string& cause);
   bool is_one_replica(const UpdateWindow& window) const { return window.replicas == 1 && !group_; }
-  bool can_train_on(const data::Batch& batch);
+  bool can_train_on(const data::Batch& batch, model::ImageModel& network);
 
   UpdaterSettings settings_;
   const Task& task_;
@@ -81,8 +87,11 @@ class Updater {
   Group* const group_;  ///< null: alone
   const RankShare share_;
   UpdateStep step_;
+  Lanes lanes_;
   RunningSums sums_;
-  std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes
+  std::mutex one_image_mutex_;
+  std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes.
+                                       ///< Guarded by one_image_mutex_
 };
 
 /// Updates as training does them, epoch after epoch, for as long as somebody measures.

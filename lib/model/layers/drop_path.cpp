@@ -3,6 +3,9 @@
 
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "model/layers/random_source.h"
 
 namespace stoker::model {
 
@@ -10,11 +13,14 @@ torch::Tensor drop_path(const torch::Tensor& x, double rate, bool training) {
   if (!training || rate == 0) return x;
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
   shape[0] = x.size(0);
-  return x * at::empty(shape, x.options()).bernoulli_(1 - rate).div_(1 - rate);
+  return x * at::empty(shape, x.options()).bernoulli_(1 - rate, random_source()).div_(1 - rate);
 }
 
 torch::Tensor drop_out(const torch::Tensor& x, double rate, bool training) {
-  return training && rate > 0 ? at::dropout(x, rate, /*train=*/true) : x;
+  if (!training || rate == 0) return x;
+  const at::Generator& source = random_source();
+  if (!source.defined()) return at::dropout(x, rate, /*train=*/true);
+  return x * at::empty_like(x).bernoulli_(1 - rate, source).div_(1 - rate);  // the same, where no kernel fuses it
 }
 
 }  // namespace stoker::model

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random omissions while training: dropout and stochastic depth. They draw from torch's own generator of the
-// device, whose state every checkpoint holds, so that a resumed run draws what the whole run would have
-// drawn.
+// Random omissions while training: dropout and stochastic depth. They draw from model::random_source():
+// torch's own generator of the device, whose state every checkpoint holds, or one that is a function of the position in
+// the run, so that a resumed run draws what the whole run would have drawn.
 #pragma once
 
 #include <torch/types.h>

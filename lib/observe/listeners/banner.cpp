@@ -27,9 +27,9 @@ std::string batch_text(const BannerFacts& facts) {
   const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
   return format(
       "batch     {} images x {} accumulation x {} replicas = {} images per update; {} process{} with {} replica{} "
-      "each, {}",
+      "each, on {} lane{}, {}",
       facts.batch_size, facts.accumulation, facts.replicas, images, facts.ranks, facts.ranks == 1 ? "" : "es",
-      facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s",
+      facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s", facts.lanes, facts.lanes == 1 ? "" : "s",
       is_power_of_two ? "the same bits for any number of them" : "bits that hold for this number of processes");
 }
 

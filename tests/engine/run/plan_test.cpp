@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
 #include <string>
 
 #include "engine/run/tree_sum.h"
@@ -62,20 +65,38 @@ TEST(OwnBatchesTest, AReplicaIsFollowedByTheOneThatItIsAddedTo) {
   EXPECT_EQ(own_replicas(3, {}), (std::vector<int64_t>{0, 2, 1}));
 }
 
-TEST(TreeSumTest, AddsPartsAsTheTreeHasThem) {
-  const auto text = [](int64_t parts) {
-    TreeSum<std::string> sum(parts, [](std::string a, std::string b) { return "(" + a + "+" + b + ")"; });
-    for (const int64_t place : tree_places(parts)) {
-      if (place < parts) sum.add(std::to_string(place));
+TEST(OwnBatchesTest, LanesTakeTheirReplicasSideBySide) {
+  EpochPlan plan{/*images=*/70, /*batch_size=*/10, /*batches=*/7, /*accumulation=*/2, /*replicas=*/4};
+  EXPECT_EQ(own_batches(plan, {}), (std::vector<int64_t>{0, 4, 2, 6, 1, 5, 3}));
+  plan.lanes = 2;
+  EXPECT_EQ(own_batches(plan, {}), (std::vector<int64_t>{0, 2, 4, 6, 1, 3, 5}));
+  plan.lanes = 4;
+  EXPECT_EQ(own_batches(plan, {}), (std::vector<int64_t>{0, 2, 1, 3, 4, 6, 5}));
+  EXPECT_EQ(own_batches(plan, {1, 2}), (std::vector<int64_t>{1, 3, 5})) << "of more lanes than replicas";
+}
+
+TEST(TreeSumTest, AddsPartsAsTheTreeHasThemWheneverTheyCome) {
+  const TreeSum<std::string>::Add add = [](std::string a, std::string b) { return "(" + a + "+" + b + ")"; };
+  const std::map<size_t, std::string> trees = {{1, "0"},
+                                               {2, "(0+1)"},
+                                               {3, "((0+2)+1)"},
+                                               {4, "((0+2)+(1+3))"},
+                                               {5, "(((0+4)+2)+(1+3))"},
+                                               {8, "(((0+4)+(2+6))+((1+5)+(3+7)))"}};
+  std::mt19937 random(1);
+  for (const auto& [parts, tree] : trees) {
+    std::vector<int64_t> places(parts);
+    std::iota(places.begin(), places.end(), 0);
+    for (int trial = 0; trial < 50; ++trial) {
+      std::shuffle(places.begin(), places.end(), random);
+      TreeSum<std::string> sum(static_cast<int64_t>(parts));
+      size_t kept = random() % (parts + 1);  // so many of the last ones are not added at once
+      for (size_t i = 0; i < parts; ++i) {
+        sum.put(places[i], std::to_string(places[i]), i + kept < parts ? add : TreeSum<std::string>::Add());
+      }
+      EXPECT_EQ(sum.fold([](const std::string& part) { return part; }, add), tree);
     }
-    return sum.total();
-  };
-  EXPECT_EQ(text(1), "0");
-  EXPECT_EQ(text(2), "(0+1)");
-  EXPECT_EQ(text(4), "((0+2)+(1+3))");
-  EXPECT_EQ(text(8), "(((0+4)+(2+6))+((1+5)+(3+7)))");
-  EXPECT_EQ(text(3), "((0+2)+1)");
-  EXPECT_EQ(text(5), "(((0+4)+2)+(1+3))");
+  }
 }
 
 TEST(LimitTest, EachLimitIsReachedByItsOwnCount) {
