@@ -55,9 +55,10 @@ std::string deflated(const std::string& content, int window_bits) {
 
 }  // namespace
 
-std::string idx_images(uint32_t count, uint32_t magic) {
+std::string idx_images(uint32_t count, uint32_t magic, uint8_t brightness) {
   std::string file = big32(magic) + big32(count) + big32(kSide) + big32(kSide);
-  for (uint32_t i = 0; i < count; ++i) file += std::string(kSide * kSide, static_cast<char>(20 * (i % 10)));
+  for (uint32_t i = 0; i < count; ++i)
+    file += std::string(kSide * kSide, static_cast<char>(brightness + 20 * (i % 10)));
   return file;
 }
 
@@ -70,7 +71,7 @@ std::string idx_labels(uint32_t count, uint32_t magic, uint8_t first_label) {
 void write_idx(const Workplace& work, uint32_t train_images) {
   work.write("data/train-images-idx3-ubyte", idx_images(train_images));
   work.write("data/train-labels-idx1-ubyte", idx_labels(train_images));
-  work.write("data/t10k-images-idx3-ubyte", idx_images(20));
+  work.write("data/t10k-images-idx3-ubyte", idx_images(20, 0x803, 10));  // no image of the training split
   work.write("data/t10k-labels-idx1-ubyte", idx_labels(20));
 }
 

@@ -14,7 +14,8 @@ namespace stoker::cli {
 using Workplace = fixtures::TemporaryDirectory;
 
 /// 8x8 gray images; classes 0 to 9 in turn, one brightness each.
-std::string idx_images(uint32_t count, uint32_t magic = 0x803);
+/// Images of one gray each: brightness, brightness + 20, ..., brightness + 180, and again.
+std::string idx_images(uint32_t count, uint32_t magic = 0x803, uint8_t brightness = 0);
 std::string idx_labels(uint32_t count, uint32_t magic = 0x801, uint8_t first_label = 0);
 /// data/{train,t10k}-{images-idx3,labels-idx1}-ubyte with 64 and 20 images.
 void write_idx(const Workplace& work, uint32_t train_images = 64);

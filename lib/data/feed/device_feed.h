@@ -27,10 +27,10 @@ struct Batch {
 struct FeedSettings {
   torch::Device device = torch::kCPU;
   bool channels_last = false;
-  int64_t batches_at_once = 1;    ///< that the consumer holds, on the CPU
   std::vector<double> mean, std;  ///< per channel: of bytes as numbers in [0, 1], of floats as they are
   /// Called with each batch while it is copied, on the CPU; empty: nothing. For tests.
   std::function<void(const HostBatch&)> on_copy;
+  int64_t batches_at_once = 1;  ///< that the consumer holds, on the CPU
 
   torch::MemoryFormat memory_format() const {
     return channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
