@@ -30,7 +30,7 @@ import time
 import made_idx
 
 CLOCK_COLUMNS = {"train_seconds", "eval_seconds", "images_per_second", "data_wait_share",
-                 "update_seconds", "update_p95_seconds", "update_max_seconds"}
+                 "update_seconds", "update_p95_seconds", "update_max_seconds", "exchange_share"}
 
 
 def tiny_options(folder, seconds_between_reports):

@@ -80,6 +80,18 @@ TEST(DevicesTest, AnyNumberOfProcessesEndsWithTheSameBits) {
   EXPECT_TRUE(std::filesystem::exists(work / "run4/train.rank-3.log"));
 }
 
+TEST(DevicesTest, ReportsTellOfAllRanks) {
+  const Workplace work;
+  write_idx(work);
+  const Words words = train_words(dealt(2, {"--batch-size", "4", "--report-every", "2u"}));
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  EXPECT_NE(ended.out.find("slowest of 2 ranks: "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("  2 ranks: exchange "), std::string::npos) << "below each epoch\n" << ended.out;
+  const std::string records = content_of_file(work / "run/metrics.jsonl");
+  EXPECT_NE(records.find("\"ranks\":{\"exchange_share\":"), std::string::npos) << records;
+}
+
 TEST(DevicesTest, AStoppedRunGoesOnWithAnotherNumberOfProcesses) {
   const Workplace work;
   const Words short_epochs = {"--batch-size", "4"};

@@ -53,6 +53,8 @@ observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, cons
   facts.cpus = std::max(1, machine.cpus);
   facts.on_cpu = options.device.device == "cpu";
   facts.batch_size = options.loader.batch_size;
+  facts.accumulation_steps = options.train.accumulation_steps;
+  facts.replicas = options.train.replicas;
   facts.threads = options.device.threads;
   facts.prefetch_factor = options.loader.prefetch_factor;
   facts.pin_memory = options.loader.pin_memory || facts.on_cpu;

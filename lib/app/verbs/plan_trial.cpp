@@ -41,8 +41,8 @@ class ReportFile {
 };
 
 /// The command line of this process, and what `plan` has decided: of a repeated flag the last one counts.
-std::vector<std::string> words_of_trial(const Invocation& invocation, const plan::DevicePlan& plan,
-                                        const std::string& report) {
+std::vector<std::string> words_of_trial(const Invocation& invocation, const config::ResolvedOptions& options,
+                                        const plan::DevicePlan& plan, const std::string& report) {
   std::vector<std::string> words(invocation.argv, invocation.argv + invocation.argc);
   const auto add = [&](const std::string& flag, const std::string& value) { words.insert(words.end(), {flag, value}); };
   add("--trial", report);
@@ -52,6 +52,7 @@ std::vector<std::string> words_of_trial(const Invocation& invocation, const plan
   add("--total-batch-size", "0");
   add("--num-workers", std::to_string(plan.num_workers));
   add("--log-level", "warning");
+  words.emplace_back(options.precision.amp ? "--amp" : "--no-amp");
   return words;
 }
 
@@ -88,9 +89,10 @@ Outcome measure(const config::Configuration& configuration, const JoinedRanks& r
 
 }  // namespace
 
-std::optional<plan::EpochEstimate> try_devices(const Invocation& invocation, const plan::DevicePlan& plan) {
+std::optional<plan::EpochEstimate> try_devices(const Invocation& invocation, const config::ResolvedOptions& options,
+                                               const plan::DevicePlan& plan) {
   const ReportFile report;
-  const std::vector<std::string> words = words_of_trial(invocation, plan, report.path());
+  const std::vector<std::string> words = words_of_trial(invocation, options, plan, report.path());
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
   arguments.push_back(nullptr);

@@ -10,9 +10,10 @@
 
 namespace stoker::app {
 
-/// Trains as `plan` says on one of its machines. Nothing where that could not be done; a warning then says why. Throws
-/// core::StopRequested.
-std::optional<plan::EpochEstimate> try_devices(const Invocation& invocation, const plan::DevicePlan& plan);
+/// Trains as `plan` says on one of its machines, in the precision of `options`. Nothing where that could not be done; a
+/// warning then says why. Throws core::StopRequested.
+std::optional<plan::EpochEstimate> try_devices(const Invocation& invocation, const config::ResolvedOptions& options,
+                                               const plan::DevicePlan& plan);
 
 /// In a process that try_devices() started: one rank of the trial.
 Outcome measure_as_rank(const Invocation& invocation);

@@ -100,7 +100,7 @@ class DeviceTimes {
     const int64_t micro_batches = plan.replicas * plan.accumulation_steps / plan.ranks();
     if (plan.devices == 1 && micro_batches == own) return try_in_this_process();
     if (!on_cpu_ || plan.devices > cpus_ || !engine::can_join_processes()) return;
-    if (const std::optional<plan::EpochEstimate> estimate = try_devices(invocation_, plan)) {
+    if (const std::optional<plan::EpochEstimate> estimate = try_devices(invocation_, options_, plan)) {
       tries_.push_back(tried_update(plan.devices, micro_batches, *estimate));
       last_ = estimate;
     }

@@ -14,6 +14,7 @@ namespace {
 std::string encode(const Decision& decision) {
   MessageWriter message;
   message.add(decision.stops);
+  message.add(decision.reports);
   message.add(decision.saves);
   message.add(decision.limit.has_value());
   if (decision.limit) message.add(static_cast<int64_t>(*decision.limit));
@@ -26,6 +27,7 @@ Decision decode(const std::string& bytes) {
   MessageReader message(bytes);
   Decision decision;
   decision.stops = message.flag();
+  decision.reports = message.flag();
   decision.saves = message.flag();
   if (message.flag()) decision.limit = static_cast<StopReason>(message.number());
   decision.train_seconds = message.real();
@@ -59,6 +61,7 @@ Decision Decisions::agreed(const Decision& own) const {
 Decision Decisions::own_after_update(const RunProgress& at, bool is_last_of_epoch) {
   Decision decision;
   decision.train_seconds = at.train_seconds;
+  decision.reports = report_every_.due_after_update(at.updates);
   decision.stops = core::stop_requested();
   if (decision.stops || is_last_of_epoch) return decision;
   decision.limit = limit_reached(limits_, at);

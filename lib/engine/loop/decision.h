@@ -13,6 +13,7 @@ namespace stoker::engine {
 struct Decision {
   bool stops = false;               ///< a stop was asked for: the run is saved and ends
   std::optional<StopReason> limit;  ///< that is reached: the epoch is validated, the run is saved and ends
+  bool reports = false;             ///< a report is due, by rank 0's clock
   bool saves = false;               ///< a checkpoint is due or was asked for
   double train_seconds = 0;         ///< of the run, as rank 0's clock has it; see RunProgress
   int64_t bad_samples = 0;          ///< the most that any rank counts
@@ -24,11 +25,11 @@ struct Decision {
 class Decisions {
  public:
   /// `group`: null where this rank is alone.
-  Decisions(const RunLimits& limits, config::Interval save_every, Group* group = nullptr)
-      : limits_(limits), save_every_(save_every), group_(with_others(group)) {}
+  Decisions(const RunLimits& limits, config::Interval save_every, config::Interval report_every, Group* group = nullptr)
+      : limits_(limits), save_every_(save_every), report_every_(report_every), group_(with_others(group)) {}
 
-  /// Once after every update. Of an epoch's last update only the stop is decided: the rest waits for after_epoch().
-  /// `bad_samples`: that this rank counts so far.
+  /// Once after every update. Of an epoch's last update only stop and report are decided: the rest waits for
+  /// after_epoch(). `bad_samples`: that this rank counts so far.
   Decision after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples = 0);
   /// Once at an epoch's end, with `at` moved on to the next epoch, or left in this one that a limit cut short.
   Decision after_epoch(const RunProgress& at);
@@ -39,7 +40,7 @@ class Decisions {
   Decision agreed(const Decision& own) const;
 
   RunLimits limits_;
-  Cadence save_every_;
+  Cadence save_every_, report_every_;
   Group* const group_;  ///< null: alone
 };
 

@@ -54,8 +54,8 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       group_(with_others(parts.group)),
       share_(group_ ? RankShare{group_->rank(), group_->size()} : RankShare{}),
       batches_(parts.train_feed, share_.count),
-      decisions_(settings.limits, settings.save_every, parts.group),
-      report_every_(settings.report_every),
+      decisions_(settings.limits, settings.save_every, settings.report_every, parts.group),
+      ranks_(parts.group),
       val_every_(settings.val_every),
       run_begin_(Clock::now()) {}
 
@@ -98,6 +98,7 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
   epoch_begin_ =
       last_report_ = {updater_.sums().read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
   timer_.begin_epoch();
+  ranks_.begin_epoch();
 
   EpochEnd end = EpochEnd::complete;
   while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
@@ -105,7 +106,6 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
       do_update(at);
       observer_.on_update(update_event(at));
       timer_.done(StepPart::other);
-      if (report_every_.due_after_update(at.updates)) report(at);  // the only host sync in the loop
     } catch (const core::StopRequested&) {  // between two updates: none of the next one has been applied
       end = EpochEnd::stopped;
       break;
@@ -117,6 +117,8 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
     if (group_ && decision.bad_samples > bad_samples_) {
       bad_samples_ = share_bad_samples(train_feed_.loader(), *group_);
     }
+    if (group_) timer_.done(StepPart::exchange);
+    if (decision.reports) report(at);  // the only host sync in the loop
     if (decision.saves) {
       read_sums(at);
       save(at, /*is_best=*/false);
@@ -162,7 +164,7 @@ Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
   if (val_every_.due_after_epoch(next.epoch) || run_ends) validate(next, event);
   event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
   event.best_value = next.best_value;
-  event.found = examine(Interlude::After::epoch, event.times, at);
+  event.found = examine(Interlude::After::epoch, event.times, event.ranks, at);
   next.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
   at = next;
   observer_.on_epoch(event);  // before the save: a row without its checkpoint is cut on resume, never the reverse

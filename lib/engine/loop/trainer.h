@@ -11,6 +11,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/loop/between_updates.h"
 #include "engine/loop/decision.h"
+#include "engine/loop/rank_ledger.h"
 #include "engine/run/cadence.h"
 #include "engine/run/events.h"
 #include "engine/run/plan.h"
@@ -86,7 +87,8 @@ class Trainer {
   // In trainer_report.cpp: what listeners are told.
   void report(const RunProgress& at);
   EpochEvent summarize_epoch(const RunProgress& at);
-  Findings examine(Interlude::After after, const StepTimings& times, const RunProgress& at);
+  Findings examine(Interlude::After after, const StepTimings& times, const std::vector<RankTimes>& ranks,
+                   const RunProgress& at);
   double slot_seconds_left(const RunProgress& at) const;
   UpdateEvent update_event(const RunProgress& at) const;
   void read_sums(RunProgress& at) const;
@@ -107,7 +109,8 @@ class Trainer {
   const RankShare share_;
   EpochFeed batches_;
   Decisions decisions_;
-  Cadence report_every_, val_every_;
+  RankLedger ranks_;
+  Cadence val_every_;
   StartEvent start_;
   std::chrono::steady_clock::time_point run_begin_;
   double seconds_before_ = 0;   ///< of training by earlier processes

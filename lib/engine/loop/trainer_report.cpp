@@ -53,7 +53,11 @@ void Trainer::report(const RunProgress& at) {
     event.loss_scale = learner_.scaler->scale().item<double>();
     event.skipped_updates = learner_.scaler->skipped().item<int64_t>();
   }
-  event.found = examine(Interlude::After::report_interval, timer_.recent(kJudgedSeconds), at);
+  ranks_.read(timer_.since_epoch_began());
+  event.ranks = ranks_.since_report();
+  const StepTimings judged = timer_.recent(kJudgedSeconds);
+  event.found = examine(Interlude::After::report_interval, judged,
+                        judged.updates > 0 ? ranks_.recent() : std::vector<RankTimes>(), at);
   last_report_ = {sums, event.loader.consumer_wait_seconds, now};
   observer_.on_report(event);
   timer_.done(StepPart::report);
@@ -72,12 +76,15 @@ EpochEvent Trainer::summarize_epoch(const RunProgress& at) {
   event.images_per_second = static_cast<double>(at.epoch_images - epoch_begin_.sums.images) / seconds;
   event.data_wait_share = (train_feed_.loader().stats().consumer_wait_seconds - epoch_begin_.wait_seconds) / seconds;
   event.times = timer_.since_epoch_began();
+  ranks_.read(event.times);
+  event.ranks = ranks_.since_epoch_began();
   event.working_bytes = activation_arena_held();
   return event;
 }
 
 /// The one slot in which others use the learner. A stop request ends their work, not the event that is under way.
-Findings Trainer::examine(Interlude::After after, const StepTimings& times, const RunProgress& at) {
+Findings Trainer::examine(Interlude::After after, const StepTimings& times, const std::vector<RankTimes>& ranks,
+                          const RunProgress& at) {
   if (!between_updates_) return {};
   Interlude interlude;
   interlude.after = after;
@@ -85,6 +92,7 @@ Findings Trainer::examine(Interlude::After after, const StepTimings& times, cons
   interlude.is_first_epoch = at.epoch == start_.start_epoch;
   interlude.epochs_left = start_.epochs - 1 - at.epoch;
   interlude.times = times;
+  interlude.ranks = ranks;
   interlude.seconds_allowed = core::stop_requested() ? 0 : slot_seconds_left(at);
   const Clock::time_point begin = Clock::now();
   Findings found;

@@ -9,6 +9,7 @@
 
 #include "data/loader/loader_stats.h"
 #include "engine/run/findings.h"
+#include "engine/run/rank_times.h"
 #include "engine/run/step_times.h"
 
 namespace stoker::engine {
@@ -41,7 +42,7 @@ struct ReportEvent {
   UpdateEvent at;
   double train_loss = 0;         ///< mean over the images since the last report
   Metric train_score;            ///< the task's figure, over the same images
-  double images_per_second = 0;  ///< since the last report
+  double images_per_second = 0;  ///< since the last report, of all ranks together
   double data_wait_share = 0;    ///< of the time since the last report, 0 to 1
   double gradient_norm = -1;     ///< before clipping, of the last update; -1: not measured
   double loss_scale = 0;         ///< fp16 only, else 0
@@ -49,6 +50,7 @@ struct ReportEvent {
   double elapsed_seconds = 0;    ///< of this process's training
   data::LoaderStats loader;      ///< totals
   StepTimings times;             ///< since the last report
+  std::vector<RankTimes> ranks;  ///< likewise, of each rank; empty where this one is alone
   Findings found;                ///< between updates, just before this event
 };
 
@@ -76,10 +78,11 @@ struct EpochEvent {
   double eval_seconds = 0;
   double images_per_second = 0;
   double data_wait_share = 0;
-  int64_t bad_images = 0;     ///< distinct, whole run
-  StepTimings times;          ///< of the epoch, as far as this process went through it
-  Findings found;             ///< between updates, after the epoch's last one
-  int64_t working_bytes = 0;  ///< of working memory that tensors still hold; see engine/memory/activation_arena
+  int64_t bad_images = 0;        ///< distinct, whole run
+  std::vector<RankTimes> ranks;  ///< of the epoch, of each rank; empty where this one is alone
+  StepTimings times;             ///< of the epoch, as far as this process went through it
+  Findings found;                ///< between updates, after the epoch's last one
+  int64_t working_bytes = 0;     ///< of working memory that tensors still hold; see engine/memory/activation_arena
 };
 
 struct CheckpointEvent {

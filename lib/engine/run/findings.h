@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/run/rank_times.h"
 #include "engine/run/step_times.h"
 
 namespace stoker::engine {
@@ -51,6 +52,8 @@ enum class Verdict {
   sync,                    ///< waiting for the device to report
   saving,                  ///< writing checkpoints
   launch,                  ///< fixed costs per update: the batch is too small
+  exchange,                ///< ranks wait for the sums over all of them
+  unequal_ranks,           ///< all ranks wait for the slowest
   throttled,               ///< the device's clocks are down
   device                   ///< the device computes all the time
 };
@@ -69,11 +72,12 @@ struct Diagnosis {
 struct Interlude {
   enum class After { report_interval, epoch };
   After after = After::report_interval;
-  int64_t epoch = 0;            ///< 0-based: under way, or just ended
-  bool is_first_epoch = false;  ///< of this process
-  int64_t epochs_left = 0;      ///< after this one
-  StepTimings times;            ///< of a window that is long enough to judge by; else without updates
-  double seconds_allowed = 0;   ///< for using the learner; 0 or less: not at all, as after a stop request
+  int64_t epoch = 0;             ///< 0-based: under way, or just ended
+  bool is_first_epoch = false;   ///< of this process
+  int64_t epochs_left = 0;       ///< after this one
+  StepTimings times;             ///< of a window that is long enough to judge by; else without updates
+  std::vector<RankTimes> ranks;  ///< of about the same window; empty where this rank is alone
+  double seconds_allowed = 0;    ///< for using the learner; 0 or less: not at all, as after a stop request
 };
 
 struct Findings {

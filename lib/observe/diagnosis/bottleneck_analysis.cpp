@@ -33,6 +33,7 @@ Diagnosis BottleneckAnalysis::run() {
   if (times_.updates == 0 || now_.update <= 0) return best_;
   check_threads();
   check_contention();
+  check_ranks();
   if (wait_share_ >= kWaits) check_input();
   check_report_and_saves();
   check_copies();
@@ -188,6 +189,9 @@ void BottleneckAnalysis::say_nothing_to_gain() {
   best_.evidence = {format("the {} computes {} of the time", facts_.on_cpu ? "network" : "device",
                            percent_text(std::min(1.0, computing_ / now_.update))),
                     waits_text()};
+  if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(facts_.ranks)) {
+    best_.evidence.push_back("exchanges " + percent_text(ranks->exchange_share));
+  }
 }
 
 }  // namespace stoker::observe

@@ -18,7 +18,7 @@ class BottleneckAnalysis {
   Diagnosis run();
 
  private:
-  // What keeps the network from computing (examination.cpp).
+  // What keeps the network from computing (bottleneck_analysis.cpp).
   void check_threads();
   void check_contention();
   void check_report_and_saves();
@@ -27,7 +27,11 @@ class BottleneckAnalysis {
   void check_device();
   void check_precision(const std::string& busy);
   void say_nothing_to_gain();
-  // What keeps the data from coming (examination_input.cpp).
+  // What the other ranks have to do with it (bottleneck_ranks.cpp).
+  void check_ranks();
+  void check_exchange(const engine::RankSummary& ranks);
+  void check_slowest(const engine::RankSummary& ranks);
+  // What keeps the data from coming (bottleneck_input.cpp).
   void check_input();
   bool check_prefetch();
   bool check_storage();

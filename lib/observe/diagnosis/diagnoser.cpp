@@ -39,6 +39,7 @@ Diagnosis Diagnoser::examine(const engine::Interlude& interlude, const ResourceR
                              const ThroughputProbes& probes) {
   DiagnosisFacts facts = known_;
   facts.times = interlude.times;
+  facts.ranks = interlude.ranks;
   facts.resources = resources;
   facts.first_epoch = interlude.is_first_epoch;
   facts.epochs_left = interlude.epochs_left;

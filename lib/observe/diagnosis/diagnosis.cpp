@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/diagnosis/diagnosis.h"
 
+#include <algorithm>
+
 #include "core/format.h"
 #include "observe/diagnosis/bottleneck_analysis.h"
 
@@ -22,13 +24,35 @@ const char* verdict_text(Verdict verdict) {
     case Verdict::sync: return "sync-bound";
     case Verdict::saving: return "checkpoint-bound";
     case Verdict::launch: return "launch-bound: batch too small";
+    case Verdict::exchange: return "exchange-bound";
+    case Verdict::unequal_ranks: return "unequal ranks";
     case Verdict::throttled: return "throttled";
     case Verdict::device: return "device-bound";
   }
   return "";
 }
 
-Diagnosis diagnose(const DiagnosisFacts& facts) { return BottleneckAnalysis(facts).run(); }
+namespace {
+
+/// Other ranks of this machine are processes, too, each as busy as this one, but they are no competitors: each has CPUs
+/// of its own.
+std::optional<double> without_other_ranks(const DiagnosisFacts& facts) {
+  const std::optional<double>& others = facts.resources.other_cpus;
+  if (!others || facts.ranks.empty() || facts.times.wall_seconds <= 0) return others;
+  const auto neighbours = std::count_if(facts.ranks.begin(), facts.ranks.end(), [&](const engine::RankTimes& rank) {
+    return rank.host == facts.ranks.front().host;  // rank 0 is the one that is examined
+  });
+  const double own = facts.times.process_cpu_seconds / facts.times.wall_seconds;
+  return std::max(0.0, *others - static_cast<double>(neighbours - 1) * own);
+}
+
+}  // namespace
+
+Diagnosis diagnose(const DiagnosisFacts& facts) {
+  DiagnosisFacts alone = facts;
+  alone.resources.other_cpus = without_other_ranks(facts);
+  return BottleneckAnalysis(alone).run();
+}
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   std::string evidence;

@@ -27,11 +27,13 @@ struct AugmentationInUse {
 /// What is known of a run. Absent figures lead to verdicts that do without them.
 struct DiagnosisFacts {
   engine::StepTimings times;
+  std::vector<engine::RankTimes> ranks;  ///< of about the same window; empty where this rank is alone
   ResourceReading resources;
   int64_t cpus = 1;    ///< that this process may use
   bool on_cpu = true;  ///< the network computes on the CPU
 
-  int64_t batch_size = 1, threads = 1, prefetch_factor = 4;
+  int64_t batch_size = 1, accumulation_steps = 1, replicas = 1;
+  int64_t threads = 1, prefetch_factor = 4;
   bool pin_memory = true;  ///< or copies cannot be made faster by it
   bool amp = false;
   bool holds_pixels = false, holds_files = false;  ///< the cache, for at least most images

@@ -78,6 +78,32 @@ std::vector<std::string> time_lines(const engine::StepTimings& times) {
   return lines;
 }
 
+std::string ranks_line(const std::vector<engine::RankTimes>& ranks) {
+  const std::optional<engine::RankSummary> summary = engine::rank_summary(ranks);
+  if (!summary) return "";
+  return format(
+      "{} ranks: exchange {:.0f}% of each update, slowest rank {} on {}: {} of work, the other{} {} (+{:.0f}%)",
+      summary->ranks, 100 * summary->exchange_share, summary->slowest, summary->slowest_host,
+      short_seconds_text(summary->slowest_seconds), summary->ranks == 2 ? "" : "s",
+      short_seconds_text(summary->others_seconds), 100 * summary->slowest_excess());
+}
+
+Json ranks_json(const std::vector<engine::RankTimes>& ranks) {
+  const std::optional<engine::RankSummary> summary = engine::rank_summary(ranks);
+  if (!summary) return nullptr;
+  Json each = Json::array();
+  for (const engine::RankTimes& rank : ranks) {
+    each.push_back({{"host", core::printable(rank.host)},
+                    {"work_seconds", rank.work},
+                    {"wait_seconds", rank.wait},
+                    {"exchange_seconds", rank.exchange}});
+  }
+  return {{"exchange_share", summary->exchange_share},
+          {"slowest", summary->slowest},
+          {"slowest_excess", summary->slowest_excess()},
+          {"each", each}};
+}
+
 Json time_json(const engine::StepTimings& times) {
   const data::LoaderStats& loader = times.loader;
   Json object = {{"updates", times.updates}, {"update", spread_json(times.update)}};

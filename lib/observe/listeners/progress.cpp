@@ -33,6 +33,8 @@ enum Rank {
   kRate,
   kEta,
   kDataWait,
+  kExchange,
+  kSlowestRank,
   kGpu,
   kCpu,
   kUpdate,
@@ -65,6 +67,12 @@ std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
                                  {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
                                  {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
                                  {step_text(event.times), kStep}};
+  if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(event.ranks)) {
+    parts.insert(parts.end() - 1, {format("exchange {:.0f}%", 100 * ranks->exchange_share), kExchange});
+    parts.insert(parts.end() - 1, {format("slowest of {} ranks: {} +{:.0f}%", ranks->ranks, ranks->slowest,
+                                          100 * ranks->slowest_excess()),
+                                   kSlowestRank});
+  }
   if (event.gradient_norm >= 0) parts.push_back({format("grad norm {:.3g}", event.gradient_norm), kGradient});
   if (event.loss_scale > 0) {
     parts.push_back({format("loss scale {:g}  skipped {}", event.loss_scale, event.skipped_updates), kLossScale});
@@ -161,6 +169,7 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
   if (event.found.resources) line += "  " + resource_text(*event.found.resources);
   core::log_info("{}", line);
   for (const std::string& times : time_lines(event.times)) core::log_info("  {}", times);
+  if (!event.ranks.empty()) core::log_info("  {}", ranks_line(event.ranks));
   if (event.found.diagnosis) core::log_info("  diagnosis: {}", diagnosis_text(*event.found.diagnosis));
 }
 

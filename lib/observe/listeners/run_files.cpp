@@ -36,6 +36,11 @@ void add_findings(const engine::Findings& found, Json& line) {
   if (found.resources) line["resources"] = resource_json(*found.resources);
 }
 
+double exchange_share(const std::vector<engine::RankTimes>& ranks) {
+  const std::optional<engine::RankSummary> summary = engine::rank_summary(ranks);
+  return summary ? summary->exchange_share : 0;
+}
+
 }  // namespace
 
 std::string summary_header(const std::vector<engine::Metric>& metrics) {
@@ -43,7 +48,7 @@ std::string summary_header(const std::vector<engine::Metric>& metrics) {
   for (size_t i = 0; i < metrics.size(); ++i) (i < kFrontMetrics ? front : back) += ",eval_" + metrics[i].name;
   return "epoch,train_loss,eval_loss" + front +
          ",lr,updates,images,best,bad_images,train_seconds,eval_seconds,images_per_second,data_wait_share,"
-         "update_seconds,update_p95_seconds,update_max_seconds" +
+         "update_seconds,update_p95_seconds,update_max_seconds,exchange_share" +
          back;
 }
 
@@ -109,6 +114,7 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
                    {"batches_ready", event.loader.batches_ready},
                    {"batches_capacity", event.loader.batches_capacity}}}};
   fields["times"] = time_json(event.times);
+  fields["ranks"] = ranks_json(event.ranks);
   add_findings(event.found, fields);
   Json line = {{"event", "report"}};
   line.update(fields);
@@ -125,11 +131,11 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   }
   core::append_file(
       run_dir_ + "/summary.csv",
-      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f}{}\n", event.epoch,
-             event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates, event.images,
-             event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds, event.images_per_second,
-             event.data_wait_share, event.times.update.mean_seconds, event.times.update.p95_seconds,
-             event.times.update.max_seconds, back),
+      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f},{:.4f}{}\n",
+             event.epoch, event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates,
+             event.images, event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
+             event.images_per_second, event.data_wait_share, event.times.update.mean_seconds,
+             event.times.update.p95_seconds, event.times.update.max_seconds, exchange_share(event.ranks), back),
       /*durable=*/true, files_);
   const std::optional<int64_t> allocated = core::read_allocated_bytes();
   Json line = {{"event", "epoch"},
@@ -145,6 +151,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
   for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
   line["times"] = time_json(event.times);
+  line["ranks"] = ranks_json(event.ranks);
   add_findings(event.found, line);
   append_event(line);
 }

@@ -38,7 +38,7 @@ class RunFiles : public engine::Observer {
   core::Json last_fields_;    ///< of status.json
 };
 
-/// First line of summary.csv. timm's columns first; seven columns are clocks, which a resumed run does not repeat. The
+/// First line of summary.csv. timm's columns first; eight columns are clocks, which a resumed run does not repeat. The
 /// first two metrics of the task stand before the learning rate, the others at the end.
 std::string summary_header(const std::vector<engine::Metric>& metrics);
 /// The rows of a summary.csv that belong to epochs before `start_epoch`, under `header`; a half-written last line is

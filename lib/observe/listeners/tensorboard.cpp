@@ -65,6 +65,14 @@ void add_times(const engine::StepTimings& times, const std::string& group, std::
   scalars.push_back({group + "queue_batches", times.mean_queue()});
 }
 
+void add_ranks(const std::vector<engine::RankTimes>& ranks, const std::string& group, std::vector<Scalar>& scalars) {
+  const std::optional<engine::RankSummary> summary = engine::rank_summary(ranks);
+  if (!summary) return;
+  scalars.push_back({group + "exchange_share", summary->exchange_share});
+  scalars.push_back({group + "slowest_rank", static_cast<double>(summary->slowest)});
+  scalars.push_back({group + "slowest_rank_excess", summary->slowest_excess()});
+}
+
 }  // namespace
 
 TensorBoardFile::TensorBoardFile(std::string run_dir) : directory_(std::move(run_dir) + "/tensorboard") {}
@@ -86,6 +94,7 @@ void TensorBoardFile::on_report(const engine::ReportEvent& event) {
                                  {"speed/images_per_second", event.images_per_second},
                                  {"speed/data_wait_share", event.data_wait_share}};
   add_times(event.times, "time/", scalars);
+  add_ranks(event.ranks, "speed/", scalars);
   if (event.gradient_norm >= 0) scalars.push_back({"train/gradient_norm", event.gradient_norm});
   if (event.loss_scale > 0) scalars.push_back({"train/loss_scale", event.loss_scale});
   if (event.found.resources) add_resources(*event.found.resources, scalars);
@@ -98,6 +107,7 @@ void TensorBoardFile::on_epoch(const engine::EpochEvent& event) {
                                  {"epoch/images_per_second", event.images_per_second},
                                  {"epoch/data_wait_share", event.data_wait_share}};
   add_times(event.times, "epoch_time/", scalars);
+  add_ranks(event.ranks, "epoch/", scalars);
   if (event.has_eval) {
     scalars.push_back({"eval/loss", event.eval_loss});
     for (const engine::Metric& metric : event.metrics) scalars.push_back({"eval/" + metric.name, metric.value});

@@ -80,6 +80,19 @@ class FactsOf {
     report_ = ms;
     return *this;
   }
+  FactsOf& exchanges(double ms) {
+    exchange_ = ms;
+    return *this;
+  }
+  /// By their own work; the rest of an update each waits for the others.
+  FactsOf& ranks(std::vector<double> work_ms) {
+    rank_work_ = std::move(work_ms);
+    return *this;
+  }
+  FactsOf& on_one_host() {
+    one_host_ = true;
+    return *this;
+  }
   FactsOf& saves(double ms) {
     save_ = ms;
     return *this;
@@ -102,7 +115,7 @@ class FactsOf {
     DiagnosisFacts facts = facts_;
     engine::StepTimings& times = facts.times;
     const double computing = forward_ + backward_ + optimizer_;
-    const double update = wait_ + copy_ + computing + report_ + save_;
+    const double update = wait_ + copy_ + computing + exchange_ + report_ + save_;
     times.updates = 100;
     times.wall_seconds = times.seconds = 100 * update * kMs;
     spread(times.update, update);
@@ -111,7 +124,12 @@ class FactsOf {
     spread(times.parts[StepPart::forward], forward_);
     spread(times.parts[StepPart::backward], backward_);
     spread(times.parts[StepPart::optimizer], optimizer_);
+    spread(times.parts[StepPart::exchange], exchange_);
     spread(times.parts[StepPart::report], report_);
+    for (const double work : rank_work_) {
+      const std::string host = "node-" + (one_host_ ? "0" : std::to_string(facts.ranks.size()));
+      facts.ranks.push_back({host, update * kMs, wait_ * kMs, (update - work) * kMs, work * kMs});
+    }
     spread(times.parts[StepPart::save], save_);
     data::LoaderStats& loader = times.loader;
     loader.read_seconds = 100 * read_ * kMs;
@@ -136,6 +154,9 @@ class FactsOf {
  private:
   DiagnosisFacts facts_;
   double read_ = 0, decode_ = 0, resize_ = 0, augment_ = 0, idle_ = 0, wait_ = 0, copy_ = 0, report_ = 0, save_ = 0;
+  double exchange_ = 0;
+  bool one_host_ = false;
+  std::vector<double> rank_work_;  ///< ms per update
   double forward_ = 0, backward_ = 0, optimizer_ = 0, computing_cpu_ = 0, read_cpu_share_ = 1;
 };
 
@@ -239,6 +260,20 @@ std::vector<Golden> table() {
   add("one thread on two CPUs of which one idles",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_speed = 1.8; }),
       Verdict::device, "--threads", "2", 45);
+  add("ranks that wait for their sums for half of the time",
+      FactsOf().network(50).decodes(10).resizes(2).exchanges(50).ranks({50, 50}), Verdict::exchange,
+      "--accumulation-steps", "8", 78);
+  add("the same, of an epoch that has few updates as it is",
+      FactsOf().network(20).decodes(5).resizes(1).exchanges(80).ranks({20, 20, 20, 20}).with([](DiagnosisFacts& f) {
+        f.cpus = 4;
+        f.images_per_epoch = 600;
+      }),
+      Verdict::exchange, "--devices", "2", 7);
+  add("a rank that works twice as long as the others",
+      FactsOf().network(50).decodes(10).resizes(2).exchanges(52).ranks({50, 100, 50}), Verdict::unequal_ranks, "", "",
+      96);
+  add("ranks of which none waits for the other for long",
+      FactsOf().network(95).decodes(10).resizes(2).exchanges(5).ranks({95, 97}), Verdict::nothing, "", "", 0);
   add("a GPU that is too hot",
       FactsOf().network(100).computing_cpu(10).decodes(20).resizes(5).with([](DiagnosisFacts& f) {
         f.times.has_device = true;
@@ -268,6 +303,25 @@ TEST(DiagnosisTest, EveryBottleneckHasItsVerdictItsKnobAndItsGain) {
     EXPECT_NEAR(found.gain_percent, row.gain_percent, std::max(5.0, 0.05 * row.gain_percent)) << row.name;
     EXPECT_FALSE(row.verdict != Verdict::nothing && found.evidence.empty()) << row.name;
   }
+}
+
+TEST(DiagnosisTest, TheSlowRankIsNamedWithItsHost) {
+  const Diagnosis found = FactsOf().network(50).decodes(10).resizes(2).exchanges(52).ranks({50, 100, 50}).diagnosed();
+  EXPECT_EQ(
+      diagnosis_text(found),
+      "unequal ranks (rank 1 on node-1 works 100ms on each update, the others 50ms on average): look at rank 1 on "
+      "node-1: another process, fewer or slower CPUs; or go on without it; predicted 96% more images/s");
+}
+
+TEST(DiagnosisTest, OtherRanksOfTheMachineAreNoOtherProcesses) {
+  // What keeps the other half of the CPU busy leaves no room for a faster run, unless it is a rank of this run.
+  FactsOf facts = FactsOf().network(50).decodes(10).resizes(2).exchanges(50).ranks({50, 50});
+  facts.with([](DiagnosisFacts& f) {
+    f.cpus = 1;
+    f.resources.other_cpus = 0.6;
+  });
+  EXPECT_EQ(facts.diagnosed().verdict, Verdict::nothing) << "the other rank is on another machine";
+  EXPECT_EQ(facts.on_one_host().diagnosed().verdict, Verdict::exchange);
 }
 
 TEST(DiagnosisTest, AGainIsNeverBelowZeroNorWithoutLimit) {

@@ -37,6 +37,13 @@ TEST(ProgressTest, GradientNormAndLossScaleAppearOnlyWhenThereAreSome) {
   EXPECT_NE(text.find("loss scale 65536  skipped 3"), std::string::npos);
 }
 
+TEST(ProgressTest, OfSeveralRanksTheSlowestAndTheExchangeAreShown) {
+  engine::ReportEvent event = report();
+  event.ranks = {{"a", 0.1, 0, 0.04, 0.06}, {"b", 0.1, 0, 0.01, 0.09}};
+  const std::string text = whole_line(report_parts(event));
+  EXPECT_NE(text.find("data wait 1%  exchange 10%  slowest of 2 ranks: 1 +50%"), std::string::npos) << text;
+}
+
 TEST(ProgressTest, FiguresThatAreNotKnownGiveWayFirst) {
   ResourceReading reading;
   reading.cpu_percent = 45.2;

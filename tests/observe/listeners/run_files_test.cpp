@@ -65,6 +65,29 @@ TEST_F(RunFilesTest, ARowHasTimmsColumnsFirst) {
   EXPECT_EQ(std::count(header.begin(), header.end(), ','), std::count(row.begin(), row.end(), ','));
 }
 
+TEST_F(RunFilesTest, TimesOfSeveralRanksStandSideBySide) {
+  RunFiles files(folder_.path());
+  files.on_start(start_at(0));
+  engine::EpochEvent event = epoch_row(0);
+  event.ranks = {{"a", 0.1, 0, 0.04, 0.06}, {"b", 0.1, 0.02, 0.01, 0.09}};
+  files.on_epoch(event);
+  files.on_epoch(epoch_row(1));
+  EXPECT_NE(summary().find(",exchange_share,eval_f1\n"), std::string::npos);
+  EXPECT_NE(summary().find(",0.1000,0.750000\n"), std::string::npos) << summary();
+  EXPECT_NE(summary().find(",0.0000,0.750000\n"), std::string::npos) << "alone";
+  std::istringstream lines(core::read_file(folder_ / "metrics.jsonl", 1 << 20));
+  std::string line;
+  for (int i = 0; i < 2; ++i) std::getline(lines, line);
+  const core::Json ranks = core::parse_json(line, "metrics.jsonl").at("ranks");
+  EXPECT_DOUBLE_EQ(ranks.at("exchange_share"), 0.1);
+  EXPECT_EQ(ranks.at("slowest"), 1);
+  EXPECT_NEAR(ranks.at("slowest_excess"), 0.5, 1e-9);
+  EXPECT_EQ(ranks.at("each").at(1).at("host"), "b");
+  EXPECT_DOUBLE_EQ(ranks.at("each").at(1).at("wait_seconds"), 0.02);
+  std::getline(lines, line);
+  EXPECT_TRUE(core::parse_json(line, "metrics.jsonl").at("ranks").is_null());
+}
+
 TEST_F(RunFilesTest, WhatWasNotMeasuredIsEmpty) {
   RunFiles files(folder_.path());
   files.on_start(start_at(0));

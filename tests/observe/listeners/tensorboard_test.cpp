@@ -50,6 +50,19 @@ TEST_F(TensorBoardTest, AReportIsOneRecordOfScalars) {
   EXPECT_EQ(record.find("gradient_norm"), std::string::npos) << "what was not measured is left out";
 }
 
+TEST_F(TensorBoardTest, RanksHaveTagsWhereThereAreSeveral) {
+  TensorBoardFile file(folder_.path());
+  file.on_start(started_at_update(0));
+  file.on_report({});
+  EXPECT_EQ(content(files().at(0)).find("exchange_share"), std::string::npos);
+  engine::ReportEvent report;
+  report.ranks = {{"a", 0.1, 0, 0.04, 0.06}, {"b", 0.1, 0, 0.01, 0.09}};
+  file.on_report(report);
+  for (const std::string tag : {"speed/exchange_share", "speed/slowest_rank", "speed/slowest_rank_excess"}) {
+    EXPECT_NE(content(files().at(0)).find(tag), std::string::npos) << tag;
+  }
+}
+
 TEST_F(TensorBoardTest, AnEpochThatWasNotEvaluatedHasNoEvaluation) {
   TensorBoardFile file(folder_.path());
   file.on_start(started_at_update(0));
