@@ -232,7 +232,7 @@ def examine(case, work):
     said = before.diagnosis or {"verdict": "none", "gain_percent": 0, "knob": "", "value": "", "advice": "", "evidence": []}
     base = before.rate
     if case.remedy == "next-epoch":
-        of_first = [diagnosis for epoch, diagnosis in before.diagnoses if epoch == 0]
+        of_first = [diagnosis for epoch, diagnosis in before.diagnoses if epoch == 1]
         said = of_first[-1] if of_first else said
         base, after_rate = before.epoch_rates[0], max(before.epoch_rates[1:-1] or before.epoch_rates)
     elif case.remedy == "stop-hogs":

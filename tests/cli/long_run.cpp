@@ -19,7 +19,7 @@ void expect_a_row_per_epoch(const std::string& summary) {
   ASSERT_EQ(lines.size(), kLongRunEpochs + 1u) << summary;
   EXPECT_EQ(lines[0].rfind("epoch,train_loss,eval_loss,eval_top1,eval_top5,lr,", 0), 0u) << lines[0];
   for (int epoch = 0; epoch < kLongRunEpochs; ++epoch) {
-    EXPECT_EQ(lines[static_cast<size_t>(epoch) + 1].rfind(std::to_string(epoch) + ",", 0), 0u) << summary;
+    EXPECT_EQ(lines[static_cast<size_t>(epoch) + 1].rfind(std::to_string(epoch + 1) + ",", 0), 0u) << summary;
   }
 }
 

@@ -55,7 +55,7 @@ Captions captions_of(const data::Source& source, const engine::WorstSample& wors
 }
 
 std::string file_text(int64_t epoch, const core::Json& samples) {
-  const core::Json file = {{"epoch", epoch}, {"samples", samples}};
+  const core::Json file = {{"epoch", epoch + 1}, {"samples", samples}};
   return file.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
 }
 

@@ -52,13 +52,17 @@ std::string summary_header(const std::vector<engine::Metric>& metrics) {
          back;
 }
 
-std::string summary_until(const std::string& text, const std::string& header, int64_t start_epoch) {
+std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done) {
   std::string kept = header + "\n";
   std::istringstream lines(text.substr(0, text.find_last_of('\n') + 1));
+  int64_t offset = 0;
   for (std::string line; std::getline(lines, line);) {
     char* end = nullptr;
-    const int64_t epoch = std::strtoll(line.c_str(), &end, 10);
-    if (end != line.c_str() && *end == ',' && epoch < start_epoch) kept += line + "\n";
+    int64_t epoch = std::strtoll(line.c_str(), &end, 10);
+    if (end == line.c_str() || *end != ',') continue;
+    if (epoch == 0) offset = 1;  // an older program wrote it
+    epoch += offset;
+    if (epoch <= epochs_done) kept += format("{}{}\n", epoch, end);
   }
   return kept;
 }
@@ -84,16 +88,17 @@ void RunFiles::on_start(const engine::StartEvent& event) {
   core::cut_half_line(run_dir_ + "/metrics.jsonl", files_);
   is_training_ = true;
   append_event({{"event", event.start_updates > 0 || event.start_epoch > 0 ? "resume" : "start"},
-                {"epoch", event.start_epoch},
+                {"first_epoch", 1},
+                {"epoch", event.start_epoch + 1},
                 {"updates", event.start_updates},
                 {"epochs", event.epochs},
                 {"updates_per_epoch", event.updates_per_epoch},
                 {"total_updates", event.total_updates}});
-  write_status("training", {{"epoch", event.start_epoch}, {"updates", event.start_updates}});
+  write_status("training", {{"epoch", event.start_epoch + 1}, {"updates", event.start_updates}});
 }
 
 void RunFiles::on_report(const engine::ReportEvent& event) {
-  Json fields = {{"epoch", event.at.epoch},
+  Json fields = {{"epoch", event.at.epoch + 1},
                  {"updates", event.at.updates},
                  {"update_in_epoch", event.at.update_in_epoch},
                  {"train_loss", number_or_null(event.train_loss)},
@@ -132,14 +137,14 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   core::append_file(
       run_dir_ + "/summary.csv",
       format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f},{:.4f}{}\n",
-             event.epoch, event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates,
+             event.epoch + 1, event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates,
              event.images, event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
              event.images_per_second, event.data_wait_share, event.times.update.mean_seconds,
              event.times.update.p95_seconds, event.times.update.max_seconds, exchange_share(event.ranks), back),
       /*durable=*/true, files_);
   const std::optional<int64_t> allocated = core::read_allocated_bytes();
   Json line = {{"event", "epoch"},
-               {"epoch", event.epoch},
+               {"epoch", event.epoch + 1},
                {"updates", event.updates},
                {"train_loss", number_or_null(event.train_loss)},
                {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
@@ -169,7 +174,7 @@ void RunFiles::on_finish(const engine::FinishEvent& event) {
                        {"updates", event.updates},
                        {"epochs_done", event.epochs_done},
                        {"best_value", number_or_null(event.best_value)},
-                       {"best_epoch", event.best_epoch},
+                       {"best_epoch", event.best_epoch + 1},
                        {"checkpoint", event.checkpoint},
                        {"elapsed_seconds", event.elapsed_seconds}};
   Json line = {{"event", "finish"}};

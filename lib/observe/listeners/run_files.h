@@ -41,8 +41,8 @@ class RunFiles : public engine::Observer {
 /// First line of summary.csv. timm's columns first; eight columns are clocks, which a resumed run does not repeat. The
 /// first two metrics of the task stand before the learning rate, the others at the end.
 std::string summary_header(const std::vector<engine::Metric>& metrics);
-/// The rows of a summary.csv that belong to epochs before `start_epoch`, under `header`; a half-written last line is
-/// dropped.
-std::string summary_until(const std::string& text, const std::string& header, int64_t start_epoch);
+/// The rows of a summary.csv that belong to the first `epochs_done` epochs, under `header`; a half-written last line is
+/// dropped. Epochs count from 1; rows of a file that counts from 0, as older programs wrote it, are numbered again.
+std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done);
 
 }  // namespace stoker::observe

@@ -102,7 +102,7 @@ void TensorBoardFile::on_report(const engine::ReportEvent& event) {
 }
 
 void TensorBoardFile::on_epoch(const engine::EpochEvent& event) {
-  std::vector<Scalar> scalars = {{"epoch/number", static_cast<double>(event.epoch)},
+  std::vector<Scalar> scalars = {{"epoch/number", static_cast<double>(event.epoch + 1)},
                                  {"epoch/train_loss", event.train_loss},
                                  {"epoch/images_per_second", event.images_per_second},
                                  {"epoch/data_wait_share", event.data_wait_share}};

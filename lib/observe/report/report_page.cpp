@@ -50,10 +50,7 @@ std::string cell_of(const RunRecord& run, const std::vector<std::string>* row, c
   return cell.empty() ? "n/a" : cell;
 }
 
-std::string best_epoch_text(const RunRecord& run) {
-  const std::string epoch = cell_of(run, best_row(run), "epoch");
-  return epoch == "n/a" ? epoch : std::to_string(std::atoll(epoch.c_str()) + 1);
-}
+std::string best_epoch_text(const RunRecord& run) { return cell_of(run, best_row(run), "epoch"); }
 
 std::string last_cell(const RunRecord& run, const std::string& name) {
   return cell_of(run, run.epoch_rows.empty() ? nullptr : &run.epoch_rows.back(), name);

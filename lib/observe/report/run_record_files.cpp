@@ -42,13 +42,23 @@ bool next_whole_row(core::CsvReader& file, Cells& cells) {
   }
 }
 
+/// Older programs called the first epoch 0.
+void count_from_one(const Cells& columns, Cells& cells, bool& counts_from_zero) {
+  for (size_t k = 0; k < cells.size(); ++k) {
+    const auto epoch = columns[k] == "epoch" ? number_of(cells[k]) : std::nullopt;
+    if (!epoch) continue;
+    counts_from_zero = counts_from_zero || *epoch == 0;
+    if (counts_from_zero) cells[k] = core::format("{:.0f}", *epoch + 1);
+  }
+}
+
 void add_epoch_row(RunRecord& record, const Cells& cells, double updates_per_epoch) {
   record.epoch_rows.push_back(cells);
   std::optional<double> epochs;
   for (size_t k = 0; k < cells.size(); ++k) {
     const auto value = number_of(cells[k]);
     if (!value) continue;
-    if (record.epoch_columns[k] == "epoch") epochs = *value + 1;
+    if (record.epoch_columns[k] == "epoch") epochs = *value;
     if (record.epoch_columns[k] == "updates" && updates_per_epoch > 1) epochs = *value / updates_per_epoch;
   }
   for (size_t k = 0; epochs && k < cells.size(); ++k) {
@@ -99,10 +109,12 @@ void add_point(Curves& curves, const std::string& name, double x, double y) {
 
 void read_summary(RunRecord& record, double updates_per_epoch) {
   core::CsvReader file(record.path + "/summary.csv");
+  bool counts_from_zero = false;
   for (Cells cells; next_whole_row(file, cells);) {
     if (record.epoch_columns.empty()) {
       record.epoch_columns = cells;
     } else if (cells.size() == record.epoch_columns.size()) {  // else half written
+      count_from_one(record.epoch_columns, cells, counts_from_zero);
       add_epoch_row(record, cells, updates_per_epoch);
     }
   }

@@ -59,7 +59,7 @@ TEST_F(RunFilesTest, ARowHasTimmsColumnsFirst) {
   std::getline(lines, header);
   std::getline(lines, row);
   EXPECT_EQ(header.rfind("epoch,train_loss,eval_loss,eval_top1,eval_top5,lr,", 0), 0u);
-  EXPECT_EQ(row.rfind("0,0.500000,0.250000,90.000000,99.000000,0.1,10,160,1,0,", 0), 0u) << row;
+  EXPECT_EQ(row.rfind("1,0.500000,0.250000,90.000000,99.000000,0.1,10,160,1,0,", 0), 0u) << row;
   EXPECT_EQ(header.substr(header.rfind(',')), ",eval_f1");
   EXPECT_EQ(row.substr(row.rfind(',')), ",0.750000");
   EXPECT_EQ(std::count(header.begin(), header.end(), ','), std::count(row.begin(), row.end(), ','));
@@ -102,8 +102,8 @@ TEST_F(RunFilesTest, WhatWasNotMeasuredIsEmpty) {
   std::getline(lines, header);
   std::getline(lines, first);
   std::getline(lines, second);
-  EXPECT_EQ(first.rfind("0,0.500000,0.250000,90.000000,,0.1,", 0), 0u) << first;
-  EXPECT_EQ(second.rfind("1,0.500000,,,,0.1,", 0), 0u) << second;
+  EXPECT_EQ(first.rfind("1,0.500000,0.250000,90.000000,,0.1,", 0), 0u) << first;
+  EXPECT_EQ(second.rfind("2,0.500000,,,,0.1,", 0), 0u) << second;
   EXPECT_EQ(std::count(header.begin(), header.end(), ','), std::count(second.begin(), second.end(), ','));
 }
 
@@ -122,8 +122,26 @@ TEST_F(RunFilesTest, AResumeCutsRowsThatWillBeWrittenAgainAndKeepsOneHeader) {
 }
 
 TEST_F(RunFilesTest, AHalfWrittenLastRowIsDropped) {
-  EXPECT_EQ(summary_until("epoch,x\n0,0.5,\n1,0.4", "epoch,x", 5), "epoch,x\n0,0.5,\n");
+  EXPECT_EQ(summary_until("epoch,x\n1,0.5,\n2,0.4", "epoch,x", 5), "epoch,x\n1,0.5,\n");
   EXPECT_EQ(summary_until("", "epoch,x", 5), "epoch,x\n");
+}
+
+TEST_F(RunFilesTest, ASummaryThatCountsFromZeroGoesOnCountingFromOne) {
+  EXPECT_EQ(summary_until("epoch,x\n0,a\n1,b\n2,c\n", "epoch,x", 2), "epoch,x\n1,a\n2,b\n");
+  EXPECT_EQ(summary_until("epoch,x\n1,a\n2,b\n3,c\n", "epoch,x", 2), "epoch,x\n1,a\n2,b\n");
+}
+
+TEST_F(RunFilesTest, EveryFileCallsTheFirstEpochOne) {
+  RunFiles files(folder_.path());
+  files.on_start(start_at(0));
+  files.on_report({});
+  files.on_epoch(epoch_row(0));
+  std::istringstream lines(core::read_file(folder_ / "metrics.jsonl", 1 << 20));
+  for (std::string line; std::getline(lines, line);) EXPECT_EQ(core::parse_json(line, "line").at("epoch"), 1) << line;
+  engine::FinishEvent finish;
+  finish.best_epoch = 0;
+  files.on_finish(finish);
+  EXPECT_EQ(core::parse_json(core::read_file(folder_ / "status.json", 9999), "s").at("best_epoch"), 1);
 }
 
 TEST_F(RunFilesTest, EveryLineOfTheMetricsFileIsOneJsonObject) {

@@ -18,7 +18,7 @@ class RunRecordTest : public ::testing::Test {
   RunRecordTest() {
     folder_.write("summary.csv",
                   "epoch,train_loss,eval_loss,eval_f1,lr,updates,best,train_seconds,eval_seconds,data_wait_share\n"
-                  "0,0.5,0.4,0.7,0.1,10,1,60,5,0.25\n1,0.3,,,0.1,20,0,60,0,0.25\n2,0.2");
+                  "1,0.5,0.4,0.7,0.1,10,1,60,5,0.25\n2,0.3,,,0.1,20,0,60,0,0.25\n3,0.2");
     folder_.write("metrics.jsonl", start() + report(5, 0.6, 30) + report(15, 0.4, 90));
   }
   static std::string start(const std::string& event = "start", int updates = 0) {
@@ -161,9 +161,14 @@ TEST_F(RunRecordTest, ACountIsAWholeNumberThatFits) {
 
 TEST_F(RunRecordTest, RowsOfTheSummaryThatAreNoRowsAreLeftOut) {
   const std::string nul(5, '\0');
-  folder_.write("summary.csv", "epoch,train_loss\n0,0.5\n1,\"\"0.4\n" + nul + "\n2,0.3\n3,\"0.2");
-  EXPECT_EQ(record().epoch_rows, (std::vector<Words>{{"0", "0.5"}, {"2", "0.3"}}));
+  folder_.write("summary.csv", "epoch,train_loss\n1,0.5\n2,\"\"0.4\n" + nul + "\n3,0.3\n4,\"0.2");
+  EXPECT_EQ(record().epoch_rows, (std::vector<Words>{{"1", "0.5"}, {"3", "0.3"}}));
   EXPECT_EQ(record().by_epoch.at("train_loss").x, (Values{1, 3}));
+}
+
+TEST_F(RunRecordTest, EpochsThatAnOlderProgramCountedFromZeroCountFromOne) {
+  folder_.write("summary.csv", "epoch,train_loss\n0,0.5\n1,0.4\n");
+  EXPECT_EQ(record().epoch_rows, (std::vector<Words>{{"1", "0.5"}, {"2", "0.4"}}));
 }
 
 TEST_F(RunRecordTest, OptionsAreReadAsYaml) {
