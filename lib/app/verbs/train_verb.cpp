@@ -9,6 +9,7 @@
 #include "app/output/result_output.h"
 #include "app/output/run_report.h"
 #include "app/setup/assemble.h"
+#include "app/setup/compute_cost.h"
 #include "app/setup/loader_tuning.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/resume.h"
@@ -229,8 +230,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   refuse_batch_of_one(options, plan, *prepared.datasets.train, learner);
   const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());
   give_back_freed_memory();  // a checkpoint was read into it
-  const engine::TrainerSettings training =
-      trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
+  engine::TrainerSettings training = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
                                  plan.updates());
 
@@ -240,9 +240,14 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   facts.ranks = std::max<int64_t>(ranks.place().size, options.device.devices);
   for (const std::string& note : notes_of(ranks.place(), options.device.restarts)) facts.data_notes.push_back(note);
   facts.lanes = std::min(options.device.lanes, std::max<int64_t>(1, facts.replicas / facts.ranks));
+  const auto end = engine::limit_reached(training.limits, at);
+  if (ranks.is_root() && !command.dry_run && !end) {
+    training.compute = compute_cost(options, learner, probe_settings(options, *prepared.datasets.train, device),
+                                    facts.ranks * facts.lanes);
+    facts.compute = compute_text(training.compute, options);
+  }
   facts.caches = prepared.caches.lines;
   facts.memory = plan::plan_summary(memory, prepared.room);
-  const auto end = engine::limit_reached(training.limits, at);
   facts.start = checkpoint.empty() ? "from scratch"
                 : end              ? format("finished with {}", checkpoint)
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);

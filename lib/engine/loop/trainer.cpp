@@ -82,7 +82,8 @@ void Trainer::begin_run(RunProgress& at) {
             settings_.plan.images,
             at.epoch,
             at.updates,
-            task_.metrics()};
+            task_.metrics(),
+            settings_.compute};
   observer_.on_start(start_);
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;

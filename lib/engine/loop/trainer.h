@@ -32,6 +32,7 @@ struct TrainerSettings {
   config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
+  ComputeCost compute = {};  ///< for listeners
 };
 
 /// All are borrowed, and outlive the trainer.

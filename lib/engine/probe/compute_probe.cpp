@@ -92,6 +92,21 @@ std::vector<ComputeSpeed> probe_compute(const std::string& device_name, double s
   return speeds;
 }
 
+double peak_flop_per_second(const std::string& device_name, const std::string& dtype, double seconds) {
+  constexpr int kParts = 3;
+  const torch::NoGradGuard no_grad;
+  const torch::Device device = open_device(device_name);
+  const torch::ScalarType type =
+      dtype == "bfloat16" ? torch::kBFloat16 : (dtype == "float16" ? torch::kFloat16 : torch::kFloat32);
+  double best = 0;
+  for (int part = 0; part < kParts; ++part) {
+    best = std::max(best, or_none([&] { return matmul_gflops(device, type, seconds / kParts / 2); }));
+    best = std::max(
+        best, or_none([&] { return convolution_gflops(device, type, /*channels_last=*/true, seconds / kParts / 2); }));
+  }
+  return 1e9 * best;
+}
+
 ThreadSpeed probe_threads(int64_t threads, double seconds) {
   core::require_threads(3 * threads + 1);  // LibTorch's pool, twice while it is made anew, and OpenMP's
   const torch::NoGradGuard no_grad;

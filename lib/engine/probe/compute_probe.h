@@ -16,6 +16,11 @@ struct ComputeSpeed {
   double gflops_per_second = 0;  ///< 1e9 additions and multiplications per second; 0: this build cannot
 };
 
+/// Floating-point operations per second that the device reaches at best, in "float32", "bfloat16" or "float16", with
+/// the threads that compute now: the faster of a product of matrices and a 3x3 convolution, in parts of `seconds` each
+/// of which the best counts, since a neighbour only slows. 0: this build cannot.
+double peak_flop_per_second(const std::string& device, const std::string& dtype, double seconds);
+
 /// Forward products of matrices and a 3x3 convolution of 64 channels, each for about `seconds_each`. Polls stops.
 std::vector<ComputeSpeed> probe_compute(const std::string& device, double seconds_each);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/loader/loader_stats.h"
+#include "engine/run/compute_cost.h"
 #include "engine/run/findings.h"
 #include "engine/run/rank_times.h"
 #include "engine/run/step_times.h"
@@ -115,6 +116,7 @@ struct StartEvent {
   int64_t start_epoch = 0;  ///< 0-based; > 0 or start_updates > 0 when resumed
   int64_t start_updates = 0;
   std::vector<Metric> metrics;  ///< what evaluations will report besides the loss, without values
+  ComputeCost compute;
 };
 
 /// Listens to a run, and only listens: it does not touch the learner, measures nothing that takes time, and looks for

@@ -53,6 +53,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
              facts.learning_rate),
       format("loader    {} worker{}, {} of batch buffers", facts.num_workers, facts.num_workers == 1 ? "" : "s",
              core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
+  if (!facts.compute.empty()) lines.push_back("compute   " + facts.compute);
   for (const std::string& cache : facts.caches) lines.push_back("cache     " + cache);
   lines.insert(lines.end(), facts.memory.begin(), facts.memory.end());
   lines.push_back("run       " + facts.run_dir + ", " + facts.start);

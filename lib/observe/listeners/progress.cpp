@@ -60,6 +60,12 @@ std::string metric_text(const engine::Metric& metric, int percent_digits) {
   return format("{} {:.5g}", metric.name, metric.value);
 }
 
+/// "  MFU 41%"; "" where it is not known.
+std::string utilization_text(const engine::ComputeCost& cost, double images_per_second) {
+  const std::optional<double> share = engine::utilization(cost, images_per_second);
+  return share ? format("  MFU {:.0f}%", 100 * *share) : "";
+}
+
 std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
   std::vector<LinePart> parts = {{format("loss {:.4f}", event.train_loss), kLoss},
                                  {metric_text(event.train_score, 1), kMetric},
@@ -162,8 +168,9 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
     }
     if (event.is_best) line += "  (best)";
   }
-  line += format("  {} images/s  data wait {:.0f}%  {} + {} validation",
-                 core::count_text(static_cast<int64_t>(event.images_per_second)), 100 * event.data_wait_share,
+  line += format("  {} images/s{}  data wait {:.0f}%  {} + {} validation",
+                 core::count_text(static_cast<int64_t>(event.images_per_second)),
+                 utilization_text(start_.compute, event.images_per_second), 100 * event.data_wait_share,
                  core::duration_text(event.train_seconds), core::duration_text(event.eval_seconds));
   if (event.bad_images > 0) line += format("  bad images skipped: {}", event.bad_images);
   if (event.found.resources) line += "  " + resource_text(*event.found.resources);

@@ -30,6 +30,8 @@ std::string utc_now() { return core::utc_text(std::time(nullptr)); }
 /// JSON has no infinities; null says that there is no number.
 Json number_or_null(double value) { return value == value && value - value == 0 ? Json(value) : Json(nullptr); }
 
+Json optional_number(const std::optional<double>& value) { return value ? number_or_null(*value) : Json(nullptr); }
+
 /// A diagnosis is null before there is one.
 void add_findings(const engine::Findings& found, Json& line) {
   line["diagnosis"] = found.diagnosis ? diagnosis_json(*found.diagnosis) : Json(nullptr);
@@ -93,7 +95,9 @@ void RunFiles::on_start(const engine::StartEvent& event) {
                 {"updates", event.start_updates},
                 {"epochs", event.epochs},
                 {"updates_per_epoch", event.updates_per_epoch},
-                {"total_updates", event.total_updates}});
+                {"total_updates", event.total_updates},
+                {"training_flop_per_image", event.compute.training_flop},
+                {"peak_flop_per_second", event.compute.peak_flop_per_second}});
   write_status("training", {{"epoch", event.start_epoch + 1}, {"updates", event.start_updates}});
 }
 
@@ -152,7 +156,8 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                {"resident_bytes", core::read_process_memory().resident_bytes},
                {"allocated_bytes", allocated ? Json(*allocated + event.working_bytes) : Json(nullptr)},
                {"images_per_second", event.images_per_second},
-               {"data_wait_share", event.data_wait_share}};
+               {"data_wait_share", event.data_wait_share},
+               {"mfu", optional_number(engine::utilization(start_.compute, event.images_per_second))}};
   for (const engine::Metric& metric : start_.metrics) line["eval_" + metric.name] = nullptr;
   for (const engine::Metric& metric : event.metrics) line["eval_" + metric.name] = number_or_null(metric.value);
   line["times"] = time_json(event.times);

@@ -123,6 +123,8 @@ std::string overview_section(const std::vector<RunRecord>& runs) {
   }
   add("images/s (mean)",
       [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "images_per_second"), 1, ""); });
+  add("share of the peak, MFU (mean)",
+      [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "mfu"), 100, "%"); });
   add("waited for data (mean)",
       [](const RunRecord& run) { return mean_text(curve_of(run.by_epoch, "data_wait_share"), 100, "%"); });
   add("training and validation", time_text);

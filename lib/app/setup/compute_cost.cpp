@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/compute_cost.h"
+
+#include <exception>
+
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/stop_signal.h"
+#include "engine/probe/compute_probe.h"
+#include "engine/probe/network_flop.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr double kSeconds = 0.05;  // of measuring the peak
+
+std::string dtype_of(const config::ResolvedOptions& options) {
+  if (!options.precision.amp) return "float32";
+  return options.precision.amp_dtype == config::AmpDtype::float16 ? "float16" : "bfloat16";
+}
+
+}  // namespace
+
+engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine::Learner& learner,
+                                 const engine::ProbeSettings& noise, int64_t devices) {
+  engine::ComputeCost cost;
+  try {
+    const engine::NetworkFlop flop = engine::network_flop(learner, noise);
+    cost.forward_flop = flop.forward;
+    cost.training_flop = flop.training;
+  } catch (const core::StopRequested&) {
+    throw;
+  } catch (const std::exception& error) {  // a figure for people: training says what is wrong with the network
+    core::log_debug("operations are not counted: {}", error.what());
+    return cost;
+  }
+  cost.peak_flop_per_second =
+      static_cast<double>(devices) * engine::peak_flop_per_second(options.device.device, dtype_of(options), kSeconds);
+  return cost;
+}
+
+std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options) {
+  if (cost.training_flop <= 0) return "";
+  std::string text = core::format("{:.3g} GFLOP forward and {:.3g} in training for each image",
+                                  1e-9 * cost.forward_flop, 1e-9 * cost.training_flop);
+  if (cost.peak_flop_per_second > 0) {
+    text += core::format("; peak {:.3g} GFLOP/s in {}, measured", 1e-9 * cost.peak_flop_per_second, dtype_of(options));
+  }
+  return text;
+}
+
+}  // namespace stoker::app

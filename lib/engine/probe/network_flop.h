@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many additions and multiplications a network takes, counted while it computes one image of noise. Knows nothing
+// of time.
+#pragma once
+
+#include "engine/probe/probe_input.h"
+
+namespace stoker::engine {
+
+struct NetworkFlop {
+  double forward = 0;   ///< of one image or clip
+  double training = 0;  ///< and of its gradients: of weights that are trained, of inputs that need one
+};
+
+/// Convolutions and matrix products, as LibTorch's dispatcher meets them: an addition and a multiplication are two.
+/// Normalizations, activations and the like are not counted, as in fvcore and in PyTorch's FlopCounterMode. One image
+/// is computed in float32, large squares smaller and scaled by their area; the learner is as before afterwards. Throws
+/// what the network throws, when it takes no images of another size, say.
+NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings);
+
+}  // namespace stoker::engine

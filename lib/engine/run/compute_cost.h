@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What training computes, and what the devices of a run could: plain values, from which the share of the peak that a
+// run reaches follows. Knows neither how they are counted nor who shows them.
+#pragma once
+
+#include <optional>
+
+namespace stoker::engine {
+
+struct ComputeCost {
+  double forward_flop = 0;          ///< of one image or clip: additions and multiplications, each counted
+  double training_flop = 0;         ///< of one image or clip: forward and backward; 0: not known
+  double peak_flop_per_second = 0;  ///< of all devices of the run together, in its precision, measured; 0: not known
+};
+
+/// Model FLOPs utilization: the share of the peak that training at this rate needs, usually 0 to 1. Absent where either
+/// side is not known. After PaLM (Chowdhery et al. 2022, appendix B); recomputed activations do not count.
+inline std::optional<double> utilization(const ComputeCost& cost, double images_per_second) {
+  if (cost.training_flop <= 0 || cost.peak_flop_per_second <= 0) return std::nullopt;
+  return images_per_second * cost.training_flop / cost.peak_flop_per_second;
+}
+
+}  // namespace stoker::engine
