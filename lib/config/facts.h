@@ -46,7 +46,7 @@ struct CheckpointFacts {
   std::optional<int64_t> threads;                         ///< the bits of a CPU depend on it
   std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
   std::optional<bool> drop_last;
-  std::optional<bool> amp = {};
+  std::optional<bool> amp = {}, channels_last = {};
 };
 
 /// A value that was measured or chosen for this run, and why.
@@ -65,6 +65,8 @@ struct Facts {
   std::optional<bool> trains_on_one_image = {};  ///< whether the network can: batch norm cannot over maps of one value
   std::optional<Measured<int64_t>> batch_size = {};  ///< images per device
   std::optional<Measured<bool>> amp = {};            ///< whether the network trains faster in reduced precision
+  std::optional<Measured<bool>> channels_last = {};  ///< the faster layout; absent: the usual one is
+  std::optional<Measured<int64_t>> threads = {};     ///< with which the network trains fastest; absent: all CPUs
   std::optional<Measured<int64_t>> num_workers = {};
   std::optional<Measured<int64_t>> cache_budget = {};  ///< bytes
   std::optional<Measured<CacheTier>> cache = {};

@@ -2,7 +2,7 @@
 // `train bench step`: optimizer updates on one batch of noise that stays on the device.
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
-#include "app/setup/precision_choice.h"
+#include "app/setup/compute_choices.h"
 #include "core/format.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
@@ -40,7 +40,7 @@ void decide_amp(Settings& settings) {
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  measure_amp(settings, learner, *task, noise_of(options));
+  measure_amp({settings, learner, *task, [&] { return noise_of(options); }});
 }
 
 BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort) {

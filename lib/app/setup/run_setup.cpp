@@ -18,6 +18,23 @@ config::DataOptions without_copies(config::DataOptions options) {
   return options;
 }
 
+/// Precision, layout and threads: of a CPU, where they are automatic. The ranks of a run take over what rank 0 found.
+void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device device, bool resumes,
+                       const FromRoot& from_root) {
+  const TriedRun tried{settings, prepared.learner, *prepared.task,
+                       [&] { return probe_settings(settings.options(), *prepared.datasets.train, device); },
+                       [&](const TriedRun::Variation& variation) {
+                         config::ResolvedOptions options = settings.options();
+                         options.precision.channels_last = variation.channels_last;
+                         if (variation.only_tried) options.model.init_from.clear();
+                         return build_learner(options, device, resumes);
+                       }};
+  prepared.bfloat16_speed = measure_amp(tried, from_root);
+  const bool is_told = !settings.given().options.precision.channels_last.is_auto();
+  if (!(from_root && is_told)) measure_layout(tried);  // the options of other ranks are those of rank 0
+  measure_threads(tried);
+}
+
 /// What stands in until a fact is known must not be trained with.
 void refuse_assumptions(const config::Resolution& resolution) {
   if (resolution.assumed.empty()) return;
@@ -42,8 +59,7 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
   prepared.learner = build_learner(options, device, resumes);
-  prepared.bfloat16_speed = measure_amp(settings, prepared.learner, *prepared.task,
-                                        probe_settings(options, *prepared.datasets.train, device), share.from_root);
+  choose_arithmetic(settings, prepared, device, resumes, share.from_root);
   const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
                         resumes,  share.ranks,       share.processes};
   prepared.inputs = measure_plan(parts);

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include "app/setup/compute_choices.h"
 #include "app/setup/loader_tuning.h"
-#include "app/setup/precision_choice.h"
 #include "app/setup/settings.h"
 #include "data/open_datasets.h"
 #include "engine/step/learner.h"

@@ -48,6 +48,16 @@ void Settings::learn_amp(config::Measured<bool> amp) {
   resolve();
 }
 
+void Settings::learn_layout(config::Measured<bool> channels_last) {
+  facts_.channels_last = std::move(channels_last);
+  resolve();
+}
+
+void Settings::learn_threads(config::Measured<int64_t> threads) {
+  facts_.threads = std::move(threads);
+  resolve();
+}
+
 void Settings::learn_batch(config::Measured<int64_t> batch_size) {
   facts_.batch_size = std::move(batch_size);
   resolve();

@@ -31,6 +31,8 @@ class Settings {
   /// What the network that the options name is usually trained with.
   void learn_network();
   void learn_amp(config::Measured<bool> amp);
+  void learn_layout(config::Measured<bool> channels_last);
+  void learn_threads(config::Measured<int64_t> threads);
   void learn_batch(config::Measured<int64_t> batch_size);
   void learn_one_image(bool trains_on_one_image);
   void learn_workers(config::Measured<int64_t> num_workers);

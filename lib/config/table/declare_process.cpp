@@ -28,7 +28,9 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
                    {"16-mixed", {{"amp", "true"}, {"amp-dtype", "float16"}}},
                    {"bf16-mixed", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}});
   d.add_switch("channels-last", o.channels_last)
-      .help("Keep images as NHWC in memory; auto: on the CPU, and on CUDA with amp.")
+      .help(
+          "Keep images as NHWC in memory; auto: on CUDA with amp, and on a CPU unless training is clearly faster "
+          "without, which is tried at the start.")
       .used_in_inference();
   d.add_switch("tf32", o.tf32)
       .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32).")

@@ -116,7 +116,7 @@ struct StartEvent {
   int64_t start_epoch = 0;  ///< 0-based; > 0 or start_updates > 0 when resumed
   int64_t start_updates = 0;
   std::vector<Metric> metrics;  ///< what evaluations will report besides the loss, without values
-  ComputeCost compute;
+  ComputeCost compute = {};
 };
 
 /// Listens to a run, and only listens: it does not touch the learner, measures nothing that takes time, and looks for

@@ -88,6 +88,27 @@ TEST(ResolveTest, AmpOnACpuIsDecidedByTheMeasuredNetworkWhereTheCpuComputesBfloa
   EXPECT_EQ(reason_of(emulated, "amp"), "this CPU does not compute bfloat16 natively");
 }
 
+TEST(ResolveTest, LayoutAndThreadsOfACpuFollowWhatWasMeasuredUnlessTheyAreGivenOrTheRunGoesOn) {
+  Facts facts = facts_of(cpu_machine(8));
+  EXPECT_TRUE(resolved({}, facts).options.precision.channels_last);
+  EXPECT_EQ(resolved({}, facts).options.device.threads, 8);
+  facts.channels_last = {false, "measured"};
+  facts.threads = {2, "measured"};
+  const Resolution measured = resolved({}, facts);
+  EXPECT_FALSE(measured.options.precision.channels_last);
+  EXPECT_EQ(measured.options.device.threads, 2);
+  EXPECT_EQ(reason_of(measured, "threads"), "measured");
+  const Resolution given = resolved({"--channels-last", "--threads", "3"}, facts);
+  EXPECT_TRUE(given.options.precision.channels_last);
+  EXPECT_EQ(given.options.device.threads, 3);
+  facts.checkpoint = CheckpointFacts{};
+  facts.checkpoint->channels_last = true;
+  facts.checkpoint->threads = 4;
+  const Resolution goes_on = resolved({}, facts);
+  EXPECT_TRUE(goes_on.options.precision.channels_last) << "a run keeps the layout that it began with";
+  EXPECT_EQ(goes_on.options.device.threads, 4);
+}
+
 TEST(ResolveTest, AmpOnAGpuIsOnWhereItComputesBfloat16) {
   const Resolution native = resolved({}, cuda_machine(2));
   EXPECT_TRUE(native.options.precision.amp);

@@ -11,8 +11,8 @@
 #include "core/error.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/launch_overhead.h"
-#include "engine/probe/precision_speed.h"
 #include "engine/step/state_snapshot.h"
+#include "tests/engine/nothing_left_behind.h"
 #include "tests/engine/probed_run.h"
 
 namespace stoker::engine {
@@ -31,65 +31,13 @@ TEST(MemoryProbeTest, MoreImagesAreForeseenFromFew) {
   }
 }
 
-/// Whatever `probe` tries, training goes on as if nothing had been.
-void expect_nothing_left_behind(const std::function<void(ProbedRun&)>& probe) {
-  ProbedRun run("small_cnn", 32, /*width=*/8);
-  const at::Tensor next = [&] {
-    const StateSnapshot kept(*run.learner.model, torch::kCPU);
-    const at::Tensor drawn = at::rand({4});
-    kept.restore();
-    return drawn;
-  }();
-  std::vector<at::Tensor> before;
-  for (const model::NamedTensor& entry : model::state_of(*run.learner.model)) before.push_back(entry.tensor.clone());
-  probe(run);
-  const auto after = model::state_of(*run.learner.model);
-  for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(before[i], after[i].tensor)) << after[i].name;
-  EXPECT_TRUE(run.learner.optimizer->gradients().empty());
-  EXPECT_TRUE(run.learner.model->is_training());
-  EXPECT_TRUE(at::equal(at::rand({4}), next)) << "random numbers go on as if nothing had been";
-}
-
 TEST(MemoryProbeTest, LeavesNothingBehind) {
-  expect_nothing_left_behind([](ProbedRun& run) { probe_memory(run.learner, *run.task, run.settings); });
-}
-
-TEST(PrecisionSpeedTest, ComparesBothPrecisionsAndLeavesNothingBehind) {
-  const Precision bfloat16{torch::kCPU, /*autocast=*/true, at::kBFloat16};
-  expect_nothing_left_behind([&](ProbedRun& run) {
-    const int threads = at::get_num_threads();
-    const double speed =
-        precision_speed(run.learner, *run.task, run.settings, bfloat16, /*batch_size=*/4, /*least_seconds=*/0.01);
-    EXPECT_TRUE(std::isfinite(speed) && speed > 0) << speed;
-    EXPECT_EQ(at::get_num_threads(), threads);
-  });
-}
-
-/// A network that cannot compute in bfloat16, as where oneDNN has no way.
-class FloatOnly : public model::ImageModel {
- public:
-  FloatOnly() { weight_ = register_parameter("weight", torch::ones({3})); }
-  torch::Tensor forward(torch::Tensor images) override {
-    if (at::autocast::is_cpu_enabled()) throw std::runtime_error("could not create a primitive descriptor iterator");
-    return images.mean({2, 3}) * weight_;
-  }
-  std::string head_prefix() const override { return ""; }
-
- private:
-  torch::Tensor weight_;
-};
-
-TEST(PrecisionSpeedTest, IsNoneWhereTheReducedPrecisionCannotBeComputed) {
-  ProbedRun run("small_cnn", 32, /*width=*/8);
-  run.learner.model = std::make_shared<FloatOnly>();
-  run.settings.num_classes = 3;
-  const Precision bfloat16{torch::kCPU, /*autocast=*/true, at::kBFloat16};
-  EXPECT_EQ(precision_speed(run.learner, *run.task, run.settings, bfloat16, 4, 0.01), 0);
+  fixtures::expect_nothing_left_behind([](ProbedRun& run) { probe_memory(run.learner, *run.task, run.settings); });
 }
 
 TEST(LaunchProbeTest, LeavesNothingBehind) {
   for (const int64_t batch : {2, 32}) {
-    expect_nothing_left_behind([batch](ProbedRun& run) {
+    fixtures::expect_nothing_left_behind([batch](ProbedRun& run) {
       const double seconds = overhead_seconds(run.learner, *run.task, run.settings, batch, /*least_seconds=*/0.01);
       EXPECT_TRUE(std::isfinite(seconds) && seconds >= 0) << seconds;
     });

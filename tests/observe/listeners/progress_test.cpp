@@ -73,5 +73,25 @@ TEST(ProgressTest, WithoutATerminalReportsAreLines) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
+TEST(ProgressTest, TheShareOfThePeakIsShownWhereItIsKnown) {
+  ::testing::internal::CaptureStdout();
+  {
+    Console console(false);
+    Progress progress(console);
+    engine::StartEvent start;
+    engine::EpochEvent epoch;
+    epoch.images_per_second = 100;
+    progress.on_start(start);
+    progress.on_epoch(epoch);
+    start.compute = {/*forward=*/1e9, /*training=*/3e9, /*peak=*/600e9};
+    progress.on_start(start);
+    progress.on_epoch(epoch);
+  }
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  const size_t unknown = text.find("100 images/s"), known = text.rfind("100 images/s");
+  ASSERT_NE(unknown, known);
+  EXPECT_EQ(text.find("100 images/s  MFU 50%"), known) << text;
+}
+
 }  // namespace
 }  // namespace stoker::observe

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/probe/training_speed.h"
+
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "tests/engine/nothing_left_behind.h"
+#include "tests/engine/probed_run.h"
+
+namespace stoker::engine {
+namespace {
+
+using fixtures::ProbedRun;
+
+constexpr double kSeconds = 0.01;
+
+TrainingWay in_bfloat16(TrainingWay way) {
+  way.settings.update.precision = {torch::kCPU, /*autocast=*/true, at::kBFloat16};
+  return way;
+}
+
+TEST(TrainingSpeedTest, TriesEveryWayAndLeavesNothingBehind) {
+  fixtures::expect_nothing_left_behind([&](ProbedRun& run) {
+    const int threads = at::get_num_threads();
+    TrainingWay usual{&run.learner, run.settings}, shared = usual;
+    shared.threads = 2;
+    const std::vector<double> seconds =
+        training_seconds({usual, in_bfloat16(usual), shared}, *run.task, PassClock::wall, /*batch_size=*/4, kSeconds);
+    ASSERT_EQ(seconds.size(), 3u);
+    for (const double of_way : seconds) EXPECT_TRUE(std::isfinite(of_way) && of_way > 0) << of_way;
+    EXPECT_EQ(at::get_num_threads(), threads);
+  });
+}
+
+TEST(TrainingSpeedTest, WaysMayHaveLearnersOfTheirOwn) {
+  ProbedRun first("small_cnn", 32, /*width=*/8), last("small_cnn", 32, /*width=*/8);
+  model::to_channels_last(*last.learner.model);
+  last.settings.channels_last = true;
+  const std::vector<double> seconds =
+      training_seconds({{&first.learner, first.settings}, {&last.learner, last.settings}}, *first.task,
+                       PassClock::own_thread, /*batch_size=*/4, kSeconds);
+  for (const double of_way : seconds) EXPECT_GT(of_way, 0);
+}
+
+/// A network that cannot compute in bfloat16, as where oneDNN has no way; otherwise as many passes as are asked for.
+class FloatOnly : public model::ImageModel {
+ public:
+  FloatOnly() { weight_ = register_parameter("weight", torch::ones({3})); }
+  torch::Tensor forward(torch::Tensor images) override {
+    if (at::autocast::is_cpu_enabled()) throw std::runtime_error("could not create a primitive descriptor iterator");
+    return images.mean({2, 3}) * weight_;
+  }
+  std::string head_prefix() const override { return ""; }
+
+ private:
+  torch::Tensor weight_;
+};
+
+TEST(TrainingSpeedTest, AWayThatCannotBeComputedTakesNoTimeAndTheOthersAreTried) {
+  ProbedRun run("small_cnn", 32, /*width=*/8);
+  run.learner.model = std::make_shared<FloatOnly>();
+  run.settings.num_classes = 3;
+  const TrainingWay usual{&run.learner, run.settings};
+  const std::vector<double> seconds =
+      training_seconds({usual, in_bfloat16(usual), usual}, *run.task, PassClock::own_thread, 4, kSeconds);
+  EXPECT_GT(seconds[0], 0);
+  EXPECT_EQ(seconds[1], 0);
+  EXPECT_GT(seconds[2], 0);
+  EXPECT_EQ(training_seconds({usual, in_bfloat16(usual)}, *run.task, PassClock::own_thread, 4, kSeconds)[1], 0);
+}
+
+}  // namespace
+}  // namespace stoker::engine
