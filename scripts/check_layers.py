@@ -75,6 +75,7 @@ ROOMS = {
     "observe/diagnosis": CORE + ["engine/run", "observe/resources"],
     "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
     "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
+    "observe/runs": CORE + ["observe/report"],
 
     "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "plan", "observe/diagnosis",
                   "observe/resources"],

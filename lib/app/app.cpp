@@ -54,6 +54,8 @@ Outcome dispatch(const Invocation& invocation) {
   if (command.verb == "report") return report(invocation);
   if (command.verb == "import") return import_weights(invocation);
   if (command.verb == "audit") return audit(invocation);
+  if (command.verb == "ls") return list(invocation);
+  if (command.verb == "watch") return watch(invocation);
   return train(invocation);
 }
 

@@ -38,5 +38,7 @@ Outcome preview(const Invocation& invocation);
 Outcome report(const Invocation& invocation);
 Outcome import_weights(const Invocation& invocation);
 Outcome audit(const Invocation& invocation);
+Outcome list(const Invocation& invocation);
+Outcome watch(const Invocation& invocation);
 
 }  // namespace stoker::app

@@ -52,6 +52,7 @@ struct CommandLine {
   std::string split;                  ///< eval: the split to evaluate; empty: the validation split
   std::vector<std::string> run_dirs;  ///< report
   std::string bench;                  ///< bench: what to time ("loader", "step", "all")
+  bool once = false;                  ///< watch: print and end
   bool json = false;                  ///< bench, check, plan, audit: figures as JSON on standard output
   PackWords pack;
   PlanWords plan;

@@ -10,8 +10,8 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"",     "eval",    "predict", "bench", "pack",  "check",
-                                             "plan", "preview", "report",  "audit", "import"};
+const std::vector<std::string> kEveryVerb = {"",        "eval",   "predict", "bench",  "pack", "check", "plan",
+                                             "preview", "report", "audit",   "import", "ls",   "watch"};
 const std::vector<std::string> kEveryVerbThatComputes = {"",      "eval", "predict", "bench", "pack",
                                                          "check", "plan", "preview", "audit"};
 const std::vector<std::string> kInference = {"eval", "predict"};
@@ -41,6 +41,9 @@ std::vector<Verb> make_verbs() {
   const Positional shards = {"OUT", "Folder for the shards.",
                              [](CommandLine& line, const std::string& text) { line.output = text; },
                              /*is_optional=*/true};
+  Positional listed = {"DIR", "Folder that holds runs, or a run (default: runs).",
+                       [](CommandLine& line, const std::string& text) { line.run_dirs.push_back(text); },
+                       /*is_optional=*/true, /*repeats=*/true};
   const Positional audited = {"DATASET", "Folder that holds the data set, as --data-dir.",
                               [](CommandLine& line, const std::string& text) { line.input = text; },
                               /*is_optional=*/true};
@@ -91,6 +94,11 @@ std::vector<Verb> make_verbs() {
        "train audit DATASET [options]",
        "Says what is wrong with a data set: an image in two splits, contradicting labels, bad files.",
        {audited}},
+      {"ls", "train ls [DIR...]", "Lists runs below a folder: state, epoch, best, speed, age.", {listed}},
+      {"watch",
+       "train watch RUN_DIR... [--once]",
+       "Draws where runs stand and their curves in the terminal, until they end.",
+       {run_dirs}},
   };
 }
 
@@ -148,7 +156,7 @@ std::vector<CommandFlag> make_bench_flags() {
        {},
        "",
        {},
-       {"eval", "bench", "check", "plan", "audit"},
+       {"eval", "bench", "check", "plan", "audit", "ls"},
        "Print the figures as one JSON object on standard output, and nothing else there.",
        [](CommandLine& line, const std::string&) { line.json = true; }},
   };

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train ls` and `train watch`: runs, from what they leave in their directories.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+class RunsVerbTest : public ::testing::Test {
+ protected:
+  void SetUp() override { place_finished_run(work_); }
+  const Workplace work_;
+};
+
+TEST_F(RunsVerbTest, LsListsTheRunsBelowAFolder) {
+  std::filesystem::create_directories(work_ / "runs/deep");
+  copy_folder(work_ / "run", work_ / "runs/deep/b");
+  const Ended ended = run({"ls"}, work_.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 2u) << ended.out;
+  EXPECT_EQ(lines[0].rfind("run ", 0), 0u);
+  EXPECT_EQ(lines[1].rfind("runs/deep/b  finished (epochs-done)  2/2", 0), 0u) << lines[1];
+  EXPECT_EQ(lines_of(run({"ls", "run", "runs"}, work_.path()).out).size(), 3u);
+  const std::string json = run({"ls", "run", "--json"}, work_.path()).out;
+  EXPECT_NE(json.find("\"state\": \"finished\""), std::string::npos) << json;
+}
+
+TEST_F(RunsVerbTest, LsOfAFolderThatIsNotThereIsAnError) {
+  EXPECT_EQ(run({"ls", "absent"}, work_.path()).exit_code, 66);
+  EXPECT_EQ(run({"watch", "data", "--once"}, work_.path()).exit_code, 66);
+}
+
+TEST_F(RunsVerbTest, WatchOfAFinishedRunDrawsItAndEnds) {
+  for (const Words& words : {Words{"watch", "run"}, Words{"watch", "run", "--once"}}) {
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    EXPECT_EQ(ended.out.rfind("run  finished (epochs-done)  epoch 2/2  update 8", 0), 0u) << ended.out;
+    EXPECT_EQ(ended.out.find('\x1b'), std::string::npos) << "no terminal";
+  }
+  EXPECT_NE(run({"watch", "run", "--once"}, work_.path()).out.find("\nloss  o validation "), std::string::npos);
+}
+
+TEST_F(RunsVerbTest, WatchOnATerminalDrawsInPlaceAndEndsWithTheRun) {
+  Launch launch;
+  launch.words = {"watch", "run"};
+  launch.directory = work_.path();
+  launch.standard_output = Stream::terminal;
+  launch.columns = 110;
+  launch.variables = {"TERM=xterm"};
+  const Ended ended = run(launch);
+  EXPECT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
+  EXPECT_NE(ended.out.find("\x1b[Hrun  finished"), std::string::npos) << ended.out;
+}
+
+}  // namespace
+}  // namespace stoker::cli
