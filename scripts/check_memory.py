@@ -29,7 +29,7 @@ MOST_GROWTH, MOST_GAPS = 0.2, 16  # MB, from epoch 3 to the last
 
 
 def memory_by_epoch(train, data, run_dir, workers):
-    command = [train, "--data-dir", str(data), "--run-dir", str(run_dir), "--model", "small_cnn", "--epochs", "30",
+    command = [train, "--data-dir", str(data), "--run-dir", str(run_dir), "--model", "small_cnn", "--width", "8", "--epochs", "30",
                "--num-workers", str(workers), "--threads", "1", "--no-amp", "--save-every", "10e", "--quiet", "--batch-size", "32"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     events = [json.loads(line) for line in open(run_dir / "metrics.jsonl")]
