@@ -59,6 +59,7 @@ struct Measured {
 struct Facts {
   std::string run_name = {};  ///< what the command line calls the run; empty: the data set's name
   core::MachineFacts machine = {};
+  bool deals_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number
   std::optional<CheckpointFacts> checkpoint = {};  ///< absent: the run starts from scratch, or that is not known yet
   std::optional<DataFacts> data = {};
   std::optional<ModelFacts> model = {};

@@ -9,7 +9,6 @@
 
 #include <filesystem>
 #include <map>
-#include <sstream>
 #include <thread>
 
 #include "bad_input.h"
@@ -47,15 +46,6 @@ int free_port() {
   ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
   ::close(socket);
   return ntohs(address.sin_port);
-}
-
-/// Processes that `parent` started and that are still there.
-std::vector<pid_t> children_of(pid_t parent) {
-  const std::string id = std::to_string(parent);
-  std::istringstream list(content_of_file("/proc/" + id + "/task/" + id + "/children"));
-  std::vector<pid_t> children;
-  for (pid_t child = 0; list >> child;) children.push_back(child);
-  return children;
 }
 
 bool is_there(pid_t process) {
@@ -106,6 +96,16 @@ TEST(DevicesTest, AStoppedRunGoesOnWithAnotherNumberOfProcesses) {
   const Ended unbroken = run(long_run_words(dealt(1, {"--batch-size", "4", "--run-dir", "unbroken"})), work.path());
   EXPECT_EQ(unbroken.exit_code, 0) << unbroken.err;
   EXPECT_TRUE(saved(work, "run") == saved(work, "unbroken"));
+}
+
+TEST(DevicesTest, ASignalThatComesBeforeRanksCanHandleItIsNoLostRank) {
+  const Workplace work;
+  Program program(long_run(work, dealt(4)));
+  ASSERT_TRUE(program.wait_until([&] { return children_of(program.pid()).size() == 4; })) << program.err();
+  program.send(SIGTERM);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kStopped) << ended.out << ended.err;
+  EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM", 0), 0u) << ended.err;
 }
 
 TEST(DevicesTest, AKilledRankEndsAllWith76AndIsNamed) {

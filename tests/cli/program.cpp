@@ -246,6 +246,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string id = std::to_string(parent);
+  std::ifstream list("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.push_back(child);
+  return children;
+}
+
 std::string last_line(const std::string& text) {
   const std::vector<std::string> lines = lines_of(text);
   const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });

@@ -83,6 +83,9 @@ Ended run(const Launch& launch, double seconds = kHangSeconds);
 /// In working directory `directory`.
 Ended run(const Words& words, const std::string& directory, double seconds = kHangSeconds);
 
+/// Processes that `parent` started and that are still there, in the order of their start.
+std::vector<pid_t> children_of(pid_t parent);
+
 /// The last line that is not empty.
 std::string last_line(const std::string& text);
 std::vector<std::string> lines_of(const std::string& text);

@@ -79,7 +79,7 @@ void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, st
     }
   }
   if (differences.empty()) return;
-  throw core::Error(core::ErrorKind::config, "the ranks do not train the same:" + differences,
+  throw core::Error(core::ErrorKind::config, "the ranks would not compute the same:" + differences,
                     "start all of them with the same program, options and data");
 }
 

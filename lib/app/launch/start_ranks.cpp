@@ -115,7 +115,8 @@ class Children {
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // holds for the program that follows, too
       if (::getppid() != starter) ::_exit(core::exit_code(core::ErrorKind::peer_lost));  // it is gone already
-      ::setpgid(0, 0);  // Ctrl-C reaches the command, which passes it on once
+      core::hold_stop_signals();  // until the program that follows can handle them
+      ::setpgid(0, 0);            // Ctrl-C reaches the command, which passes it on once
       ::execve("/proc/self/exe", const_cast<char**>(arguments), all.data());
       ::_exit(127);
     }

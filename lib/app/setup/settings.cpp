@@ -25,6 +25,7 @@ core::MachineFacts machine_with_accelerators() {
 Settings::Settings(const config::Configuration& given, core::MachineFacts machine) : given_(given) {
   facts_.run_name = config::run_name_of(given.command);
   facts_.machine = std::move(machine);
+  facts_.deals_replicas = given.command.verb != "eval" && given.command.verb != "predict";
   resolve();
 }
 

@@ -56,7 +56,7 @@ AuditPlan plan_of(const Invocation& invocation) {
   AuditPlan plan;
   if (!command.checkpoint.empty()) {
     plan.checkpoints = checkpoints_to_ask(command.checkpoint);
-    plan.asked.emplace(load_configuration(invocation, plan.checkpoints.front()));
+    plan.asked.emplace(load_configuration(invocation, JoinedRanks(), plan.checkpoints.front()));
     config::DataOptions& data = plan.asked->given->options.data;
     if (!command.input.empty()) data.data_dir = command.input;
     data.on_bad_image = config::OnBadImage::skip;  // corrupt files are a finding
@@ -81,7 +81,7 @@ void ask_about_labels(AuditPlan& plan, const config::CommandLine& command, Audit
                       "the classes of the data are not those of " + core::printable(command.checkpoint),
                       "name a run that learned these classes");
   };
-  load_network(training, *plan.asked);
+  load_network(training, JoinedRanks(), *plan.asked);
   audited.run = command.checkpoint;
   audited.checkpoints = plan.checkpoints;
   audited.suspects = find_label_suspects(*plan.asked, plan.checkpoints, audited.splits, command.suspects);

@@ -5,7 +5,9 @@
 #include "app/setup/evaluation_plan.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/run_directory.h"
+#include "app/verbs/rank_share.h"
 #include "engine/checkpoint/weights.h"
+#include "engine/device/device.h"
 #include "plan/refusals.h"
 
 namespace stoker::app {
@@ -28,24 +30,43 @@ config::DataFacts facts_of_use(const LoadedModel& loaded) {
   return facts;
 }
 
+/// What results depend on.
+void refuse_unequal_evaluations(const JoinedRanks& ranks, const LoadedModel& loaded) {
+  const config::ResolvedOptions& options = loaded.options();
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const config::TrainingOption& option : config::training_relevant_values(options)) {
+    values.emplace_back("--" + option.name, option.value);
+  }
+  values.emplace_back("--val-batch-size", std::to_string(options.loader.val_batch_size));
+  values.emplace_back("CPU threads inside one operation", std::to_string(options.device.threads));
+  values.emplace_back("the data", loaded.source->fingerprint());
+  values.emplace_back("the program", STOKER_VERSION " with " + engine::libtorch_text());
+  ranks.refuse_differences(values);
+}
+
 }  // namespace
 
-LoadedModel load_configuration(const Invocation& invocation, const std::string& run_or_checkpoint) {
+LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& ranks,
+                               const std::string& run_or_checkpoint) {
   LoadedModel loaded;
-  loaded.saved = engine::load_saved_model(find_checkpoint(run_or_checkpoint, invocation.configuration.command.which));
+  const auto find = [&] { return find_checkpoint(run_or_checkpoint, invocation.configuration.command.which); };
+  loaded.saved = engine::load_saved_model(ranks.from_root(find));
   loaded.given = std::make_unique<config::Configuration>();
   config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.given);
   config::parse_command_line(invocation.argc, invocation.argv, *loaded.given);
-  loaded.settings.emplace(*loaded.given);
+  loaded.settings.emplace(*loaded.given, share_of_machine(ranks.place()));
   return loaded;
 }
 
-void load_network(const OpenSource& open, LoadedModel& loaded) {
+void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel& loaded) {
   const config::ResolvedOptions& options = loaded.options();
   const int64_t resident_before = settled_resident_bytes();
+  if (!ranks.is_root()) ranks.wait_for_all();  // what is wrong with the data is said once, by the root
   loaded.source = open(*loaded.given, loaded.saved.class_names);
+  if (ranks.is_root()) ranks.wait_for_all();
   const int64_t data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
   loaded.settings->settle(facts_of_use(loaded));
+  refuse_unequal_evaluations(ranks, loaded);
   require_model_for(options, *loaded.source);
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);
@@ -53,7 +74,8 @@ void load_network(const OpenSource& open, LoadedModel& loaded) {
   loaded.model = build_model(options, loaded.device);
   engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
   plan::refuse_evaluation_that_does_not_fit(evaluation_sizes(options, *loaded.source, *loaded.model, data_bytes),
-                                            memory_room(loaded.device), options.run.plan_check);
+                                            memory_room(loaded.device, ranks.place().local_size),
+                                            options.run.plan_check);
 }
 
 }  // namespace stoker::app

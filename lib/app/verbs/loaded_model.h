@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/app.h"
+#include "app/launch/joined_ranks.h"
 #include "app/setup/settings.h"
 #include "config/config.h"
 #include "data/source.h"
@@ -38,13 +39,15 @@ struct LoadedModel {
 using OpenSource = std::function<std::shared_ptr<const data::Source>(const config::Configuration& given,
                                                                      const std::vector<std::string>& trained)>;
 
-/// Reads the checkpoint and its configuration; the settings know the machine. `run_or_checkpoint`: the path that the
-/// command line names, or another one.
-LoadedModel load_configuration(const Invocation& invocation, const std::string& run_or_checkpoint);
+/// Reads the checkpoint, which rank 0 finds, and its configuration; the settings know this rank's share of the machine.
+/// `run_or_checkpoint`: the path that the command line names, or another one.
+LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& ranks,
+                               const std::string& run_or_checkpoint);
 
 /// Opens the data, of which the settings learn, checks the rules about data, builds the network and loads its weights.
 /// Throws Error{config} for options that do not fit the data or the network, Error{data} for weights that are not of
 /// the network, Error{out_of_memory} for batches that do not fit into the memory that is free.
-void load_network(const OpenSource& open, LoadedModel& loaded);
+/// Throws Error{config} on all ranks where other data, options or programs would give other results.
+void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel& loaded);
 
 }  // namespace stoker::app

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verb `train` in one process, which may be one of several; and work of several ranks, whatever it is.
+// The verb `train` in one process, which may be one of several; and work that may be dealt to several, whatever it is.
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "app/app.h"
 #include "app/launch/joined_ranks.h"
@@ -18,5 +19,10 @@ using RankWork = std::function<Outcome(const JoinedRanks& ranks)>;
 /// says why on its console and in the last line, the others keep it in their logs. Throws what ends the process where
 /// it is to say so.
 Outcome work_with_others(const Invocation& invocation, const RankPlace& place, const RankWork& work);
+
+/// Does `work` alone, as one of several ranks, or, with --devices, starts the ranks that do it and waits for them.
+/// `check` may refuse a number of ranks, which `who` names: "devices 3", "the 3 ranks of mpirun".
+using RankCheck = std::function<void(int ranks, const std::string& who)>;
+Outcome work_on_devices(const Invocation& invocation, const RankWork& work, const RankCheck& check = {});
 
 }  // namespace stoker::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train`: alone, as one of several ranks, or as the command that starts them.
+// Work that may be dealt to several ranks: alone, as one of them, or as the command that starts them.
 #include "app/launch/start_ranks.h"
 #include "app/output/failure.h"
 #include "app/verbs/train_as_rank.h"
@@ -15,12 +15,6 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-void refuse_what_does_not_divide(int64_t replicas, int ranks, const std::string& who) {
-  if (replicas % ranks == 0) return;
-  throw Error(ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
-              "choose another --replicas");
-}
-
 }  // namespace
 
 Outcome work_with_others(const Invocation& invocation, const RankPlace& place, const RankWork& work) {
@@ -32,8 +26,6 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
     core::log_debug("{}", error.what());
     return Outcome{core::exit_code(error.kind()), ""};
   };
-  refuse_what_does_not_divide(options.train.replicas, place.size,
-                              format("the {} ranks of {}", place.size, place.starter));
   try {
     const JoinedRanks ranks(place, options.device.exchange_timeout_seconds);
     try {
@@ -60,20 +52,31 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
   }
 }
 
+Outcome work_on_devices(const Invocation& invocation, const RankWork& work, const RankCheck& check) {
+  const config::Options& options = invocation.configuration.options;
+  const auto devices = static_cast<int>(options.device.devices);
+  if (const std::optional<RankPlace> place = rank_place(process_environment, {devices, options.device.listen})) {
+    if (check) check(place->size, format("the {} ranks of {}", place->size, place->starter));
+    return work_with_others(invocation, *place, work);
+  }
+  if (devices == 1) return work(JoinedRanks());
+  if (check) check(devices, format("devices {}", devices));
+  const RanksEnd end = run_ranks({invocation.argv, devices, options.device.restarts, options.run.stop_exit_code});
+  return {end.exit_code, end.has_failed ? "error" : ""};
+}
+
 Outcome train(const Invocation& invocation) {
   const config::CommandLine& command = invocation.configuration.command;
-  const config::DeviceOptions& device = invocation.configuration.options.device;
-  const auto devices = static_cast<int>(device.devices);
   if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());
-  if (const std::optional<RankPlace> place = rank_place(process_environment, {devices, device.listen})) {
-    return work_with_others(invocation, *place,
-                            [&](const JoinedRanks& ranks) { return train_as_rank(invocation, ranks); });
-  }
-  if (devices == 1) return train_as_rank(invocation, JoinedRanks());
-  refuse_what_does_not_divide(invocation.configuration.options.train.replicas, devices, format("devices {}", devices));
-  const RanksEnd end =
-      run_ranks({invocation.argv, devices, device.restarts, invocation.configuration.options.run.stop_exit_code});
-  return {end.exit_code, end.has_failed ? "error" : ""};
+  const int64_t replicas = invocation.configuration.options.train.replicas;
+  const auto refuse_what_does_not_divide = [&](int ranks, const std::string& who) {
+    if (replicas % ranks == 0) return;
+    throw Error(ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
+                "choose another --replicas");
+  };
+  return work_on_devices(
+      invocation, [&](const JoinedRanks& ranks) { return train_as_rank(invocation, ranks); },
+      refuse_what_does_not_divide);
 }
 
 }  // namespace stoker::app

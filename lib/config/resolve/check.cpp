@@ -86,10 +86,10 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
                              number_text(o.one_cycle_base_momentum), number_text(o.one_cycle_max_momentum)));
 }
 
-void check_batch(const ResolvedOptions& options, RuleBook& rules) {
+void check_batch(const ResolvedOptions& options, bool deals_replicas, RuleBook& rules) {
   const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
   const int64_t replicas = options.train.replicas;
-  rules.require(replicas % options.device.devices == 0,
+  rules.require(!deals_replicas || replicas % options.device.devices == 0,
                 core::format("replicas {} is not a multiple of devices {}: each computes as many", replicas,
                              options.device.devices));
   const int64_t lanes = options.device.lanes, threads = options.device.threads;
@@ -243,14 +243,14 @@ void check_channels(const std::string& name, const std::vector<double>& values, 
 
 }  // namespace
 
-std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution) {
+std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution, bool deals_replicas) {
   const ResolvedOptions& options = resolution.options;
   const bool batch_is_known = !resolution.waits_for_batch;
   RuleBook rules;
   check_augment(options.augment, rules);
   check_operations(options.augment, rules);
   check_schedule(options, batch_is_known || !given.optim.lr.is_auto(), rules);
-  if (batch_is_known) check_batch(options, rules);
+  if (batch_is_known) check_batch(options, deals_replicas, rules);
   check_training(options, rules);
   check_task(given, options, rules);
   check_precision(options, rules);

@@ -10,7 +10,8 @@
 namespace stoker::config {
 
 /// One sentence per broken rule. `resolution` is that of `given`; rules about what is only assumed are left out.
-std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution);
+/// `deals_replicas`: see Facts.
+std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution, bool deals_replicas);
 /// One sentence per broken rule about the data or what follows from it.
 std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const DataFacts& data);
 

@@ -71,15 +71,16 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
       .alias({"num-devices"})
       .unit("processes")
       .help(
-          "Processes on this machine that train together, each with replicas / devices of the replicas. They end with "
-          "the "
-          "bits of one process, and a resume may have another number of them.")
-      .per_process();
+          "Processes on this machine that work together: training deals replicas to them, eval and predict batches. "
+          "They end with the bits of one process, and a resume may have another number of them.")
+      .per_process()
+      .used_in_inference();
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
       .help(
-          "Time that processes that train together wait for one of them in an update before the run ends with 76. A "
+          "Time that processes that work together wait for one of them in an update before the run ends with 76. A "
           "process that gives no sign of life ends it after half of that; saves and start-up may take any time.")
-      .per_process();
+      .per_process()
+      .used_in_inference();
   d.add("restarts", o.restarts, integer_codec(0, 1'000'000))
       .unit("times")
       .help(
@@ -90,7 +91,8 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
       .help(
           "Address of this network at which rank 0 waits for ranks on other machines, which nothing else makes it do: "
           "the exchange has no authentication.")
-      .per_process();
+      .per_process()
+      .used_in_inference();
 }
 
 template <template <typename> class Pick>

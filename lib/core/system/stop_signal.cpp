@@ -30,6 +30,14 @@ void handle(int signal_number, void (*handler)(int)) {
   ::sigaction(signal_number, &action, nullptr);
 }
 
+/// Of this thread.
+void change_mask(int how) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal_number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&signals, signal_number);
+  ::sigprocmask(how, &signals, nullptr);
+}
+
 }  // namespace
 
 void install_stop_signals() {
@@ -39,7 +47,10 @@ void install_stop_signals() {
   handle(SIGUSR2, on_save_signal);
   handle(SIGPIPE, SIG_IGN);
   handle(SIGHUP, ::isatty(STDOUT_FILENO) ? on_stop_signal : SIG_IGN);
+  change_mask(SIG_UNBLOCK);
 }
+
+void hold_stop_signals() { change_mask(SIG_BLOCK); }
 
 bool stop_requested() { return g_stop_signal.load(std::memory_order_relaxed) != 0; }
 

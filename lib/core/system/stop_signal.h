@@ -8,8 +8,11 @@
 
 namespace stoker::core {
 
-/// Installs the handlers. Call once, before the first side effect.
+/// Installs the handlers, and lets signals through that were held. Call once, before the first side effect.
 void install_stop_signals();
+/// Signals wait until install_stop_signals(), also that of a program that this process becomes. Only system calls: may
+/// be called between fork and exec.
+void hold_stop_signals();
 /// True once a stop was asked for. Cheap; safe from any thread.
 bool stop_requested();
 /// The signal that asked, without "SIG" ("TERM"), or "" when none did.

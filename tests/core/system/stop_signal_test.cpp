@@ -50,6 +50,20 @@ TEST(StopSignalTest, ASecondInterruptLeavesAtOnceWith130) {
   EXPECT_EQ(WEXITSTATUS(status), 130);
 }
 
+TEST(StopSignalTest, AHeldSignalWaitsForItsHandler) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGTERM, SIG_DFL);
+    hold_stop_signals();
+    ::raise(SIGTERM);  // would kill
+    install_stop_signals();
+    ::_exit(stop_signal_name() == "TERM" ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(StopSignalTest, ABrokenPipeDoesNotKill) {
   install_stop_signals();
   int ends[2];
