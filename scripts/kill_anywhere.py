@@ -86,7 +86,7 @@ def check_ended_in_order(train, run_dir, code, errors):
     if code == -signal.SIGTERM and not run_dir.exists():
         return  # before its handlers: nothing had been written either
     last_line = errors.strip().splitlines()[-1] if errors.strip() else ""
-    named = re.fullmatch(r"train: exit=75 reason=signal:TERM(?: update=(\d+) checkpoint=(.*))?", last_line)
+    named = re.fullmatch(r"train: exit=75 reason=signal:TERM(?: update=(\d+)(?: metric=\S+ value=\S+)? checkpoint=(.*))?", last_line)
     if code != 75 or not named:
         fail(run_dir, code, errors, "a run that was stopped did not end with 75")
     events = run_dir / "metrics.jsonl"

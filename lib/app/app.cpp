@@ -90,6 +90,7 @@ int run(int argc, const char* const* argv) {
   if (outcome.reason.empty()) return outcome.exit_code;  // help and the like: nothing to report
   std::string line = core::format("train: exit={} reason={}", outcome.exit_code, outcome.reason);
   if (outcome.updates >= 0) line += core::format(" update={}", outcome.updates);
+  if (!outcome.metric.empty()) line += core::format(" metric={} value={:.6g}", outcome.metric, outcome.value);
   if (!outcome.checkpoint.empty()) line += " checkpoint=" + core::printable(outcome.checkpoint);
   std::fprintf(stderr, "%s\n", line.c_str());
   std::fflush(stderr);

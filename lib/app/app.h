@@ -17,6 +17,8 @@ struct Outcome {
   std::string reason{};  ///< "finished", "already-finished", "signal:TERM", ...
   int64_t updates = -1;  ///< -1: not a training run
   std::string checkpoint{};
+  std::string metric{};  ///< what `value` is of: "top1"; empty: nothing was evaluated
+  double value = 0;      ///< of a run: of its best epoch
 };
 
 /// What a verb is given. `arguments` are those of main, for verbs that parse them again over a checkpoint's

@@ -35,6 +35,7 @@ struct CommandLine {
   bool version = false;
   bool print_config = false;
   bool dry_run = false;
+  bool fresh = false;          ///< an older run in the run directory is set aside
   bool help_markdown = false;  ///< hidden: writes docs/options.md to stdout
   std::vector<std::string> config_files;
   std::string preset;

@@ -53,7 +53,7 @@ void expect_stopped(const Ended& ended, const Workplace& work, int exit_code, co
   EXPECT_EQ(ended.signal, 0);
   EXPECT_EQ(ended.exit_code, exit_code);
   std::smatch parts;
-  const std::string line = last_line(ended.err);
+  const std::string line = without_result(last_line(ended.err));
   const std::regex shape(
       "train: exit=([0-9]+) reason=([^ ]+) update=([0-9]+) checkpoint=(run/checkpoints/step-[0-9]{8})");
   ASSERT_TRUE(std::regex_match(line, parts, shape)) << line;
@@ -69,7 +69,7 @@ void expect_stopped(const Ended& ended, const Workplace& work, int exit_code, co
 void expect_same_command_finishes(const Workplace& work, const Words& words) {
   const Ended finished = run(words, work.path());
   EXPECT_EQ(finished.exit_code, 0) << story_of(words, finished);
-  EXPECT_EQ(last_line(finished.err), kDone);
+  EXPECT_EQ(without_result(last_line(finished.err)), kDone);
   expect_already_finished(work, words);
 }
 

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <thread>
 #include <tuple>
@@ -258,6 +259,10 @@ std::string last_line(const std::string& text) {
   const std::vector<std::string> lines = lines_of(text);
   const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });
   return last == lines.rend() ? "" : *last;
+}
+
+std::string without_result(const std::string& line) {
+  return std::regex_replace(line, std::regex(" metric=[^ ]+ value=[^ \n]+"), "");
 }
 
 std::string story_of(const Words& words, const Ended& ended) {

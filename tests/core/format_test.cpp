@@ -44,5 +44,13 @@ TEST(FormatTest, PrintableEscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "a lone surrogate is not UTF-8";
 }
 
+TEST(FormatTest, AShellReadsAWordBackAsItWas) {
+  EXPECT_EQ(shell_word("runs/a-1/x.yaml"), "runs/a-1/x.yaml");
+  EXPECT_EQ(shell_word("my photos"), "'my photos'");
+  EXPECT_EQ(shell_word("it's *"), "'it'\\''s *'");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("a\nb"), "'a\\x0ab'");
+}
+
 }  // namespace
 }  // namespace stoker::core

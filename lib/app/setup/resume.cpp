@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/setup/resume.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "app/setup/run_directory.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -12,6 +15,8 @@ namespace {
 using core::Error;
 using core::ErrorKind;
 using core::format;
+
+constexpr uint64_t kMaxConfigBytes = 1 << 20;
 
 /// A resume from an older checkpoint leaves newer ones behind: damaged ones, or those of a path not taken. Auto-resume
 /// must not find them later, and pruning must not count them among the checkpoints that it keeps.
@@ -41,7 +46,8 @@ std::optional<bool> saved_switch(const core::Json& extra, const std::string& opt
 }  // namespace
 
 std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
-                              bool is_restart) {
+                              bool is_restart, bool is_fresh) {
+  if (is_fresh && !is_restart) return "";
   const std::vector<int64_t> present = files.list();
   const std::string resume = is_restart && !present.empty() ? "auto" : options.resume;
   if (resume == "none") {
@@ -66,8 +72,37 @@ std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine:
   return find_checkpoint(resume, "last");
 }
 
-void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume) {
-  const std::vector<std::string> differences = checkpoints.differences(path);
+std::unique_ptr<config::Configuration> options_of_resumed(int argc, const char* const* argv,
+                                                          const config::Configuration& given) {
+  const std::string& resume = given.options.run.resume;
+  if (resume == "auto" || resume == "last" || resume == "best" || resume == "none") return nullptr;
+  const std::string checkpoint = find_checkpoint(resume, "last");
+  const std::string file = checkpoint + "/config.yaml";
+  auto resumed = std::make_unique<config::Configuration>();
+  config::read_run_config(core::read_file(file, kMaxConfigBytes), file, *resumed);
+  config::parse_command_line(argc, argv, *resumed);
+  const std::filesystem::path folder = std::filesystem::path(checkpoint).lexically_normal().parent_path();
+  if (resumed->options.run.run_dir.is_auto() && folder.filename() == "checkpoints") {
+    config::Row& row = *resumed->table.find("run-dir");
+    const std::string run_dir = folder.parent_path().string();
+    resumed->table.set(row, run_dir.empty() ? "." : run_dir, {config::Origin::Kind::run, file});
+  }
+  return resumed;
+}
+
+std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epochs) {
+  const int64_t before = std::atoll(saved_text(engine::read_manifest(checkpoint).extra, "epochs").c_str());
+  if (before <= 0 || epochs <= before || engine::read_progress(checkpoint).epoch < before) return std::nullopt;
+  return Extension{before, epochs};
+}
+
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
+                      const std::optional<Extension>& extension) {
+  std::vector<std::string> differences = checkpoints.differences(path);
+  const auto is_extended = [](const std::string& difference) { return difference.rfind("--epochs:", 0) == 0; };
+  if (extension) {
+    differences.erase(std::remove_if(differences.begin(), differences.end(), is_extended), differences.end());
+  }
   if (differences.empty()) return;
   if (override_resume) {
     for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);
@@ -75,8 +110,10 @@ void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string&
   }
   std::string list;
   for (const std::string& difference : differences) list += "\n  " + difference;
-  throw Error(ErrorKind::config, format("{} was written by a run that differs from this one:{}", path, list),
-              "use the same options, another --run-dir for a new run, or --override-resume to go on regardless");
+  throw Error(
+      ErrorKind::config, format("{} was written by a run that differs from this one:{}", path, list),
+      "use the same options, another --run-dir for a new run, --fresh to set the old run aside, or --override-resume "
+      "to go on regardless");
 }
 
 config::CheckpointFacts checkpoint_facts(const config::Configuration& given, const std::string& checkpoint) {

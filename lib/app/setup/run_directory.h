@@ -22,6 +22,14 @@ class RunDirectory {
   std::unique_ptr<core::LockFile> lock_;
 };
 
+/// `path` with its first "{n}" replaced by the lowest number from 1 of which no file or directory exists; it is made
+/// where `make` says so, by this process alone. As it is without "{n}". Throws Error{cannot_create}, {permission}.
+std::string numbered_directory(const std::string& path, bool make);
+
+/// Renames a run directory that holds a run to `path`.old-1, or the next free number; nothing for one that does not.
+/// Returns the new path or "". Throws Error{run_dir_in_use}, {cannot_create}.
+std::string set_run_aside(const std::string& path);
+
 /// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last; best
 /// falls back to last, with a note in the log, when the run has not evaluated yet). Throws Error{no_input}.
 std::string find_checkpoint(const std::string& path, const std::string& which);

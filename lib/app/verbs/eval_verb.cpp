@@ -8,6 +8,7 @@
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
 #include "app/verbs/evaluate_together.h"
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -160,7 +161,13 @@ Outcome eval_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   const engine::EvalReport report =
       engine::evaluate_outputs(*loaded.task, loaded.device, predict_all, visit, output_names(loaded));
   const Sureness sureness = sureness_of(invocation, ranks, loaded, gathered.samples());
-  const Outcome outcome = {core::kExitOk, "evaluated", loaded.saved.state.updates, loaded.saved.path};
+  const config::EvalMetric metric = options.train.eval_metric;
+  const Outcome outcome = {core::kExitOk,
+                           "evaluated",
+                           loaded.saved.state.updates,
+                           loaded.saved.path,
+                           config::eval_metric_name(metric),
+                           report.value_of(metric)};
   if (!ranks.is_root()) return outcome;
   say_figures(loaded, report, sureness);
   if (!command.output.empty()) write_figures(loaded, report, sureness, *table);

@@ -2,6 +2,7 @@
 // Work that may be dealt to several ranks: alone, as one of them, or as the command that starts them.
 #include "app/launch/start_ranks.h"
 #include "app/output/failure.h"
+#include "app/setup/resume.h"
 #include "app/verbs/train_as_rank.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -65,7 +66,10 @@ Outcome work_on_devices(const Invocation& invocation, const RankWork& work, cons
   return {end.exit_code, end.has_failed ? "error" : ""};
 }
 
-Outcome train(const Invocation& invocation) {
+Outcome train(const Invocation& given) {
+  const std::unique_ptr<config::Configuration> resumed =
+      options_of_resumed(given.argc, given.argv, given.configuration);
+  const Invocation invocation = {given.argc, given.argv, resumed ? *resumed : given.configuration};
   const config::CommandLine& command = invocation.configuration.command;
   if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());
   const int64_t replicas = invocation.configuration.options.train.replicas;

@@ -7,7 +7,6 @@
 #include "app/listeners/observing.h"
 #include "app/listeners/split_overlap.h"
 #include "app/output/result_output.h"
-#include "app/output/run_report.h"
 #include "app/setup/assemble.h"
 #include "app/setup/compute_cost.h"
 #include "app/setup/loader_tuning.h"
@@ -16,6 +15,8 @@
 #include "app/setup/run_directory.h"
 #include "app/setup/run_setup.h"
 #include "app/verbs/rank_share.h"
+#include "app/verbs/run_banner.h"
+#include "app/verbs/run_end.h"
 #include "app/verbs/train_as_rank.h"
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -37,12 +38,6 @@ namespace {
 using core::Error;
 using core::ErrorKind;
 using core::format;
-
-std::string command_line_text(const Invocation& invocation) {
-  std::string text;
-  for (int i = 0; i < invocation.argc; ++i) text += (i > 0 ? " " : "") + core::printable(invocation.argv[i]);
-  return text;
-}
 
 /// Batches of one that skipping bad images leaves are left out while the run goes on; planned ones are refused.
 void refuse_batch_of_one(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
@@ -81,92 +76,29 @@ void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint
               "free some space, choose another --run-dir, or go on regardless with --no-space-check");
 }
 
-observe::BannerFacts banner_facts(const Invocation& invocation, const config::Resolution& resolution,
-                                  const data::Datasets& datasets, const engine::TrainerSettings& settings,
-                                  const engine::Learner& learner, const data::LoaderStats& loader) {
-  const config::ResolvedOptions& options = resolution.options;
-  observe::BannerFacts facts;
-  facts.version = STOKER_VERSION;
-  facts.libtorch = engine::libtorch_text();
-  facts.command_line = command_line_text(invocation);
-  facts.device = options.device.device;
-  if (learner.device.is_cuda()) {
-    const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(learner.device.index()));
-    facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
+/// {n} of run-dir becomes a number.
+void number_run_dir(config::Configuration& configuration, const JoinedRanks& ranks, bool make) {
+  config::Auto<std::string>& run_dir = configuration.options.run.run_dir;
+  if (run_dir.is_auto() || run_dir.value().find("{n}") == std::string::npos) return;
+  if (ranks.place().size > 1) {
+    throw Error(ErrorKind::config, "{n} in --run-dir numbers the runs of one process, not of several",
+                "name the directory");
   }
-  facts.precision = precision_text(options, settings.updater.step.precision);
-  facts.train_images = datasets.train->size();
-  facts.val_images = datasets.val->size();
-  facts.num_classes = options.data.num_classes;
-  facts.task = config::task_name(options.data.task);
-  facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
-  facts.augment = augment_text(options, *datasets.train, settings.updater.mix);
-  facts.data_notes = invocation.configuration.notes;
-  facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
-  facts.model = options.model.model;
-  facts.parameters = model::parameter_count(*learner.model);
-  facts.frozen_parameters = model::frozen_count(*learner.model);
-  facts.batch_size = options.loader.batch_size;
-  facts.accumulation = options.train.accumulation_steps;
-  facts.replicas = options.train.replicas;
-  facts.updates_per_epoch = settings.plan.updates();
-  facts.epochs = options.train.epochs;
-  facts.total_updates = engine::total_updates(settings.plan, settings.limits);
-  facts.num_workers = loader.num_workers;
-  facts.loader_ring_bytes = loader.ring_bytes;
-  facts.learning_rate = options.optim.lr;
-  facts.run_dir = options.run.run_dir;
-  facts.choices = resolution.choices;
-  return facts;
+  run_dir = numbered_directory(run_dir.value(), make);
 }
 
-Outcome outcome_of(const engine::FinishEvent& finish, const config::ResolvedRunOptions& options) {
-  Outcome outcome;
-  outcome.reason = engine::reason_text(finish.reason, finish.signal_name);
-  outcome.updates = finish.updates;
-  outcome.checkpoint = finish.checkpoint;
-  const bool by_signal = finish.reason == engine::StopReason::signal;
-  if (!by_signal && finish.reason != engine::StopReason::max_time) return outcome;
-  const bool interrupted = by_signal && finish.signal_name == "INT";
-  outcome.exit_code = interrupted ? core::kExitInterrupted : static_cast<int>(options.stop_exit_code);
-  core::log_info("stopped by {} at epoch {} update {}; checkpoint verified: run the same command to go on",
-                 by_signal ? "SIG" + finish.signal_name : "--max-time", finish.epochs_done + 1, finish.updates);
-  return outcome;
+std::unique_ptr<RunDirectory> open_run_directory(const std::string& path, bool is_fresh) {
+  const std::string aside = is_fresh ? set_run_aside(path) : "";
+  if (!aside.empty()) core::log_info("the run in {} was set aside as {}", path, aside);
+  return std::make_unique<RunDirectory>(path);
 }
 
-/// With its unit, without a value.
-engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
-  const engine::Metric wanted = engine::metric(which, engine::MetricUnit::number);
-  for (const engine::Metric& metric : task.metrics()) {
-    if (metric.name == wanted.name) return metric;
-  }
-  return wanted;  // the loss, which is no metric of a task
-}
-
-/// `best`: what chooses.
-void say_where_it_is(const config::ResolvedRunOptions& options, const engine::FinishEvent& finish,
-                     engine::Metric best) {
-  if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
-  const std::string& run_dir = options.run_dir;
-  core::log_info("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
-                 finish.epochs_done, finish.epochs_done == 1 ? "" : "s", finish.updates,
-                 core::duration_text(finish.elapsed_seconds));
-  if (finish.best_epoch >= 0) {
-    best.value = finish.best_value;
-    core::log_info("best      {} in epoch {}", observe::metric_text(best, /*percent_digits=*/2), finish.best_epoch + 1);
-  }
-  core::log_info("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)", run_dir);
-  core::log_info("next      train eval {0}    train predict {0} IMAGES", run_dir);
-}
-
-/// What ended a run stays its exit code: a page that cannot be written can be made again.
-void write_report_or_warn(const std::string& run_dir) {
-  try {
-    write_run_report({run_dir}, run_dir + "/report.html");
-    core::log_info("report    {}/report.html", run_dir);
-  } catch (const Error& error) {
-    core::log_warning("no report: {}; make it with train report {}", error.what(), run_dir);
-  }
+/// What happens to the learning rate of a run that goes on behind its end.
+std::string extension_text(const Extension& extension, const optim::Schedule& schedule, const engine::RunProgress& at) {
+  return format(
+      "extends the run from {} to {} epochs: the schedule now spans all {}, the learning rate goes on at {:.4g} "
+      "(it had ended at {:.4g})",
+      extension.epochs_before, extension.epochs, extension.epochs, schedule.at(at.updates), at.learning_rate);
 }
 
 }  // namespace
@@ -176,13 +108,14 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   const config::CommandLine& command = configuration.command;
   const bool only_shows = command.print_config || command.dry_run;
 
+  number_run_dir(configuration, ranks, /*make=*/!only_shows);
   RunSetup prepared;
   Settings settings(configuration, share_of_machine(ranks.place()));
   const config::ResolvedOptions& options = settings.options();
   const std::string run_path = options.run.run_dir;
   std::unique_ptr<RunDirectory> run_dir;
   if (!only_shows) {
-    if (ranks.is_root()) run_dir = std::make_unique<RunDirectory>(run_path);
+    if (ranks.is_root()) run_dir = open_run_directory(run_path, command.fresh && ranks.place().attempt == 0);
     ranks.wait_for_all();  // the root has made and locked it
     core::open_log_file(run_path + (ranks.is_root() ? "/train.log" : format("/train.rank-{}.log", ranks.place().rank)));
   }
@@ -209,7 +142,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   if (ranks.is_root()) {
     checkpoint = ranks.from_root([&] {
       if (!only_shows) files.prepare();
-      return choose_checkpoint(options.run, files, /*is_restart=*/ranks.place().attempt > 0);
+      return choose_checkpoint(options.run, files, /*is_restart=*/ranks.place().attempt > 0, command.fresh);
     });
   }
   if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
@@ -220,7 +153,11 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   refuse_unequal_ranks(ranks, identity);
   engine::Checkpoints checkpoints(
       {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check}, identity);
-  if (!checkpoint.empty()) refuse_other_run(checkpoints, checkpoint, options.run.override_resume);
+  std::optional<Extension> extension;
+  if (!checkpoint.empty()) {
+    extension = extension_of(checkpoint, options.train.epochs);
+    refuse_other_run(checkpoints, checkpoint, options.run.override_resume, extension);
+  }
 
   const torch::Device device = prepared.learner.device;
   engine::Learner& learner = prepared.learner;
@@ -251,12 +188,16 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   facts.start = checkpoint.empty() ? "from scratch"
                 : end              ? format("finished with {}", checkpoint)
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
+  if (extension) facts.data_notes.push_back(extension_text(*extension, schedule, at));
   for (const std::string& line : observe::banner_lines(facts)) core::log_info("{}", line);
   if (command.dry_run) return {core::kExitOk, "dry-run"};
   if (ranks.is_root()) take_over_checkpoints(checkpoint, at, checkpoints);
   if (end) {
-    core::log_info("already finished ({}): nothing to do in {}", engine::reason_text(*end, ""), run_path);
-    return {core::kExitOk, "already-finished", at.updates, checkpoint};
+    core::log_info("already finished ({}): nothing to do in {}; --epochs {} trains further, --fresh starts over",
+                   engine::reason_text(*end, ""), run_path, 2 * options.train.epochs);
+    Outcome outcome = {core::kExitOk, "already-finished", at.updates, checkpoint};
+    add_result(best_metric(training.eval_metric, *prepared.task), at.best_epoch, at.best_value, outcome);
+    return outcome;
   }
   std::optional<Watch> watch;  // of rank 0, which writes the files of the run
   if (ranks.is_root()) {
@@ -283,7 +224,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     say_where_it_is(options.run, finish, best_metric(training.eval_metric, *prepared.task));
     if (options.run.report) write_report_or_warn(run_path);
   }
-  return outcome_of(finish, options.run);
+  return outcome_of(finish, options.run, best_metric(training.eval_metric, *prepared.task));
 }
 
 }  // namespace stoker::app

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of precedence: built-in values < preset < configuration files in order < flags.
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
 #include "config/read/flags.h"
+#include "config/table/parse_value.h"
 #include "config/yaml/yaml_tree.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -87,6 +89,33 @@ bool names_data(const Configuration& configuration) {
          configuration.table.row_of(o.dataset).origin.kind != Origin::Kind::built_in;
 }
 
+/// The value of an option as a part of a file name.
+std::string name_part(const Row& row) {
+  std::string text = row.render();
+  std::replace(text.begin(), text.end(), '/', '-');
+  return text;
+}
+
+/// {lr} in run-dir stands for the value of --lr as it was given; {n} is left for who makes the directory.
+void name_run_dir(Configuration& out, std::vector<std::string>& problems) {
+  Auto<std::string>& run_dir = out.options.run.run_dir;
+  if (run_dir.is_auto()) return;
+  std::string path = run_dir.value();
+  for (size_t begin = path.find('{'); begin != std::string::npos; begin = path.find('{', begin + 1)) {
+    const size_t end = path.find('}', begin);
+    if (end == std::string::npos) break;
+    const std::string name = path.substr(begin + 1, end - begin - 1);
+    if (name == "n") continue;
+    const Row* const row = out.table.find(name);
+    if (row == nullptr || row->field == &run_dir) {
+      problems.push_back("--run-dir: " + shown("{" + name + "}") + " names no option; {n} is the next free number");
+      continue;
+    }
+    path.replace(begin, end - begin + 1, name_part(*row));
+  }
+  run_dir = path;
+}
+
 void note_what_has_no_effect(Configuration& out) {
   const Row& row = out.table.row_of(out.options.loader.persistent_workers);
   if (row.origin.kind == Origin::Kind::built_in) return;
@@ -121,6 +150,10 @@ void parse_command_line(int argc, const char* const* argv, Configuration& out) {
     command.preset = kDefaultPreset;
     apply_preset(kDefaultPreset, ", since no data was named", out, problems);
     out.notes.push_back(core::format("no data was named: preset {} is used", kDefaultPreset));
+  }
+  name_run_dir(out, problems.flags);
+  if (command.fresh && out.options.run.resume != "auto") {
+    problems.flags.push_back("--fresh starts over, but --resume " + shown(out.options.run.resume) + " goes on");
   }
   if (problems.any()) throw_problems(problems);
   note_what_has_no_effect(out);

@@ -102,11 +102,14 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .alias({"output"})
       .help(
           "Where everything is written; the same command starts, resumes or finds the run finished. "
-          "auto is runs/ and the name of the preset, the config files or the data set.")
+          "auto is runs/ and the name of the preset, the config files or the data set. For sweeps: {lr} stands for the "
+          "value of --lr, and so on; {n} for the next free number, so that each start is a new run.")
       .per_process();
   d.add("resume", o.resume, text_codec("WHAT", false))
       .alias({"resume-from"})
-      .help("auto (the newest checkpoint that verifies, if any), last, best, none, or a checkpoint directory.")
+      .help(
+          "auto (the newest checkpoint that verifies, if any), last, best, none, or a run or checkpoint directory: its "
+          "options and run-dir are taken where others are not given.")
       .per_process();
   d.add_switch("override-resume", o.override_resume)
       .help("Resume although training options or data differ from those of the checkpoint.")

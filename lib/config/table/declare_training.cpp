@@ -151,7 +151,9 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
   d.add("epochs", o.epochs, integer_codec(1, 1'000'000))
       .alias({"max-epochs"})
       .unit("epochs")
-      .help("Passes over the training split, of the whole run and not of this start.");
+      .help(
+          "Passes over the training split, of the whole run and not of this start. A finished run goes on when it is "
+          "raised, with the learning rates of a run of that length.");
   d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
       .alias({"max-steps"})
       .unit("updates")

@@ -90,6 +90,15 @@ core::Json read_state_file(const std::string& path) {
 
 }  // namespace
 
+RunProgress read_progress(const std::string& path) {
+  const core::Json json = read_state_file(path);
+  try {
+    return RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
+  } catch (const core::Json::exception& error) {
+    bad_state(path, error);
+  }
+}
+
 core::Error diverged_error(const std::string& cause, const CheckpointFiles& files) {
   const std::vector<int64_t> saved = files.list();
   const std::string left = saved.empty() ? "no checkpoint has been written yet"

@@ -66,6 +66,9 @@ class Checkpoints {
   int64_t last_bytes_ = 0;
 };
 
+/// Where the run of a checkpoint stood when it was written. Throws Error{data}.
+RunProgress read_progress(const std::string& path);
+
 /// The part of a checkpoint that evaluation and prediction need.
 struct SavedModel {
   std::string path;
