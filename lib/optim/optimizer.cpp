@@ -119,7 +119,7 @@ AdamRule Optimizer::adam_rule(const Group& group, const UpdateRates& rates) cons
 
 void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const {
   const bool is_sgd = options_.opt == config::OptimizerKind::sgd;
-  if (!kernels::has_optimizer_step()) {
+  if (plain_ || !kernels::has_optimizer_step()) {
     const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
     is_sgd ? foreach_sgd(lists, sgd_rule(group, rates)) : foreach_adam(lists, adam_rule(group, rates), steps_);
     return;
@@ -140,9 +140,10 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
   const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
   if (options_.opt == config::OptimizerKind::sgd) {
     const SgdRule rule = sgd_rule(group, rates);
-    has_fused_sgd() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
+    skips_on_device() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
     return;
   }
+  if (plain_) return foreach_adam(lists, adam_rule(group, rates), steps_);
   const auto like = torch::TensorOptions(group.parameters[0].device()).dtype(torch::kFloat32);
   torch::Tensor step = torch::full({1}, static_cast<double>(steps_), like);
   if (skipped_.defined()) step.sub_(skipped_);
@@ -150,7 +151,7 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
 }
 
 bool Optimizer::skips_on_device() const {
-  return !parameters_[0].tensor.is_cpu() && (options_.opt != config::OptimizerKind::sgd || has_fused_sgd());
+  return !plain_ && !parameters_[0].tensor.is_cpu() && (options_.opt != config::OptimizerKind::sgd || has_fused_sgd());
 }
 
 }  // namespace stoker::optim

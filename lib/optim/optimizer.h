@@ -43,6 +43,8 @@ class Optimizer {
   /// alone.
   void step(const UpdateRates& rates, const torch::Tensor& found_inf = {});
   void zero_grad();  ///< frees the gradients
+  /// From now on foreach operations in the place of fused kernels or one pass: for measuring what these bring.
+  void use_plain_kernels() { plain_ = true; }
 
   /// All state tensors, created if need be, in a fixed order: for saving, and for restoring with copy_().
   std::vector<NamedState> state();
@@ -72,7 +74,8 @@ class Optimizer {
   std::vector<NamedParameter> parameters_;
   std::vector<torch::Tensor> first_;   ///< momentum or exp_avg, one per parameter; undefined until needed
   std::vector<torch::Tensor> second_;  ///< exp_avg_sq
-  int64_t steps_ = 0;                  ///< steps asked for that were not skipped on the host
+  bool plain_ = false;
+  int64_t steps_ = 0;      ///< steps asked for that were not skipped on the host
   torch::Tensor skipped_;  ///< float32 [1] on the device: how many of them fused kernels skipped; or undefined
 };
 

@@ -40,13 +40,21 @@ struct BenchResult {
   std::vector<std::string> lines;  ///< the same for people
 };
 
-/// Where amp is automatic and the network decides: measures that as training would.
-void decide_amp(Settings& settings);
+/// What is automatic on a CPU and the network decides (precision, layout, threads): measures it as training would.
+void decide_arithmetic(Settings& settings);
 
 /// Options are resolved for all three. `source` is what is trained on. They throw core::StopRequested.
 BenchResult bench_loader(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                          const BenchEffort& effort = {});
 BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort = {});
+/// What is trained on by `bench ablate`.
+struct AblatedData {
+  std::shared_ptr<const data::Source> as_configured;
+  std::shared_ptr<const data::Source> uncached;  ///< the same where there is no cache
+};
+/// Training as it is, and without each of the things that make it fast, in turn: `rounds` of each, paired.
+BenchResult bench_ablate(const config::ResolvedOptions& options, const AblatedData& data,
+                         const BenchEffort& effort = {});
 /// Training as it is, both at once: the figure that the two others bound.
 BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort = {});

@@ -34,13 +34,21 @@ engine::ProbeSettings noise_of(const config::ResolvedOptions& options) {
 
 }  // namespace
 
-void decide_amp(Settings& settings) {
-  if (!settings.resolution().waits_for_amp) return;
+void decide_arithmetic(Settings& settings) {
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  measure_amp({settings, learner, *task, [&] { return noise_of(options); }});
+  const TriedRun tried{settings, learner, *task, [&] { return noise_of(options); },
+                       [&](const TriedRun::Variation& variation) {
+                         config::ResolvedOptions varied = options;
+                         varied.precision.channels_last = variation.channels_last;
+                         if (variation.only_tried) varied.model.init_from.clear();
+                         return build_learner(varied, device);
+                       }};
+  measure_amp(tried);
+  measure_layout(tried);
+  measure_threads(tried);
 }
 
 BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort) {

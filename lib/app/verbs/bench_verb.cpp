@@ -53,10 +53,8 @@ BenchResult bench_all(const config::ResolvedOptions& options, const std::shared_
   return result;
 }
 
-/// Behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
-std::shared_ptr<const data::Source> cached_as_asked(Settings& settings,
-                                                    const std::shared_ptr<const data::Source>& source) {
-  if (settings.given().options.loader.cache.is_auto()) return source;
+/// As a run of several epochs would have it.
+std::shared_ptr<const data::Source> cached(Settings& settings, const std::shared_ptr<const data::Source>& source) {
   data::Datasets datasets;
   datasets.train = source;
   datasets.val = data::evenly_spaced(source, 1);
@@ -72,7 +70,7 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
   const config::ResolvedOptions& options = settings.options();
   if (what == "step") {
     settings.settle(config::usual_data(given));
-    decide_amp(settings);
+    decide_arithmetic(settings);
     return bench_step(options);
   }
   std::shared_ptr<const data::Source> source = bench_source(given.data);
@@ -81,15 +79,18 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
   if (facts.num_classes == 0) facts.num_classes = config::usual_data(given).num_classes;
   settings.settle(facts);
   measure_workers(settings, *source);
-  source = cached_as_asked(settings, source);
+  const AblatedData data{what == "ablate" ? cached(settings, source) : nullptr, source};
+  // Elsewhere behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
+  if (!data.as_configured && !given.loader.cache.is_auto()) source = cached(settings, source);
   if (what == "loader") return bench_loader(options, source);
   if (source->num_classes() == 0) {
-    throw core::Error(core::ErrorKind::no_input, "train bench all: the images have no labels to train on",
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("train bench {}: the images have no labels to train on", what),
                       "give a data set, or use bench loader and bench step");
   }
   require_model_for(options, *source);
-  decide_amp(settings);
-  return bench_all(options, source);
+  decide_arithmetic(settings);
+  return what == "ablate" ? bench_ablate(options, data) : bench_all(options, source);
 }
 
 }  // namespace
@@ -97,9 +98,9 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
 Outcome bench(const Invocation& invocation) {
   const config::CommandLine& command = invocation.configuration.command;
   const std::string& what = command.bench;
-  if (what != "loader" && what != "step" && what != "all") {
+  if (what != "loader" && what != "step" && what != "all" && what != "ablate") {
     throw core::Error(core::ErrorKind::usage, "train bench: there is no benchmark " + core::printable(what),
-                      "train bench loader, train bench step or train bench all");
+                      "train bench loader, step, all or ablate");
   }
   if (command.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
   const BenchResult result = run_bench(what, invocation.configuration);

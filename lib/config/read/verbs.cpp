@@ -34,7 +34,8 @@ std::vector<Verb> make_verbs() {
   const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
                             [](CommandLine& line, const std::string& text) { line.input = text; }};
   const Positional what = {"WHAT",
-                           "loader: batches from files; step: optimizer updates on one batch; all: both, and training.",
+                           "loader: batches from files; step: optimizer updates on one batch; all: both, and training; "
+                           "ablate: training without each of the things that make it fast, in turn.",
                            [](CommandLine& line, const std::string& text) { line.bench = text; }};
   const Positional dataset = {"DATASET", "Data set to pack; with --verify or --index: a folder of shards.",
                               [](CommandLine& line, const std::string& text) { line.input = text; }};

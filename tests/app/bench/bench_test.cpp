@@ -61,5 +61,30 @@ TEST(BenchTest, LoaderFiguresAreThoseOfTheFiles) {
   }
 }
 
+TEST(BenchTest, AblationTurnsOffWhatIsUsedAndComparesWithTheWhole) {
+  const data::TempFolder folder;
+  for (int i = 0; i < 8; ++i) {
+    folder.write((i % 2 == 0 ? "train/a/image" : "train/b/image") + std::to_string(i) + ".jpg",
+                 data::jpeg_of(data::pattern_pixels(40, 30, 3), 40, 30));
+  }
+  config::ResolvedOptions options = options_for(32);
+  options.device.threads = 1;
+  options.precision.amp = false;
+  config::DataOptions where;
+  where.data_dir = folder.path();
+  const std::shared_ptr<const data::Source> source = data::open_split(where, "train");
+  const BenchResult result = bench_ablate(options, {source, source}, kOneEpoch);
+  std::vector<std::string> turned_off;
+  for (const core::Json& part : result.figures["parts"]) {
+    turned_off.push_back(part["option"]);
+    EXPECT_GT(part["factor"]["median"], 0);
+    EXPECT_GT(part["images_per_second"]["median"], 0);
+  }
+  EXPECT_EQ(turned_off, (std::vector<std::string>{"--no-channels-last", "", "--num-workers 0", "--prefetch-factor 1"}))
+      << "neither mixed precision, threads, a cache nor a second worker is used";
+  options.loader.num_workers = 2;
+  EXPECT_EQ(bench_ablate(options, {source, source}, kOneEpoch).figures["parts"].size(), turned_off.size() + 1);
+}
+
 }  // namespace
 }  // namespace stoker::app
