@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "app/output/failure.h"
+#include "app/output/last_line.h"
 #include "app/process.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -85,15 +86,16 @@ int run(int argc, const char* const* argv) {
   prepare_process();
   config::Configuration configuration;
   const Outcome outcome = run_guarded({argc, argv, configuration});
-  core::flush_log();
-  std::fflush(stdout);
-  if (outcome.reason.empty()) return outcome.exit_code;  // help and the like: nothing to report
+  if (outcome.reason.empty()) {  // help and the like: nothing to report
+    core::flush_log();
+    std::fflush(stdout);
+    return outcome.exit_code;
+  }
   std::string line = core::format("train: exit={} reason={}", outcome.exit_code, outcome.reason);
   if (outcome.updates >= 0) line += core::format(" update={}", outcome.updates);
   if (!outcome.metric.empty()) line += core::format(" metric={} value={:.6g}", outcome.metric, outcome.value);
   if (!outcome.checkpoint.empty()) line += " checkpoint=" + core::printable(outcome.checkpoint);
-  std::fprintf(stderr, "%s\n", line.c_str());
-  std::fflush(stderr);
+  write_last_line(line);
   return outcome.exit_code;
 }
 

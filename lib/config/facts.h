@@ -46,7 +46,7 @@ struct CheckpointFacts {
   std::optional<int64_t> threads;                         ///< the bits of a CPU depend on it
   std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
   std::optional<bool> drop_last;
-  std::optional<bool> amp = {}, channels_last = {};
+  std::optional<bool> amp = {}, channels_last = {}, tf32 = {};
 };
 
 /// A value that was measured or chosen for this run, and why.

@@ -43,7 +43,10 @@ bool same_layout(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 torch::Tensor with_layout_of(const torch::Tensor& like, const torch::Tensor& tensor) {
-  if (same_layout(like, tensor)) return tensor;
+  // Kernels of LibTorch before 2.5 compare every stride, also those that are never used.
+  if (same_layout(like, tensor)) {
+    return like.strides() == tensor.strides() ? tensor : tensor.as_strided(like.sizes(), like.strides());
+  }
   torch::Tensor copy = torch::empty_like(like);
   copy.copy_(tensor);
   return copy;

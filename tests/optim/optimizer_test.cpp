@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "optim/one_pass.h"
 
 namespace stoker::optim {
 namespace {
@@ -315,6 +316,17 @@ TEST(OptimizerTest, ResultDoesNotDependOnTheNumberOfThreads) {
   }
   at::set_num_threads(threads_before);
   EXPECT_TRUE(torch::equal(results[0], results[1]));
+}
+
+/// A 1x1 convolution in channels-last: its weight and cuDNN's gradient of it differ in strides that are never used.
+TEST(OptimizerTest, AGradientIsHandedOverWithTheStridesOfItsWeight) {
+  torch::Tensor weight = torch::arange(12, torch::kFloat32).view({4, 3, 1, 1});
+  const torch::Tensor like = weight.as_strided({4, 3, 1, 1}, {3, 1, 1, 1});
+  const torch::Tensor gradient = weight.as_strided({4, 3, 1, 1}, {3, 1, 3, 3});
+  const torch::Tensor handed = with_layout_of(like, gradient);
+  EXPECT_EQ(handed.strides(), like.strides());
+  EXPECT_EQ(handed.data_ptr(), gradient.data_ptr()) << "nothing is copied";
+  EXPECT_TRUE(handed.equal(gradient));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace stoker::app {
 
 Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& console)
-    : resources_(observe::ResourceSampler::Settings{engine::pci_bus_id(run.device)}),
+    : resources_(observe::ResourceSampler::Settings{engine::driver_names(run.device)}),
       diagnosing_(
           {run.options, run.machine, run.data_facts, *run.datasets.train, run.task, run.device, run.bfloat16_speed},
           resources_),

@@ -2,6 +2,7 @@
 #include "app/output/check_report.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/format.h"
 
@@ -36,13 +37,18 @@ bool threads_get_in_each_others_way(const CheckFacts& facts) {
 
 bool on_cpu(const CheckFacts& facts) { return facts.device == "cpu"; }
 
+/// The one that was chosen; nothing where it is missing.
+core::AcceleratorFacts accelerator_of(const CheckFacts& facts) {
+  const size_t colon = facts.device.find(':');
+  const size_t index = colon == std::string::npos ? 0 : std::strtoul(facts.device.c_str() + colon + 1, nullptr, 10);
+  return index < facts.machine.accelerators.size() ? facts.machine.accelerators[index] : core::AcceleratorFacts{};
+}
+
 Advice precision_advice(const CheckFacts& facts) {
   const double plain = best_layout(facts, "float32");
   const double bfloat16 = best_layout(facts, "bfloat16");
   const double float16 = on_cpu(facts) ? 0 : best_layout(facts, "float16");  // needs loss scaling, which CPUs lack
-  const bool native = on_cpu(facts)
-                          ? facts.machine.native_bfloat16
-                          : !facts.machine.accelerators.empty() && facts.machine.accelerators[0].native_bfloat16;
+  const bool native = on_cpu(facts) ? facts.machine.native_bfloat16 : accelerator_of(facts).native_bfloat16;
   if (native && bfloat16 > kWorthSwitching * plain) {
     return {"--amp --amp-dtype bfloat16",
             format("convolutions run at {:.1f} times the speed of float32", bfloat16 / plain)};
@@ -63,7 +69,7 @@ Advice layout_advice(const CheckFacts& facts, const std::string& dtype) {
 
 Advice batch_advice(const CheckFacts& facts) {
   if (on_cpu(facts)) return {"--batch-size 64", "a CPU gains little above 32 to 128 images"};
-  const auto bytes = static_cast<double>(facts.machine.accelerators.at(0).memory_bytes);
+  const auto bytes = static_cast<double>(accelerator_of(facts).memory_bytes);
   const auto images = static_cast<int64_t>(0.8 * bytes / kBytesPerImage) / 32 * 32;
   return {format("--batch-size {}", std::max<int64_t>(32, images)),
           format("{} of device memory and about 100 MB per image, as for ResNet-50 at 224 pixels with amp",

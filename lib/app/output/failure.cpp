@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "app/output/last_line.h"
 #include "config/resolution.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -23,7 +24,7 @@ using core::ErrorKind;
 /// The device of a verb; "cpu" where none can be had.
 std::string device_of(const config::Options& given) {
   config::Facts facts;
-  facts.machine.accelerators = engine::list_accelerators();
+  facts.machine.accelerators = engine::list_accelerators().devices;
   try {
     return config::resolve(given, facts).options.device.device;
   } catch (const Error&) {
@@ -51,13 +52,31 @@ Error out_of_memory(const std::string& cause, const config::Options& given) {
       "use a smaller --batch-size with more --accumulation-steps: the same update");
 }
 
+/// Of the device of a verb; 1 where it is not known.
+double free_share(const config::Options& given) {
+  const std::string device = device_of(given);
+  return device.rfind("cuda:", 0) == 0 ? engine::free_memory_share(torch::Device(device)) : 1;
+}
+
+/// What a library says of an operation whose result would differ from run to run.
+bool is_not_deterministic(const std::string& text) {
+  return text.find("does not have a deterministic implementation") != std::string::npos;
+}
+
 Error of_torch(const c10::Error& error, const config::Options& given) {
   const std::string text = engine::short_text_of(error);
   core::log_debug("{}", error.what());
-  if (engine::is_out_of_memory(error)) return out_of_memory(text, given);
-  if (text.find("CUDA error") != std::string::npos || text.find("cuDNN error") != std::string::npos) {
-    return Error(ErrorKind::os, "the device failed: " + text, "run the same command again: it resumes");
+  if (is_not_deterministic(text)) {
+    return Error(ErrorKind::config, "--deterministic: " + text.substr(0, text.find(". ")),
+                 "this network computes something that LibTorch cannot do with the same bits each time on this device: "
+                 "leave out --deterministic, choose another --model, or use --device cpu");
   }
+  if (text.find("no kernel image is available") != std::string::npos) {
+    return Error(ErrorKind::unavailable, "this LibTorch has no code for the device: " + text,
+                 "use a LibTorch that was built for it (train check shows both), another --device, or --device cpu");
+  }
+  if (engine::is_out_of_memory(error, free_share(given))) return out_of_memory(text, given);
+  if (is_device_failure(error)) return device_failure(error);
   return Error(ErrorKind::bug, text);
 }
 
@@ -74,6 +93,12 @@ Error of_system(const std::system_error& error) {
 }
 
 }  // namespace
+
+Error device_failure(const std::exception& error) {
+  return Error(
+      ErrorKind::os, "the device failed: " + engine::short_text_of(error),
+      "run the same command again: it resumes; dmesg and nvidia-smi -q say more about a card that fails often");
+}
 
 Error error_of(const std::exception& exception, const config::Options& given) {
   if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;

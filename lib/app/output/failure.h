@@ -13,4 +13,7 @@ namespace stoker::app {
 /// of the verb, for what it says of the device.
 core::Error error_of(const std::exception& exception, const config::Options& given);
 
+/// The words for a device or driver that failed for good. Calls no device.
+core::Error device_failure(const std::exception& error);
+
 }  // namespace stoker::app

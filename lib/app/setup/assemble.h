@@ -40,6 +40,9 @@ std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& op
 data::DecodeLimits decode_limits(double max_image_megapixels);
 /// What happens to the samples of `source`.
 data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training);
+/// What loaders of training and of evaluation have in common. Batches are page-locked for a CUDA device alone: page
+/// locking makes a context on some GPU, which takes its memory.
+data::LoaderSettings loader_settings(const config::ResolvedOptions& options, torch::Device device);
 /// Of several ranks each reads its share; see engine::own_batches().
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source,

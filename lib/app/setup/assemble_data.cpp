@@ -9,19 +9,20 @@
 #include "data/probe/probe_sizes.h"
 
 namespace stoker::app {
-namespace {
 
-data::LoaderSettings loader_settings(const config::ResolvedOptions& options) {
+data::LoaderSettings loader_settings(const config::ResolvedOptions& options, torch::Device device) {
   data::LoaderSettings settings;
   settings.num_workers = options.loader.num_workers;
   settings.prefetch_factor = options.loader.prefetch_factor;
-  settings.pin_memory = options.loader.pin_memory;
+  settings.pin_memory = options.loader.pin_memory && device.is_cuda();  // pinning makes a CUDA context
   settings.seed = options.train.seed;
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
   settings.limits = decode_limits(options.data.max_image_megapixels);
   return settings;
 }
+
+namespace {
 
 data::FeedSettings feed_settings(const config::ResolvedOptions& options, torch::Device device) {
   data::FeedSettings settings;
@@ -120,7 +121,7 @@ data::TransformPlan transform_plan(const config::ResolvedOptions& options, const
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source,
                                               const engine::RankShare& share) {
-  data::LoaderSettings settings = loader_settings(options);
+  data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
   settings.batch_size = options.loader.batch_size;
   settings.shuffle = true;
   settings.class_balanced = options.loader.class_balanced;
@@ -146,7 +147,7 @@ std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& o
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
                                                   std::shared_ptr<const data::Source> source, torch::Device device,
                                                   const engine::RankShare& share) {
-  data::LoaderSettings settings = loader_settings(options);
+  data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
   settings.batch_size = options.loader.val_batch_size;
   if (share.count > 1) {
     const int64_t batches = (source->size() - 1) / settings.batch_size + 1;

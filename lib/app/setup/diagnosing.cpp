@@ -6,6 +6,7 @@
 
 #include "app/setup/hooks.h"
 #include "app/setup/plan_run.h"
+#include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/compute_probe.h"
 #include "engine/probe/launch_overhead.h"
@@ -73,6 +74,9 @@ observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, cons
 observe::DiagnosisFacts Diagnosing::facts_of_run(const Run& run) {
   observe::DiagnosisFacts facts = known_facts(run.options, run.machine, run.data_facts, run.train);
   facts.network_bfloat16_speed = run.bfloat16_speed;
+  facts.native_bfloat16 = run.device.is_cpu()
+                              ? run.machine.native_bfloat16
+                              : run.machine.accelerators.at(static_cast<size_t>(run.device.index())).native_bfloat16;
   return facts;
 }
 
@@ -83,11 +87,11 @@ Diagnosing::Diagnosing(const Run& run, observe::ResourceSampler& resources)
       resources_(resources),
       diagnoser_(facts_of_run(run)) {
   const std::string device = run.options.device.device;
-  const bool native = device == "cpu"
-                          ? run.machine.native_bfloat16
-                          : run.machine.accelerators[static_cast<size_t>(run.device.index())].native_bfloat16;
+  // A device is not probed: it would be measured while it warms up, and in memory that the run may need.
+  if (device != "cpu") return;
   probes_.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
-  if (native) probes_.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
+  if (run.machine.native_bfloat16)
+    probes_.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
 }
 
 engine::Findings Diagnosing::run(engine::Learner& learner, const engine::Interlude& interlude) {
@@ -100,13 +104,15 @@ engine::Findings Diagnosing::run(engine::Learner& learner, const engine::Interlu
   return found;
 }
 
+/// Where memory runs out (a run that computes its batches in pieces, say), what it took is given back.
 double Diagnosing::overhead_seconds(engine::Learner& learner) const {
   try {
     return engine::overhead_seconds(learner, task_, settings_, batch_size_, kLaunchSeconds);
-  } catch (const std::exception& error) {  // a run that computes its batches in pieces, say, goes on without
+  } catch (const std::exception& error) {
     if (!engine::is_out_of_memory(error)) throw;
-    return 0;
   }
+  engine::release_unused_memory(learner.device);
+  return 0;
 }
 
 }  // namespace stoker::app

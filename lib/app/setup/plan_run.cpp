@@ -100,8 +100,10 @@ std::optional<engine::ActivationModel> probed(const PlanParts& parts, const plan
 }
 
 core::Json observed_json(const ObservedMemory& observed) {
+  const auto or_null = [](int64_t bytes) { return bytes > 0 ? core::Json(bytes) : core::Json(nullptr); };
   return {{"host_bytes", observed.host_bytes},
-          {"device_bytes", observed.device_bytes > 0 ? core::Json(observed.device_bytes) : core::Json(nullptr)}};
+          {"device_bytes", or_null(observed.device_bytes)},
+          {"device_allocated_bytes", or_null(observed.device_allocated_bytes)}};
 }
 
 }  // namespace
@@ -179,7 +181,8 @@ bool trains_on_one_image(const config::ResolvedOptions& options, const data::Sou
 }
 
 ObservedMemory observed_memory(torch::Device device) {
-  return {core::read_process_memory().peak_resident_bytes, engine::device_memory(device).peak_bytes};
+  const engine::DeviceMemory memory = engine::device_memory(device);
+  return {core::read_process_memory().peak_resident_bytes, memory.peak_bytes, memory.peak_allocated_bytes};
 }
 
 void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& room,

@@ -49,7 +49,8 @@ bool trains_on_one_image(const config::ResolvedOptions& options, const data::Sou
 
 /// Highest memory of this process, and of LibTorch on its device.
 struct ObservedMemory {
-  int64_t host_bytes = 0, device_bytes = 0;
+  int64_t host_bytes = 0, device_bytes = 0;  ///< of a device with the pieces between tensors
+  int64_t device_allocated_bytes = 0;        ///< without them: what the plan speaks of
 };
 ObservedMemory observed_memory(torch::Device device);
 /// plan.json of a run: predicted, and at its end observed.

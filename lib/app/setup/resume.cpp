@@ -131,6 +131,7 @@ config::CheckpointFacts checkpoint_facts(const config::Configuration& given, con
   facts.drop_last = saved_switch(extra, given.table.row_of(o.loader.drop_last).name);
   facts.amp = saved_switch(extra, given.table.row_of(o.precision.amp).name);
   facts.channels_last = saved_switch(extra, given.table.row_of(o.precision.channels_last).name);
+  facts.tf32 = saved_switch(extra, given.table.row_of(o.precision.tf32).name);
   return facts;
 }
 

@@ -18,7 +18,9 @@ config::ModelFacts model_facts_of(const config::ModelOptions& options) {
 
 core::MachineFacts machine_with_accelerators() {
   core::MachineFacts machine = core::read_machine_facts();
-  machine.accelerators = engine::list_accelerators();
+  core::Accelerators found = engine::list_accelerators();
+  machine.accelerators = std::move(found.devices);
+  machine.accelerator_trouble = std::move(found.trouble);
   return machine;
 }
 

@@ -31,7 +31,8 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   facts.command_line = command_line_text(invocation);
   facts.device = options.device.device;
   if (learner.device.is_cuda()) {
-    const core::AcceleratorFacts device = engine::list_accelerators().at(static_cast<size_t>(learner.device.index()));
+    const auto index = static_cast<size_t>(learner.device.index());
+    const core::AcceleratorFacts device = engine::list_accelerators().devices.at(index);
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
   }
   facts.precision = precision_text(options, settings.updater.step.precision);

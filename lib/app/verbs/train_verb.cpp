@@ -6,6 +6,7 @@
 #include "app/app.h"
 #include "app/listeners/observing.h"
 #include "app/listeners/split_overlap.h"
+#include "app/output/last_line.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
 #include "app/setup/compute_cost.h"
@@ -61,6 +62,7 @@ engine::RunIdentity identity_of(const config::ResolvedOptions& options, const da
   identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
   identity.class_names = datasets.train->learned_names();
   identity.threads = options.device.threads;
+  identity.computed_by = engine::computing_text(torch::Device(options.device.device));
   return identity;
 }
 
@@ -99,6 +101,16 @@ std::string extension_text(const Extension& extension, const optim::Schedule& sc
       "extends the run from {} to {} epochs: the schedule now spans all {}, the learning rate goes on at {:.4g} "
       "(it had ended at {:.4g})",
       extension.epochs_before, extension.epochs, extension.epochs, schedule.at(at.updates), at.learning_rate);
+}
+
+/// A device that has failed is left as it is: tensors and feeds that are destroyed would call it again.
+engine::FinishEvent run_or_leave(engine::Trainer& trainer, const engine::RunProgress& at) {
+  try {
+    return trainer.run(at);
+  } catch (const c10::Error& error) {
+    leave_if_device_failed(error);
+    throw;
+  }
 }
 
 }  // namespace
@@ -215,7 +227,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
                  watch ? watch->observer() : nobody, watch ? &watch->between_updates() : nullptr, ranks.group()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
-  const engine::FinishEvent finish = trainer.run(at);
+  const engine::FinishEvent finish = run_or_leave(trainer, at);
   limit.reset();
   console.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);

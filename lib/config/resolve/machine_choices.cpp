@@ -19,12 +19,20 @@ namespace {
 /// Leaves `cpu` or `cuda:N`, and N < the number of accelerators.
 void choose_device(Draft& draft, const core::MachineFacts& machine) {
   const size_t count = machine.accelerators.size();
+  const std::string& trouble = machine.accelerator_trouble;
+  // Days on the CPU are no answer to a driver that does not work.
+  if (draft.options().device.device.is_auto() && count == 0 && !trouble.empty()) {
+    throw core::Error(core::ErrorKind::unavailable, "the CUDA driver is there, but no device can be used: " + trouble,
+                      "repair it (nvidia-smi says more), or say --device cpu");
+  }
   draft.choose(
       draft.options().device.device, count > 0 ? "cuda:0" : "cpu",
       count > 0 ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name : "no CUDA device found");
   const std::string device = draft.options().device.device.value();
   if (device == "cpu") return;
-  if (count == 0) throw_unavailable("device " + device + " was asked for, but no CUDA device is available");
+  if (count == 0)
+    throw_unavailable("device " + device + " was asked for, but no CUDA device is available" +
+                      (trouble.empty() ? "" : ": " + trouble));
   if (device == "cuda") {
     draft.options().device.device = std::string("cuda:0");
     return;
@@ -126,7 +134,11 @@ bool choose_precision(Draft& draft, const Facts& facts) {
   if (facts.checkpoint && facts.checkpoint->channels_last) {
     draft.choose(o.channels_last, *facts.checkpoint->channels_last ? "true" : "false", "as in the checkpoint");
   }
+  if (facts.checkpoint && facts.checkpoint->tf32) {
+    draft.choose(o.tf32, *facts.checkpoint->tf32 ? "true" : "false", "as in the checkpoint");
+  }
   if (device == "cpu") {
+    draft.set_default(draft.options().precision.tf32, false);
     draft.choose(o.amp_dtype, "bfloat16", "the CPU computes no float16");
     choose_layout(draft, facts);
     return choose_amp_on_cpu(draft, facts);
@@ -138,8 +150,13 @@ bool choose_precision(Draft& draft, const Facts& facts) {
   if (!o.amp_dtype.is_auto()) choose_amp(draft, true, "amp-dtype is given");
   choose_amp(draft, native, reason);
   draft.choose(o.amp_dtype, native ? "bfloat16" : "float16", reason);
-  const bool amp = o.amp.value();
-  draft.choose(o.channels_last, amp ? "true" : "false", amp ? "faster with amp" : "amp is off");
+  draft.choose(o.tf32, native ? "true" : "false",
+               accelerator.name + (native ? " computes TF32" : " does not compute TF32"));
+  const bool amp = o.amp.value(), tensor_cores = amp || o.tf32.value();
+  draft.choose(o.channels_last, tensor_cores ? "true" : "false",
+               amp            ? "faster with amp"
+               : tensor_cores ? "faster with tf32"
+                              : "amp and tf32 are off");
   return false;
 }
 

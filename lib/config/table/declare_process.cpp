@@ -29,11 +29,12 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
                    {"bf16-mixed", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}});
   d.add_switch("channels-last", o.channels_last)
       .help(
-          "Keep images as NHWC in memory; auto: on CUDA with amp, and on a CPU unless training is clearly faster "
+          "Keep images as NHWC in memory; auto: on CUDA with amp or tf32, and on a CPU unless training is clearly "
+          "faster "
           "without, which is tried at the start.")
       .used_in_inference();
   d.add_switch("tf32", o.tf32)
-      .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32).")
+      .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA.")
       .used_in_inference();
   d.add("init-scale", o.init_scale, number_codec({1, 1e30}))
       .help("float16: loss scale at the start; halved whenever gradients overflow.");

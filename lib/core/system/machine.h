@@ -13,7 +13,13 @@ namespace stoker::core {
 struct AcceleratorFacts {
   std::string name;  ///< "NVIDIA H200"
   int64_t memory_bytes = 0;
-  bool native_bfloat16 = false;  ///< compute capability 8.0 or newer
+  bool native_bfloat16 = false;      ///< compute capability 8.0 or newer
+  std::string compute_capability{};  ///< "9.0"; empty: unknown
+};
+
+struct Accelerators {
+  std::vector<AcceleratorFacts> devices;
+  std::string trouble{};  ///< why there are none although the machine has a driver for them; empty: all is well
 };
 
 struct MachineFacts {
@@ -27,6 +33,7 @@ struct MachineFacts {
   bool avx512 = false;
   bool native_bfloat16 = false;  ///< AVX512-BF16 or AMX-BF16, unless ONEDNN_MAX_CPU_ISA forbids it
   std::vector<AcceleratorFacts> accelerators;
+  std::string accelerator_trouble{};  ///< as in Accelerators
 };
 
 /// Reads /proc, /sys/fs/cgroup (v1 and v2), sched_getaffinity and CPUID. Never throws: what is unknown stays 0.

@@ -146,7 +146,8 @@ CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, co
   refuse_non_finite(model::state_of(*learner.model), files_);
   const core::Json extra = {{"training_options", options_json(identity_.training_options)},
                             {"data_fingerprint", identity_.data_fingerprint},
-                            {"threads", identity_.threads}};
+                            {"threads", identity_.threads},
+                            {"computed_by", identity_.computed_by}};
   CheckpointEvent event;
   event.bytes = files_.commit(
       state.updates, [&](const std::string& folder) { return write_files(folder, state, learner, bad); }, extra);
@@ -177,6 +178,11 @@ std::vector<std::string> Checkpoints::differences(const std::string& path) const
     if (const auto threads = extra.at("threads").get<int64_t>(); threads != identity_.threads) {
       core::log_warning("bit-identity is not promised: CPU threads {} -> {} (--threads {} keeps it)", threads,
                         identity_.threads, threads);
+    }
+    const std::string computed_by = extra.value("computed_by", "");
+    if (!computed_by.empty() && !identity_.computed_by.empty() && computed_by != identity_.computed_by) {
+      core::log_warning("bit-identity is not promised: the checkpoint was computed by {}, this run is by {}",
+                        computed_by, identity_.computed_by);
     }
   } catch (const core::Json::exception& error) {
     throw Error(ErrorKind::data, format("checkpoint {}: its manifest is not ours: {}", path, error.what()));

@@ -23,7 +23,9 @@ struct RunIdentity {
   std::vector<config::TrainingOption> training_options;
   std::string data_fingerprint;
   std::vector<std::string> class_names;
-  int64_t threads = 1;  ///< not compared; bits depend on it, so a change is said out loud
+  // Not compared; bits depend on them, so a change is said out loud.
+  int64_t threads = 1;
+  std::string computed_by;  ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
 };
 
 /// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.

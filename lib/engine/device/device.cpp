@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/version.h>
 
 #include <cstdlib>
@@ -10,15 +11,35 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/threads.h"
+#include "engine/device/out_of_memory.h"
 
 namespace stoker::engine {
 
+namespace {
+
+/// A release of LibTorch that has no code for a device, and a device that is busy or broken, are noticed by the first
+/// operation alone: better now than at the first update.
+void try_to_compute(torch::Device device) {
+  try {
+    torch::zeros({1}, torch::TensorOptions(device)).add_(1);
+    synchronize(device);
+  } catch (const c10::Error& error) {
+    throw core::Error(core::ErrorKind::unavailable,
+                      core::format("device {} does not compute: {}", device.str(), short_text_of(error)),
+                      "check it with nvidia-smi, and with train check that this LibTorch was built for it; "
+                      "--device chooses another one or the CPU");
+  }
+}
+
+}  // namespace
+
 torch::Device open_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
-  const auto accelerators = list_accelerators();
+  const auto [accelerators, trouble] = list_accelerators();
   if (accelerators.empty()) {
     throw core::Error(core::ErrorKind::unavailable,
-                      core::format("device {} was asked for, but {} sees no CUDA device", name, libtorch_text()),
+                      core::format("device {} was asked for, but {} sees no CUDA device{}", name, libtorch_text(),
+                                   trouble.empty() ? "" : ": " + trouble),
                       "check the driver with nvidia-smi and that LibTorch is a CUDA build, or say --device cpu");
   }
   const torch::Device device(name);
@@ -27,6 +48,7 @@ torch::Device open_device(const std::string& name) {
                       core::format("device {} was asked for, but there are only {}", name, accelerators.size()),
                       "devices are numbered from 0");
   }
+  try_to_compute(device);
   return device;
 }
 
@@ -43,6 +65,43 @@ void configure_backends(const BackendSettings& settings) {
   // cuBLAS reads this when its first handle is made; see NVIDIA's cuBLAS manual, "Results reproducibility".
   if (settings.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
+
+DeviceMemory device_memory_by(const std::function<void(DeviceMemory&)>& read) noexcept {
+  DeviceMemory memory;
+  try {
+    read(memory);
+  } catch (const std::exception&) {  // asked for a line of text, perhaps while another error is handled
+  }
+  return memory;
+}
+
+double free_memory_share(torch::Device device) {
+  const DeviceMemory memory = device_memory(device);
+  return memory.total_bytes > 0 ? static_cast<double>(memory.free_bytes) / static_cast<double>(memory.total_bytes) : 1;
+}
+
+std::string uuid_text(const char* bytes) {
+  std::string text;
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += core::format("{:02x}", static_cast<unsigned>(static_cast<unsigned char>(bytes[i])));
+  }
+  return text;
+}
+
+std::string computing_text(torch::Device device) {
+  if (!device.is_cuda()) return "cpu, " + libtorch_text();
+  const core::AcceleratorFacts facts = list_accelerators().devices.at(static_cast<size_t>(device.index()));
+  std::string text = core::format("{} ({}), {}", facts.name, facts.compute_capability, libtorch_text());
+  if (at::globalContext().hasCuDNN()) text += core::format(", cuDNN {}", at::detail::getCUDAHooks().versionCuDNN());
+  return text;
+}
+
+NoSearchScope::NoSearchScope() : searched_(at::globalContext().benchmarkCuDNN()) {
+  at::globalContext().setBenchmarkCuDNN(false);
+}
+
+NoSearchScope::~NoSearchScope() { at::globalContext().setBenchmarkCuDNN(searched_); }
 
 std::string libtorch_text() {
   return core::format("LibTorch {}.{}.{}, {} build", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH,

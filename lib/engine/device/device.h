@@ -5,6 +5,7 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,11 @@
 
 namespace stoker::engine {
 
-/// The CUDA devices that LibTorch can use; empty on a CPU build.
-std::vector<core::AcceleratorFacts> list_accelerators();
+/// The CUDA devices that LibTorch can use, and why it cannot although there is a driver; nothing on a CPU build. Makes
+/// no CUDA context.
+core::Accelerators list_accelerators();
 
-/// "cpu" or "cuda:N". Throws Error{unavailable} when that device is not there.
+/// "cpu" or "cuda:N". Throws Error{unavailable} when that device is not there or does not compute, which is tried.
 torch::Device open_device(const std::string& name);
 
 struct BackendSettings {
@@ -28,6 +30,19 @@ struct BackendSettings {
 /// Throws Error{os} when so many threads cannot be had; LibTorch would wait for them for ever.
 void configure_backends(const BackendSettings& settings);
 
+/// For its lifetime cuDNN takes the algorithms that it thinks best, without trying them: trials take memory and time
+/// for each new shape.
+class NoSearchScope {
+ public:
+  NoSearchScope();
+  ~NoSearchScope();
+  NoSearchScope(const NoSearchScope&) = delete;
+  NoSearchScope& operator=(const NoSearchScope&) = delete;
+
+ private:
+  bool searched_;
+};
+
 /// A device's memory; 0 where unknown. Peaks are since the process began or forget_device_peak().
 struct DeviceMemory {
   int64_t peak_bytes = 0;            ///< most that LibTorch has held, pieces between tensors included
@@ -37,16 +52,29 @@ struct DeviceMemory {
   int64_t free_bytes = 0;            ///< of the device, for everybody
   int64_t total_bytes = 0;
 };
-DeviceMemory device_memory(torch::Device device);
+/// Never throws: nothing is known of a device that LibTorch has not used yet, or that has failed.
+DeviceMemory device_memory(torch::Device device) noexcept;
+/// As far as `read` came before it threw.
+DeviceMemory device_memory_by(const std::function<void(DeviceMemory&)>& read) noexcept;
+/// Of its memory, 0 to 1; 1 where unknown.
+double free_memory_share(torch::Device device);
 void forget_device_peak(torch::Device device);
 /// Gives memory that no tensor uses back to the device.
 void release_unused_memory(torch::Device device);
 
-/// Where the driver's tools find a CUDA device, "00000000:3b:00.0"; empty for the CPU.
-std::string pci_bus_id(torch::Device device);
+/// How the driver's tools may know a CUDA device, the first that they know being the right one: as a part of a card
+/// ("MIG-..."), as a card ("GPU-..."), by its place ("00000000:3b:00.0"). Of a part the place is that of the whole
+/// card. None for the CPU.
+std::vector<std::string> driver_names(torch::Device device);
+/// "1b4e28ba-2fa1-11d2-883f-0016d3cca427" of 16 bytes.
+std::string uuid_text(const char* bytes);
 
 /// "LibTorch 1.13.0, CPU build".
 std::string libtorch_text();
+
+/// What bits depend on besides options: "cpu, LibTorch 1.13.0, CPU build", "NVIDIA H200 (9.0), LibTorch 2.11.0, CUDA
+/// build, cuDNN 91002".
+std::string computing_text(torch::Device device);
 
 /// Waits until the device has done all queued work; nothing to wait for on the CPU.
 void synchronize(torch::Device device);

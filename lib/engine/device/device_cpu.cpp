@@ -5,15 +5,15 @@
 
 namespace stoker::engine {
 
-std::vector<core::AcceleratorFacts> list_accelerators() { return {}; }
+core::Accelerators list_accelerators() { return {}; }
 
-DeviceMemory device_memory(torch::Device) { return {}; }
+DeviceMemory device_memory(torch::Device) noexcept { return {}; }
 
 void forget_device_peak(torch::Device) {}
 
 void release_unused_memory(torch::Device) {}
 
-std::string pci_bus_id(torch::Device) { return {}; }
+std::vector<std::string> driver_names(torch::Device) { return {}; }
 
 void synchronize(torch::Device) {}
 

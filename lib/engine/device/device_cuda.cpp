@@ -4,46 +4,72 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <deque>
 #include <vector>
 
+#include "core/format.h"
 #include "engine/device/device.h"
 #include "engine/device/device_timeline.h"
 
 namespace stoker::engine {
 
-std::vector<core::AcceleratorFacts> list_accelerators() {
-  std::vector<core::AcceleratorFacts> accelerators;
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();  // clears it: no driver is an answer, not a fault
-    return accelerators;
-  }
-  for (int index = 0; index < count; ++index) {
-    const cudaDeviceProp* const properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
-    accelerators.push_back(
-        {properties->name, static_cast<int64_t>(properties->totalGlobalMem), properties->major >= 8});
-  }
-  return accelerators;
+namespace {
+
+/// Where there is no driver, "insufficient driver" says no more than that.
+bool has_driver() { return ::access("/dev/nvidiactl", F_OK) == 0; }
+
+/// No device and no driver are answers. Anything else is a machine that should compute and does not.
+std::string trouble_of(cudaError_t error) {
+  cudaGetLastError();  // clears it
+  if (error == cudaErrorNoDevice || (error == cudaErrorInsufficientDriver && !has_driver())) return {};
+  return cudaGetErrorString(error);
 }
 
-DeviceMemory device_memory(torch::Device device) {
-  DeviceMemory memory;
-  if (!device.is_cuda()) return memory;
-  const c10::cuda::CUDAGuard guard(device);
-  size_t free_now = 0, total = 0;
-  if (cudaMemGetInfo(&free_now, &total) == cudaSuccess) {
-    memory.free_bytes = static_cast<int64_t>(free_now);
-    memory.total_bytes = static_cast<int64_t>(total);
+}  // namespace
+
+core::Accelerators list_accelerators() {
+  core::Accelerators found;
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    found.trouble = trouble_of(error);
+    return found;
   }
-  // Index 0 of each statistic is the sum over all pools.
-  const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-  memory.peak_bytes = statistics.reserved_bytes[0].peak;
-  memory.held_bytes = statistics.reserved_bytes[0].current;
-  memory.peak_allocated_bytes = statistics.allocated_bytes[0].peak;
-  memory.allocated_bytes = statistics.allocated_bytes[0].current;
-  return memory;
+  for (int index = 0; index < count; ++index) {  // makes no context, which would take memory of the device
+    cudaDeviceProp properties{};
+    if (const cudaError_t error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
+      found.trouble = core::format("device {}: {}", index, trouble_of(error));
+      return found;
+    }
+    core::AcceleratorFacts facts;
+    facts.name = properties.name;
+    facts.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+    facts.native_bfloat16 = properties.major >= 8;
+    facts.compute_capability = core::format("{}.{}", properties.major, properties.minor);
+    found.devices.push_back(facts);
+  }
+  return found;
+}
+
+DeviceMemory device_memory(torch::Device device) noexcept {
+  if (!device.is_cuda()) return {};
+  return device_memory_by([device](DeviceMemory& memory) {
+    const c10::cuda::CUDAGuard guard(device);
+    size_t free_now = 0, total = 0;
+    if (cudaMemGetInfo(&free_now, &total) == cudaSuccess) {
+      memory.free_bytes = static_cast<int64_t>(free_now);
+      memory.total_bytes = static_cast<int64_t>(total);
+    } else {
+      cudaGetLastError();  // clears it
+    }
+    // Index 0 of each statistic is the sum over all pools. Throws before the first tensor on a device.
+    const auto statistics = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+    memory.peak_bytes = statistics.reserved_bytes[0].peak;
+    memory.held_bytes = statistics.reserved_bytes[0].current;
+    memory.peak_allocated_bytes = statistics.allocated_bytes[0].peak;
+    memory.allocated_bytes = statistics.allocated_bytes[0].current;
+  });
 }
 
 void forget_device_peak(torch::Device device) {
@@ -54,10 +80,18 @@ void release_unused_memory(torch::Device device) {
   if (device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
-std::string pci_bus_id(torch::Device device) {
+std::vector<std::string> driver_names(torch::Device device) {
+  std::vector<std::string> names;
+  if (!device.is_cuda()) return names;
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, device.index()) == cudaSuccess) {
+    const std::string uuid = uuid_text(properties.uuid.bytes);
+    names = {"MIG-" + uuid, "GPU-" + uuid};
+  }
   char text[32] = "";
-  const bool known = device.is_cuda() && cudaDeviceGetPCIBusId(text, sizeof text, device.index()) == cudaSuccess;
-  return known ? text : "";
+  if (cudaDeviceGetPCIBusId(text, sizeof text, device.index()) == cudaSuccess) names.emplace_back(text);
+  cudaGetLastError();  // clears it
+  return names;
 }
 
 namespace {

@@ -20,7 +20,19 @@ bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
   const std::string text = short_text_of(error);
   for (const char* words : {"out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED",
-                            "CUDNN_STATUS_ALLOC_FAILED"}) {
+                            "CUDNN_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool is_out_of_memory(const std::exception& error, double free) {
+  constexpr double kShort = 0.1;
+  if (is_out_of_memory(error)) return true;
+  if (free >= kShort || dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
+  const std::string text = short_text_of(error);
+  for (const char* words : {"unable to find an engine to execute this computation",
+                            "Unable to find a valid cuDNN algorithm to run convolution"}) {
     if (text.find(words) != std::string::npos) return true;
   }
   return false;

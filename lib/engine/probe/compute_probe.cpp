@@ -8,10 +8,11 @@
 #include <chrono>
 #include <functional>
 
-#include "core/system/stop_signal.h"
 #include "core/system/threads.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
+#include "engine/device/random_state.h"
+#include "engine/probe/call_rate.h"
 #include "engine/probe/thread_count.h"
 
 namespace stoker::engine {
@@ -19,30 +20,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Calls per second. The first call, which makes plans and buffers, counts only when it takes the whole time.
+/// Calls per second.
 double rate_of(const std::function<void()>& call, torch::Device device, double seconds) {
-  Clock::time_point begin = Clock::now();
-  call();
-  synchronize(device);
-  const double first = core::seconds_since(begin);
-  if (first > seconds) return 1 / first;
-  const int calls_per_look = device.is_cuda() ? 10 : 1;
-  begin = Clock::now();
-  int64_t calls = 0;
-  double elapsed = 0;
-  for (; elapsed < seconds; elapsed = core::seconds_since(begin)) {
-    core::throw_if_stopped();
-    for (int i = 0; i < calls_per_look; ++i) call();
-    synchronize(device);
-    calls += calls_per_look;
-  }
-  return static_cast<double>(calls) / elapsed;
+  const auto now = [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); };
+  return call_rate(
+      call, [device] { synchronize(device); }, device.is_cuda() ? call_rate_on_gpu(seconds) : call_rate_on_cpu(seconds),
+      now);
+}
+
+/// Numbers as networks have them: a GPU draws less power for ones, and keeps a higher clock than it will in training.
+/// Of a generator of its own, so that a run's random numbers stay what they were.
+torch::Tensor noise(at::IntArrayRef sizes, const torch::TensorOptions& options) {
+  at::Generator generator = make_generator(/*seed=*/1, torch::kCPU);
+  return torch::randn(sizes, generator, torch::TensorOptions().dtype(torch::kFloat32)).to(options);
 }
 
 double matmul_gflops(torch::Device device, torch::ScalarType dtype, double seconds) {
   const int64_t n = device.is_cuda() ? 4096 : 512;
   const auto options = torch::TensorOptions().device(device).dtype(dtype);
-  const torch::Tensor a = torch::ones({n, n}, options), b = torch::ones({n, n}, options);  // [n, n]
+  const torch::Tensor a = noise({n, n}, options), b = noise({n, n}, options);  // [n, n]
   torch::Tensor c = torch::empty({n, n}, options);
   const double operations = 2.0 * static_cast<double>(n * n * n);
   return 1e-9 * operations * rate_of([&] { torch::mm_out(c, a, b); }, device, seconds);
@@ -54,8 +50,8 @@ double convolution_gflops(torch::Device device, torch::ScalarType dtype, bool ch
   const int64_t batch = device.is_cuda() ? 128 : cpu_batch;
   const auto format = channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
   const auto options = torch::TensorOptions().device(device).dtype(dtype);
-  const torch::Tensor images = torch::ones({batch, kChannels, kSize, kSize}, options).contiguous(format);
-  const torch::Tensor weight = torch::ones({kChannels, kChannels, 3, 3}, options).contiguous(format);
+  const torch::Tensor images = noise({batch, kChannels, kSize, kSize}, options).contiguous(format);
+  const torch::Tensor weight = noise({kChannels, kChannels, 3, 3}, options).contiguous(format);
   const double operations = 2.0 * 9 * static_cast<double>(batch * kSize * kSize * kChannels * kChannels);
   const auto call = [&] { torch::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1); };
   return 1e-9 * operations * rate_of(call, device, seconds);

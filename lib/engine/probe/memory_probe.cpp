@@ -11,6 +11,7 @@
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
+#include "engine/probe/device_peaks.h"
 #include "engine/task/evaluate.h"
 
 namespace stoker::engine {
@@ -48,6 +49,10 @@ class Prober {
     });
   }
 
+  bool is_on_device() const { return !learner_.device.is_cpu(); }
+  void release_memory() const { release_unused_memory(learner_.device); }
+  double free_share() const { return free_memory_share(learner_.device); }
+
   int64_t input_bytes(int64_t side) const {
     const data::Batch batch = noise_batch(settings_, 1, side, learner_.device);
     return static_cast<int64_t>(batch.images.nbytes() + batch.labels.nbytes() + batch.targets.nbytes());
@@ -83,9 +88,36 @@ ActivationModel passes_on(Prober& prober, int64_t side, int64_t few, int64_t mor
   return model;
 }
 
+/// Of a device the peak alone is known. It is tried on so many images that convolutions choose the way that they choose
+/// for a batch; on fewer where so many do not fit.
+ActivationModel passes_on_device(Prober& prober, int64_t side) {
+  constexpr int64_t kMost = 256;
+  const auto is_too_much = [&](const std::exception& error) { return is_out_of_memory(error, prober.free_share()); };
+  for (int64_t first = side < kUsualSide ? 16 : 8;; first = kFewImages) {
+    try {
+      const PeakLine train = peak_line([&](int64_t images) { return peak_bytes(prober.train(images, side).trace); },
+                                       first, kMost, is_too_much);
+      const PeakLine eval = peak_line([&](int64_t images) { return peak_bytes(prober.evaluate(images, side).trace); },
+                                      first, kMost, is_too_much);
+      ActivationModel model;
+      model.probe_side = side;
+      model.input_bytes = prober.input_bytes(side);
+      model.train_small = train.small;
+      model.train_large = train.large;
+      model.eval_small = eval.small;
+      model.eval_large = eval.large;
+      return model;
+    } catch (const std::exception& error) {
+      if (first == kFewImages || !is_too_much(error)) throw;
+    }
+    prober.release_memory();
+  }
+}
+
 /// So few that it does not take long, so many that convolutions choose the way that they choose for a batch: LibTorch
 /// computes inputs of up to 20,480 numbers without oneDNN.
 ActivationModel passes(Prober& prober, int64_t side) {
+  if (prober.is_on_device()) return passes_on_device(prober, side);
   if (side < kScoutSide) return passes_on(prober, side, 4, 8);
   if (side < kUsualSide) return passes_on(prober, side, 3, 4);
   return passes_on(prober, side, kFewImages, kFewImages + 1);
@@ -106,7 +138,7 @@ bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scout
     const bool fits = settings.memory_bytes <= 0 || scouted.training_bytes(kFewImages) < settings.memory_bytes;
     return !fits || seconds > kPatienceSeconds;
   } catch (const c10::Error& error) {
-    if (is_out_of_memory(error)) throw;
+    if (is_out_of_memory(error, prober.free_share())) throw;
     return false;
   }
 }
@@ -138,17 +170,18 @@ int64_t ActivationModel::working_bytes(const BatchSizes& batches) const {
 ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings) {
   const Clock::time_point begin = Clock::now();
   const ScopedSnapshot undisturbed(learner);
+  const NoSearchScope no_search;
   Prober prober(learner, task, settings);
   try {
     ActivationModel model;
     if (!scout(prober, settings, model)) {
-      if (learner.device.is_cuda()) prober.train(kFewImages, side_of(settings));  // workspaces of the libraries
       model = passes(prober, side_of(settings));
     }
+    release_unused_memory(learner.device);
     model.seconds = core::seconds_since(begin);
     return model;
   } catch (const std::exception& error) {
-    if (!is_out_of_memory(error)) throw;
+    if (!is_out_of_memory(error, free_memory_share(learner.device))) throw;
   }
   throw core::Error(core::ErrorKind::out_of_memory,
                     core::format("the network and {} images of {} x {} pixels do not fit into the memory that is free",

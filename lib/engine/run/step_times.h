@@ -56,9 +56,17 @@ struct StepTimings {
   double training_cpu_seconds = 0;  ///< of the training thread
   double process_cpu_seconds = 0;   ///< of all threads
 
-  /// Of the time of the updates, 0 to 1.
+  /// What judges where the time went: by the device's clock where it has one. The host runs ahead of a device: it may
+  /// wait for data while the device computes, and its own forward and backward are times of launching.
+  const StepParts& judged() const { return has_device ? device : parts; }
+  /// Of the time of the updates, 0 to 1; by the clock of judged().
   double share(StepPart part) const {
-    return update.mean_seconds > 0 ? parts[part].mean_seconds / update.mean_seconds : 0;
+    return update.mean_seconds > 0 ? judged()[part].mean_seconds / update.mean_seconds : 0;
+  }
+  /// Per update: forward, backward and optimizer, by the clock of judged().
+  double computing_seconds() const {
+    return judged()[StepPart::forward].mean_seconds + judged()[StepPart::backward].mean_seconds +
+           judged()[StepPart::optimizer].mean_seconds;
   }
   /// Of the time that sums over ranks took, how much the training thread did not wait: 0 to 1; 0 where there were none.
   double hidden_exchange_share() const {

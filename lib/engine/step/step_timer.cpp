@@ -53,7 +53,7 @@ void StepTimer::begin_epoch() {
 }
 
 void StepTimer::begin_update(int64_t number) {
-  end_epoch();  // or the update before
+  end_update_under_way(/*update_follows=*/true);
   if (!core::is_instrumented()) return;
   update_ = number;
   last_ = update_begin_ = Clock::now();
@@ -83,7 +83,8 @@ void StepTimer::done(StepPart part) {
   const Clock::time_point now = Clock::now();
   add(part, last_, now);
   last_ = now;
-  if (timeline_) timeline_->mark(static_cast<int>(part));
+  // What comes in between is little, and a mark of its own would cost more: the part that follows has it.
+  if (timeline_ && part != StepPart::other) timeline_->mark(static_cast<int>(part));
 }
 
 void StepTimer::exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent) {
@@ -92,9 +93,13 @@ void StepTimer::exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent
   totals_.exchanged_bytes += bytes_sent;
 }
 
-void StepTimer::end_epoch() {
+void StepTimer::end_epoch() { end_update_under_way(/*update_follows=*/false); }
+
+/// The begin of the next update ends this one on the device, too.
+void StepTimer::end_update_under_way(bool update_follows) {
   if (update_ < 0) return;
   done(StepPart::other);
+  if (timeline_ && !update_follows) timeline_->mark(static_cast<int>(StepPart::other));
   end_update();
   update_ = -1;
 }
@@ -124,13 +129,16 @@ void StepTimer::read_device() {
       continue;
     }
     if (device_update_ >= 0) {
+      if (mark.what == kUpdateBegins) {
+        device_now_[static_cast<size_t>(StepPart::other)] += nanoseconds_between(device_last_.time, mark.time);
+      }
       for (size_t i = 0; i < kStepParts; ++i) totals_.device[i].add(device_now_[i]);
     }
     device_now_ = {};
     device_update_ = -1;
     if (mark.what == kUpdateBegins && !numbers_.empty()) {
       device_update_ = numbers_.front();
-      numbers_.erase(numbers_.begin());
+      numbers_.pop_front();
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,7 @@ class StepTimer {
     double training_cpu_seconds = 0, process_cpu_seconds = 0;
     Clock::time_point at;
   };
+  void end_update_under_way(bool update_follows);
   void end_update();
   void add(StepPart part, Clock::time_point begin, Clock::time_point end);
   void read_device();
@@ -65,8 +67,8 @@ class StepTimer {
   Nanoseconds now_{}, device_now_{};  ///< of the update under way
   int64_t exchange_now_ = 0;          ///< likewise
   DeviceTimeline::Mark device_last_;
-  int64_t device_update_ = -1;    ///< that the device works at
-  std::vector<int64_t> numbers_;  ///< updates whose marks are not all taken, in order
+  int64_t device_update_ = -1;   ///< that the device works at
+  std::deque<int64_t> numbers_;  ///< updates whose marks are not all taken, in order
   Totals totals_, at_report_, at_recent_, at_epoch_;
 };
 

@@ -156,7 +156,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
       if (!sum) return gather(feed, window);
       gather_replicas(feed, window, *sum);
     } catch (const std::exception& error) {
-      if (!is_out_of_memory(error)) throw;
+      if (!is_out_of_memory(error, free_memory_share(learner_.device))) throw;
       cause = short_text_of(error);
       ran_out = true;
     }

@@ -2,7 +2,6 @@
 // Small residual networks for images of about 28 to 64 pixels, made to learn fast on a CPU: little work at full size,
 // where convolutions are costliest, and channels in multiples of 32, which fill vector and tile registers. tiny_cnn
 // does without the block at half size, and sees each position once where it halves: for the first minutes of training.
-#include <ATen/ops/adaptive_avg_pool2d.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
@@ -11,6 +10,7 @@
 #include "model/architectures.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
+#include "model/layers/grid_means.h"
 #include "model/layers/norm_relu.h"
 
 namespace stoker::model {
@@ -84,7 +84,7 @@ class SmallCnn : public ImageModel {
   int64_t feature_channels() const override { return channels_; }
 
   torch::Tensor forward(torch::Tensor x) override {
-    x = at::adaptive_avg_pool2d(features(x), {kGrid, kGrid}).flatten(1);
+    x = grid_means(features(x), kGrid, kGrid).flatten(1);
     return fc_(drop_out(x, drop_rate_, is_training()));
   }
 

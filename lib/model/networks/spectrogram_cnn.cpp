@@ -6,13 +6,13 @@
 //
 //   [B, 1, 64, 64] -> 32 @ 32x32 -> 64 @ 16x16 -> 128 @ 8x8 -> 256 @ 4x4 -> 256 @ 4x4
 //                  -> 4 bands x 256 -> dropout -> classifier
-#include <ATen/ops/adaptive_avg_pool2d.h>
 #include <torch/nn/modules/linear.h>
 
 #include "model/architectures.h"
 #include "model/initialise.h"
 #include "model/layers/conv_norm_act.h"
 #include "model/layers/drop_path.h"
+#include "model/layers/grid_means.h"
 
 namespace stoker::model {
 namespace {
@@ -44,7 +44,7 @@ class SpectrogramCnn : public ImageModel {
   int64_t feature_channels() const override { return channels_; }
 
   torch::Tensor forward(torch::Tensor x) override {
-    x = at::adaptive_avg_pool2d(features(x), {kBands, 1}).flatten(1);  // [B, 256 * bands]
+    x = grid_means(features(x), kBands, 1).flatten(1);  // [B, 256 * bands]
     return fc_(drop_out(x, drop_rate_, is_training()));
   }
 

@@ -18,6 +18,8 @@ constexpr double kWaits = 0.05;       // share of the time from which on waiting
 constexpr double kOthersTake = 0.25;  // CPUs
 // Of a network's time, that runs at bfloat16's speed: ResNet-18 here.
 constexpr double kConvolutionShare = 0.65;
+// Of bfloat16 over TF32 on tensor cores, by the data sheets of every NVIDIA architecture since 8.0.
+constexpr double kTensorCoreSpeed = 2;
 
 }  // namespace
 
@@ -26,8 +28,7 @@ BottleneckAnalysis::BottleneckAnalysis(const DiagnosisFacts& facts)
       times_(facts.times),
       now_(step_model(facts.times, facts.resources, facts.cpus)),
       wait_share_(times_.share(StepPart::wait)),
-      computing_(times_.parts[StepPart::forward].mean_seconds + times_.parts[StepPart::backward].mean_seconds +
-                 times_.parts[StepPart::optimizer].mean_seconds) {}
+      computing_(times_.computing_seconds()) {}
 
 Diagnosis BottleneckAnalysis::run() {
   if (times_.updates == 0 || now_.update <= 0) return best_;
@@ -91,7 +92,7 @@ void BottleneckAnalysis::check_contention() {
 }
 
 void BottleneckAnalysis::check_report_and_saves() {
-  const engine::StepParts& parts = times_.has_device ? times_.device : times_.parts;  // a device that idles meanwhile
+  const engine::StepParts& parts = times_.judged();  // of a device: that it idles meanwhile
   for (const auto& [part, verdict, knob, value] :
        {std::tuple(StepPart::report, Verdict::sync, "--report-every", "5s"),
         std::tuple(StepPart::save, Verdict::saving, "--save-every", "30m")}) {
@@ -119,7 +120,7 @@ void BottleneckAnalysis::check_copies() {
 void BottleneckAnalysis::check_batch() {
   if (!facts_.overhead_seconds || computing_ <= 0) return;
   const double fixed =
-      std::min(0.95 * computing_, *facts_.overhead_seconds + times_.parts[StepPart::optimizer].mean_seconds);
+      std::min(0.95 * computing_, *facts_.overhead_seconds + times_.judged()[StepPart::optimizer].mean_seconds);
   if (fixed < 0.25 * computing_) return;
   const double most = static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
   double factor = 1;
@@ -154,6 +155,9 @@ void BottleneckAnalysis::check_precision(const std::string& busy) {
   } else if (facts_.bfloat16_speed && !facts_.amp && *facts_.bfloat16_speed > 1) {
     propose_precision(1 - kConvolutionShare + kConvolutionShare / *facts_.bfloat16_speed, "--amp",
                       format("convolutions in bfloat16 are {:.2g} times as fast", *facts_.bfloat16_speed));
+  } else if (!facts_.on_cpu && facts_.native_bfloat16 && !facts_.amp) {
+    propose_precision(1 - kConvolutionShare + kConvolutionShare / kTensorCoreSpeed, "--amp",
+                      "it computes bfloat16 natively");
   }
 }
 

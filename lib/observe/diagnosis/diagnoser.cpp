@@ -2,6 +2,7 @@
 #include "observe/diagnosis/diagnoser.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "core/log.h"
@@ -51,9 +52,10 @@ Diagnosis Diagnoser::examine(const engine::Interlude& interlude, const ResourceR
   return diagnose(facts);
 }
 
-/// Nothing when it has to wait, since watching a run must not cost it anything that counts, and when a stop ends it.
+/// Nothing when it has to wait, since watching a run must not cost it anything that counts, and when a stop ends it. A
+/// figure for a line of the log never ends a run: once a probe has failed, none is asked any more.
 std::optional<double> Diagnoser::within_budget(const std::function<double()>& probe) {
-  if (!probe || seconds_allowed_ <= 0) return std::nullopt;
+  if (!probe || seconds_allowed_ <= 0 || a_probe_failed_) return std::nullopt;
   const Clock::time_point begin = Clock::now();
   std::optional<double> measured;
   try {
@@ -61,14 +63,16 @@ std::optional<double> Diagnoser::within_budget(const std::function<double()>& pr
     seconds_allowed_ -= core::seconds_since(begin);
   } catch (const core::StopRequested&) {
     seconds_allowed_ = 0;
+  } catch (const std::exception& error) {
+    a_probe_failed_ = true;
+    core::log_debug("diagnosis: a measurement failed, and none is made any more in this run: {}", error.what());
   }
   return measured;
 }
 
 /// Only those that this window gives reason to ask for.
 void Diagnoser::measure_ceilings(DiagnosisFacts& facts, const ThroughputProbes& probes) {
-  const double computing = facts.times.share(StepPart::forward) + facts.times.share(StepPart::backward) +
-                           facts.times.share(StepPart::optimizer);
+  const double computing = facts.times.computing_seconds() / std::max(1e-9, facts.times.update.mean_seconds);
   if (computing < 0.25) return;
   const bool suffer = facts.threads > facts.cpus || (facts.threads > 1 && facts.resources.other_cpus.value_or(0) > 0.2);
   const bool idle = facts.threads < facts.cpus && facts.resources.cpu_percent.value_or(100) < 85;

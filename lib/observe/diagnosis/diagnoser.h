@@ -13,7 +13,7 @@
 namespace stoker::observe {
 
 /// Ceilings, measured on the training thread in between updates: each some hundredths of a second, once or
-/// seldom. May throw core::StopRequested.
+/// seldom. May throw core::StopRequested; another exception means that the figure cannot be had.
 struct ThroughputProbes {
   std::function<double(int64_t threads)> threads_speed;  ///< over one thread
   std::function<double()> bfloat16_speed;                ///< over float32; empty: bfloat16 is no choice here
@@ -40,7 +40,7 @@ class Diagnoser {
 
   const DiagnosisFacts known_;
   std::optional<Diagnosis> latest_;
-  bool warmed_up_ = false;
+  bool warmed_up_ = false, a_probe_failed_ = false;
   Verdict said_ = Verdict::nothing;
   // Ceilings, and how long more may be measured.
   std::optional<double> bfloat16_speed_, fixed_seconds_, threads_speed_, cpus_speed_;

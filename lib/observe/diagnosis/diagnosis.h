@@ -36,6 +36,7 @@ struct DiagnosisFacts {
   int64_t threads = 1, prefetch_factor = 4;
   bool pin_memory = true;  ///< or copies cannot be made faster by it
   bool amp = false;
+  bool native_bfloat16 = false;                    ///< of the device that computes
   bool holds_pixels = false, holds_files = false;  ///< the cache, for at least most images
   std::vector<AugmentationInUse> augmentations;    ///< the costliest first
 

@@ -45,9 +45,8 @@ StepModel step_model(const engine::StepTimings& times, const ResourceReading& re
   model.network_cpu = std::max(0.0, (times.process_cpu_seconds - loader.worker_cpu_seconds) * per_update -
                                         (model.workers > 0 ? 0 : busy - read));
 
-  model.training = std::max(0.0, model.update - times.parts[StepPart::wait].mean_seconds);
-  const double computing = times.parts[StepPart::forward].mean_seconds + times.parts[StepPart::backward].mean_seconds +
-                           times.parts[StepPart::optimizer].mean_seconds;
+  model.training = std::max(0.0, model.update - times.judged()[StepPart::wait].mean_seconds);
+  const double computing = times.computing_seconds();
   // One thread that computes and did not get a CPU: wall time beyond its CPU time. Several threads spin,
   // which looks like work; a device computes without a CPU.
   const bool one_thread = !times.has_device && model.network_cpu < 1.2 * training_cpu;

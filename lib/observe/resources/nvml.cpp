@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <type_traits>
 
 namespace stoker::observe {
@@ -37,6 +38,7 @@ struct Nvml::Library {
     find(count, "nvmlDeviceGetCount_v2");
     find(by_index, "nvmlDeviceGetHandleByIndex_v2");
     find(by_pci_bus_id, "nvmlDeviceGetHandleByPciBusId_v2");
+    find(by_uuid, "nvmlDeviceGetHandleByUUID");
     find(name, "nvmlDeviceGetName");
     find(utilization, "nvmlDeviceGetUtilizationRates");
     find(memory, "nvmlDeviceGetMemoryInfo");
@@ -54,6 +56,7 @@ struct Nvml::Library {
   Status (*count)(unsigned*) = nullptr;
   Status (*by_index)(unsigned, Device*) = nullptr;
   Status (*by_pci_bus_id)(const char*, Device*) = nullptr;
+  Status (*by_uuid)(const char*, Device*) = nullptr;
   Status (*name)(Device, char* text, unsigned length) = nullptr;
   Status (*utilization)(Device, Utilization*) = nullptr;
   Status (*memory)(Device, Memory*) = nullptr;
@@ -102,11 +105,15 @@ std::vector<std::string> Nvml::device_names() const {
   return names;
 }
 
-GpuReading Nvml::read(const std::string& pci_bus_id) {
+GpuReading Nvml::read(const std::vector<std::string>& names) {
   GpuReading reading;
   Library::Device device = nullptr;
-  if (!library_ || !library_->by_pci_bus_id) return reading;
-  if (library_->by_pci_bus_id(pci_bus_id.c_str(), &device) != kSuccess) return reading;
+  const auto is_found = [&](const std::string& name) {
+    const bool is_uuid = name.rfind("MIG-", 0) == 0 || name.rfind("GPU-", 0) == 0;
+    const auto find = is_uuid ? library_->by_uuid : library_->by_pci_bus_id;
+    return find && find(name.c_str(), &device) == kSuccess;
+  };
+  if (!library_ || std::none_of(names.begin(), names.end(), is_found)) return reading;
   Library::Utilization utilization{};
   if (library_->utilization && library_->utilization(device, &utilization) == kSuccess) {
     reading.busy_percent = utilization.gpu;

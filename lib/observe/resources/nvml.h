@@ -29,8 +29,9 @@ class Nvml {
   const std::string& trouble() const { return trouble_; }
   std::string driver_version() const;             ///< "535.183.01"; "" when unknown
   std::vector<std::string> device_names() const;  ///< in the driver's order, not CUDA's
-  /// `pci_bus_id`: "00000000:3b:00.0", as CUDA numbers the device in front of us.
-  GpuReading read(const std::string& pci_bus_id);
+  /// Of the first device that the driver knows among `names`: "MIG-..." and "GPU-..." with a UUID, others as places,
+  /// "00000000:3b:00.0".
+  GpuReading read(const std::vector<std::string>& names);
 
  private:
   struct Library;

@@ -107,10 +107,10 @@ void ResourceSampler::listen(Listener listener) {
 void ResourceSampler::run() {
   ProcessMeter meter;
   std::optional<Nvml> nvml;
-  if (!settings_.gpu_pci_bus_id.empty()) nvml.emplace(settings_.nvml_library);
+  if (!settings_.gpu_names.empty()) nvml.emplace(settings_.nvml_library);
   for (;;) {
     ResourceReading reading = meter.read();
-    if (nvml) reading.gpu = nvml->read(settings_.gpu_pci_bus_id);
+    if (nvml) reading.gpu = nvml->read(settings_.gpu_names);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       latest_ = reading;

@@ -48,7 +48,7 @@ class ProcessMeter {
 class ResourceSampler {
  public:
   struct Settings {
-    std::string gpu_pci_bus_id;  ///< empty: no GPU is used
+    std::vector<std::string> gpu_names;  ///< as for Nvml::read(); empty: no GPU is used
     std::string nvml_library = Nvml::kLibrary;
     std::chrono::milliseconds period{1000};
   };

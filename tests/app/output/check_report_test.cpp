@@ -72,6 +72,14 @@ TEST(CheckReportTest, AGpuWithoutNativeBfloat16GetsFloat16AndABatchForItsMemory)
   EXPECT_NE(reason_of(facts, "--batch-size 128"), "") << "0.8 x 16 GB / 100 MB";
 }
 
+TEST(CheckReportTest, AdviceIsAboutTheDeviceThatWasChosen) {
+  CheckFacts facts = good_machine();
+  facts.device = "cuda:1";
+  facts.machine.accelerators = {{"Tesla", 16'000'000'000, false}, {"Ampere", 80'000'000'000, true}};
+  EXPECT_NE(reason_of(facts, "--batch-size 640"), "") << "0.8 x 80 GB / 100 MB";
+  EXPECT_EQ(reason_of(facts, "--amp --amp-dtype float16"), "");
+}
+
 TEST(CheckReportTest, ThreadsThatWaitForACoreAreCalledOut) {
   CheckFacts slow_handover = good_machine(), no_gain = good_machine();
   slow_handover.threads.worst_handover_seconds = 8e-3;

@@ -64,6 +64,35 @@ TEST(ResolveTest, ChoosesTheDeviceThatIsThere) {
   EXPECT_EQ(resolved({"--device", "cpu"}, cuda_machine(8)).options.device.device, "cpu");
 }
 
+TEST(ResolveTest, ADriverThatDoesNotWorkIsAnErrorAndNeverTheCpuInSilence) {
+  core::MachineFacts broken = cpu_machine(8);
+  broken.accelerator_trouble = "system not yet initialized";
+  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"--device", "cuda"}}) {
+    const auto error = failure_of([&] { resolved(words, broken); });
+    EXPECT_EQ(error.kind, core::ErrorKind::unavailable);
+    EXPECT_TRUE(error.says("system not yet initialized")) << error.message;
+  }
+  EXPECT_EQ(resolved({"--device", "cpu"}, broken).options.device.device, "cpu");
+}
+
+TEST(ResolveTest, TheDefaultsOfAGpuAreItsFastOnes) {
+  const Resolution fast = resolved({}, cuda_machine(2));
+  EXPECT_TRUE(fast.options.precision.amp && fast.options.precision.tf32 && fast.options.precision.channels_last);
+  EXPECT_EQ(reason_of(fast, "tf32"), "Card A computes TF32");
+  const Resolution float32 = resolved({"--no-amp"}, cuda_machine(2));
+  EXPECT_TRUE(float32.options.precision.tf32 && float32.options.precision.channels_last);
+  const Resolution exact = resolved({"--no-amp", "--no-tf32"}, cuda_machine(2));
+  EXPECT_FALSE(exact.options.precision.tf32 || exact.options.precision.channels_last);
+  EXPECT_FALSE(resolved({}, cuda_machine(2, /*native_bfloat16=*/false)).options.precision.tf32);
+  const Resolution cpu = resolved({}, cpu_machine(2));
+  EXPECT_FALSE(cpu.options.precision.tf32);
+  EXPECT_EQ(reason_of(cpu, "tf32"), "") << "not worth a word";
+  Facts resumed = facts_of(cuda_machine(2));
+  resumed.checkpoint = CheckpointFacts{};
+  resumed.checkpoint->tf32 = false;
+  EXPECT_FALSE(resolved({}, resumed).options.precision.tf32) << "a run keeps the precision that it began with";
+}
+
 TEST(ResolveTest, AmpOnACpuIsDecidedByTheMeasuredNetworkWhereTheCpuComputesBfloat16) {
   core::MachineFacts native = cpu_machine(2);
   native.native_bfloat16 = true;
@@ -212,7 +241,7 @@ TEST(ResolveTest, PrecisionFollowsTheDevice) {
   const auto cuda = resolved({"--amp"}, cuda_machine(2));
   EXPECT_EQ(cuda.options.precision.amp_dtype, AmpDtype::bfloat16);
   EXPECT_TRUE(cuda.options.precision.channels_last);
-  EXPECT_FALSE(resolved({"--no-amp"}, cuda_machine(2)).options.precision.channels_last);
+  EXPECT_FALSE(resolved({"--no-amp", "--no-tf32"}, cuda_machine(2)).options.precision.channels_last);
   EXPECT_EQ(resolved({}, cuda_machine(2, false)).options.precision.amp_dtype, AmpDtype::float16);
   EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2)).options.precision.channels_last);
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "core/log.h"
 #include "tests/engine/checkpoint/tiny_learner.h"
 #include "tests/temporary_directory.h"
 
@@ -57,6 +58,25 @@ class CheckpointsTest : public ::testing::Test {
   const TemporaryDirectory folder_;
   Checkpoints checkpoints_{{folder_ / "checkpoints"}, identity()};
 };
+
+TEST_F(CheckpointsTest, AnotherDeviceIsSaidAndNotRefused) {
+  std::vector<std::string> said;
+  core::set_console_writer([&](core::LogLevel, std::string_view line) { said.emplace_back(line); });
+  const auto on = [](const std::string& device) {
+    RunIdentity of_device = identity();
+    of_device.computed_by = device;
+    return of_device;
+  };
+  Learner learner = learner_of(1);
+  of(on("Card A (9.0)")).save(state_at(1), learner, {}, false);
+  const std::string path = checkpoints_.files().path_of(1);
+  EXPECT_TRUE(of(on("Card A (9.0)")).differences(path).empty());
+  EXPECT_TRUE(said.empty());
+  EXPECT_TRUE(of(on("Card B (8.0)")).differences(path).empty());
+  core::set_console_writer(nullptr);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("computed by Card A (9.0), this run is by Card B (8.0)"), std::string::npos) << said[0];
+}
 
 TEST_F(CheckpointsTest, LoadsWhatWasSaved) {
   Learner saved = learner_of(1.5);

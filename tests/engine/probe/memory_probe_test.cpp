@@ -60,25 +60,5 @@ TEST(MemoryProbeTest, ImagesTooLargeToTryAreForeseenFromSmallOnes) {
   EXPECT_GT(model.training_bytes(2), 1'000'000'000);
 }
 
-TEST(MemoryProbeTest, MemoryIsKnownToHaveRunOutByTypeAndByWords) {
-  EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
-  EXPECT_TRUE(is_out_of_memory(core::Error(core::ErrorKind::out_of_memory, "x")));
-  EXPECT_FALSE(is_out_of_memory(core::Error(core::ErrorKind::io, "out of memory")));
-  EXPECT_FALSE(is_out_of_memory(std::runtime_error("out of memory")));
-  try {
-    at::empty({int64_t{1} << 60});
-    FAIL() << "an exbibyte";
-  } catch (const std::exception& error) {
-    EXPECT_TRUE(is_out_of_memory(error)) << error.what();
-  }
-  try {
-    at::empty({2}).view({3});
-    FAIL();
-  } catch (const std::exception& error) {
-    EXPECT_FALSE(is_out_of_memory(error));
-    EXPECT_EQ(short_text_of(error).find("frame #"), std::string::npos);
-  }
-}
-
 }  // namespace
 }  // namespace stoker::engine

@@ -206,12 +206,31 @@ TEST(StepTimerTest, ADevicesPartsAreReadOnceItHasPassedThem) {
     time += computes ? milliseconds(10) : milliseconds(what == static_cast<int>(StepPart::wait) ? 5 : 0);
     device.passed.push_back({what, time});
   }
-  device.passed.push_back({-1, time});  // the next update begins
+  timer.begin_update(1);
+  device.passed.push_back({device.marks.back(), time + milliseconds(2)});
   const StepTimings after = timer.since_epoch_began();
   EXPECT_EQ(after.device[StepPart::forward].count, 1);
   EXPECT_NEAR(after.device[StepPart::wait].mean_seconds, 0.005, 1e-9);
   EXPECT_NEAR(after.device[StepPart::forward].mean_seconds, 0.010, 1e-9);
   EXPECT_NEAR(after.device[StepPart::backward].mean_seconds, 0.010, 1e-9);
+  EXPECT_NEAR(after.device[StepPart::other].mean_seconds, 0.002, 1e-9) << "until the next one begins";
+}
+
+TEST(StepTimerTest, AnUpdateCostsADeviceFiveMarks) {
+  data::Loader loader = slow_loader(0);
+  PlayedTimeline::Script device;
+  StepTimer timer(std::make_unique<PlayedTimeline>(device), loader);
+  loader.begin_epoch(0);
+  timer.begin_epoch();
+  device.marks.clear();
+  timer.begin_update(0);
+  timer.fetched();
+  for (const StepPart part :
+       {StepPart::forward, StepPart::backward, StepPart::other, StepPart::optimizer, StepPart::other}) {
+    timer.done(part);
+  }
+  timer.begin_update(1);
+  EXPECT_EQ(device.marks.size(), 5 + 1) << "the last one begins the next update";
 }
 
 TEST(StepTimerTest, ATraceHasThePartsInsideTheirUpdate) {

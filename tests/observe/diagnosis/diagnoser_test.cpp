@@ -112,6 +112,16 @@ TEST_F(DiagnoserTest, AStopRequestEndsTheProbesAndNotTheVerdict) {
   EXPECT_EQ(asked, 1) << "no other probe is begun";
 }
 
+TEST_F(DiagnoserTest, AProbeThatFailsEndsNeitherTheRunNorTheVerdictAndNoneIsAskedAgain) {
+  int asked = 0;
+  probes_.overhead_seconds = [&]() -> double { throw(++asked, std::runtime_error("CUDA out of memory")); };
+  probes_.bfloat16_speed = probes_.overhead_seconds;
+  Diagnoser diagnoser({});
+  for (int i = 0; i < 3; ++i) report(diagnoser, window(4));
+  EXPECT_TRUE(report(diagnoser, window(4)));
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(DiagnoserTest, NothingIsMeasuredWithoutTimeThatIsAllowed) {
   int asked = 0;
   probes_.overhead_seconds = probes_.bfloat16_speed = [&] { return ++asked, 2.0; };

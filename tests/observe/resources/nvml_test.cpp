@@ -13,7 +13,7 @@ TEST(NvmlTest, ReadsEveryFigureInItsUnit) {
   ASSERT_EQ(nvml.trouble(), "");
   EXPECT_EQ(nvml.driver_version(), "535.183.01");
   EXPECT_EQ(nvml.device_names(), (Words{"NVIDIA Fake 24GB", "NVIDIA Shy"}));
-  const GpuReading gpu = nvml.read("00000000:3b:00.0");
+  const GpuReading gpu = nvml.read({"00000000:3b:00.0"});
   EXPECT_EQ(gpu.busy_percent, 85);
   EXPECT_EQ(gpu.memory_used_bytes, 12.3e9);
   EXPECT_EQ(gpu.memory_total_bytes, 24e9);
@@ -24,10 +24,18 @@ TEST(NvmlTest, ReadsEveryFigureInItsUnit) {
 
 TEST(NvmlTest, WhatABoardDoesNotTellIsAbsent) {
   Nvml nvml(STOKER_FAKE_NVML);
-  const GpuReading gpu = nvml.read("00000000:5e:00.0");
+  const GpuReading gpu = nvml.read({"00000000:5e:00.0"});
   EXPECT_EQ(gpu.memory_used_bytes, 12.3e9);
   EXPECT_FALSE(gpu.busy_percent || gpu.power_watts || gpu.celsius || gpu.clock_reasons);
-  EXPECT_FALSE(nvml.read("00000000:99:00.0").memory_used_bytes);
+  EXPECT_FALSE(nvml.read({"00000000:99:00.0"}).memory_used_bytes);
+}
+
+TEST(NvmlTest, APartOfACardIsReadAsThatPart) {
+  Nvml nvml(STOKER_FAKE_NVML);
+  const std::string uuid = "1b4e28ba-2fa1-11d2-883f-0016d3cca427";
+  EXPECT_FALSE(nvml.read({"MIG-" + uuid, "GPU-" + uuid, "00000000:3b:00.0"}).busy_percent) << "the part's figures";
+  const GpuReading card = nvml.read({"MIG-other", "GPU-other", "00000000:3b:00.0"});
+  EXPECT_EQ(card.busy_percent, 85) << "a card without parts is found by its place";
 }
 
 TEST(NvmlTest, WithoutTheLibraryEverythingIsAbsent) {
@@ -35,7 +43,7 @@ TEST(NvmlTest, WithoutTheLibraryEverythingIsAbsent) {
   EXPECT_EQ(nvml.trouble(), "/nowhere/libnvidia-ml.so.1 cannot be loaded: no NVIDIA driver");
   EXPECT_EQ(nvml.driver_version(), "");
   EXPECT_TRUE(nvml.device_names().empty());
-  EXPECT_FALSE(nvml.read("00000000:3b:00.0").memory_used_bytes);
+  EXPECT_FALSE(nvml.read({"00000000:3b:00.0"}).memory_used_bytes);
   EXPECT_EQ(Nvml("libm.so.6").trouble(), "libm.so.6 cannot reach the driver");
 }
 

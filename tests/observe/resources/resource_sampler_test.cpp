@@ -114,7 +114,7 @@ TEST(ProcessMeterTest, CountersOfTheKernelOnlyGrow) {
 }
 
 TEST(ResourceSamplerTest, SumsUpBetweenReportsAndBetweenEpochs) {
-  ResourceSampler sampler({"00000000:3b:00.0", STOKER_FAKE_NVML, kShort});
+  ResourceSampler sampler({{"MIG-00000000-0000-0000-0000-000000000000", "00000000:3b:00.0"}, STOKER_FAKE_NVML, kShort});
   await_readings(sampler, 2);
   EXPECT_EQ(sampler.since_report().gpu.busy_percent, 85);
   EXPECT_EQ(sampler.since_report().gpu.busy_percent, 85) << "a window without a reading has the latest one";
@@ -122,14 +122,14 @@ TEST(ResourceSamplerTest, SumsUpBetweenReportsAndBetweenEpochs) {
 }
 
 TEST(ResourceSamplerTest, WithoutAGpuItsFiguresAreAbsent) {
-  ResourceSampler sampler({"", STOKER_FAKE_NVML, kShort});
+  ResourceSampler sampler({{}, STOKER_FAKE_NVML, kShort});
   await_readings(sampler, 2);
   EXPECT_TRUE(sampler.latest().resident_bytes);
   EXPECT_FALSE(sampler.latest().gpu.busy_percent || sampler.latest().gpu.memory_total_bytes);
 }
 
 TEST(ResourceSamplerTest, ItsThreadTakesNoSignals) {
-  ResourceSampler sampler({"", STOKER_FAKE_NVML, kShort});
+  ResourceSampler sampler({{}, STOKER_FAKE_NVML, kShort});
   sigset_t there, here;
   ::sigemptyset(&there);
   std::atomic<bool> seen{false};
@@ -146,7 +146,7 @@ TEST(ResourceSamplerTest, ItsThreadTakesNoSignals) {
 
 TEST(ResourceSamplerTest, EndsAtOnceHoweverLongItsPeriod) {
   const auto begin = std::chrono::steady_clock::now();
-  { const ResourceSampler sampler({"", STOKER_FAKE_NVML, std::chrono::hours(1)}); }
+  { const ResourceSampler sampler({{}, STOKER_FAKE_NVML, std::chrono::hours(1)}); }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Averages of a map over a grid of cells, also where gradients must have the same bits each time.
+#pragma once
+
+#include <torch/types.h>
+
+namespace stoker::model {
+
+/// x [B, C, H, W] -> [B, C, rows, columns]: LibTorch's adaptive_avg_pool2d, whose gradient on CUDA is added up by
+/// atomic operations in any order, and refused with --deterministic. There it is cell_means().
+torch::Tensor grid_means(const torch::Tensor& x, int64_t rows, int64_t columns);
+
+/// The same from one mean per cell: the same bits each time on every device, at the cost of rows x columns operations.
+torch::Tensor cell_means(const torch::Tensor& x, int64_t rows, int64_t columns);
+
+}  // namespace stoker::model
