@@ -17,6 +17,17 @@ bool is_device_failure(const std::exception& error);
 /// a destructor, each of which could call the device again and throw. Else returns.
 void leave_if_device_failed(const std::exception& error);
 
+/// What `work` returns. A device that fails in it is left as it is, before tensors and feeds are destroyed.
+template <typename Work>
+auto or_leave_device(const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    leave_if_device_failed(error);
+    throw;
+  }
+}
+
 /// From now on std::terminate() (an exception out of a destructor, say) writes a last line and leaves with 71 after a
 /// device failure and with 70 otherwise, in place of SIGABRT.
 void install_terminate_handler();

@@ -103,16 +103,6 @@ std::string extension_text(const Extension& extension, const optim::Schedule& sc
       extension.epochs_before, extension.epochs, extension.epochs, schedule.at(at.updates), at.learning_rate);
 }
 
-/// A device that has failed is left as it is: tensors and feeds that are destroyed would call it again.
-engine::FinishEvent run_or_leave(engine::Trainer& trainer, const engine::RunProgress& at) {
-  try {
-    return trainer.run(at);
-  } catch (const c10::Error& error) {
-    leave_if_device_failed(error);
-    throw;
-  }
-}
-
 }  // namespace
 
 Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
@@ -227,7 +217,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
                  watch ? watch->observer() : nobody, watch ? &watch->between_updates() : nullptr, ranks.group()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
-  const engine::FinishEvent finish = run_or_leave(trainer, at);
+  const engine::FinishEvent finish = or_leave_device([&] { return trainer.run(at); });
   limit.reset();
   console.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
