@@ -31,6 +31,7 @@ struct Watched {
   const engine::Task& task;
   torch::Device device;
   engine::Observer& split_overlap;
+  engine::ComputeCost compute = {};
   std::optional<double> bfloat16_speed = {};  ///< see RunSetup
 };
 

@@ -74,6 +74,7 @@ observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, cons
 observe::DiagnosisFacts Diagnosing::facts_of_run(const Run& run) {
   observe::DiagnosisFacts facts = known_facts(run.options, run.machine, run.data_facts, run.train);
   facts.network_bfloat16_speed = run.bfloat16_speed;
+  facts.compute = run.compute;
   facts.native_bfloat16 = run.device.is_cpu()
                               ? run.machine.native_bfloat16
                               : run.machine.accelerators.at(static_cast<size_t>(run.device.index())).native_bfloat16;

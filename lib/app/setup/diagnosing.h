@@ -29,6 +29,7 @@ class Diagnosing : public engine::BetweenUpdates {
     const data::Source& train;  ///< as the loader reads it
     const engine::Task& task;
     torch::Device device;
+    engine::ComputeCost compute = {};
     std::optional<double> bfloat16_speed = {};  ///< see RunSetup
   };
   /// All that is passed outlives this.

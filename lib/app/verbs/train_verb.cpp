@@ -208,7 +208,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
                                 /*durable=*/true);
     write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
     watch.emplace(Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task,
-                          device, split_overlap, prepared.bfloat16_speed},
+                          device, split_overlap, training.compute, prepared.bfloat16_speed},
                   run_path, console);
   }
   engine::Observers nobody;

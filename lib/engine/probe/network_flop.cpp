@@ -30,9 +30,11 @@ void count(const at::RecordFunction& function) {
   const auto tensor = [&](size_t i) { return inputs.at(i).toTensor(); };
   if (outputs.empty() || !outputs[0].isTensor()) return;
   const at::Tensor& result = outputs[0].toTensor();
-  if (name == "aten::convolution") {  // input, weight [out x in / groups x ...]
-    const at::Tensor weight = tensor(1);
-    count_product(flop_of(result, weight.numel() / weight.size(0)), tensor(0), weight);
+  if (name == "aten::convolution") {
+    const at::Tensor input = tensor(0), weight = tensor(1);
+    const double flop = flop_of(result, weight.numel() / weight.size(0));
+    count_product(flop, input, weight);
+    if (weight.size(1) != input.size(1)) counted->grouped += flop;  // [out x in / groups x ...]
   } else if (name == "aten::mm" || name == "aten::bmm") {
     count_product(flop_of(result, tensor(0).size(-1)), tensor(0), tensor(1));
   } else if (name == "aten::addmm" || name == "aten::baddbmm") {  // bias, left, right
@@ -102,7 +104,7 @@ NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings) {
     learner.model->forward(batch.images);
   }
   const double areas = static_cast<double>(side * side) / static_cast<double>(tried * tried);
-  return {flop.forward * areas, flop.training * areas};
+  return {flop.forward * areas, flop.grouped * areas, flop.training * areas};
 }
 
 }  // namespace stoker::engine

@@ -27,6 +27,7 @@ class BottleneckAnalysis {
   void check_device();
   void check_precision(const std::string& busy);
   void say_nothing_to_gain();
+  std::string utilization_text() const;
   // What the other ranks have to do with it (bottleneck_ranks.cpp).
   void check_ranks();
   void check_exchange(const engine::RankSummary& ranks);

@@ -32,6 +32,7 @@ struct DiagnosisFacts {
   int64_t cpus = 1;    ///< that this process may use
   bool on_cpu = true;  ///< the network computes on the CPU
 
+  engine::ComputeCost compute = {};
   int64_t batch_size = 1, accumulation_steps = 1, replicas = 1;
   int64_t threads = 1, prefetch_factor = 4;
   bool pin_memory = true;  ///< or copies cannot be made faster by it

@@ -31,6 +31,9 @@ TEST(NetworkFlopTest, TheFirstConvolutionNeedsNoGradientOfItsInputAndFrozenWeigh
   EXPECT_DOUBLE_EQ(all.training, 3 * all.forward - first);
   for (auto& parameter : run.learner.model->parameters()) parameter.set_requires_grad(false);
   EXPECT_DOUBLE_EQ(network_flop(run.learner, run.settings).training, all.forward);
+  EXPECT_EQ(all.grouped, 0);
+  ProbedRun depthwise("efficientnet_b0", 64, /*width=*/8);
+  EXPECT_GT(network_flop(depthwise.learner, depthwise.settings).grouped, 0);
 }
 
 TEST(NetworkFlopTest, AttentionIsCountedOnce) {

@@ -445,5 +445,34 @@ TEST(StepModelTest, OtherProcessesTakeCpusAway) {
   EXPECT_EQ(model.limit(), 4);
 }
 
+/// What is said of a run of 64 images in about 64 ms, with 1 GFLOP in training each.
+std::string evidence_at(double peak, const std::function<void(DiagnosisFacts&)>& change) {
+  const Diagnosis found = FactsOf()
+                              .network(60)
+                              .decodes(10)
+                              .resizes(2)
+                              .with([&](DiagnosisFacts& f) {
+                                f.compute.forward_flop = 0.3e9;
+                                f.compute.training_flop = 1e9;
+                                f.compute.peak_flop_per_second = peak;
+                                change(f);
+                              })
+                              .diagnosed();
+  EXPECT_EQ(found.verdict, Verdict::nothing);
+  return found.evidence.back();
+}
+
+TEST(DiagnosisTest, AShareOfThePeakThatIsLowHasAReason) {
+  const auto as_is = [](DiagnosisFacts&) {};
+  EXPECT_EQ(evidence_at(2e12, as_is).rfind("MFU ", 0), 0u);
+  EXPECT_EQ(evidence_at(2e12, as_is).find(':'), std::string::npos) << "half of the peak needs no reason";
+  EXPECT_NE(evidence_at(1e13, as_is).find("normalizations, activations and moving memory"), std::string::npos);
+  EXPECT_NE(evidence_at(1e13, [](DiagnosisFacts& f) { f.compute.grouped_share = 0.1; }).find("depthwise"),
+            std::string::npos);
+  EXPECT_NE(evidence_at(1e13, [](DiagnosisFacts& f) { f.overhead_seconds = 11 * kMs; }).find("starting operations"),
+            std::string::npos);
+  EXPECT_EQ(evidence_at(0, as_is).rfind("MFU ", 0), std::string::npos) << "no peak, no share";
+}
+
 }  // namespace
 }  // namespace stoker::observe
