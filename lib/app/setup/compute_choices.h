@@ -37,9 +37,10 @@ struct TriedRun {
 /// Error{unavailable} when amp was asked for and cannot be computed here.
 std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root = {});
 
-/// On a CPU, in the precision that was chosen: where channels-last is automatic and training is clearly faster without,
-/// settings learn it, and the learner is another one. Where it was given and the other way is clearly faster, warns.
-/// Measures nothing where a second learner would take too much memory, and for what goes on from a checkpoint.
+/// On a CPU, in the precision that was chosen: where channels-last is automatic, the processor is of a kind of which it
+/// is not known to be right, and training is clearly faster without, settings learn it, and the learner is another one.
+/// Where it was given and the other way is clearly faster, warns. Measures nothing where a second learner would take
+/// too much memory, and for what goes on from a checkpoint.
 void measure_layout(const TriedRun& run);
 
 /// On a CPU: where threads are automatic and fewer than the CPUs are clearly faster, since a neighbour holds some or

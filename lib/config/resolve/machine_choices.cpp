@@ -117,13 +117,13 @@ bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
   return true;
 }
 
-/// Images with channels last are usual on CPUs: oneDNN's convolutions are faster with them.
+/// What was measured, where it was; else channels last.
 void choose_layout(Draft& draft, const Facts& facts) {
   const Auto<bool>& option = draft.options().precision.channels_last;
   if (facts.channels_last) {
     draft.choose(option, facts.channels_last->value ? "true" : "false", facts.channels_last->reason);
   }
-  draft.choose(option, "true", "not slower on this CPU");
+  draft.choose(option, "true", "usual on a CPU");
 }
 
 /// Returns as choose_amp_on_cpu(). A run that is resumed keeps the precision that it began with.
