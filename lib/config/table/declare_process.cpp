@@ -31,7 +31,7 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
       .help(
           "Keep images as NHWC in memory; auto: on a CPU, and on CUDA with amp. On a CPU without AVX2 or oneDNN both "
           "are "
-          "tried at the start.")
+          "are tried at the start.")
       .used_in_inference();
   d.add_switch("tf32", o.tf32)
       .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA.")
