@@ -29,9 +29,8 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
                    {"bf16-mixed", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}});
   d.add_switch("channels-last", o.channels_last)
       .help(
-          "Keep images as NHWC in memory; auto: on a CPU, and on CUDA with amp. On a CPU without AVX2 or oneDNN both "
-          "are "
-          "are tried at the start.")
+          "Keep images as NHWC in memory; auto: on a CPU, and on CUDA with amp or tf32; a CPU without AVX2 or oneDNN "
+          "tries both at the start.")
       .used_in_inference();
   d.add_switch("tf32", o.tf32)
       .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA.")
