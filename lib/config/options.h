@@ -226,6 +226,7 @@ struct RunOptionsOf {
   int64_t keep_last = 2;
   bool save_best = true;
   bool space_check = true;
+  bool async_save = true;  ///< checkpoints are written beside training, from a copy in host memory
   bool plan_check = true;  ///< refuse a run whose memory cannot fit
   int64_t stop_exit_code = 75;
   bool tensorboard = false;  ///< event files for TensorBoard

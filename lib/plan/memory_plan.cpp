@@ -175,16 +175,19 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
   add_host_lines(inputs, plan.on_host);
   // Reading a checkpoint and training take turns. Writing one, too, but working memory is not for others.
   const int64_t read_back = inputs.resumes ? saved_bytes(inputs) + inputs.weight_bytes : 0;
-  const int64_t checkpoint = std::max(inputs.largest_tensor_bytes, read_back);
+  const int64_t checkpoint = std::max(inputs.copies_to_save ? 0 : inputs.largest_tensor_bytes, read_back);
   if (inputs.on_cpu()) {
     add_model_lines(inputs, plan.on_host);
     const int64_t free_meanwhile = std::max(working_bytes(inputs), inputs.gradient_bytes);
-    const int64_t always = inputs.working_bytes ? inputs.largest_tensor_bytes : 0;
+    const int64_t always = inputs.working_bytes && !inputs.copies_to_save ? inputs.largest_tensor_bytes : 0;
     add_line(plan.on_host, "checkpoint", std::max(always, checkpoint - free_meanwhile),
              "beyond what training leaves free meanwhile");
   } else {
     add_model_lines(inputs, plan.on_device);
     add_line(plan.on_host, "checkpoint", checkpoint, "a copy of the largest tensor, or of all when resuming");
+  }
+  if (inputs.copies_to_save) {
+    add_line(plan.on_host, "checkpoint copy", saved_bytes(inputs), "which is written while training goes on");
   }
   const int64_t sum = sum_of_lines(plan.on_host);
   add_line(plan.on_host, "start", inputs.highest_so_far_bytes - sum, "was needed before training");

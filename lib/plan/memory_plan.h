@@ -30,6 +30,7 @@ struct PlanInputs {
   int64_t gradient_bytes = 0, optimizer_bytes = 0, average_bytes = 0;
   int64_t buffer_bytes = 0;         ///< of running statistics and the like, which are part of weight_bytes
   int64_t replicas = 1, ranks = 1;  ///< of the run; this process computes replicas / ranks of them
+  bool copies_to_save = false;      ///< checkpoints are written beside training, from a copy in host memory that stays
   int64_t largest_tensor_bytes = 0;
   int64_t highest_so_far_bytes = 0;  ///< that the process has held at once before this plan
   bool resumes = false;              ///< a checkpoint is read before training begins

@@ -45,6 +45,15 @@ MemoryBudget room_of(int64_t free_megabytes) {
   return room;
 }
 
+TEST(MemoryPlanTest, ACopyThatCheckpointsAreWrittenFromIsHeldAllTheTime) {
+  PlanInputs inputs = small_run();
+  const int64_t without = make_memory_plan(inputs).host_bytes;
+  inputs.copies_to_save = true;
+  const MemoryPlan plan = make_memory_plan(inputs);
+  EXPECT_EQ(line_of(plan.on_host, "checkpoint copy"), plan.checkpoint_bytes);
+  EXPECT_EQ(plan.host_bytes, without + plan.checkpoint_bytes);
+}
+
 TEST(MemoryPlanTest, LinesAddUpToTheHighestMoment) {
   const MemoryPlan plan = make_memory_plan(small_run());
   EXPECT_EQ(line_of(plan.on_host, "batch buffers"), 5 * 64 * 1000 + 5 * 32 * 1000);

@@ -206,6 +206,17 @@ engine::RunLimits limits_of(const config::ResolvedOptions& options, double secon
           options.train.patience};
 }
 
+engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedRunOptions& options,
+                                                  const std::string& directory) {
+  engine::Checkpoints::Settings settings;
+  settings.directory = directory;
+  settings.keep_last = options.keep_last;
+  settings.keep_best = options.save_best;
+  settings.space_check = options.space_check;
+  settings.asynchronous = options.async_save;
+  return settings;
+}
+
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes) {
   engine::Learner learner;
   learner.device = device;

@@ -68,6 +68,7 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.gradient_bytes = engine::gradient_bytes(*parts.learner.model);
   inputs.optimizer_bytes = inputs.gradient_bytes * optimizer_copies(options.optim);
   inputs.average_bytes = parts.learner.ema ? inputs.weight_bytes : 0;
+  inputs.copies_to_save = options.run.async_save;
   inputs.largest_tensor_bytes = largest_tensor_bytes(*parts.learner.model);
   inputs.buffer_bytes = buffer_bytes(*parts.learner.model);
   inputs.replicas = options.train.replicas;

@@ -153,8 +153,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
   const engine::RunIdentity identity = identity_of(options, prepared.datasets);
   refuse_unequal_ranks(ranks, identity);
-  engine::Checkpoints checkpoints(
-      {files.directory(), options.run.keep_last, options.run.save_best, options.run.space_check}, identity);
+  engine::Checkpoints checkpoints(checkpoint_settings(options.run, files.directory()), identity);
   std::optional<Extension> extension;
   if (!checkpoint.empty()) {
     extension = extension_of(checkpoint, options.train.epochs);

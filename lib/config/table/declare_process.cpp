@@ -128,6 +128,9 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .help("Newest checkpoints that are kept, besides the best one.")
       .per_process();
   d.add_switch("save-best", o.save_best).help("Keep the checkpoint with the best eval-metric.").per_process();
+  d.add_switch("async-save", o.async_save)
+      .help("Training goes on while a checkpoint is written, from a copy in host memory that stays.")
+      .per_process();
   d.add_switch("space-check", o.space_check)
       .help("Refuse to start when the disk cannot hold the checkpoints.")
       .per_process();

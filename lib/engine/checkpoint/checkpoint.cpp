@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <memory>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "engine/checkpoint/all_finite.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/device/random_state.h"
@@ -59,18 +60,9 @@ core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
 }
 
 void refuse_non_finite(const std::vector<NamedTensor>& tensors, const CheckpointFiles& files) {
-  std::vector<torch::Tensor> finite;
-  std::vector<std::string> names;
   for (const NamedTensor& entry : tensors) {
-    if (!entry.tensor.is_floating_point()) continue;
-    finite.push_back(torch::isfinite(entry.tensor.detach()).all());
-    names.push_back(entry.name);
-  }
-  if (finite.empty()) return;
-  const torch::Tensor all = torch::stack(finite).to(torch::kCPU);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (all[static_cast<int64_t>(i)].item<bool>()) continue;
-    throw diverged_error(names[i] + " holds inf or NaN; no checkpoint was written", files);
+    if (!entry.tensor.is_floating_point() || all_finite(entry.tensor.detach())) continue;
+    throw diverged_error(entry.name + " holds inf or NaN; no checkpoint was written", files);
   }
 }
 
@@ -110,32 +102,68 @@ core::Error diverged_error(const std::string& cause, const CheckpointFiles& file
 Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)
     : settings_(settings), identity_(std::move(identity)), files_(settings.directory, *settings.file_system) {}
 
-std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const RunProgress& state,
-                                                           Learner& learner,
-                                                           const std::vector<data::BadSample>& bad) const {
+CheckpointFiles& Checkpoints::files() {
+  saving_.wait();
+  return files_;
+}
+
+Checkpoints::Content Checkpoints::content_of(const RunProgress& state, Learner& learner,
+                                             const std::vector<data::BadSample>& bad) const {
+  Content content;
+  content.state = state;
+  content.weights = model::state_of(*learner.model);
+  content.optimizer = optimizer_state(learner);
+  content.random = random_state(learner.device);
+  if (learner.ema) content.average = average_state(learner);
+  const core::Json json = {{"train", state.to_json()},
+                           {"optimizer_steps", learner.optimizer->steps_taken()},
+                           {"ema_updates", learner.ema ? learner.ema->updates() : 0},
+                           {"class_names", identity_.class_names},
+                           {"bad_samples", bad_samples_json(bad)}};
+  content.state_json = json.dump(1) + "\n";
+  return content;
+}
+
+std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& folder, const Content& content) const {
   std::map<std::string, FileRecord> records;
   const auto put_tensors = [&](const char* name, const std::vector<NamedTensor>& tensors) {
     const WrittenFile written =
         write_safetensors(folder + "/" + name, tensors, {{"format", "pt"}}, files_.file_system());
     records[name] = {written.bytes, written.digest};
   };
-  put_tensors(kModelFile, model::state_of(*learner.model));
-  put_tensors(kOptimizerFile, optimizer_state(learner));
-  put_tensors(kRandomFile, random_state(learner.device));
-  if (learner.ema) put_tensors(kAverageFile, average_state(learner));
-  const core::Json json = {{"train", state.to_json()},
-                           {"optimizer_steps", learner.optimizer->steps_taken()},
-                           {"ema_updates", learner.ema ? learner.ema->updates() : 0},
-                           {"class_names", identity_.class_names},
-                           {"bad_samples", bad_samples_json(bad)}};
-  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n", files_.file_system());
+  put_tensors(kModelFile, content.weights);
+  put_tensors(kOptimizerFile, content.optimizer);
+  put_tensors(kRandomFile, content.random);
+  if (!content.average.empty()) put_tensors(kAverageFile, content.average);
+  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, content.state_json, files_.file_system());
   records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml, files_.file_system());
   return records;
 }
 
-CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
-                                  bool is_best) {
+/// Also on the saving thread: touches nothing that training changes.
+CheckpointEvent Checkpoints::write(const Content& content) {
   const auto begin = std::chrono::steady_clock::now();
+  refuse_non_finite(content.weights, files_);
+  const core::Json extra = {{"training_options", options_json(identity_.training_options)},
+                            {"data_fingerprint", identity_.data_fingerprint},
+                            {"threads", identity_.threads},
+                            {"computed_by", identity_.computed_by}};
+  const RunProgress& state = content.state;
+  CheckpointEvent event;
+  event.bytes = files_.commit(
+      state.updates, [&](const std::string& folder) { return write_files(folder, content); }, extra);
+  files_.point("last", state.updates);
+  if (content.is_best) files_.point("best", state.updates);
+  files_.prune(settings_.keep_last,
+               settings_.keep_best ? std::vector<int64_t>{state.best_updates} : std::vector<int64_t>{});
+  event.path = files_.path_of(state.updates);
+  event.updates = state.updates;
+  event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return event;
+}
+
+void Checkpoints::begin_save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
+                             bool is_best) {
   const uint64_t free_now = core::free_bytes(files_.directory());
   if (settings_.space_check && free_now > 0 && last_bytes_ > 0 && free_now < static_cast<uint64_t>(last_bytes_)) {
     throw Error(ErrorKind::io,
@@ -143,23 +171,35 @@ CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, co
                        core::bytes_text(double(free_now)), core::bytes_text(double(last_bytes_))),
                 "free some space, then run the same command again: older checkpoints are whole");
   }
-  refuse_non_finite(model::state_of(*learner.model), files_);
-  const core::Json extra = {{"training_options", options_json(identity_.training_options)},
-                            {"data_fingerprint", identity_.data_fingerprint},
-                            {"threads", identity_.threads},
-                            {"computed_by", identity_.computed_by}};
-  CheckpointEvent event;
-  event.bytes = files_.commit(
-      state.updates, [&](const std::string& folder) { return write_files(folder, state, learner, bad); }, extra);
-  last_bytes_ = event.bytes;
-  files_.point("last", state.updates);
-  if (is_best) files_.point("best", state.updates);
-  files_.prune(settings_.keep_last,
-               settings_.keep_best ? std::vector<int64_t>{state.best_updates} : std::vector<int64_t>{});
-  event.path = files_.path_of(state.updates);
-  event.updates = state.updates;
-  event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto content = std::make_shared<Content>(content_of(state, learner, bad));
+  content->is_best = is_best;
+  const auto save = [this, content] { return write(*content); };
+  if (!settings_.asynchronous) return saving_.run_here(save);
+  if (!staging_) staging_.emplace(learner.device);
+  auto copies = staging_->copy({content->weights, content->optimizer, content->random, content->average});
+  content->weights = std::move(copies[0]);
+  content->optimizer = std::move(copies[1]);
+  content->random = std::move(copies[2]);
+  content->average = std::move(copies[3]);
+  saving_.begin(save);
+}
+
+std::optional<CheckpointEvent> Checkpoints::take_saved() {
+  auto event = saving_.take();
+  if (event) last_bytes_ = event->bytes;
   return event;
+}
+
+std::optional<CheckpointEvent> Checkpoints::finish_save() {
+  saving_.wait();
+  return take_saved();
+}
+
+CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
+                                  bool is_best) {
+  finish_save();
+  begin_save(state, learner, bad, is_best);
+  return *finish_save();
 }
 
 std::vector<std::string> Checkpoints::differences(const std::string& path) const {

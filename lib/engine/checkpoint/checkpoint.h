@@ -3,6 +3,8 @@
 // identity of the run. Everything that is needed to go on with the same bits.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,8 @@
 #include "config/training_option.h"
 #include "core/error.h"
 #include "data/loader/loader.h"
+#include "engine/checkpoint/saving_thread.h"
+#include "engine/checkpoint/staging.h"
 #include "engine/files/checkpoint_files.h"
 #include "engine/run/events.h"
 #include "engine/run/run_progress.h"
@@ -39,13 +43,22 @@ class Checkpoints {
     bool keep_best = true;
     bool space_check = true;
     core::FileSystem* file_system = &core::posix_file_system();  ///< outlives the checkpoints
+    bool asynchronous = true;  ///< training waits for a copy in host memory alone, which stays for the next save
   };
   Checkpoints(const Settings& settings, RunIdentity identity);
 
-  CheckpointFiles& files() { return files_; }
+  /// Waits for a save that is under way.
+  CheckpointFiles& files();
 
-  /// Saves and verifies; then moves `last` (and `best` when `is_best`) and prunes. Refuses weights that are not
-  /// finite with Error{diverged}. Throws Error{io} when the disk is full; older checkpoints stay.
+  /// Copies what a checkpoint holds; a thread saves and verifies it, then moves `last` (and `best` when `is_best`) and
+  /// prunes. finish_save() or take_saved() must have had the end of the save before.
+  void begin_save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad, bool is_best);
+  /// The save that has ended since, if one has. Throws what ended it: Error{diverged} for weights that are not finite,
+  /// Error{io} when the disk is full; older checkpoints stay.
+  std::optional<CheckpointEvent> take_saved();
+  /// The same after a wait for the save that is under way; nothing where none is.
+  std::optional<CheckpointEvent> finish_save();
+  /// All of it at once.
   CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
                        bool is_best);
 
@@ -59,13 +72,23 @@ class Checkpoints {
   void repair_links(const RunProgress& state);
 
  private:
-  std::map<std::string, FileRecord> write_files(const std::string& folder, const RunProgress& state, Learner& learner,
-                                                const std::vector<data::BadSample>& bad) const;
+  /// What is written, as values of its own where it is written beside training.
+  struct Content {
+    RunProgress state;
+    bool is_best = false;
+    std::vector<NamedTensor> weights, optimizer, random, average;  ///< no average: the run keeps none
+    std::string state_json;
+  };
+  Content content_of(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad) const;
+  CheckpointEvent write(const Content& content);
+  std::map<std::string, FileRecord> write_files(const std::string& folder, const Content& content) const;
 
   Settings settings_;
   RunIdentity identity_;
   CheckpointFiles files_;
   int64_t last_bytes_ = 0;
+  std::optional<Staging> staging_;
+  SavingThread saving_;  ///< last: what it uses is destroyed after it
 };
 
 /// Where the run of a checkpoint stood when it was written. Throws Error{data}.

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -41,6 +42,39 @@ at::ScalarType torch_type(const std::string& dtype) {
   throw Error(ErrorKind::bug, "the dtype " + dtype + " has a size but no type");
 }
 
+/// The elements of a CPU tensor in row-major order, a block at a time: without a copy of all of it, and by the calling
+/// thread alone.
+template <typename Put>
+void visit_row_major(const torch::Tensor& tensor, const Put& put) {
+  const size_t element = tensor.element_size();
+  const char* const data = static_cast<const char*>(tensor.data_ptr());
+  if (tensor.is_contiguous() || tensor.numel() == 0) {
+    put(data, static_cast<uint64_t>(tensor.numel()) * element);
+    return;
+  }
+  constexpr size_t kBlock = 1 << 16;  // bytes
+  std::vector<char> block(kBlock / element * element);
+  size_t filled = 0;
+  const int64_t dims = tensor.dim(), inner = tensor.size(dims - 1), step = tensor.stride(dims - 1);
+  std::vector<int64_t> index(static_cast<size_t>(dims), 0);
+  for (int64_t done = 0; done < tensor.numel(); done += inner) {
+    int64_t offset = 0;
+    for (int64_t dim = 0; dim + 1 < dims; ++dim) offset += index[static_cast<size_t>(dim)] * tensor.stride(dim);
+    for (int64_t i = 0; i < inner; ++i) {
+      std::memcpy(block.data() + filled, data + static_cast<size_t>(offset + i * step) * element, element);
+      filled += element;
+      if (filled < block.size()) continue;
+      put(block.data(), filled);
+      filled = 0;
+    }
+    for (int64_t dim = dims - 2; dim >= 0; --dim) {
+      if (++index[static_cast<size_t>(dim)] < tensor.size(dim)) break;
+      index[static_cast<size_t>(dim)] = 0;
+    }
+  }
+  if (filled > 0) put(block.data(), filled);
+}
+
 }  // namespace
 
 WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
@@ -74,8 +108,7 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
   put(&length, sizeof length);
   put(text.data(), text.size());
   for (const NamedTensor& entry : tensors) {
-    const torch::Tensor plain = entry.tensor.detach().to(torch::kCPU).contiguous();
-    put(plain.data_ptr(), static_cast<uint64_t>(plain.numel()) * plain.element_size());
+    visit_row_major(entry.tensor.detach().to(torch::kCPU), put);
   }
   writer.finish();
   written.digest = hasher.hex();

@@ -119,6 +119,7 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
       bad_samples_ = share_bad_samples(train_feed_.loader(), *group_);
     }
     if (group_) timer_.done(StepPart::exchange);
+    note_saved(checkpoints_.take_saved());
     if (decision.reports) report(at);  // the only host sync in the loop
     if (decision.saves) {
       read_sums(at);
@@ -226,13 +227,25 @@ void Trainer::save(const RunProgress& at, bool is_best) {
   const std::vector<data::BadSample> bad = bad_samples_of_all(train_feed_.loader().bad_samples(), group_);
   saved_at_ = {at.epoch, at.updates};
   if (group_ && !group_->is_root()) return;
-  last_checkpoint_ = checkpoints_.save(at, learner_, bad, is_best);
-  observer_.on_checkpoint(last_checkpoint_);
+  const Clock::time_point begin = Clock::now();
+  note_saved(checkpoints_.finish_save());  // the one before: only one is written at a time
+  checkpoints_.begin_save(at, learner_, bad, is_best);
+  save_stall_seconds_ = core::seconds_since(begin);
+  note_saved(checkpoints_.take_saved());
   timer_.done(StepPart::save);
+}
+
+/// Tells of a save that has ended since.
+void Trainer::note_saved(std::optional<CheckpointEvent> saved) {
+  if (!saved) return;
+  last_checkpoint_ = std::move(*saved);
+  last_checkpoint_.stall_seconds = save_stall_seconds_;
+  observer_.on_checkpoint(last_checkpoint_);
 }
 
 FinishEvent Trainer::finish(const RunProgress& at, StopReason reason) {
   if (saved_at_ != std::pair(at.epoch, at.updates)) save(at, /*is_best=*/false);
+  note_saved(checkpoints_.finish_save());
   FinishEvent event;
   event.reason = reason;
   event.signal_name = core::stop_signal_name();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "config/options.h"
@@ -61,6 +62,9 @@ struct TrainerParts {
 ///    there.
 ///  - Observers hear of a finished epoch before a checkpoint says that it is finished.
 ///
+/// A checkpoint is written beside training: an error of that ends the run after the next update, at the next save or at
+/// the end, whichever comes first. run() returns once the last one is written and verified.
+///
 /// A stop request is looked for after each update and at each epoch's end. It also ends a wait for data, a validation
 /// and the work in the slot. In every case run() saves `at` and returns with StopReason::signal.
 class Trainer {
@@ -83,6 +87,7 @@ class Trainer {
   EvalReport evaluate_learner(WorstSamples& worst);
   bool note_result(RunProgress& at, const EvalReport& report) const;
   void save(const RunProgress& at, bool is_best);
+  void note_saved(std::optional<CheckpointEvent> saved);
   FinishEvent finish(const RunProgress& at, StopReason reason);
 
   // In trainer_report.cpp: what listeners are told.
@@ -117,6 +122,7 @@ class Trainer {
   double seconds_before_ = 0;   ///< of training by earlier processes
   double seconds_in_slot_ = 0;  ///< that the work between updates has taken
   CheckpointEvent last_checkpoint_;
+  double save_stall_seconds_ = 0;                 ///< that training waited for the save under way, or for the last one
   int64_t bad_samples_ = 0;                       ///< that the loaders of all ranks count
   std::pair<int64_t, int64_t> saved_at_{-1, -1};  ///< epoch and updates of the last checkpoint
 

@@ -90,7 +90,8 @@ struct CheckpointEvent {
   std::string path;
   int64_t updates = 0;
   int64_t bytes = 0;
-  double seconds = 0;
+  double seconds = 0;        ///< of writing and verifying
+  double stall_seconds = 0;  ///< that training waited: for the copy, and for the save before where that was under way
 };
 
 enum class StopReason { epochs_done, max_updates, max_time, no_improvement, signal };

@@ -181,8 +181,9 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
 }
 
 void Progress::on_checkpoint(const engine::CheckpointEvent& event) {
-  core::log_debug("saved {} ({}, {})", event.path, core::bytes_text(static_cast<double>(event.bytes)),
-                  core::duration_text(event.seconds));
+  core::log_debug("saved {} ({}, {}, training waited {:.1f} ms)", event.path,
+                  core::bytes_text(static_cast<double>(event.bytes)), core::duration_text(event.seconds),
+                  1e3 * event.stall_seconds);
 }
 
 void Progress::on_finish(const engine::FinishEvent&) {

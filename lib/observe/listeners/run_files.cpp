@@ -171,7 +171,8 @@ void RunFiles::on_checkpoint(const engine::CheckpointEvent& event) {
                 {"updates", event.updates},
                 {"path", event.path},
                 {"bytes", event.bytes},
-                {"seconds", event.seconds}});
+                {"seconds", event.seconds},
+                {"stall_seconds", event.stall_seconds}});
 }
 
 void RunFiles::on_finish(const engine::FinishEvent& event) {
