@@ -37,14 +37,14 @@ def runs(folder):
     make("spectrograms.py", folder / "spectrograms", "--train", "2000", "--val", "400")
     return {
         "small_cnn": ["--data-dir", idx, "--model", "small_cnn", "--epochs", "2", "--batch-size", "64", "--lr", "0.05",
-                      "--accumulation-steps", "2", "--mixup", "0.2", "--clip-grad", "1", "--no-amp"],
+                      "--accumulation-steps", "2", "--mixup", "0.2", "--clip-grad", "1", "--no-amp", "--no-channels-last"],
         "resnet18 --amp and EMA": ["--data-dir", idx, "--model", "resnet18", "--epochs", "1", "--batch-size", "64", "--amp",
                                    "--channels-last", "--model-ema", "--lr", "0.05", "--max-updates", "12"],
         "s1": ["--preset", "s1_deepfake", "--data-dir", folder / "clips", "--img-size", "32", "--width", "8", "--train-crop",
-               "none", "--color-jitter", "none", "--batch-size", "8", "--lr", "0.003", "--no-amp", "--backbone",
+               "none", "--color-jitter", "none", "--batch-size", "8", "--lr", "0.003", "--no-amp", "--no-channels-last", "--backbone",
                "small_cnn", "--lstm-channels", "8", "--epochs", "1", "--warmup-epochs", "0"],
         "s2": ["--preset", "s2_head_pose_biwi", "--data-dir", folder / "heads", "--img-size", "64", "--model", "small_cnn",
-               "--no-amp", "--batch-size", "16", "--epochs", "2", "--warmup-epochs", "0"],
+               "--no-amp", "--no-channels-last", "--batch-size", "16", "--epochs", "2", "--warmup-epochs", "0"],
         "s4": ["--preset", "s4_spectrogram_hdf5", "--data-dir", folder / "spectrograms", "--epochs", "2", "--warmup-epochs",
                "0", "--batch-size", "128", "--max-updates", "24", "--amp"],
     }

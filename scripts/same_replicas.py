@@ -41,7 +41,7 @@ NETWORKS = {
                             "--clip-frames", "2", "--drop-rate", "0.2", "--batch-size", "3", "--task", "binary"],
 }
 RUNS = {f"{name}{suffix}": [*options, *more] for name, options in NETWORKS.items()
-        for suffix, more in (("", ["--no-amp"]), (" bf16", ["--amp"]))}
+        for suffix, more in (("", ["--no-amp", "--no-channels-last"]), (" bf16", ["--amp", "--channels-last"]))}
 
 Way = collections.namedtuple("Way", "processes lanes threads")
 NAMESPACES = Way(4, 1, 1)

@@ -12,7 +12,7 @@ train=${2:-$here/build/release/apps/train}
 # What both runs share: a small backbone on 32 pixels in place of an EfficientNet-B0 on 224, on one CPU core.
 common=(--config "$here/configs/s1_deepfake.yaml" --data-dir "$work/data" --img-size 32 --width 8
         --train-crop none --color-jitter none --batch-size 16 --lr 0.003 --warmup-epochs 0
-        --no-amp --threads 1 --num-workers 1 --no-report --resume none)
+        --no-amp --no-channels-last --threads 1 --num-workers 1 --no-report --resume none)
 "$train" "${common[@]}" --run-dir "$work/clips" --backbone small_cnn --lstm-channels 16 --epochs 12
 "$train" "${common[@]}" --run-dir "$work/frames" --model small_cnn --clip-frames 1 --epochs 12
 

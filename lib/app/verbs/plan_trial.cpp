@@ -53,6 +53,7 @@ std::vector<std::string> words_of_trial(const Invocation& invocation, const conf
   add("--num-workers", std::to_string(plan.num_workers));
   add("--log-level", "warning");
   words.emplace_back(options.precision.amp ? "--amp" : "--no-amp");
+  words.emplace_back(options.precision.channels_last ? "--channels-last" : "--no-channels-last");
   return words;
 }
 

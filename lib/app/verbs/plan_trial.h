@@ -10,8 +10,8 @@
 
 namespace stoker::app {
 
-/// Trains as `plan` says on one of its machines, in the precision of `options`. Nothing where that could not be done; a
-/// warning then says why. Throws core::StopRequested.
+/// Trains as `plan` says on one of its machines, in the precision and the layout of `options`. Nothing where that could
+/// not be done; a warning then says why. Throws core::StopRequested.
 std::optional<plan::EpochEstimate> try_devices(const Invocation& invocation, const config::ResolvedOptions& options,
                                                const plan::DevicePlan& plan);
 

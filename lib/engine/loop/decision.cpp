@@ -20,6 +20,7 @@ std::string encode(const Decision& decision) {
   if (decision.limit) message.add(static_cast<int64_t>(*decision.limit));
   message.add(decision.train_seconds);
   message.add(decision.bad_samples);
+  message.add(decision.waited);
   return message.bytes();
 }
 
@@ -32,14 +33,16 @@ Decision decode(const std::string& bytes) {
   if (message.flag()) decision.limit = static_cast<StopReason>(message.number());
   decision.train_seconds = message.real();
   decision.bad_samples = message.number();
+  decision.waited = message.real();
   return decision;
 }
 
 }  // namespace
 
-Decision Decisions::after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples) {
+Decision Decisions::after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples, double waited) {
   Decision own = own_after_update(at, is_last_of_epoch);
   own.bad_samples = bad_samples;
+  own.waited = waited;
   return agreed(own);
 }
 
@@ -54,6 +57,7 @@ Decision Decisions::agreed(const Decision& own) const {
     decision.stops |= one.stops;
     decision.saves |= one.saves;
     decision.bad_samples = std::max(decision.bad_samples, one.bad_samples);
+    decision.waited = std::min(decision.waited, one.waited);
   }
   return decision;
 }

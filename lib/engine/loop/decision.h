@@ -17,6 +17,7 @@ struct Decision {
   bool saves = false;               ///< a checkpoint is due or was asked for
   double train_seconds = 0;         ///< of the run, as rank 0's clock has it; see RunProgress
   int64_t bad_samples = 0;          ///< the most that any rank counts
+  double waited = 0;                ///< seconds: the least that any rank has waited for the others
 };
 
 /// From this process's signals, clock and counts. In a group every rank asks after the same updates, and all get the
@@ -29,8 +30,8 @@ class Decisions {
       : limits_(limits), save_every_(save_every), report_every_(report_every), group_(with_others(group)) {}
 
   /// Once after every update. Of an epoch's last update only stop and report are decided: the rest waits for
-  /// after_epoch(). `bad_samples`: that this rank counts so far.
-  Decision after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples = 0);
+  /// after_epoch(). `bad_samples`: that this rank counts so far. `waited`: seconds, for other ranks in this update.
+  Decision after_update(const RunProgress& at, bool is_last_of_epoch, int64_t bad_samples = 0, double waited = 0);
   /// Once at an epoch's end, with `at` moved on to the next epoch, or left in this one that a limit cut short.
   Decision after_epoch(const RunProgress& at);
 

@@ -20,7 +20,8 @@ std::string bytes_of(const RankTotals& totals) {
   MessageWriter message;
   message.add(totals.host);
   message.add(totals.updates);
-  for (const double seconds : {totals.update, totals.wait, totals.exchange, totals.records}) message.add(seconds);
+  for (const double seconds : {totals.update, totals.wait, totals.exchange, totals.records, totals.least_exchange})
+    message.add(seconds);
   return message.bytes();
 }
 
@@ -29,7 +30,8 @@ RankTotals totals_from(const std::string& bytes) {
   RankTotals totals;
   totals.host = message.text();
   totals.updates = message.number();
-  for (double* const seconds : {&totals.update, &totals.wait, &totals.exchange, &totals.records}) {
+  for (double* const seconds :
+       {&totals.update, &totals.wait, &totals.exchange, &totals.records, &totals.least_exchange}) {
     *seconds = message.real();
   }
   return totals;
@@ -40,6 +42,7 @@ RankTotals totals_from(const std::string& bytes) {
 RankLedger::RankLedger(Group* group) : group_(with_others(group)), host_(group_ ? host_name() : "") {}
 
 void RankLedger::begin_epoch() {
+  least_exchange_ = 0;
   now_.clear();
   at_report_.clear();
   at_recent_.clear();
@@ -56,6 +59,7 @@ void RankLedger::read(const StepTimings& so_far) {
   own.update = so_far.seconds;
   own.wait = total(StepPart::wait);
   own.exchange = total(StepPart::exchange);
+  own.least_exchange = least_exchange_;
   own.records = total(StepPart::report) + total(StepPart::save);
   now_.clear();
   for (const std::string& of_rank : group_->gather(bytes_of(own))) now_.push_back(totals_from(of_rank));

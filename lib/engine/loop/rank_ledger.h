@@ -19,6 +19,8 @@ class RankLedger {
   explicit RankLedger(Group* group);
 
   void begin_epoch();
+  /// Of an update: seconds that the rank that waited least for the others has waited.
+  void add_exchange(double seconds) { least_exchange_ += seconds; }
   /// One small exchange. `so_far`: of this rank, since the epoch began. Throws core::Error{peer_lost}.
   void read(const StepTimings& so_far);
 
@@ -30,6 +32,7 @@ class RankLedger {
  private:
   Group* const group_;  ///< null: alone
   const std::string host_;
+  double least_exchange_ = 0;
   std::vector<RankTotals> now_, at_report_, at_recent_;
 };
 

@@ -112,13 +112,18 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
       break;
     }
     at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
-    const Decision decision =
-        decisions_.after_update(at, at.update_in_epoch == settings_.plan.updates(), train_feed_.loader().bad_count());
+    const double waited = timer_.seconds_so_far(StepPart::exchange);
+    const Decision decision = decisions_.after_update(at, at.update_in_epoch == settings_.plan.updates(),
+                                                      train_feed_.loader().bad_count(), waited + decision_waited_);
     at.train_seconds = decision.train_seconds;
     if (group_ && decision.bad_samples > bad_samples_) {
       bad_samples_ = share_bad_samples(train_feed_.loader(), *group_);
     }
-    if (group_) timer_.done(StepPart::exchange);
+    if (group_) {
+      timer_.done(StepPart::exchange);
+      decision_waited_ = timer_.seconds_so_far(StepPart::exchange) - waited;
+      ranks_.add_exchange(decision.waited);
+    }
     note_saved(checkpoints_.take_saved());
     if (decision.reports) report(at);  // the only host sync in the loop
     if (decision.saves) {

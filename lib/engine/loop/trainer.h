@@ -116,6 +116,7 @@ class Trainer {
   EpochFeed batches_;
   Decisions decisions_;
   RankLedger ranks_;
+  double decision_waited_ = 0;  ///< seconds: for the last decision
   Cadence val_every_;
   StartEvent start_;
   std::chrono::steady_clock::time_point run_begin_;

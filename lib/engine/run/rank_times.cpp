@@ -11,7 +11,8 @@ RankTotals difference(const RankTotals& now, const RankTotals& before) {
           now.update - before.update,
           now.wait - before.wait,
           now.exchange - before.exchange,
-          now.records - before.records};
+          now.records - before.records,
+          now.least_exchange - before.least_exchange};
 }
 
 std::vector<RankTimes> rank_times(const std::vector<RankTotals>& now, const std::vector<RankTotals>& before) {
@@ -26,6 +27,7 @@ std::vector<RankTimes> rank_times(const std::vector<RankTotals>& now, const std:
     times.wait = window.wait / updates;
     times.exchange = window.exchange / updates;
     times.work = std::max(0.0, (window.update - window.exchange - window.records) / updates);
+    times.least_exchange = window.least_exchange / updates;
     list.push_back(times);
   }
   return list;
@@ -37,14 +39,16 @@ std::optional<RankSummary> rank_summary(const std::vector<RankTimes>& ranks) {
   summary.ranks = static_cast<int64_t>(ranks.size());
   const auto slowest = std::max_element(ranks.begin(), ranks.end(),
                                         [](const RankTimes& a, const RankTimes& b) { return a.work < b.work; });
-  double work = 0, update = 0;
-  summary.exchange_seconds = slowest->exchange;
+  double work = 0, update = 0, exchange = 0;
+  summary.exchange_seconds = slowest->least_exchange;
   for (const RankTimes& rank : ranks) {
-    summary.exchange_seconds = std::min(summary.exchange_seconds, rank.exchange);
+    exchange += rank.exchange / static_cast<double>(ranks.size());
     work += rank.work;
     update += rank.update / static_cast<double>(ranks.size());
   }
   summary.exchange_share = update > 0 ? std::clamp(summary.exchange_seconds / update, 0.0, 1.0) : 0;
+  const double waiting = exchange - summary.exchange_seconds;
+  summary.waiting_share = update > 0 ? std::clamp(waiting / update, 0.0, 1.0) : 0;
   summary.slowest = slowest - ranks.begin();
   summary.slowest_host = slowest->host;
   summary.slowest_seconds = slowest->work;

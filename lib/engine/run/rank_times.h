@@ -13,10 +13,11 @@ namespace stoker::engine {
 struct RankTotals {
   std::string host;
   int64_t updates = 0;
-  double update = 0;    ///< from the begin of one to the begin of the next
-  double wait = 0;      ///< for the loader
-  double exchange = 0;  ///< waiting for the other ranks: for sums, and for those that come later
-  double records = 0;   ///< reports and checkpoints, which rank 0 alone writes
+  double update = 0;          ///< from the begin of one to the begin of the next
+  double wait = 0;            ///< for the loader
+  double exchange = 0;        ///< waiting for the other ranks: for sums, and for those that come later
+  double records = 0;         ///< reports and checkpoints, which rank 0 alone writes
+  double least_exchange = 0;  ///< of each update, what the rank that waited least has waited; the same on all ranks
 };
 RankTotals difference(const RankTotals& now, const RankTotals& before);
 
@@ -26,16 +27,18 @@ struct RankTimes {
   double update = 0;
   double wait = 0;
   double exchange = 0;
-  double work = 0;  ///< what it does by itself, with what it waits for data; reports and checkpoints left out
+  double work = 0;            ///< what it does by itself, with what it waits for data; reports and checkpoints left out
+  double least_exchange = 0;  ///< as of RankTotals
 };
 
 /// What the times of several ranks say.
 struct RankSummary {
   int64_t ranks = 0;
-  /// Of an update, 0 to 1: what the rank that waits least for the others waits. The last to come waits for the exchange
-  /// alone.
+  /// Of the time, 0 to 1: what in each update the rank that waits least for the others waits. The last to come waits
+  /// for the exchange alone.
   double exchange_share = 0;
   double exchange_seconds = 0;  ///< the same per update
+  double waiting_share = 0;     ///< likewise: what a rank, on average, waits longer than that, for whoever comes last
   int64_t slowest = 0;          ///< rank whose own work takes longest
   std::string slowest_host;
   double slowest_seconds = 0;  ///< of its work per update

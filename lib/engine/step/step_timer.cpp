@@ -93,6 +93,10 @@ void StepTimer::exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent
   totals_.exchanged_bytes += bytes_sent;
 }
 
+double StepTimer::seconds_so_far(StepPart part) const {
+  return 1e-9 * static_cast<double>(now_[static_cast<size_t>(part)]);
+}
+
 void StepTimer::end_epoch() { end_update_under_way(/*update_follows=*/false); }
 
 /// The begin of the next update ends this one on the device, too.

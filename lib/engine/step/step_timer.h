@@ -30,7 +30,8 @@ class StepTimer {
   void done(StepPart part);
   /// Sums over ranks took so long, in part perhaps while the training thread did something else.
   void exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent);
-  void end_epoch();  ///< what follows belongs to no update
+  double seconds_so_far(StepPart part) const;  ///< of the update under way
+  void end_epoch();                            ///< what follows belongs to no update
 
   StepTimings since_report();  ///< or since the epoch began; begins the next window
   StepTimings since_epoch_began();

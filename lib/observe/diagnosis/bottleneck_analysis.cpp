@@ -178,7 +178,8 @@ void BottleneckAnalysis::check_device() {
   check_precision(busy);
   const double spare =
       static_cast<double>(facts_.cpus) - (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
-  if (facts_.on_cpu && facts_.threads < facts_.cpus && facts_.cpus_speed && spare >= 0.4) {
+  // Lanes compute with one thread each.
+  if (facts_.on_cpu && facts_.lanes == 1 && facts_.threads < facts_.cpus && facts_.cpus_speed && spare >= 0.4) {
     const double speed = facts_.threads_speed.value_or(1);
     const double left = 0.3 + 0.7 * std::min(1.0, speed / *facts_.cpus_speed);
     StepModel changed = now_;

@@ -19,6 +19,15 @@ constexpr double kMostMore = 16;           // images in an update, times those o
 /// Bytes that a rank sends, over the bytes that are summed.
 double sent_share(int64_t ranks) { return 2 * static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
 
+/// `now` without so many seconds of waiting for other ranks, and of the CPU time that goes with it: what others leave
+/// of the CPUs has been enough for the work so far, and is enough for the same work with shorter waits.
+StepModel without_waiting(const StepModel& now, double seconds) {
+  StepModel changed = now;
+  changed.training = std::max(0.0, now.training - seconds);
+  if (now.training > 0) changed.network_cpu *= changed.training / now.training;
+  return changed;
+}
+
 }  // namespace
 
 void BottleneckAnalysis::check_ranks() {
@@ -40,8 +49,7 @@ void BottleneckAnalysis::check_exchange(const engine::RankSummary& ranks) {
   double factor = 1;
   while (exchange / factor > kExchangeIsShort * work && factor < kMostMore && 2 * factor * images <= most) factor *= 2;
   if (factor > 1) {
-    StepModel changed = now_;  // per update of today's size
-    changed.training = std::max(0.0, now_.training - exchange * (1 - 1 / factor));
+    const StepModel changed = without_waiting(now_, exchange * (1 - 1 / factor));  // per update of today's size
     const auto value = static_cast<int64_t>(factor) * facts_.accumulation_steps;
     propose(Verdict::exchange, changed, "--accumulation-steps", std::to_string(value),
             format("--accumulation-steps {} (and the learning rate with it)", value), evidence);
@@ -60,9 +68,7 @@ void BottleneckAnalysis::check_exchange(const engine::RankSummary& ranks) {
 void BottleneckAnalysis::check_slowest(const engine::RankSummary& ranks) {
   if (ranks.slowest_excess() < kRankIsSlow) return;
   const double excess = ranks.slowest_seconds - ranks.others_seconds;
-  StepModel changed = now_;
-  changed.training = std::max(0.0, now_.training - excess);
-  if (ranks.slowest == 0) changed.network_cpu = std::max(0.0, now_.network_cpu - excess);
+  const StepModel changed = without_waiting(now_, excess);
   const std::string who = format("rank {} on {}", ranks.slowest, ranks.slowest_host);
   std::vector<std::string> evidence = {format(
       "{} works {} on each update, the other{} {}{}", who, short_seconds_text(ranks.slowest_seconds),

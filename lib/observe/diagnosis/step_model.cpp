@@ -14,7 +14,7 @@ constexpr double kLeastCpus = 0.25;  // a fair scheduler leaves us some
 
 double StepModel::limit() const {
   const double feeding = worker_cpu + worker_blocked;
-  const double cpu = (worker_cpu + network_cpu) / std::max(kLeastCpus, cpus - taken_cpus);
+  const double cpu = (worker_cpu + network_cpu) / std::max(least_cpus, cpus - taken_cpus);
   if (workers < 1) return std::max(training + feeding, cpu);
   return std::max({training, feeding / workers, cpu});
 }
@@ -44,6 +44,7 @@ StepModel step_model(const engine::StepTimings& times, const ResourceReading& re
   model.worker_blocked = std::clamp(busy - model.worker_cpu, 0.0, read);
   model.network_cpu = std::max(0.0, (times.process_cpu_seconds - loader.worker_cpu_seconds) * per_update -
                                         (model.workers > 0 ? 0 : busy - read));
+  model.least_cpus = std::max(kLeastCpus, (model.worker_cpu + model.network_cpu) / model.update);
 
   model.training = std::max(0.0, model.update - times.judged()[StepPart::wait].mean_seconds);
   const double computing = times.computing_seconds();

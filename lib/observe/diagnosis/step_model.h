@@ -20,6 +20,7 @@ struct StepModel {
   double workers = 0;         ///< threads; 0: the training thread decodes
   double cpus = 1;            ///< that this process may use
   double taken_cpus = 0;      ///< of those, kept busy by other processes
+  double least_cpus = 0.25;   ///< that it gets whatever others take: as many as it was seen to get
   double slack = 1;           ///< measured over what the limits explain: bursts, hand-overs. Never below 1
 
   /// What the limits explain, without slack: the slowest of the training thread, the workers and the CPUs.

@@ -82,9 +82,10 @@ std::string ranks_line(const std::vector<engine::RankTimes>& ranks) {
   const std::optional<engine::RankSummary> summary = engine::rank_summary(ranks);
   if (!summary) return "";
   return format(
-      "{} ranks: exchange {:.0f}% of each update, slowest rank {} on {}: {} of work, the other{} {} (+{:.0f}%)",
-      summary->ranks, 100 * summary->exchange_share, summary->slowest, summary->slowest_host,
-      short_seconds_text(summary->slowest_seconds), summary->ranks == 2 ? "" : "s",
+      "{} ranks: exchange {:.0f}% of the time, waiting for later ranks {:.0f}%, slowest rank {} on {}: {} of work, the "
+      "other{} {} (+{:.0f}%)",
+      summary->ranks, 100 * summary->exchange_share, 100 * summary->waiting_share, summary->slowest,
+      summary->slowest_host, short_seconds_text(summary->slowest_seconds), summary->ranks == 2 ? "" : "s",
       short_seconds_text(summary->others_seconds), 100 * summary->slowest_excess());
 }
 
@@ -99,6 +100,7 @@ Json ranks_json(const std::vector<engine::RankTimes>& ranks) {
                     {"exchange_seconds", rank.exchange}});
   }
   return {{"exchange_share", summary->exchange_share},
+          {"waiting_share", summary->waiting_share},
           {"slowest", summary->slowest},
           {"slowest_excess", summary->slowest_excess()},
           {"each", each}};

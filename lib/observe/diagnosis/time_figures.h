@@ -17,8 +17,8 @@ std::string step_text(const engine::StepTimings& times);
 /// For people, one line each: the training thread, the device where there is one, the loader's samples. None
 /// before the first update.
 std::vector<std::string> time_lines(const engine::StepTimings& times);
-/// "4 ranks: exchange 7% of each update, slowest rank 2 on node-b: 120ms of work, the others 80ms (+50%)"; "" where a
-/// rank is alone.
+/// "4 ranks: exchange 7% of the time, waiting for later ranks 2%, slowest rank 2 on node-b: 120ms of work, the others
+/// 80ms (+50%)"; "" where a rank is alone.
 std::string ranks_line(const std::vector<engine::RankTimes>& ranks);
 /// Null where a rank is alone.
 core::Json ranks_json(const std::vector<engine::RankTimes>& ranks);

@@ -43,12 +43,16 @@ TEST(RankLedgerTest, ReportsAndLongerWindowsAreKeptApart) {
   expect_no_error(run_ranks(2, [](Group& group) {
     RankLedger ledger(&group);
     ledger.begin_epoch();
+    ledger.add_exchange(0.05);
     ledger.read(timings(10, 0.01));
-    EXPECT_NEAR(ledger.since_report().at(1).exchange, 0.01, 1e-9);
+    const std::vector<RankTimes> first = ledger.since_report();
+    EXPECT_NEAR(first.at(1).exchange, 0.01, 1e-9);
+    EXPECT_NEAR(first.at(1).least_exchange, 0.005, 1e-9);
     ledger.read(timings(20, 0.03));  // 0.05 in the ten that are new
     EXPECT_NEAR(ledger.since_report().at(1).exchange, 0.05, 1e-9);
     EXPECT_NEAR(ledger.recent().at(1).exchange, 0.03, 1e-9);
     EXPECT_NEAR(ledger.since_epoch_began().at(1).exchange, 0.03, 1e-9);
+    EXPECT_NEAR(ledger.since_epoch_began().at(1).least_exchange, 0.0025, 1e-9);
     EXPECT_TRUE(ledger.recent().empty()) << "nothing new";
     ledger.begin_epoch();
     EXPECT_TRUE(ledger.since_epoch_began().empty());
@@ -59,6 +63,17 @@ TEST(RankLedgerTest, ALoneRankExchangesNothing) {
   RankLedger ledger(nullptr);
   ledger.read(timings(10, 0));
   EXPECT_TRUE(ledger.since_report().empty());
+}
+
+TEST(DecisionsTest, TheShortestWaitOfEachUpdateIsKnownToAll) {
+  expect_no_error(run_ranks(3, [](Group& group) {
+    Decisions decisions({/*epochs=*/10, 0, 0, 0}, config::Interval::epochs(1), config::Interval::epochs(1), &group);
+    RunProgress at;
+    for (at.updates = 1; at.updates <= 3; ++at.updates) {  // the last to come is another one each time
+      const double waited = at.updates % 3 == group.rank() ? 0.001 : 0.5;
+      EXPECT_EQ(decisions.after_update(at, /*is_last_of_epoch=*/false, 0, waited).waited, 0.001);
+    }
+  }));
 }
 
 TEST(DecisionsTest, AllRanksReportWhenRankZeroDoes) {

@@ -126,9 +126,11 @@ class FactsOf {
     spread(times.parts[StepPart::optimizer], optimizer_);
     spread(times.parts[StepPart::exchange], exchange_);
     spread(times.parts[StepPart::report], report_);
+    double least = update;  // by default the last to come is always the same
+    for (const double work : rank_work_) least = std::min(least, update - work);
     for (const double work : rank_work_) {
       const std::string host = "node-" + (one_host_ ? "0" : std::to_string(facts.ranks.size()));
-      facts.ranks.push_back({host, update * kMs, wait_ * kMs, (update - work) * kMs, work * kMs});
+      facts.ranks.push_back({host, update * kMs, wait_ * kMs, (update - work) * kMs, work * kMs, least * kMs});
     }
     spread(times.parts[StepPart::save], save_);
     data::LoaderStats& loader = times.loader;
@@ -260,6 +262,13 @@ std::vector<Golden> table() {
   add("one thread on two CPUs of which one idles",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_speed = 1.8; }),
       Verdict::device, "--threads", "2", 45);
+  add("two lanes on four CPUs, of which two idle",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+        f.cpus = 4;
+        f.lanes = 2;
+        f.cpus_speed = 3.5;
+      }),
+      Verdict::nothing, "", "", 0);
   add("ranks that wait for their sums for half of the time",
       FactsOf().network(50).decodes(10).resizes(2).exchanges(50).ranks({50, 50}), Verdict::exchange,
       "--accumulation-steps", "8", 78);
@@ -314,14 +323,33 @@ TEST(DiagnosisTest, TheSlowRankIsNamedWithItsHost) {
 }
 
 TEST(DiagnosisTest, OtherRanksOfTheMachineAreNoOtherProcesses) {
-  // What keeps the other half of the CPU busy leaves no room for a faster run, unless it is a rank of this run.
-  FactsOf facts = FactsOf().network(50).decodes(10).resizes(2).exchanges(50).ranks({50, 50});
+  FactsOf facts = FactsOf().network(110).computing_cpu(60).waits(30).decodes(60).resizes(20).ranks({140, 140});
   facts.with([](DiagnosisFacts& f) {
-    f.cpus = 1;
-    f.resources.other_cpus = 0.6;
+    f.resources.other_cpus = 1.0;
+    f.resources.threads_without_cpu = 1.2;
   });
-  EXPECT_EQ(facts.diagnosed().verdict, Verdict::nothing) << "the other rank is on another machine";
-  EXPECT_EQ(facts.on_one_host().diagnosed().verdict, Verdict::exchange);
+  EXPECT_EQ(facts.diagnosed().verdict, Verdict::contention) << "the other rank is on another machine";
+  EXPECT_NE(facts.on_one_host().diagnosed().verdict, Verdict::contention);
+}
+
+TEST(DiagnosisTest, WhatOtherProcessesTakeHidesNoWaitingForRanks) {
+  const auto busy_machine = [](DiagnosisFacts& f) {
+    f.cpus = 1;
+    f.resources.other_cpus = 0.9;
+  };
+  EXPECT_EQ(
+      FactsOf().network(50).decodes(10).resizes(2).exchanges(50).ranks({50, 50}).with(busy_machine).diagnosed().verdict,
+      Verdict::exchange);
+  EXPECT_EQ(FactsOf()
+                .network(50)
+                .decodes(10)
+                .resizes(2)
+                .exchanges(52)
+                .ranks({50, 100})
+                .with(busy_machine)
+                .diagnosed()
+                .verdict,
+            Verdict::unequal_ranks);
 }
 
 TEST(DiagnosisTest, AGainIsNeverBelowZeroNorWithoutLimit) {

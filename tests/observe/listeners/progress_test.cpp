@@ -39,7 +39,7 @@ TEST(ProgressTest, GradientNormAndLossScaleAppearOnlyWhenThereAreSome) {
 
 TEST(ProgressTest, OfSeveralRanksTheSlowestAndTheExchangeAreShown) {
   engine::ReportEvent event = report();
-  event.ranks = {{"a", 0.1, 0, 0.04, 0.06}, {"b", 0.1, 0, 0.01, 0.09}};
+  event.ranks = {{"a", 0.1, 0, 0.04, 0.06, 0.01}, {"b", 0.1, 0, 0.01, 0.09, 0.01}};
   const std::string text = whole_line(report_parts(event));
   EXPECT_NE(text.find("data wait 1%  exchange 10%  slowest of 2 ranks: 1 +50%"), std::string::npos) << text;
 }

@@ -69,7 +69,7 @@ TEST_F(RunFilesTest, TimesOfSeveralRanksStandSideBySide) {
   RunFiles files(folder_.path());
   files.on_start(start_at(0));
   engine::EpochEvent event = epoch_row(0);
-  event.ranks = {{"a", 0.1, 0, 0.04, 0.06}, {"b", 0.1, 0.02, 0.01, 0.09}};
+  event.ranks = {{"a", 0.1, 0, 0.04, 0.06, 0.01}, {"b", 0.1, 0.02, 0.01, 0.09, 0.01}};
   files.on_epoch(event);
   files.on_epoch(epoch_row(1));
   EXPECT_NE(summary().find(",exchange_share,eval_f1\n"), std::string::npos);

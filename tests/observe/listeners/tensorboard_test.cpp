@@ -56,7 +56,7 @@ TEST_F(TensorBoardTest, RanksHaveTagsWhereThereAreSeveral) {
   file.on_report({});
   EXPECT_EQ(content(files().at(0)).find("exchange_share"), std::string::npos);
   engine::ReportEvent report;
-  report.ranks = {{"a", 0.1, 0, 0.04, 0.06}, {"b", 0.1, 0, 0.01, 0.09}};
+  report.ranks = {{"a", 0.1, 0, 0.04, 0.06, 0.01}, {"b", 0.1, 0, 0.01, 0.09, 0.01}};
   file.on_report(report);
   for (const std::string tag : {"speed/exchange_share", "speed/slowest_rank", "speed/slowest_rank_excess"}) {
     EXPECT_NE(content(files().at(0)).find(tag), std::string::npos) << tag;
