@@ -203,12 +203,17 @@ struct PrecisionOptionsOf {
 using PrecisionOptions = PrecisionOptionsOf<Auto>;
 using ResolvedPrecisionOptions = PrecisionOptionsOf<Plain>;
 
+/// In which order processes add gradients: of replicas, or of the transport.
+enum class Exchange { exact, fast };
+
 template <template <typename> class Pick>
 struct DeviceOptionsOf {
-  Pick<std::string> device{};            ///< cpu, cuda or cuda:N; resolved: cpu or cuda:N
-  Pick<int64_t> threads{};               ///< CPU threads inside one operation
-  Pick<int64_t> lanes{};                 ///< replicas that a process computes at the same time, each on a thread
-  int64_t devices = 1;                   ///< processes that train together, each with a device
+  Pick<std::string> device{};  ///< cpu, cuda or cuda:N; resolved: cpu or cuda:N
+  Pick<int64_t> threads{};     ///< CPU threads inside one operation
+  Pick<int64_t> lanes{};       ///< replicas that a process computes at the same time, each on a thread
+  int64_t devices = 1;         ///< processes that train together, each with a device
+  Exchange exchange = Exchange::exact;
+  bool overlap_exchange = true;          ///< with the backward pass
   double exchange_timeout_seconds = 60;  ///< that one of them waits for another
   std::string listen;                    ///< the address at which rank 0 waits for ranks on other machines; empty: none
   int64_t restarts = 0;                  ///< of all processes, after one was lost

@@ -62,7 +62,9 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
       engine::noise_batch(noise_of(options), options.loader.batch_size, options.data.img_size, device));
   engine::UpdateWindow window;
   window.batch_size = options.loader.batch_size;
-  window.batch_count = options.train.accumulation_steps;
+  window.batch_count = options.train.accumulation_steps * options.train.replicas;
+  window.replicas = options.train.replicas;
+  window.lanes = options.device.lanes;
   window.planned_images = window.batch_size * window.batch_count;
   const auto update = [&] { updater.update(batches, window, options.optim.lr); };
 
@@ -88,14 +90,19 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
                     {"model", options.model.model},
                     {"batch_size", options.loader.batch_size},
                     {"accumulation_steps", options.train.accumulation_steps},
+                    {"replicas", options.train.replicas},
+                    {"lanes", options.device.lanes},
                     {"img_size", options.data.img_size},
                     {"clip_frames", frames_of(options)},
                     {"device", options.device.device},
                     {"precision", precision_text(options, precision)},
                     {"peak_device_bytes", memory.peak_bytes}};
+  const std::string replicas = options.train.replicas == 1 ? ""
+                                                           : core::format(" x {} replicas on {} lanes",
+                                                                          options.train.replicas, options.device.lanes);
   result.lines.push_back(
-      core::format("step: {} batch {} x {} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
-                   options.train.accumulation_steps, options.data.img_size, options.device.device,
+      core::format("step: {} batch {} x {}{} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
+                   options.train.accumulation_steps, replicas, options.data.img_size, options.device.device,
                    precision_text(options, precision), text_of(result.images_per_second, "images/s"),
                    memory.peak_bytes > 0 ? ", peak " + core::bytes_text(static_cast<double>(memory.peak_bytes)) : ""));
   return result;

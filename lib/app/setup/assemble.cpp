@@ -255,7 +255,9 @@ engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options,
       {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
       options.train.seed,
       options.train.auto_micro_batch,
-      options.device.lanes};
+      options.device.lanes,
+      options.device.exchange == config::Exchange::fast ? engine::RankSum::Order::fast : engine::RankSum::Order::exact,
+      options.device.overlap_exchange && !options.model.grad_checkpointing};
 }
 
 engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,

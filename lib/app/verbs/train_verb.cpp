@@ -55,7 +55,8 @@ void refuse_batch_of_one(const config::ResolvedOptions& options, const engine::E
                            : "use a larger --batch-size, or --freeze the batch norms");
 }
 
-engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets) {
+engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets,
+                                const JoinedRanks& ranks) {
   engine::RunIdentity identity;
   identity.config_yaml = config::render_yaml(options);
   identity.training_options = config::training_relevant_values(options);
@@ -63,6 +64,7 @@ engine::RunIdentity identity_of(const config::ResolvedOptions& options, const da
   identity.class_names = datasets.train->learned_names();
   identity.threads = options.device.threads;
   identity.computed_by = engine::computing_text(torch::Device(options.device.device));
+  if (options.device.exchange == config::Exchange::fast) identity.ranks = ranks.place().size;
   return identity;
 }
 
@@ -151,7 +153,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared, share_of_run(ranks));
   if (ranks.is_root()) give_options(ranks, options);
   plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
-  const engine::RunIdentity identity = identity_of(options, prepared.datasets);
+  const engine::RunIdentity identity = identity_of(options, prepared.datasets, ranks);
   refuse_unequal_ranks(ranks, identity);
   engine::Checkpoints checkpoints(checkpoint_settings(options.run, files.directory()), identity);
   std::optional<Extension> extension;

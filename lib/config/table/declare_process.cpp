@@ -75,6 +75,16 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
           "They end with the bits of one process, and a resume may have another number of them.")
       .per_process()
       .used_in_inference();
+  d.add("exchange", o.exchange, choice_codec<Exchange>({{"exact", Exchange::exact}, {"fast", Exchange::fast}}))
+      .before_it_existed("exact")
+      .help(
+          "How processes add their gradients: exact, in a tree over replicas, so that bits do not depend on the number "
+          "of processes; fast, in the order of the transport's own all-reduce, which depends on it.");
+  d.add_switch("overlap-exchange", o.overlap_exchange)
+      .help(
+          "Exchange gradients while the backward pass still computes others. Bits do not depend on it. Without effect "
+          "with grad-checkpointing.")
+      .per_process();
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
       .help(
           "Time that processes that work together wait for one of them in an update before the run ends with 76. A "

@@ -144,10 +144,11 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
 CheckpointEvent Checkpoints::write(const Content& content) {
   const auto begin = std::chrono::steady_clock::now();
   refuse_non_finite(content.weights, files_);
-  const core::Json extra = {{"training_options", options_json(identity_.training_options)},
-                            {"data_fingerprint", identity_.data_fingerprint},
-                            {"threads", identity_.threads},
-                            {"computed_by", identity_.computed_by}};
+  core::Json extra = {{"training_options", options_json(identity_.training_options)},
+                      {"data_fingerprint", identity_.data_fingerprint},
+                      {"threads", identity_.threads},
+                      {"computed_by", identity_.computed_by}};
+  if (identity_.ranks > 0) extra["exchange_ranks"] = identity_.ranks;
   const RunProgress& state = content.state;
   CheckpointEvent event;
   event.bytes = files_.commit(
@@ -223,6 +224,11 @@ std::vector<std::string> Checkpoints::differences(const std::string& path) const
     if (!computed_by.empty() && !identity_.computed_by.empty() && computed_by != identity_.computed_by) {
       core::log_warning("bit-identity is not promised: the checkpoint was computed by {}, this run is by {}",
                         computed_by, identity_.computed_by);
+    }
+    const int64_t ranks = extra.value("exchange_ranks", identity_.ranks);
+    if (ranks != identity_.ranks && identity_.ranks > 0) {
+      core::log_warning("bit-identity is not promised: processes with --exchange fast {} -> {} ({} of them keep it)",
+                        ranks, identity_.ranks, ranks);
     }
   } catch (const core::Json::exception& error) {
     throw Error(ErrorKind::data, format("checkpoint {}: its manifest is not ours: {}", path, error.what()));

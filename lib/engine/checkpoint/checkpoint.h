@@ -30,6 +30,7 @@ struct RunIdentity {
   // Not compared; bits depend on them, so a change is said out loud.
   int64_t threads = 1;
   std::string computed_by;  ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
+  int64_t ranks = 0;        ///< whose gradients are added in an order that depends on their number; 0: none are
 };
 
 /// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.

@@ -28,6 +28,9 @@ class Group {
   /// number is no power of two, it counts as the next one, without the ranks that there are not. No gradient is
   /// recorded.
   virtual void sum(const std::vector<at::Tensor>& tensors) = 0;
+  /// The same for one contiguous tensor, in whatever order its transport adds: all ranks end with the same bits, but
+  /// these may depend on the number of ranks.
+  virtual void sum_in_any_order(const at::Tensor& tensor) { sum({tensor}); }
   /// The bytes of the root, on every rank. What the others pass is not looked at.
   virtual std::string from_root(const std::string& bytes) = 0;
   /// The bytes of all ranks, by rank, on every rank.

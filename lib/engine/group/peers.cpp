@@ -37,14 +37,12 @@ class FlatSum {
     const Stretch all{0, numbers_.size(0)};
     if (is_power_of_two) return add_levels(half, all);
     if (rank >= half) {
-      exchange(rank - half, all, {});
-      exchange(rank - half, {}, all);
-      numbers_.copy_(received_);
-      return;
+      exchange(rank - half, all, {}, received_);
+      return exchange(rank - half, {}, all, numbers_);
     }
     if (rank + half < peers_.size()) add(rank + half, {}, all);
     if (half > 1) add_levels(half / 2, all);
-    if (rank + half < peers_.size()) exchange(rank + half, all, {});
+    if (rank + half < peers_.size()) exchange(rank + half, all, {}, received_);
   }
 
  private:
@@ -62,19 +60,19 @@ class FlatSum {
     const Stretch& given = peers_.rank() < peer ? high : low;
     add(peer, given, kept);
     add_levels(distance / 2, kept);
-    exchange(peer, kept, given);
-    part_of(numbers_, given).copy_(part_of(received_, given));
+    exchange(peer, kept, given, numbers_);
   }
 
   void add(int peer, const Stretch& out, const Stretch& in) {
-    exchange(peer, out, in);
+    exchange(peer, out, in, received_);
     part_of(numbers_, in).add_(part_of(received_, in));
   }
 
-  void exchange(int peer, const Stretch& out, const Stretch& in) {
+  /// What comes in replaces `in` of `into`.
+  void exchange(int peer, const Stretch& out, const Stretch& in, const at::Tensor& into) {
     const auto size = static_cast<int64_t>(numbers_.element_size());
     const char* const from = static_cast<const char*>(numbers_.data_ptr()) + out.begin * size;
-    char* const to = static_cast<char*>(received_.data_ptr()) + in.begin * size;
+    char* const to = static_cast<char*>(into.data_ptr()) + in.begin * size;
     peers_.exchange(peer, from, static_cast<size_t>(out.size() * size), to, static_cast<size_t>(in.size() * size));
   }
 
@@ -123,6 +121,10 @@ void sum_over_peers(Peers& peers, const std::vector<at::Tensor>& tensors) {
     int64_t numbers = 0;
     for (const at::Tensor& tensor : list) numbers += tensor.numel();
     if (numbers == 0) continue;
+    if (list.size() == 1 && list.front().is_contiguous()) {
+      FlatSum(peers, list.front().view({-1})).run();
+      continue;
+    }
     const at::Tensor flat = at::empty({numbers}, type);
     const auto each_part = [&](const auto& act) {
       int64_t at = 0;

@@ -60,6 +60,10 @@ void Lanes::forget_gradients() {
   }
 }
 
+void Lanes::make_hooks() {
+  for (Lane& lane : lanes_) lane.hooks = std::make_unique<GradientHooks>(lane.parameters);
+}
+
 /// A parameter of a lane lies on the memory of the learner's, which may have moved.
 void Lanes::follow_learner() {
   const std::vector<torch::Tensor> weights = learner_.model->parameters();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/system/thread_team.h"
+#include "engine/step/gradient_hooks.h"
 #include "engine/step/learner.h"
 
 namespace stoker::engine {
@@ -19,6 +20,7 @@ struct Lane {
   std::vector<torch::Tensor> parameters;  ///< of the network, in the order of the optimizer's
   std::vector<torch::Tensor> floats;      ///< its buffers with floating point numbers
   std::vector<torch::Tensor> others;      ///< the rest of them
+  std::unique_ptr<GradientHooks> hooks;   ///< of `parameters`; null where nobody asked for them
 };
 
 class Lanes {
@@ -35,6 +37,8 @@ class Lanes {
   void run(const std::function<void(int64_t lane)>& work);
   /// Frees the gradients of all lanes.
   void forget_gradients();
+  /// Gives every lane its hooks.
+  void make_hooks();
   /// Work of another kind for the same threads. Not while run() is under way.
   core::ThreadTeam& team() { return team_; }
 

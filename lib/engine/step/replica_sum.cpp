@@ -4,6 +4,8 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+
 namespace stoker::engine {
 namespace {
 
@@ -25,20 +27,52 @@ at::Tensor sum_of_gradients(at::Tensor left, at::Tensor right) {
   return left.defined() ? left.add_(0) : left;
 }
 
+/// The same, and neither is written to.
+at::Tensor sum_of_others(const at::Tensor& left, const at::Tensor& right) {
+  if (left.defined() && right.defined()) return left.add(right);
+  const at::Tensor& one = left.defined() ? left : right;
+  return one.defined() ? one.add(0) : one;
+}
+
 }  // namespace
 
-ReplicaSum::ReplicaSum(Learner& learner, Lanes& lanes, int64_t replicas, Group* group)
+std::vector<at::Tensor> sum_parts_of(const Learner& learner, Lanes& lanes) {
+  std::vector<at::Tensor> parts;
+  for (const optim::NamedParameter& parameter : learner.optimizer->parameters()) parts.push_back(parameter.tensor);
+  parts.insert(parts.end(), lanes.lane(0).floats.begin(), lanes.lane(0).floats.end());
+  return parts;
+}
+
+ReplicaSum::ReplicaSum(Learner& learner, Lanes& lanes, int64_t replicas, const OtherRanks& others)
     : learner_(learner),
       lanes_(lanes),
-      group_(group),
-      share_(group ? RankShare{group->rank(), group->size()} : RankShare{}),
+      ranks_(others),
+      share_(others.group ? RankShare{others.group->rank(), others.group->size()} : RankShare{}),
       replicas_(replicas),
+      own_(own_replicas(replicas, share_)),
+      first_late_(std::max<int64_t>(0, static_cast<int64_t>(own_.size()) - lanes.count())),
+      parameters_(learner.optimizer->parameters().size()),
       sum_(replicas / share_.count),
-      counts_(static_cast<size_t>(replicas)) {
+      late_(own_.size() - static_cast<size_t>(first_late_)),
+      missing_(parameters_ + lanes.lane(0).floats.size()),
+      early_left_(first_late_),
+      counts_(static_cast<size_t>(replicas)),
+      has_gradient_(parameters_) {
   const at::NoGradGuard no_gradients;
   floats_before_ = copies_of(lanes.lane(0).floats);
   others_before_ = copies_of(lanes.lane(0).others);
   for (const at::Tensor& buffer : others_before_) others_of_first_.push_back(at::zeros_like(buffer));
+  for (Part& part : late_) part.gradients.resize(parameters_);
+  for (std::atomic<int64_t>& count : missing_) count = static_cast<int64_t>(own_.size());
+  if (first_late_ == 0) put_late_parts();
+  if (ranks_.sum) ranks_.sum->begin([this](size_t tensor) { return take(tensor); });
+}
+
+ReplicaSum::~ReplicaSum() {
+  for (int64_t i = 0; i < lanes_.count(); ++i) {
+    if (lanes_.lane(i).hooks) lanes_.lane(i).hooks->disarm();
+  }
+  if (ranks_.sum) ranks_.sum->abandon();
 }
 
 void ReplicaSum::begin_replica(Lane& lane) const {
@@ -47,23 +81,59 @@ void ReplicaSum::begin_replica(Lane& lane) const {
   copy_all(others_before_, lane.others);
 }
 
-void ReplicaSum::end_replica(Lane& lane, int64_t replica, const ReplicaCount& count, bool more_follow) {
-  const at::NoGradGuard no_gradients;
-  counts_[static_cast<size_t>(replica)] = count;
-  if (replica == 0) copy_all(lane.others, others_of_first_);
-  const int64_t place = (replica - share_.rank) / share_.count;
-  sum_.put(place, take_part(lane), more_follow ? sum_of : TreeSum<Part>::Add());
+void ReplicaSum::watch_backward(Lane& lane, int64_t turn) {
+  if (!ranks_.sum || !lane.hooks || !is_late(turn)) return;
+  Part& part = late_[static_cast<size_t>(turn - first_late_)];
+  lane.hooks->arm([this, &lane, &part](size_t i) {
+    if (part.gradients[i].defined()) return;
+    part.gradients[i] = lane.parameters[i].grad();
+    has(i);
+  });
 }
 
-/// The gradients leave the lane, so that those of its next replica begin from nothing.
-ReplicaSum::Part ReplicaSum::take_part(Lane& lane) const {
+void ReplicaSum::end_replica(Lane& lane, int64_t turn, const ReplicaCount& count) {
+  const at::NoGradGuard no_gradients;
+  if (lane.hooks) lane.hooks->disarm();
+  const int64_t replica = own_[static_cast<size_t>(turn)];
+  counts_[static_cast<size_t>(replica)] = count;
+  if (replica == 0) copy_all(lane.others, others_of_first_);
+  if (is_late(turn)) return take_rest(lane, late_[static_cast<size_t>(turn - first_late_)], /*says_so=*/true);
   Part part;
-  for (const at::Tensor& parameter : lane.parameters) {
-    part.gradients.push_back(parameter.grad());
-    at::Tensor(parameter).mutable_grad().reset();
+  part.gradients.resize(parameters_);
+  take_rest(lane, part, /*says_so=*/false);
+  sum_.put(place_of(turn), std::move(part), sum_of);
+  if (--early_left_ == 0) put_late_parts();  // no part is added by itself any more
+  for (size_t i = 0; i < missing_.size(); ++i) has(i);
+}
+
+/// The gradients leave the lane, so that those of its next replica begin from nothing. Late ones that are not watched
+/// have not left yet.
+void ReplicaSum::take_rest(Lane& lane, Part& part, bool says_so) {
+  for (size_t i = 0; i < parameters_; ++i) {
+    at::Tensor parameter = lane.parameters[i];
+    const bool is_taken = part.gradients[i].defined();
+    if (!is_taken) part.gradients[i] = parameter.grad();
+    parameter.mutable_grad().reset();
+    if (says_so && !is_taken) has(i);
   }
-  for (size_t i = 0; i < lane.floats.size(); ++i) part.changes.push_back(lane.floats[i].sub(floats_before_[i]));
-  return part;
+  for (size_t i = 0; i < lane.floats.size(); ++i) {
+    part.changes.push_back(lane.floats[i].sub(floats_before_[i]));
+  }
+  for (size_t i = parameters_; says_so && i < missing_.size(); ++i) has(i);
+}
+
+/// Where the parts that are late will be, so that the tree is complete.
+void ReplicaSum::put_late_parts() {
+  for (size_t i = 0; i < late_.size(); ++i) {
+    Part part;
+    part.late = static_cast<int64_t>(i);
+    sum_.put(place_of(first_late_ + static_cast<int64_t>(i)), std::move(part));
+  }
+}
+
+/// One more replica of this rank has it.
+void ReplicaSum::has(size_t tensor) {
+  if (--missing_[tensor] == 0 && ranks_.sum) ranks_.sum->ready(tensor);
 }
 
 ReplicaSum::Part ReplicaSum::sum_of(Part left, Part right) {
@@ -75,36 +145,55 @@ ReplicaSum::Part ReplicaSum::sum_of(Part left, Part right) {
   return left;
 }
 
+const ReplicaSum::Part& ReplicaSum::actual(const Part& part) const {
+  return part.late < 0 ? part : late_[static_cast<size_t>(part.late)];
+}
+
+/// Of what the replicas of this rank have of a tensor. While a backward pass goes on none of it is written to: others
+/// may still read the memory that a gradient lies on.
+at::Tensor ReplicaSum::fold(size_t tensor) const {
+  const bool is_gradient = tensor < parameters_, in_place = ranks_.sum == nullptr;
+  return sum_.fold(
+      [&](const Part& part) {
+        const Part& there = actual(part);
+        return is_gradient ? there.gradients[tensor] : there.changes[tensor - parameters_];
+      },
+      [in_place](at::Tensor left, at::Tensor right) {
+        return in_place ? sum_of_gradients(std::move(left), std::move(right)) : sum_of_others(left, right);
+      });
+}
+
+/// For the thread that exchanges.
+at::Tensor ReplicaSum::take(size_t tensor) {
+  const at::Tensor sum = fold(tensor);
+  if (tensor < parameters_) has_gradient_[tensor] = sum.defined();
+  return sum;
+}
+
 /// What replicas have left, tensor by tensor on all lanes.
 void ReplicaSum::add_up() {
-  const size_t parameters = learner_.optimizer->parameters().size();
-  total_.gradients.resize(parameters);
-  total_.changes = sum_.fold([](const Part& part) { return part.changes; },
-                             [](std::vector<at::Tensor> left, const std::vector<at::Tensor>& right) {
-                               for (size_t i = 0; i < left.size(); ++i) left[i].add_(right[i]);
-                               return left;
-                             });
-  lanes_.team().for_each(static_cast<int64_t>(parameters), [this](int64_t number) {
+  total_.gradients.resize(parameters_);
+  total_.changes.resize(missing_.size() - parameters_);
+  lanes_.team().for_each(static_cast<int64_t>(missing_.size()), [this](int64_t number) {
     const at::NoGradGuard no_gradients;
     const auto i = static_cast<size_t>(number);
-    total_.gradients[i] = sum_.fold([i](const Part& part) { return part.gradients[i]; }, sum_of_gradients);
+    (i < parameters_ ? total_.gradients[i] : total_.changes[i - parameters_]) = fold(i);
   });
 }
 
 bool ReplicaSum::agree(bool ran_out_of_memory) {
   const at::NoGradGuard no_gradients;
-  const size_t parameters = learner_.optimizer->parameters().size();
-  has_gradient_.assign(parameters, false);
-  if (!ran_out_of_memory) {
-    add_up();
-    for (size_t i = 0; i < parameters; ++i) has_gradient_[i] = total_.gradients[i].defined();
+  if (!ranks_.group) {
+    if (!ran_out_of_memory) add_up();
+    return ran_out_of_memory;
   }
-  if (group_ == nullptr) return ran_out_of_memory;
+  if (ran_out_of_memory) ranks_.sum->fill_with_zeros();
+  ranks_.sum->wait();
   // Doubles hold all of it exactly. Each row is written by one rank, so that adding zeros gives it to all.
   const size_t rows = counts_.size();
   std::vector<at::Tensor> others;  // are small: counts
   for (const at::Tensor& buffer : others_of_first_) others.push_back(buffer.to(at::kCPU, at::kDouble).flatten());
-  const auto own_values = static_cast<int64_t>(1 + 3 * rows + parameters);
+  const auto own_values = static_cast<int64_t>(1 + 3 * rows + parameters_);
   others.insert(others.begin(), at::zeros({own_values}, at::kDouble));
   const at::Tensor table = at::cat(others);
   double* const values = table.data_ptr<double>();
@@ -114,12 +203,12 @@ bool ReplicaSum::agree(bool ran_out_of_memory) {
     values[2 + 3 * i] = counts_[i].score_sum;
     values[3 + 3 * i] = static_cast<double>(counts_[i].images);
   }
-  for (size_t i = 0; i < parameters; ++i) values[1 + 3 * rows + i] = has_gradient_[i] ? 1 : 0;
-  group_->sum({table});
+  for (size_t i = 0; i < parameters_; ++i) values[1 + 3 * rows + i] = has_gradient_[i];
+  ranks_.group->sum({table});
   for (size_t i = 0; i < rows; ++i) {
     counts_[i] = {values[1 + 3 * i], values[2 + 3 * i], static_cast<int64_t>(values[3 + 3 * i])};
   }
-  for (size_t i = 0; i < parameters; ++i) has_gradient_[i] = values[1 + 3 * rows + i] > 0;
+  for (size_t i = 0; i < parameters_; ++i) has_gradient_[i] = values[1 + 3 * rows + i] > 0;
   int64_t position = own_values;
   for (at::Tensor& buffer : others_of_first_) {
     buffer.copy_(table.narrow(0, position, buffer.numel()).view(buffer.sizes()));
@@ -130,20 +219,17 @@ bool ReplicaSum::agree(bool ran_out_of_memory) {
 
 void ReplicaSum::finish() {
   const at::NoGradGuard no_gradients;
-  const std::vector<optim::NamedParameter>& parameters = learner_.optimizer->parameters();
-  if (group_) {
-    std::vector<at::Tensor> tensors;
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (!has_gradient_[i]) continue;
-      if (!total_.gradients[i].defined()) total_.gradients[i] = at::zeros_like(parameters[i].tensor);
-      tensors.push_back(total_.gradients[i]);
+  if (ranks_.group) {
+    total_.gradients.resize(parameters_);
+    for (size_t i = 0; i < parameters_; ++i) {
+      if (has_gradient_[i]) total_.gradients[i] = ranks_.sum->sum_of(i).to(learner_.device);
     }
-    tensors.insert(tensors.end(), total_.changes.begin(), total_.changes.end());
-    group_->sum(tensors);
+    for (size_t i = parameters_; i < missing_.size(); ++i) {
+      total_.changes.push_back(ranks_.sum->sum_of(i).to(learner_.device));
+    }
   }
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    at::Tensor(parameters[i].tensor).mutable_grad() = total_.gradients[i];
-  }
+  const std::vector<optim::NamedParameter>& parameters = learner_.optimizer->parameters();
+  for (size_t i = 0; i < parameters_; ++i) at::Tensor(parameters[i].tensor).mutable_grad() = total_.gradients[i];
   for (size_t i = 0; i < floats_before_.size(); ++i) {
     const at::Tensor mean = total_.changes[i].div(static_cast<double>(replicas_));
     lanes_.lane(0).floats[i].copy_(floats_before_[i] + mean);

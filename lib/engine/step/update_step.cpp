@@ -27,7 +27,7 @@ data::Batch rows_of(const data::Batch& batch, int64_t begin, int64_t end) {
 
 /// `batch` holds mixed images; `partners` their other labels and targets, empty when nothing is mixed.
 Forward UpdateStep::accumulate_piece(const Computing& by, const data::Batch& batch, const data::Batch& partners,
-                                     int64_t images_in_update, const Mix& mix) const {
+                                     int64_t images_in_update, const Mix& mix, bool is_last) const {
   Forward out;
   {
     const AutocastScope autocast(settings_.precision);
@@ -38,6 +38,7 @@ Forward UpdateStep::accumulate_piece(const Computing& by, const data::Batch& bat
     }
   }
   if (by.timer) by.timer->done(StepPart::forward);
+  if (is_last && by.before_last_backward) by.before_last_backward();
   learner_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
   if (by.timer) by.timer->done(StepPart::backward);
   return out;
@@ -56,7 +57,8 @@ Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, in
   for (int64_t i = 0; i < pieces; ++i) {
     const int64_t begin = i * images / pieces, end = (i + 1) * images / pieces;
     Forward piece = accumulate_piece(by, rows_of(mixed, begin, end),
-                                     is_mixed ? rows_of(partners, begin, end) : partners, images_in_update, mix);
+                                     is_mixed ? rows_of(partners, begin, end) : partners, images_in_update, mix,
+                                     /*is_last=*/i + 1 == pieces);
     if (pieces == 1) {
       out = std::move(piece);
       break;

@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include <functional>
+
 #include "config/options.h"
 #include "data/feed/device_feed.h"
 #include "engine/device/precision.h"
@@ -40,6 +42,8 @@ class UpdateStep {
   struct Computing {
     model::ImageModel& network;
     StepTimer* timer = nullptr;
+    std::function<void()> before_last_backward =
+        {};  ///< called before the backward pass of the last piece; may be empty
   };
   Computing own_thread() const { return {*learner_.model, timer_}; }
 
@@ -70,7 +74,7 @@ class UpdateStep {
 
  private:
   Forward accumulate_piece(const Computing& by, const data::Batch& batch, const data::Batch& partners,
-                           int64_t images_in_update, const Mix& mix) const;
+                           int64_t images_in_update, const Mix& mix, bool is_last) const;
 
   UpdateSettings settings_;
   const Task& task_;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -29,11 +28,17 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
       step_(settings.step, task, learner, timer),
       lanes_(learner, settings.lanes),
       sums_(learner.device) {
+  if (group_) {
+    rank_sum_.emplace(*group_, sum_parts_of(learner, lanes_), learner.optimizer->parameters().size(),
+                      settings.sum_order);
+    if (settings.overlap) lanes_.make_hooks();
+  }
   if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
 }
 
 int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates) {
   if (timer_) timer_->begin_update(window.number);
+  sent_before_ = group_ ? group_->bytes_sent() : 0;
   const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather_once(feed, window);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
   step_.apply(rates);
@@ -42,7 +47,7 @@ int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim
 
 int64_t Updater::gather_once(BatchFeed& feed, const UpdateWindow& window) {
   if (is_one_replica(window)) return gather(feed, window);
-  ReplicaSum sum(learner_, lanes_, window.replicas, group_);
+  ReplicaSum sum(learner_, lanes_, window.replicas, other_ranks());
   gather_replicas(feed, window, sum);
   return *exchange(sum, /*ran_out_of_memory=*/false);
 }
@@ -66,12 +71,9 @@ void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, Repli
   lanes_.run([&](int64_t lane) {
     try {
       for (size_t i; (i = next++) < own.size();) {
-        RunningSums sums(learner_.device);
         sum.begin_replica(lanes_.lane(lane));
-        gather_replica(own[i], window, batches, lane, sums);
-        const SumValues values = sums.read();
-        sum.end_replica(lanes_.lane(lane), own[i], {values.loss_sum, values.score_sum, values.images},
-                        /*more_follow=*/next < own.size());
+        const SumValues values = gather_replica(static_cast<int64_t>(i), own[i], window, batches, lane, sum);
+        sum.end_replica(lanes_.lane(lane), static_cast<int64_t>(i), {values.loss_sum, values.score_sum, values.images});
       }
     } catch (...) {
       next = own.size();  // the other lanes end
@@ -80,10 +82,15 @@ void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, Repli
   });
 }
 
-void Updater::gather_replica(int64_t replica, const UpdateWindow& window, DealtBatches& batches, int64_t lane,
-                             RunningSums& sums) {
-  const UpdateStep::Computing by{*lanes_.lane(lane).network, lane == 0 ? timer_ : nullptr};
+/// Forward and backward over the batches of the replica that is number `turn` of this rank.
+SumValues Updater::gather_replica(int64_t turn, int64_t replica, const UpdateWindow& window, DealtBatches& batches,
+                                  int64_t lane, ReplicaSum& sum) {
+  RunningSums sums(learner_.device);
+  UpdateStep::Computing by{*lanes_.lane(lane).network, lane == 0 ? timer_ : nullptr};
   for (int64_t i = replica; i < window.batch_count; i += window.replicas) {
+    if (i + window.replicas >= window.batch_count) {
+      by.before_last_backward = [&] { sum.watch_backward(lanes_.lane(lane), turn); };
+    }
     // The numbers that the network draws: of this micro-batch of this replica, whoever computes it.
     core::Rng random(settings_.seed, core::RngPurpose::network, static_cast<uint64_t>(window.number),
                      static_cast<uint64_t>(i));
@@ -92,18 +99,17 @@ void Updater::gather_replica(int64_t replica, const UpdateWindow& window, DealtB
     if (by.timer) by.timer->fetched();
     add_batch(batch, window, i, by, sums);
   }
+  return sums.read();
 }
 
 /// Gradients, buffers and sums become those of all replicas; returns their images. Nothing where memory ran out on any
 /// rank.
 std::optional<int64_t> Updater::exchange(ReplicaSum& sum, bool ran_out_of_memory) {
   if (timer_) timer_->done(StepPart::backward);
-  const auto begin = std::chrono::steady_clock::now();
-  const int64_t sent_before = group_ ? group_->bytes_sent() : 0;
   if (sum.agree(ran_out_of_memory)) return std::nullopt;
   sum.finish();
   if (timer_ && group_) {
-    timer_->exchanged(std::chrono::steady_clock::now() - begin, group_->bytes_sent() - sent_before);
+    timer_->exchanged(rank_sum_->under_way(), group_->bytes_sent() - sent_before_);
     timer_->done(StepPart::exchange);
   }
   int64_t images = 0;
@@ -149,7 +155,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
     const StateSnapshot before(*learner_.model, learner_.device);
     const RunningSums sums_before = sums_.copy();
     std::optional<ReplicaSum> sum;
-    if (!is_one_replica(window)) sum.emplace(learner_, lanes_, window.replicas, group_);
+    if (!is_one_replica(window)) sum.emplace(learner_, lanes_, window.replicas, other_ranks());
     std::string cause = "on another rank";
     bool ran_out = false;
     try {

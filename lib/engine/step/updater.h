@@ -25,6 +25,9 @@ struct UpdaterSettings {
   uint64_t seed = 0;              ///< of what the network draws where there are several replicas
   bool auto_micro_batch = false;  ///< out of memory: compute each batch in twice as many pieces and do the update again
   int64_t lanes = 1;              ///< replicas that are computed at the same time, each on a thread; CPU
+  RankSum::Order sum_order = RankSum::Order::exact;  ///< over ranks
+  bool overlap = true;  ///< gradients are summed over ranks while others are computed; each stage of the network runs
+                        ///< once in a backward pass
 };
 
 /// One thread, besides its lanes. `learner` is in training mode whenever update() is called.
@@ -71,8 +74,9 @@ class Updater {
   int64_t gather_once(BatchFeed& feed, const UpdateWindow& window);
   int64_t gather_or_split(BatchFeed& feed, const UpdateWindow& window);
   void gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum);
-  void gather_replica(int64_t replica, const UpdateWindow& window, DealtBatches& batches, int64_t lane,
-                      RunningSums& sums);
+  SumValues gather_replica(int64_t turn, int64_t replica, const UpdateWindow& window, DealtBatches& batches,
+                           int64_t lane, ReplicaSum& sum);
+  OtherRanks other_ranks() { return {group_, rank_sum_ ? &*rank_sum_ : nullptr}; }
   std::optional<int64_t> exchange(ReplicaSum& sum, bool ran_out_of_memory);
   int64_t add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window,
                     const UpdateStep::Computing& by, RunningSums& sums);
@@ -88,6 +92,8 @@ class Updater {
   const RankShare share_;
   UpdateStep step_;
   Lanes lanes_;
+  std::optional<RankSum> rank_sum_;  ///< in a group
+  int64_t sent_before_ = 0;          ///< bytes to other ranks, before the update
   RunningSums sums_;
   std::mutex one_image_mutex_;
   std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes.

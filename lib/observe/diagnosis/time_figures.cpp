@@ -111,6 +111,9 @@ Json time_json(const engine::StepTimings& times) {
   Json object = {{"updates", times.updates}, {"update", spread_json(times.update)}};
   object["parts"] = parts_json(times.parts);
   if (times.has_device) object["device"] = parts_json(times.device);
+  if (times.exchanged_bytes > 0) {
+    object["exchange"] = {{"under_way", spread_json(times.exchange)}, {"bytes_sent", times.exchanged_bytes}};
+  }
   object["sample"] = {{"read", spread_json(times.sample.read)},
                       {"decode", spread_json(times.sample.decode)},
                       {"resize", spread_json(times.sample.resize)},

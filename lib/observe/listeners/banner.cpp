@@ -30,7 +30,9 @@ std::string batch_text(const BannerFacts& facts) {
       "each, on {} lane{}, {}",
       facts.batch_size, facts.accumulation, facts.replicas, images, facts.ranks, facts.ranks == 1 ? "" : "es",
       facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s", facts.lanes, facts.lanes == 1 ? "" : "s",
-      is_power_of_two ? "the same bits for any number of them" : "bits that hold for this number of processes");
+      facts.adds_fast   ? "exchange fast: bits that hold for this number of processes"
+      : is_power_of_two ? "the same bits for any number of them"
+                        : "bits that hold for this number of processes");
 }
 
 }  // namespace

@@ -117,6 +117,7 @@ struct Computed {
   int64_t batches = 48;
   std::vector<int64_t> empty = {};  ///< batches that lost all of their images
   bool auto_micro_batch = false;
+  bool overlap = true;
   int tight_rank = -1;                                     ///< whose memory runs out in pass tight_pass
   int64_t tight_pass = -1;                                 ///< from 0
   int64_t fails_at = std::numeric_limits<int64_t>::max();  ///< the batch that cannot be read
@@ -172,6 +173,7 @@ inline End train(const Computed& setup, Group* group, Learner& learner) {
   settings.mix.mixup_alpha = 0.4;
   settings.auto_micro_batch = setup.auto_micro_batch;
   settings.lanes = setup.lanes;
+  settings.overlap = setup.overlap;
   Updater updater(settings, *task, learner, /*timer=*/nullptr, group);
   learner.model->train();
   End end;

@@ -130,6 +130,38 @@ void GlooPeers::exchange(int peer, const void* out, size_t out_bytes, void* in, 
   lose(peer, "");
 }
 
+void GlooPeers::all_reduce(const at::Tensor& tensor) {
+  std::vector<at::Tensor> tensors = {tensor};
+  c10d::AllreduceOptions options;
+  options.timeout = kForever;
+  throw_if_broken();
+  try {
+    const auto work = gloo_->allreduce(tensors, options);
+    waits_ = true;
+    // It cannot be aborted, and ends by itself when another rank does.
+    while (!is_done(*work)) throw_if_broken();
+    waits_ = false;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    lose((rank() + 1) % size(), error.what());  // a neighbour in the ring; whoever is gone has more to say
+  }
+  ++exchanges_;
+  bytes_sent_ += static_cast<int64_t>(tensor.nbytes()) / size() * 2 * (size() - 1);
+}
+
+/// Waits for some time. Throws what went wrong with the work.
+bool GlooPeers::is_done(c10d::Work& work) {
+  try {
+    work.wait(kWatch);
+    return true;
+  } catch (const std::exception&) {
+    if (!work.isCompleted()) return false;
+  }
+  work.wait(kWatch);
+  return true;
+}
+
 void GlooPeers::throw_if_broken() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!broken_.empty()) throw Error(ErrorKind::peer_lost, broken_, kAgain);

@@ -36,6 +36,8 @@ class GlooPeers : public Peers {
   int rank() const override { return settings_.rank; }
   int size() const override { return settings_.size; }
   void exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) override;
+  /// Replaces a contiguous tensor by its sum over all ranks, in Gloo's order. Throws core::Error{peer_lost}.
+  void all_reduce(const at::Tensor& tensor);
   int64_t bytes_sent() const { return bytes_sent_; }
   void throw_if_broken();
   /// What this rank does until the next call.
@@ -45,6 +47,7 @@ class GlooPeers : public Peers {
   void say_that_it_ended() noexcept;
 
  private:
+  static bool is_done(c10d::Work& work);
   void wait_for_ranks();
   void connect();
   void watch();

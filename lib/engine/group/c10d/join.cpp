@@ -39,6 +39,11 @@ class C10dGroup : public Group {
     sum_over_peers(checked(), tensors);
     bytes_sent_ += peers_.bytes_sent() - before;
   }
+  void sum_in_any_order(const at::Tensor& tensor) override {
+    const int64_t before = peers_.bytes_sent();
+    peers_.all_reduce(tensor);
+    bytes_sent_ += peers_.bytes_sent() - before;
+  }
   int64_t bytes_sent() const override { return bytes_sent_; }
   std::string from_root(const std::string& bytes) override { return from_root_of_peers(checked(), bytes); }
   std::vector<std::string> gather(const std::string& bytes) override { return gather_from_peers(checked(), bytes); }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients of an update, summed over ranks while the backward pass goes on: in buckets, each of which is exchanged
+// as soon as all of its tensors are there. Knows nothing of replicas and networks.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/group/group.h"
+
+namespace stoker::engine {
+
+/// Which tensors lie in one bucket, one after the other.
+struct Bucket {
+  std::vector<size_t> tensors;
+  int64_t bytes = 0;
+};
+
+/// Buckets in the order in which they are exchanged: that of the backward pass, which reaches the last parameters
+/// first. The last bucket, for which nothing is left to hide behind, has few of the first parameters, and all of the
+/// tensors from `parameters` on.
+std::vector<Bucket> buckets_of(const std::vector<at::Tensor>& tensors, size_t parameters);
+
+/// One thread gives the parts of this rank, another one, which this has, exchanges them. Between begin() and the return
+/// of wait() or abandon() nobody else uses the group.
+class RankSum {
+ public:
+  enum class Order { exact, fast };  ///< Group::sum or Group::sum_in_any_order
+
+  /// `like`: tensors with the shapes, types and strides of those that are summed; the first `parameters` of them are
+  /// gradients, in the order of the network. The same on all ranks; sums lie on the CPU.
+  RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order);
+  ~RankSum();
+  RankSum(const RankSum&) = delete;
+  RankSum& operator=(const RankSum&) = delete;
+
+  /// `take(i)` gives this rank's part of tensor i, once; undefined where it has none, which counts as zeros. It is
+  /// called by the thread that exchanges, when tensor i is ready.
+  void begin(std::function<at::Tensor(size_t)> take);
+  /// Any thread; once for each tensor.
+  void ready(size_t tensor);
+  /// What is not ready yet counts as zeros.
+  void fill_with_zeros();
+  /// Until all is exchanged. Throws what Group::sum throws.
+  void wait();
+  /// Returns once no exchange is under way; the update is not finished.
+  void abandon() noexcept;
+
+  /// The sum of tensor i after wait(); valid until the next begin().
+  const at::Tensor& sum_of(size_t tensor) const { return views_[tensor]; }
+  /// How long the sums of this update were under way, after wait().
+  std::chrono::nanoseconds under_way() const { return under_way_; }
+
+ private:
+  enum class State { idle, begun, abandoned, closed };
+  struct Waiting {
+    Bucket bucket;
+    at::Tensor flat;     ///< [n], its tensors one after the other
+    size_t missing = 0;  ///< tensors that are not ready
+  };
+  void serve();
+  void exchange_all();
+  bool wait_for(Waiting& waiting);
+
+  Group& group_;
+  const Order order_;
+  std::vector<Waiting> buckets_;
+  std::vector<at::Tensor> views_;  ///< of the flat tensors, by tensor
+  std::vector<size_t> bucket_of_;  ///< by tensor
+  std::function<at::Tensor(size_t)> take_;
+  std::chrono::nanoseconds under_way_{0};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::idle;
+  std::vector<char> is_ready_, is_zero_;  ///< by tensor; no bits: several threads have some of them each
+  std::exception_ptr thrown_;
+  std::thread thread_;  ///< declared last: it uses the rest
+};
+
+}  // namespace stoker::engine
