@@ -67,7 +67,7 @@ def measured(args, folder, processes, way):
                  + "\n".join(text[-1500:] for text in texts))
     epochs = [line for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()) if line["event"] == "epoch"]
     last = epochs[-1]
-    return {"update": last["times"]["update"]["mean"], "waited": min(rank["exchange_seconds"] for rank in last["ranks"]["each"]),
+    return {"update": last["times"]["update"]["mean_seconds"], "waited": min(rank["exchange_seconds"] for rank in last["ranks"]["each"]),
             "bytes": last["times"]["exchange"]["bytes_sent"]}
 
 
