@@ -12,6 +12,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/stop_signal.h"
+#include "model/model.h"
 
 namespace stoker::app {
 namespace {
@@ -26,7 +27,8 @@ void write_stdout(const std::string& text) {
   if (errno != EPIPE) throw core::errno_error(errno, "write", "standard output", ErrorKind::io);
 }
 
-core::LogLevel console_level(const config::LogOptions& options) {
+core::LogLevel console_level(const config::LogOptions& options, bool verbose) {
+  if (verbose) return core::LogLevel::debug;
   if (options.quiet) return core::LogLevel::warning;
   if (options.log_level == "debug") return core::LogLevel::debug;
   if (options.log_level == "warning") return core::LogLevel::warning;
@@ -34,17 +36,28 @@ core::LogLevel console_level(const config::LogOptions& options) {
   return core::LogLevel::info;
 }
 
+Outcome list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  write_stdout(text);
+  return {core::kExitOk, ""};
+}
+
 Outcome dispatch(const Invocation& invocation) {
   config::Configuration& configuration = invocation.configuration;
   const config::CommandLine& command = configuration.command;
   if (command.help || command.version || command.help_markdown) {
-    write_stdout(command.help            ? config::render_help(configuration.table, command.verb)
-                 : command.help_markdown ? config::render_markdown(configuration.table)
+    write_stdout(command.help            ? command.verb.empty() && !command.help_all
+                                               ? config::render_short_help(configuration.table)
+                                               : config::render_help(configuration.table, command.verb)
+                            : command.help_markdown ? config::render_markdown(configuration.table)
                                          : "stoker train " STOKER_VERSION "\n");
     return {core::kExitOk, ""};
   }
-  core::set_console_level(console_level(configuration.options.log));
+  core::set_console_level(console_level(configuration.options.log, command.verbose));
   if (!configuration.options.log.log_file.empty()) core::open_log_file(configuration.options.log.log_file);
+  if (command.verb == "models") return list(model::model_names());
+  if (command.verb == "presets") return list(config::preset_names());
   if (command.verb == "eval") return eval(invocation);
   if (command.verb == "predict") return predict(invocation);
   if (command.verb == "bench") return bench(invocation);

@@ -32,20 +32,25 @@ struct PlanWords {
 struct CommandLine {
   std::string verb;  ///< "" (train), "eval", "predict", ...
   bool help = false;
+  bool help_all = false;
   bool version = false;
   bool print_config = false;
   bool dry_run = false;
+  bool verbose = false;
   bool fresh = false;          ///< an older run in the run directory is set aside
   bool help_markdown = false;  ///< hidden: writes docs/options.md to stdout
   std::vector<std::string> config_files;
   std::string preset;
   bool names_data = false;  ///< --data-dir or --dataset given by flag, file or preset
   // eval and predict
-  std::string checkpoint;      ///< run directory or checkpoint directory; audit: empty asks no network
-  std::string which = "best";  ///< best, last
-  std::string input;           ///< predict: folder or file; pack, audit: data set
-  std::string network;         ///< import: the network whose names the tensors get; empty: they keep theirs
-  std::string output;          ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
+  std::string checkpoint;           ///< run directory or checkpoint directory; audit: empty asks no network
+  std::string which = "best";       ///< best, last
+  std::string input;                ///< pack, audit: data set; import: file; eval: labelled data, or empty
+  std::vector<std::string> inputs;  ///< predict: files, folders, patterns, "@list" or "-"
+  int64_t top_k = 1;                ///< predict: classes that are named
+  bool probabilities = false;       ///< predict: of every class
+  std::string network;              ///< import: the network whose names the tensors get; empty: they keep theirs
+  std::string output;               ///< predict: CSV path, "-" is stdout; eval: folder for CSV files; pack: folder
   bool logits = false;
   std::string against;                ///< eval: another run or checkpoint to compare with; empty: none
   int64_t suspects = 200;             ///< audit: labels that are listed of each split
@@ -92,6 +97,8 @@ std::string run_name_of(const CommandLine& command);
 std::string render_yaml(const Table& table, bool with_origin);
 /// --help of a verb ("" is train), 100 columns.
 std::string render_help(const Table& table, const std::string& verb);
+/// --help of train: examples, verbs and the usual options, 80 columns.
+std::string render_short_help(const Table& table);
 /// docs/options.md.
 std::string render_markdown(const Table& table);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/options.h"
@@ -46,6 +47,8 @@ struct CheckpointFacts {
   std::optional<int64_t> threads;                         ///< the bits of a CPU depend on it
   std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
   std::optional<bool> drop_last;
+  /// Names and texts of options whose automatic value other programs or other data may have chosen otherwise.
+  std::vector<std::pair<std::string, std::string>> kept = {};
   std::optional<bool> amp = {}, channels_last = {}, tf32 = {};
 };
 
@@ -58,6 +61,9 @@ struct Measured {
 
 struct Facts {
   std::string run_name = {};  ///< what the command line calls the run; empty: the data set's name
+  /// Whether these options were given: what stands in their place by default may give way to what suits data and
+  /// optimizer.
+  bool names_model = true, names_lr_base = true;
   core::MachineFacts machine = {};
   bool deals_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number
   std::optional<CheckpointFacts> checkpoint = {};  ///< absent: the run starts from scratch, or that is not known yet

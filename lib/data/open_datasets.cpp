@@ -119,6 +119,11 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   require_images(*datasets.val, val);
   if (chosen)
     datasets.notes.push_back(core::format("validation: split '{}', the first of the usual names that exists", val));
+  if (chosen && val == "test") {
+    core::log_warning(
+        "the best checkpoint is chosen on split 'test', whose figures are no test result then; --val-fraction 0.1 "
+        "holds a part of the training images out instead");
+  }
   if (!chosen && options.val_fraction > 0)
     datasets.notes.push_back("--val-fraction is not used: --val-split names a split");
   return datasets;

@@ -41,8 +41,17 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_whole_sp
 std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_split(const config::DataOptions& options,
                                                                                     std::vector<std::string>& notes);
 
+/// Labelled data wherever it lies, with the labels that a network knows: a folder of class folders, of splits (`split`,
+/// or when that is empty the validation split that `options` names, a usual one, or the training split), of shards or
+/// IDX files, or one CSV or HDF5 file. A class may lack samples; one that is not in `learned` is an error. Throws as
+/// open_datasets().
+std::shared_ptr<const Source> open_labelled(config::DataOptions options, const std::string& path,
+                                            const std::string& split, const std::vector<std::string>& learned);
+
 /// Loose images of a folder (recursively) or one file, without labels, for prediction. Throws core::Error{no_input}.
 std::shared_ptr<const Source> open_loose_images(const std::string& path, bool follow_symlinks);
+/// The same of several, each of which may be a pattern of glob(3) where no file is called so. Names are paths as given.
+std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks);
 
 /// Loose videos for prediction: each folder with images is one, whose frames are chosen as `options` say. Throws
 /// core::Error{no_input}.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images and videos without labels, for prediction.
+#include <glob.h>
+
 #include <map>
 
 #include "core/error.h"
@@ -36,6 +38,55 @@ std::shared_ptr<const Source> open_loose_images(const std::string& path, bool fo
       path, "", [&](const std::string& relative, const FileStamp& stamp) { files.add(relative, kNoLabel, stamp); });
   if (files.size() == 0) {
     throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)),
+                      "images are JPEG, PNG, BMP or WebP files");
+  }
+  return make_file_source(std::move(files), {});
+}
+
+namespace {
+
+/// Files and folders that are there as they are written, else what matches as a pattern.
+std::vector<std::string> matching(const std::string& path) {
+  if (core::file_exists(path) || path.find_first_of("*?[") == std::string::npos) return {path};
+  glob_t found{};
+  const int status = ::glob(path.c_str(), 0, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + (status == 0 ? found.gl_pathc : 0));
+  ::globfree(&found);
+  if (!paths.empty()) return paths;
+  throw core::Error(core::ErrorKind::no_input, core::printable(path) + " matches no file", "give images or folders");
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks) {
+  FileList files("");
+  ScanNotes ignored;
+  std::string first_empty;
+  for (const std::string& given : paths) {
+    for (const std::string& path : matching(given)) {
+      if (!is_directory(path)) {
+        const FileStamp stamp = stamp_of(path);
+        if (stamp.size < 0) {
+          const char* const cause = core::file_exists(path) ? "is not a regular file" : "does not exist";
+          throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(path), cause),
+                            "give images or folders of images");
+        }
+        files.add(path, kNoLabel, stamp);
+        continue;
+      }
+      const int64_t before = files.size();
+      TreeWalker walker(follow_symlinks, ignored);
+      walker.claim_with_ancestors(path);
+      const std::string prefix = path.back() == '/' ? path : path + "/";
+      walker.visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
+        files.add(prefix + relative, kNoLabel, stamp);
+      });
+      if (files.size() == before && first_empty.empty()) first_empty = path;
+    }
+  }
+  if (files.size() == 0) {
+    throw core::Error(core::ErrorKind::no_input,
+                      first_empty.empty() ? "no images were named" : core::printable(first_empty) + " has no images",
                       "images are JPEG, PNG, BMP or WebP files");
   }
   return make_file_source(std::move(files), {});

@@ -187,7 +187,7 @@ TEST(MissingDevice, IsNeverReplacedByTheCpuWhenAFileAsksForIt) {
 
 TEST(MissingDevice, LeavesAutoToTheCpu) {
   const Workplace work;
-  const Ended ended = run_without_cuda(work, {"--device", "auto"});
+  const Ended ended = run_without_cuda(work, {"--device", "auto", "-v"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_NE(ended.out.find("no CUDA device found"), std::string::npos) << ended.out;
 }

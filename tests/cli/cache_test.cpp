@@ -44,7 +44,7 @@ TEST(CacheTest, TheWeightsAreTheSameWithAndWithout) {
   write_folders(work);
   std::string weights;
   for (const char* const cache : {"none", "ram", "compressed"}) {
-    const Words words = train_words({"--epochs", "3", "--batch-size", "4", "--cache", cache, "--run-dir", cache});
+    const Words words = train_words({"--epochs", "3", "--batch-size", "4", "--cache", cache, "--run-dir", cache, "-v"});
     const Ended ended = run(words, work.path());
     ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
     EXPECT_NE(ended.out.find(std::string("cache     training images: ") + cache), std::string::npos)

@@ -44,7 +44,7 @@ TEST_F(Hdf5Test, TheWeightsAreTheSameForAnyWorkersAndAStagedCopyAndTheBannerSays
                                    {"many", {"--num-workers", "16"}},
                                    {"staged", {"--num-workers", "2", "--stage-dir", "fast"}}}) {
     Words all = words(more);
-    all.insert(all.end(), {"--run-dir", name});
+    all.insert(all.end(), {"--run-dir", name, "-v"});
     const Ended ended = succeed(all);
     for (const std::string said :
          {"measured on 64 samples of the training split", "--hflip 0: samples stay as they are",

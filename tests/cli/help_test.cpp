@@ -50,7 +50,8 @@ TEST(HelpTest, EveryVerbExplainsItselfInPlainText) {
     SCOPED_TRACE(story_of(help_of(verb), ended));
     EXPECT_EQ(ended.exit_code, 0);
     EXPECT_EQ(ended.out.rfind("Usage: train " + verb, 0), 0u);
-    const bool takes_options = verb != "report" && verb != "import" && verb != "ls" && verb != "watch";
+    const Words without = {"", "report", "import", "ls", "watch", "models", "presets"};
+    const bool takes_options = std::find(without.begin(), without.end(), verb) == without.end();
     EXPECT_EQ(ended.out.find("[default") != std::string::npos, takes_options);
     EXPECT_TRUE(is_plain_text(ended.out));
     EXPECT_EQ(ended.err, "");
@@ -59,12 +60,37 @@ TEST(HelpTest, EveryVerbExplainsItselfInPlainText) {
 }
 
 TEST(HelpTest, NamesUnitsRangesDefaultsAndAliases) {
-  const std::string help = run({"--help"}, ".").out;
+  const std::string help = run({"--help-all"}, ".").out;
   EXPECT_NE(help.find("images per device"), std::string::npos);
   EXPECT_NE(help.find("1 to 1048576"), std::string::npos);
   EXPECT_NE(help.find("default auto"), std::string::npos);
   EXPECT_NE(help.find("--learning-rate"), std::string::npos);
-  EXPECT_EQ(run({"-h"}, ".").out, help);
+  EXPECT_EQ(run({"-h"}, ".").out, run({"--help"}, ".").out);
+}
+
+TEST(HelpTest, IsShortWithExamplesAndTheUsualOptions) {
+  const Ended help = run({"--help"}, ".");
+  EXPECT_LE(lines_of(help.out).size(), 80u) << help.out;
+  for (const char* const part : {"train --data-dir photos", "train predict runs/photos", "--epochs", "--help-all"}) {
+    EXPECT_NE(help.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(run({"help"}, ".").out, help.out);
+  EXPECT_EQ(run({"help", "eval"}, ".").out, run({"eval", "--help"}, ".").out);
+  EXPECT_EQ(run({"-V"}, ".").out, run({"--version"}, ".").out);
+}
+
+TEST(HelpTest, ModelsAndPresetsAreListed) {
+  EXPECT_NE(run({"models"}, ".").out.find("resnet18\n"), std::string::npos);
+  EXPECT_NE(run({"presets"}, ".").out.find("fashion_mnist\n"), std::string::npos);
+}
+
+TEST(HelpTest, AConfigFileWithoutDataIsAnError) {
+  const Workplace work;
+  work.write("c.yaml", "epochs: 1\n");
+  const Ended ended = run({"-c", "c.yaml"}, work.path());
+  EXPECT_EQ(ended.exit_code, 78);
+  EXPECT_NE(ended.err.find("c.yaml names no data"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("--data-dir FOLDER"), std::string::npos) << ended.err;
 }
 
 TEST(HelpTest, NeedsNeitherTerminalNorEnvironment) {

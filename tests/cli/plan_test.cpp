@@ -76,7 +76,7 @@ TEST(PlanTest, AnAutomaticBatchIsChosenOnceAndKeptOnResume) {
   EXPECT_NE(first.find("batch-size: 8 "), std::string::npos) << "64 images, and 8 updates in an epoch at least\n"
                                                              << first;
   EXPECT_NE(first.find("\n  lr: 0.003125 "), std::string::npos) << "scaled from the batch that was chosen\n" << first;
-  words = train_words({"--batch-size", "auto"});
+  words = train_words({"--batch-size", "auto", "-v"});
   ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   EXPECT_NE(ended.out.find("chosen    --batch-size 8: as in the checkpoint"), std::string::npos) << ended.out;

@@ -53,7 +53,7 @@ std::string number(double value) { return std::to_string(value); }
 
 TEST_F(TaskTest, RegressionLearnsNumbersAndReportsTheirErrors) {
   write_table("age,size", [](int i) { return number(100 + i) + "," + number(-0.25 * i); });
-  const Ended ended = train({"--task", "regression", "--epochs", "24"});
+  const Ended ended = train({"--task", "regression", "--epochs", "24", "-v"});
   EXPECT_NE(ended.out.find("2 targets, task regression"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("chosen    --target-mean 107.5,-1.875: of the training split"), std::string::npos)
       << ended.out;
@@ -137,12 +137,12 @@ TEST_F(TaskTest, AStopAndAResumeGiveTheSameBits) {
 
 TEST_F(TaskTest, RareClassesAreBalancedByWeightsOrBySampling) {
   write_table("label", [](int i) { return std::string(i < 12 ? "many" : "few"); });
-  const Ended weighed = train({"--class-weights", "auto"});
+  const Ended weighed = train({"--class-weights", "auto", "-v"});
   EXPECT_NE(weighed.out.find("chosen    --class-weights 2,0.6666666666666666: from the images per class"),
             std::string::npos)
       << weighed.out;
   train({"--class-balanced", "--run-dir", "balanced", "--epochs", "2"});
-  const Ended binary = train({"--task", "binary", "--pos-weight", "auto", "--run-dir", "binary"});
+  const Ended binary = train({"--task", "binary", "--pos-weight", "auto", "--run-dir", "binary", "-v"});
   EXPECT_NE(binary.out.find("chosen    --pos-weight 0.3333333333333333: negatives / positives"), std::string::npos)
       << binary.out;
 }

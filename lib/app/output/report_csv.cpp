@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/format.h"
+#include "core/text/json.h"
 
 namespace stoker::app {
 std::string csv_field(const std::string& text) {
@@ -20,111 +22,147 @@ std::string csv_field(const std::string& text) {
 
 namespace {
 
-/// The largest score wins.
+std::string json_text(const std::string& text) {
+  return core::Json(text).dump(-1, ' ', false, core::Json::error_handler_t::replace);
+}
+
+std::string number(double value) { return core::format("{:.9g}", value); }
+
+/// The largest score has the best class.
 class ClassTable : public ImageTable {
  public:
-  ClassTable(std::vector<std::string> class_names, bool truth, bool logits)
-      : class_names_(std::move(class_names)), truth_(truth), logits_(logits) {
-    text_ = truth_ ? "path,true,class,probability" : "path,class,probability";
-    if (logits_) {
-      for (const std::string& name : class_names_) text_ += "," + csv_field(name);
+  ClassTable(std::vector<std::string> class_names, const TableColumns& wanted)
+      : ImageTable(wanted), class_names_(std::move(class_names)) {
+    add_column("path", kText);
+    if (wanted.truth) add_column("true", kText);
+    for (size_t rank = 1; rank <= shown(); ++rank) {
+      const std::string ending = rank == 1 ? "" : core::format("_{}", rank);
+      add_column("class" + ending, kText);
+      add_column("probability" + ending, kNumber);
     }
-    text_ += "\n";
+    for (const std::string& name : class_names_) {
+      if (wanted.probabilities) add_column("probability_" + name, kNumber);
+    }
+    for (const std::string& name : class_names_) {
+      if (wanted.logits) add_column(name, kNumber);
+    }
   }
 
   void add(const ImageResult& result) override {
     const float* const logits = result.outputs;
-    const float* const end = logits + class_names_.size();
-    const float* const best = std::max_element(logits, end);
+    const size_t classes = class_names_.size();
+    std::vector<size_t> order(classes);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    const double best = logits[order.front()];
     double sum = 0;  // of softmax's denominator, scaled by the largest term
-    for (const float* score = logits; score != end; ++score) sum += std::exp(double{*score} - double{*best});
-    text_ += csv_field(result.path);
-    if (truth_) text_ += "," + csv_field(class_names_[static_cast<size_t>(result.label)]);
-    text_ += "," + csv_field(class_names_[static_cast<size_t>(best - logits)]) + core::format(",{:.9g}", 1 / sum);
-    if (logits_) {
-      for (const float* score = logits; score != end; ++score) text_ += core::format(",{:.9g}", *score);
+    for (size_t k = 0; k < classes; ++k) sum += std::exp(double{logits[k]} - best);
+    const auto probability = [&](size_t k) { return number(std::exp(double{logits[k]} - best) / sum); };
+    std::vector<std::string> cells = {result.path};
+    if (wanted().truth) cells.push_back(class_names_[static_cast<size_t>(result.label)]);
+    for (size_t rank = 0; rank < shown(); ++rank) {
+      cells.push_back(class_names_[order[rank]]);
+      cells.push_back(probability(order[rank]));
     }
-    text_ += "\n";
+    for (size_t k = 0; wanted().probabilities && k < classes; ++k) cells.push_back(probability(k));
+    for (size_t k = 0; wanted().logits && k < classes; ++k) cells.push_back(number(logits[k]));
+    add_row(cells);
   }
 
  private:
+  size_t shown() const { return std::min(class_names_.size(), static_cast<size_t>(wanted().top_k)); }
+
   const std::vector<std::string> class_names_;
-  const bool truth_, logits_;
 };
 
 /// The probability of class 1 reaches the threshold or not.
 class BinaryTable : public ImageTable {
  public:
-  BinaryTable(std::vector<std::string> class_names, double threshold, bool truth, bool logits)
-      : class_names_(std::move(class_names)),
-        least_logit_(std::log(threshold / (1 - threshold))),
-        truth_(truth),
-        logits_(logits) {
-    text_ = std::string("path") + (truth_ ? ",true" : "") + ",class," + csv_field("probability_" + class_names_[1]) +
-            (logits_ ? ",logit" : "") + "\n";
+  BinaryTable(std::vector<std::string> class_names, double threshold, const TableColumns& wanted)
+      : ImageTable(wanted), class_names_(std::move(class_names)), least_logit_(std::log(threshold / (1 - threshold))) {
+    add_column("path", kText);
+    if (wanted.truth) add_column("true", kText);
+    add_column("class", kText);
+    add_column("probability_" + class_names_[1], kNumber);
+    if (wanted.logits) add_column("logit", kNumber);
   }
 
   void add(const ImageResult& result) override {
-    text_ += csv_field(result.path);
-    if (truth_) text_ += "," + csv_field(class_names_[static_cast<size_t>(result.label)]);
-    text_ += "," + csv_field(class_names_[result.outputs[0] >= least_logit_ ? 1 : 0]);
-    text_ += core::format(",{:.9g}", result.predictions[0]);
-    if (logits_) text_ += core::format(",{:.9g}", result.outputs[0]);
-    text_ += "\n";
+    std::vector<std::string> cells = {result.path};
+    if (wanted().truth) cells.push_back(class_names_[static_cast<size_t>(result.label)]);
+    cells.push_back(class_names_[result.outputs[0] >= least_logit_ ? 1 : 0]);
+    cells.push_back(number(result.predictions[0]));
+    if (wanted().logits) cells.push_back(number(result.outputs[0]));
+    add_row(cells);
   }
 
  private:
   const std::vector<std::string> class_names_;
   const double least_logit_;
-  const bool truth_, logits_;
 };
 
 /// A number per target.
 class NumberTable : public ImageTable {
  public:
-  NumberTable(const std::vector<std::string>& names, const std::vector<std::string>& output_names, bool truth)
-      : targets_(names.size()), outputs_(output_names.size()), truth_(truth) {
-    text_ = "path";
-    if (truth_) {
-      for (const std::string& name : names) text_ += "," + csv_field("true_" + name);
+  NumberTable(const std::vector<std::string>& names, const std::vector<std::string>& output_names,
+              const TableColumns& wanted)
+      : ImageTable(wanted), targets_(names.size()), outputs_(output_names.size()) {
+    add_column("path", kText);
+    for (const std::string& name : names) {
+      if (wanted.truth) add_column("true_" + name, kNumber);
     }
-    for (const std::string& name : names) text_ += "," + csv_field(name);
-    for (const std::string& name : output_names) text_ += "," + csv_field(name);
-    text_ += "\n";
+    for (const std::string& name : names) add_column(name, kNumber);
+    for (const std::string& name : output_names) add_column(name, kNumber);
   }
 
   void add(const ImageResult& result) override {
-    text_ += csv_field(result.path);
-    if (truth_) add_numbers(result.targets, targets_);
+    std::vector<std::string> cells = {result.path};
+    const auto add_numbers = [&](const float* numbers, size_t count) {
+      for (size_t i = 0; i < count; ++i) cells.push_back(number(numbers[i]));
+    };
+    if (wanted().truth) add_numbers(result.targets, targets_);
     add_numbers(result.predictions, targets_);
     add_numbers(result.outputs, outputs_);
-    text_ += "\n";
+    add_row(cells);
   }
 
  private:
-  void add_numbers(const float* numbers, size_t count) {
-    for (size_t i = 0; i < count; ++i) text_ += core::format(",{:.9g}", numbers[i]);
-  }
-
   size_t targets_;
   size_t outputs_;  ///< 0: raw outputs are not wanted
-  bool truth_;
 };
 
 }  // namespace
 
+void ImageTable::add_column(const std::string& name, Kind kind) {
+  if (!wanted_.json) text_ = (columns_.empty() ? "" : text_.substr(0, text_.size() - 1) + ",") + csv_field(name) + "\n";
+  columns_.emplace_back(name, kind);
+}
+
+void ImageTable::add_row(const std::vector<std::string>& cells) {
+  if (wanted_.json) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string value = columns_[i].second == kNumber ? cells[i] : json_text(cells[i]);
+      text_ += (i == 0 ? "{" : ", ") + json_text(columns_[i].first) + ": " + value;
+    }
+    text_ += "}\n";
+    return;
+  }
+  for (size_t i = 0; i < cells.size(); ++i) text_ += (i == 0 ? "" : ",") + csv_field(cells[i]);
+  text_ += "\n";
+}
+
 std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
-                                             int64_t outputs, bool truth, bool logits) {
-  if (task.kind == config::TaskKind::multiclass) return std::make_unique<ClassTable>(names, truth, logits);
+                                             int64_t outputs, const TableColumns& wanted) {
+  if (task.kind == config::TaskKind::multiclass) return std::make_unique<ClassTable>(names, wanted);
   if (task.kind == config::TaskKind::binary) {
-    return std::make_unique<BinaryTable>(names, task.options.threshold, truth, logits);
+    return std::make_unique<BinaryTable>(names, task.options.threshold, wanted);
   }
   std::vector<std::string> output_names;
-  for (int64_t i = 0; logits && i < outputs; ++i) {
+  for (int64_t i = 0; wanted.logits && i < outputs; ++i) {
     output_names.push_back(task.kind == config::TaskKind::multilabel ? "logit_" + names[static_cast<size_t>(i)]
                                                                      : core::format("output_{}", i));
   }
-  return std::make_unique<NumberTable>(names, output_names, truth);
+  return std::make_unique<NumberTable>(names, output_names, wanted);
 }
 
 std::string table_csv(const engine::ResultTable& table) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/task/task.h"
@@ -23,6 +24,14 @@ struct ImageResult {
   const float* predictions = nullptr;  ///< see engine::Task::predictions
 };
 
+/// What a table shows of each image besides its path and what the network says.
+struct TableColumns {
+  bool truth = false, logits = false;
+  bool probabilities = false;  ///< multiclass: of every class
+  int64_t top_k = 1;           ///< multiclass: classes that are named
+  bool json = false;           ///< an object per line in the place of CSV, with the columns as keys
+};
+
 /// One row per image: path, what is true (if known), what the network says, and with `logits` its raw outputs.
 class ImageTable {
  public:
@@ -31,17 +40,29 @@ class ImageTable {
   const std::string& text() const { return text_; }
 
  protected:
+  enum Kind { kText, kNumber };
+
+  explicit ImageTable(const TableColumns& wanted) : wanted_(wanted) {}
+  const TableColumns& wanted() const { return wanted_; }
+  /// All of them before the first row.
+  void add_column(const std::string& name, Kind kind);
+  /// A cell per column.
+  void add_row(const std::vector<std::string>& cells);
+
+ private:
+  const TableColumns wanted_;
+  std::vector<std::pair<std::string, Kind>> columns_;
   std::string text_;
 };
 
 /// `names`: of the outputs (multiclass), the two classes (binary) or the targets; `outputs` of the network.
-///   multiclass   path[,true],class,probability[,<class>...]
+///   multiclass   path[,true],class,probability[,class_2,probability_2...][,probability_<class>...][,<class>...]
 ///   binary       path[,true],class,probability_<class 1>[,logit]
 ///   multilabel   path[,true_<label>...],<label>...[,logit_<label>...]   (probabilities)
 ///   regression   path[,true_<target>...],<target>...[,output_0...]
 ///   head-pose    the same in degrees
 std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
-                                             int64_t outputs, bool truth, bool logits);
+                                             int64_t outputs, const TableColumns& wanted);
 
 /// A row per class or target; undefined figures are left empty.
 std::string table_csv(const engine::ResultTable& table);

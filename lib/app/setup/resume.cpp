@@ -129,6 +129,11 @@ config::CheckpointFacts checkpoint_facts(const config::Configuration& given, con
     facts.accumulation_steps = steps;
   }
   facts.drop_last = saved_switch(extra, given.table.row_of(o.loader.drop_last).name);
+  for (const char* const name : {"hflip", "train-crop", "model", "lr"}) {
+    const bool follows_batch = std::string(name) == "lr" && saved_text(extra, "opt") == "sgd";
+    const std::string text = follows_batch ? "" : saved_text(extra, name);
+    if (!text.empty()) facts.kept.emplace_back(name, text);
+  }
   facts.amp = saved_switch(extra, given.table.row_of(o.precision.amp).name);
   facts.channels_last = saved_switch(extra, given.table.row_of(o.precision.channels_last).name);
   facts.tf32 = saved_switch(extra, given.table.row_of(o.precision.tf32).name);

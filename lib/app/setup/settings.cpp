@@ -9,7 +9,7 @@
 namespace stoker::app {
 namespace {
 
-config::ModelFacts model_facts_of(const config::ModelOptions& options) {
+config::ModelFacts model_facts_of(const config::ResolvedModelOptions& options) {
   const model::DropRates usual = model::usual_drop_rates(options.model);
   return {options.model, usual.drop_rate, usual.drop_path_rate};
 }
@@ -26,6 +26,11 @@ core::MachineFacts machine_with_accelerators() {
 
 Settings::Settings(const config::Configuration& given, core::MachineFacts machine) : given_(given) {
   facts_.run_name = config::run_name_of(given.command);
+  const auto is_given = [&](const auto& field) {
+    return given.table.row_of(field).origin.kind != config::Origin::Kind::built_in;
+  };
+  facts_.names_model = is_given(given.options.model.model);
+  facts_.names_lr_base = is_given(given.options.optim.lr_base);
   facts_.machine = std::move(machine);
   facts_.deals_replicas = given.command.verb != "eval" && given.command.verb != "predict";
   resolve();
@@ -42,7 +47,7 @@ void Settings::learn_data(config::DataFacts data) {
 }
 
 void Settings::learn_network() {
-  facts_.model = model_facts_of(given_.options.model);
+  facts_.model = model_facts_of(options().model);
   resolve();
 }
 

@@ -23,7 +23,10 @@ class Settings {
   const config::ResolvedOptions& options() const { return resolution_.options; }
 
   /// To be called after a change of given().
-  void given_has_changed() { resolve(); }
+  void given_has_changed() {  // every option is given then
+    facts_.names_model = facts_.names_lr_base = true;
+    resolve();
+  }
 
   // Each adds facts and throws as config::resolve().
   void learn_checkpoint(config::CheckpointFacts checkpoint);

@@ -46,6 +46,12 @@ std::shared_ptr<const data::Source> open_labelled(const config::Configuration& g
                                                   const std::vector<std::string>& trained) {
   const config::DataOptions& options = given.options.data;
   const std::string& split = given.command.split;
+  const std::string& named = given.command.input;
+  const bool is_named =
+      !named.empty() || given.table.row_of(options.data_dir).origin.kind == config::Origin::Kind::flag;
+  if (is_named || options.val_fraction == 0) {
+    return data::open_labelled(options, named.empty() ? options.data_dir : named, split, trained);
+  }
   auto source = split.empty() ? data::open_datasets(options).val : data::open_split(options, split);
   require_same_classes(*source, trained);
   return source;

@@ -49,8 +49,14 @@ void add_results(const LoadedModel& loaded, const data::Batch& batch, const torc
 }
 
 std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, bool truth) {
-  return make_image_table(task_spec(loaded.options()), output_names(loaded), loaded.task->num_outputs(), truth,
-                          loaded.given->command.logits);
+  const config::CommandLine& command = loaded.given->command;
+  TableColumns wanted = {truth, command.logits};
+  if (!truth) {
+    wanted.top_k = command.top_k;
+    wanted.probabilities = command.probabilities;
+    wanted.json = command.json;
+  }
+  return make_image_table(task_spec(loaded.options()), output_names(loaded), loaded.task->num_outputs(), wanted);
 }
 
 Outcome evaluate_on_devices(const Invocation& invocation, EvaluationWork work) {

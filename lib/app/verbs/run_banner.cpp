@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/verbs/run_banner.h"
 
+#include <algorithm>
+
 #include "app/setup/assemble.h"
 #include "config/task_facts.h"
 #include "core/format.h"
@@ -17,6 +19,30 @@ std::string command_line_text(const Invocation& invocation) {
   std::string text;
   for (int i = 0; i < invocation.argc; ++i) text += (i > 0 ? " " : "") + core::shell_word(invocation.argv[i]);
   return text;
+}
+
+std::string text_of_option(const config::ResolvedOptions& options, const std::string& name) {
+  config::ResolvedOptions copy = options;
+  return config::Table(copy).find(name)->render();
+}
+
+/// What the numbers of a run depend on besides data, augmentation, network and batch, in lines of 80 columns.
+std::vector<std::string> recipe_lines(const config::ResolvedOptions& options) {
+  const config::ResolvedOptimOptions& optim = options.optim;
+  const config::ScheduleOptions& schedule = options.schedule;
+  std::string first = format("{} lr {:g}", text_of_option(options, "opt"), optim.lr);
+  if (optim.opt == config::OptimizerKind::sgd) {
+    first += format(", {}momentum {:g}", optim.nesterov ? "nesterov " : "", optim.momentum);
+  } else {
+    first += format(", betas {:g} {:g}", optim.beta1, optim.beta2);
+  }
+  first += format(", weight decay {:g}, {}", optim.weight_decay, text_of_option(options, "sched"));
+  if (schedule.warmup_epochs > 0) first += format(" after {:g} epochs of warm-up", schedule.warmup_epochs);
+  std::string second =
+      format("label smoothing {:g}, EMA {}, TTA {}", options.train.label_smoothing,
+             optim.model_ema ? format("{:g}", optim.model_ema_decay) : "off", text_of_option(options, "tta"));
+  if (optim.clip_grad > 0) second += format(", gradients clipped at {:g}", optim.clip_grad);
+  return {first, second + format(", seed {}", options.train.seed)};
 }
 
 }  // namespace
@@ -44,7 +70,13 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   facts.augment = augment_text(options, *datasets.train, settings.updater.mix);
   facts.data_notes = invocation.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
+  std::stable_partition(facts.data_notes.begin(), facts.data_notes.end(),
+                        [](const std::string& note) { return note.rfind("validation:", 0) != 0; });
   facts.model = options.model.model;
+  for (const config::Choice& choice : resolution.choices) {
+    if (choice.option != "model") continue;
+    facts.data_notes.insert(facts.data_notes.begin(), format("--model {} was chosen: {}", choice.value, choice.reason));
+  }
   facts.parameters = model::parameter_count(*learner.model);
   facts.frozen_parameters = model::frozen_count(*learner.model);
   facts.batch_size = options.loader.batch_size;
@@ -56,6 +88,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   facts.total_updates = engine::total_updates(settings.plan, settings.limits);
   facts.num_workers = loader.num_workers;
   facts.loader_ring_bytes = loader.ring_bytes;
+  facts.recipe = recipe_lines(options);
   facts.learning_rate = options.optim.lr;
   facts.run_dir = options.run.run_dir;
   facts.choices = resolution.choices;

@@ -66,11 +66,29 @@ Outcome work_on_devices(const Invocation& invocation, const RankWork& work, cons
   return {end.exit_code, end.has_failed ? "error" : ""};
 }
 
+namespace {
+
+/// A recipe would train the example that bare `train` trains.
+void refuse_what_names_no_data(const config::Configuration& given) {
+  const auto is_named = [&](const auto& field) {
+    return given.table.row_of(field).origin.kind != config::Origin::Kind::built_in;
+  };
+  if (is_named(given.options.data.data_dir) || is_named(given.options.data.dataset)) return;
+  const config::CommandLine& command = given.command;
+  throw Error(ErrorKind::config,
+              format("{} names no data",
+                     command.config_files.empty() ? "preset " + command.preset : command.config_files.back()),
+              "add --data-dir FOLDER, or data-dir: FOLDER to the file");
+}
+
+}  // namespace
+
 Outcome train(const Invocation& given) {
   const std::unique_ptr<config::Configuration> resumed =
       options_of_resumed(given.argc, given.argv, given.configuration);
   const Invocation invocation = {given.argc, given.argv, resumed ? *resumed : given.configuration};
   const config::CommandLine& command = invocation.configuration.command;
+  if (!command.print_config) refuse_what_names_no_data(invocation.configuration);
   if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());
   const int64_t replicas = invocation.configuration.options.train.replicas;
   const auto refuse_what_does_not_divide = [&](int ranks, const std::string& who) {

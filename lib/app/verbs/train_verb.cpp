@@ -10,6 +10,7 @@
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
 #include "app/setup/compute_cost.h"
+#include "app/setup/doubts.h"
 #include "app/setup/loader_tuning.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/resume.h"
@@ -149,7 +150,10 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
       return choose_checkpoint(options.run, files, /*is_restart=*/ranks.place().attempt > 0, command.fresh);
     });
   }
-  if (!checkpoint.empty()) settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
+  if (!checkpoint.empty()) {
+    settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
+    settings.learn_network();  // the network may be that of the checkpoint
+  }
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared, share_of_run(ranks));
   if (ranks.is_root()) give_options(ranks, options);
   plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
@@ -191,8 +195,14 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   facts.start = checkpoint.empty() ? "from scratch"
                 : end              ? format("finished with {}", checkpoint)
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);
-  if (extension) facts.data_notes.push_back(extension_text(*extension, schedule, at));
+  if (extension) facts.data_notes.insert(facts.data_notes.begin(), extension_text(*extension, schedule, at));
   for (const std::string& line : observe::banner_lines(facts)) core::log_info("{}", line);
+  for (const std::string& line : observe::banner_details(facts)) core::log_debug("{}", line);
+  if (ranks.is_root()) {
+    for (const std::string& doubt : doubts_about(configuration, options, *settings.facts().data, prepared.datasets)) {
+      core::log_warning("{}", doubt);
+    }
+  }
   if (command.dry_run) return {core::kExitOk, "dry-run"};
   if (ranks.is_root()) take_over_checkpoints(checkpoint, at, checkpoints);
   if (end) {

@@ -89,6 +89,15 @@ bool names_data(const Configuration& configuration) {
          configuration.table.row_of(o.dataset).origin.kind != Origin::Kind::built_in;
 }
 
+/// Whether a folder is that of the default preset, by whatever path.
+bool is_example(const std::string& data_dir) {
+  Configuration example;
+  std::vector<std::string> ignored;
+  read_yaml(preset_text(kDefaultPreset), "", Origin::Kind::preset, example.table, ignored);
+  std::error_code absent;
+  return std::filesystem::equivalent(data_dir, example.options.data.data_dir, absent);
+}
+
 /// The value of an option as a part of a file name.
 std::string name_part(const Row& row) {
   std::string text = row.render();
@@ -146,10 +155,16 @@ void parse_command_line(int argc, const char* const* argv, Configuration& out) {
 
   command.names_data = names_data(out);
   const bool is_bare = command.verb.empty() && command.preset.empty() && command.config_files.empty();
-  if (is_bare && !command.names_data) {
+  const bool is_named = out.table.row_of(out.options.data.data_dir).origin.kind == Origin::Kind::flag;
+  if (is_bare && is_named && is_example(out.options.data.data_dir)) {
+    apply_preset(kDefaultPreset, ", for this data set", out, problems);
+    command.preset = kDefaultPreset;
+    out.notes.push_back(core::format("a data set that is known here: the options of preset {}", kDefaultPreset));
+  } else if (is_bare && !command.names_data) {
     command.preset = kDefaultPreset;
     apply_preset(kDefaultPreset, ", since no data was named", out, problems);
-    out.notes.push_back(core::format("no data was named: preset {} is used", kDefaultPreset));
+    out.notes.push_back(
+        core::format("no data was named: trains the example {}; your own: train --data-dir FOLDER", kDefaultPreset));
   }
   name_run_dir(out, problems.flags);
   if (command.fresh && out.options.run.resume != "auto") {

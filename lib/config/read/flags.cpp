@@ -257,6 +257,10 @@ class FlagParser {
 std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table, CommandLine& command,
                                    std::vector<std::string>& problems) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == "help") {  // train help eval
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
   if (!words.empty() && !words[0].empty() && words[0][0] != '-') {
     if (!find_verb(words[0])) {
       std::vector<std::string> names;

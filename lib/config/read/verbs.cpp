@@ -10,8 +10,9 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"",        "eval",   "predict", "bench",  "pack", "check", "plan",
-                                             "preview", "report", "audit",   "import", "ls",   "watch"};
+const std::vector<std::string> kEveryVerb = {"",       "eval", "predict", "bench",  "pack",
+                                             "check",  "plan", "preview", "report", "audit",
+                                             "import", "ls",   "watch",   "models", "presets"};
 const std::vector<std::string> kEveryVerbThatComputes = {"",      "eval", "predict", "bench", "pack",
                                                          "check", "plan", "preview", "audit"};
 const std::vector<std::string> kInference = {"eval", "predict"};
@@ -19,6 +20,14 @@ const std::vector<std::string> kInference = {"eval", "predict"};
 Positional checkpoint_positional() {
   return {"RUN_OR_CHECKPOINT", "Run directory, or one checkpoint directory of it.",
           [](CommandLine& line, const std::string& text) { line.checkpoint = text; }};
+}
+
+int64_t count_of(const std::string& flag, const std::string& text, int64_t least, int64_t most) {
+  int64_t count = 0;
+  if (read_integer(text, least, most, count).empty()) return count;
+  throw core::Error(core::ErrorKind::usage,
+                    core::format("{}: {} is not accepted; {}", flag, shown(text), range_text(least, most)),
+                    "train predict --help lists every flag");
 }
 
 int64_t resamples_of(const std::string& text) {
@@ -31,8 +40,16 @@ int64_t resamples_of(const std::string& text) {
 }
 
 std::vector<Verb> make_verbs() {
-  const Positional input = {"INPUT", "Image file, or folder that is searched for images.",
-                            [](CommandLine& line, const std::string& text) { line.input = text; }};
+  const Positional inputs = {"INPUT",
+                             "Image files, folders that are searched for images, patterns as 'a/*.jpg', shards or HDF5 "
+                             "files; @FILE: a list of paths, one per line; -: such a list from standard input.",
+                             [](CommandLine& line, const std::string& text) { line.inputs.push_back(text); },
+                             /*is_optional=*/false, /*repeats=*/true};
+  const Positional labelled = {"DATA",
+                               "Labelled data instead of the run's own: a folder of classes or of splits, a CSV or "
+                               "HDF5 file.",
+                               [](CommandLine& line, const std::string& text) { line.input = text; },
+                               /*is_optional=*/true};
   const Positional what = {"WHAT",
                            "loader: batches from files; step: optimizer updates on one batch; all: both, and training; "
                            "ablate: training without each of the things that make it fast, in turn.",
@@ -56,13 +73,13 @@ std::vector<Verb> make_verbs() {
   return {
       {"", "train [options]", "Trains a network; the same command resumes an interrupted run.", {}},
       {"eval",
-       "train eval RUN_OR_CHECKPOINT [options]",
+       "train eval RUN_OR_CHECKPOINT [DATA] [options]",
        "Measures a trained network on a labelled split; options that are not given are those of the run.",
-       {checkpoint_positional()}},
+       {checkpoint_positional(), labelled}},
       {"predict",
-       "train predict RUN_OR_CHECKPOINT INPUT [options]",
+       "train predict RUN_OR_CHECKPOINT INPUT... [options]",
        "Classifies images without labels; options that are not given are those of the run.",
-       {checkpoint_positional(), input}},
+       {checkpoint_positional(), inputs}},
       {"bench",
        "train bench WHAT [options]",
        "Measures how fast a part of training is by itself: images per second.",
@@ -91,6 +108,8 @@ std::vector<Verb> make_verbs() {
        "train report RUN_DIR... [--output FILE]",
        "Writes one HTML page about a run, or about several side by side.",
        {run_dirs}},
+      {"models", "train models", "Lists the networks for --model.", {}},
+      {"presets", "train presets", "Lists the presets for --preset.", {}},
       {"audit",
        "train audit DATASET [options]",
        "Says what is wrong with a data set: an image in two splits, contradicting labels, bad files.",
@@ -133,6 +152,13 @@ std::vector<CommandFlag> make_common_flags() {
        {""},
        "Check options, data and model, and exit without training.",
        [](CommandLine& line, const std::string&) { line.dry_run = true; }},
+      {"verbose",
+       {"v"},
+       "",
+       {},
+       kEveryVerb,
+       "Say more: what was chosen and why, where time and memory go; as --log-level debug.",
+       [](CommandLine& line, const std::string&) { line.verbose = true; }},
       {"fresh",
        {},
        "",
@@ -147,8 +173,15 @@ std::vector<CommandFlag> make_common_flags() {
        kEveryVerb,
        "Print this and exit.",
        [](CommandLine& line, const std::string&) { line.help = true; }},
-      {"version",
+      {"help-all",
        {},
+       "",
+       {},
+       {""},
+       "Print every option and exit.",
+       [](CommandLine& line, const std::string&) { line.help = line.help_all = true; }},
+      {"version",
+       {"V"},
        "",
        {},
        kEveryVerb,
@@ -179,6 +212,27 @@ std::vector<CommandFlag> make_inference_flags() {
        kInference,
        "Checkpoint of the run directory to use (default: best).",
        [](CommandLine& line, const std::string& text) { line.which = text; }},
+      {"top-k",
+       {"topk"},
+       "N",
+       {},
+       {"predict"},
+       "Classes that are named for each image, the most probable first (default: 1).",
+       [](CommandLine& line, const std::string& text) { line.top_k = count_of("--top-k", text, 1, 1'000'000); }},
+      {"probabilities",
+       {},
+       "",
+       {},
+       {"predict"},
+       "The probability of every class.",
+       [](CommandLine& line, const std::string&) { line.probabilities = true; }},
+      {"json",
+       {},
+       "",
+       {},
+       {"predict"},
+       "One JSON object per line and image in the place of CSV.",
+       [](CommandLine& line, const std::string&) { line.json = true; }},
       {"split",
        {},
        "NAME",

@@ -45,6 +45,12 @@ void append_entry(std::string& out, const std::string& left, const std::string& 
   append_wrapped(out, right, kHelpColumn);
 }
 
+std::string first_sentence(const std::string& text) {
+  std::string first = text.substr(0, std::min(text.find(';'), text.find(". ")));
+  if (!first.empty() && first.back() == '.') first.pop_back();
+  return first;
+}
+
 std::string usage_of(const Verb& chosen) {
   std::string text = "Usage: " + chosen.usage + "\n\n" + chosen.summary + "\n";
   if (chosen.name.empty()) {
@@ -58,6 +64,17 @@ std::string usage_of(const Verb& chosen) {
     append_entry(text, positional.name, positional.help);
   }
   return text;
+}
+
+void append_usual(std::string& out, const Table& table) {
+  out += "\nThe usual options (--help-all lists every one):\n";
+  for (const char* const name :
+       {"data-dir", "val-fraction", "model",        "init-from", "img-size", "batch-size",  "epochs",
+        "opt",      "lr",           "weight-decay", "sched",     "hflip",    "mixup-alpha", "label-smoothing",
+        "amp",      "device",       "num-workers",  "run-dir",   "resume",   "seed"}) {
+    const Row* const row = table.find(name);
+    append_entry(out, flag_text(*row), first_sentence(row->help) + " [" + row->render() + "]");
+  }
 }
 
 void append_group(std::string& out, const Table& table, const Group& group, const std::string& verb) {
@@ -76,6 +93,28 @@ void append_group(std::string& out, const Table& table, const Group& group, cons
 }
 
 }  // namespace
+
+std::string render_short_help(const Table& table) {
+  std::string text =
+      "Usage: train [options]\n\n"
+      "Trains a network; the same command resumes an interrupted run.\n\n"
+      "Examples:\n"
+      "  train --data-dir photos                   photos/train/CLASS/*.jpg, photos/val/CLASS/*.jpg\n"
+      "  train --data-dir photos --val-fraction 0.1    photos/CLASS/*.jpg\n"
+      "  train --data-dir photos --model resnet18 --init-from resnet18.pth --epochs 20 --lr 0.01\n"
+      "  train eval runs/photos\n"
+      "  train predict runs/photos new/*.jpg\n\n"
+      "Other verbs, each with its own --help:\n";
+  for (const Verb& verb : verbs()) {
+    if (!verb.name.empty()) append_entry(text, verb.name, first_sentence(verb.summary));
+  }
+  append_usual(text, table);
+  append_entry(text, "-c, --config FILE", "YAML file with options");
+  append_entry(text, "--preset NAME", "options that are built in (train presets lists them)");
+  append_entry(text, "--dry-run, --print-config", "check all, or show every option, and exit");
+  append_entry(text, "-v, --verbose", "say what was chosen and why");
+  return text;
+}
 
 std::string render_help(const Table& table, const std::string& verb) {
   const Verb* chosen = find_verb(verb);

@@ -168,6 +168,9 @@ void choose_for_data(const DataFacts& data, Draft& draft) {
   choose_target_scale(draft, data);
   choose_weights(draft, data);
   if (data.has_fixed_size) leave_as_they_are(draft);
+  if (draft.options().data.task == TaskKind::regression) {
+    draft.choose(draft.options().augment.hflip, "0", "the mirror image may have other numbers");
+  }
   draft.set_default(draft.options().augment.hflip, 0.5);
   choose_crops(draft);
   choose_normalization(draft, data);

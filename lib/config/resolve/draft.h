@@ -29,6 +29,11 @@ class Draft {
   void choose(const Auto<T>& field, const std::string& text, const std::string& reason) {
     if (field.is_auto()) store(table_.row_of(field), text, reason);
   }
+  /// The same by the name of the option; nothing where there is none of that name.
+  void choose_named(const std::string& name, const std::string& text, const std::string& reason) {
+    Row* const row = table_.find(name);
+    if (row != nullptr && row->is_auto()) store(*row, text, reason);
+  }
   /// Gives an automatic option the value that it has by default: not worth a word.
   template <typename T>
   void set_default(Auto<T>& field, T value) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses every automatic option from facts, in the order in which they depend on each other.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,8 +16,12 @@
 namespace stoker::config {
 namespace {
 
-constexpr int64_t kUsualBatch = 64;  // images per device
-constexpr int64_t kTinyUpdate = 8;   // an update with less than this part of a full one's images is lopsided
+constexpr int64_t kUsualBatch = 64;   // images per device
+constexpr double kAdamRate = 0.001;   // for 256 images
+constexpr double kHours = 1;          // a run of resnet18 may take by itself on a CPU
+constexpr double kResNetWork = 10.9;  // GFLOP per image of 224 pixels, forward and backward
+constexpr double kCpuSpeed = 60;      // GFLOP/s of one CPU, without reduced precision
+constexpr int64_t kTinyUpdate = 8;    // an update with less than this part of a full one's images is lopsided
 
 /// "runs/" and what the command line names, else the data set.
 void choose_run_dir(Draft& draft, const std::string& run_name) {
@@ -72,10 +77,15 @@ void choose_accumulation(Draft& draft, const BatchChoice& batch) {
   draft.set_default(o.train.accumulation_steps, int64_t{1});
 }
 
-void choose_lr(Draft& draft) {
+/// Adam's steps do not grow with the gradient: its users begin at 0.001 for 256 images and scale by the square root.
+void choose_lr(Draft& draft, bool names_lr_base) {
   Options& o = draft.options();
   const auto images =
       static_cast<double>(o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas);
+  if (o.optim.opt != OptimizerKind::sgd && !names_lr_base) {
+    draft.choose(o.optim.lr, core::format("{:.6g}", kAdamRate * std::sqrt(images / 256)),
+                 core::format("{} x the square root of {} images / 256, usual for adam and adamw", kAdamRate, images));
+  }
   draft.choose(o.optim.lr, number_text(o.optim.lr_base * images / 256),
                core::format("lr-base {} x {} images / 256", number_text(o.optim.lr_base), images));
 }
@@ -92,6 +102,31 @@ void choose_drop_rates(Draft& draft, const ModelFacts& model) {
   const std::string reason = "usual for " + model.name;
   draft.choose(draft.options().model.drop_rate, number_text(model.drop_rate), reason);
   draft.choose(draft.options().model.drop_path_rate, number_text(model.drop_path_rate), reason);
+}
+
+/// What stands in where no network is named is for small images; photographs have one of their own.
+void choose_model(Draft& draft, const Facts& facts) {
+  if (facts.names_model) return;
+  Options& o = draft.options();
+  if (facts.checkpoint) {
+    for (const auto& [name, text] : facts.checkpoint->kept) {
+      if (name == "model" && text != o.model.model) draft.replace(o.model.model, text, "as in the checkpoint");
+      if (name == "model") return;
+    }
+  }
+  const int64_t size = o.data.img_size.value();
+  if (!facts.data || facts.data->train_images == 0 || facts.data->has_fixed_size || facts.data->has_videos ||
+      size <= kSmallImage) {
+    return;
+  }
+  const std::string photographs = core::format("photographs of {} pixels", size);
+  if (o.device.device.value() != "cpu") return draft.replace(o.model.model, "resnet18", photographs);
+  const double share = static_cast<double>(size * size) / (224.0 * 224.0);
+  const double work = kResNetWork * share * static_cast<double>(facts.data->train_images * o.train.epochs);
+  const double hours = work / (kCpuSpeed * static_cast<double>(std::max(facts.machine.cpus, 1))) / 3600;
+  const std::string reason =
+      core::format("{}; resnet18 takes about {} here", photographs, core::duration_text(3600 * hours));
+  draft.replace(o.model.model, hours <= kHours ? "resnet18" : "mobilenet_v3_small", reason);
 }
 
 /// As the option is written.
@@ -179,16 +214,20 @@ Measured<int64_t> usual_batch(const Options& given) {
 
 Resolution resolve(const Options& given, const Facts& facts) {
   Draft draft(given);
+  if (facts.checkpoint) {
+    for (const auto& [name, text] : facts.checkpoint->kept) draft.choose_named(name, text, "as in the checkpoint");
+  }
   const bool waits_for_amp = choose_for_machine(facts, draft);
   choose_run_dir(draft, facts.run_name);
   choose_eval_metric(draft);
   draft.assume(!facts.data);
   choose_for_data(facts.data.value_or(usual_data(given)), draft);
+  choose_model(draft, facts);
   const BatchChoice batch = batch_from(given, facts);
   draft.assume(batch.is_assumed);
   draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size.reason);
   choose_accumulation(draft, batch);
-  choose_lr(draft);
+  choose_lr(draft, facts.names_lr_base);
   draft.assume(batch.is_assumed || !facts.data);
   choose_val_batch_size(draft);
   draft.assume(!facts.model);

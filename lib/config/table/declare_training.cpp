@@ -17,7 +17,9 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.group("model", "The network");
   d.add("model", o.model, text_codec("NAME", false))
       .alias({"m", "arch"})
-      .help("Architecture; an unknown name is answered with the list of known ones.");
+      .help(
+          "Architecture (train models lists them). Where none is named: small_cnn, and above 64 pixels resnet18, or "
+          "mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
   d.add("init-from", o.init_from, text_codec("FILE", true))
       .alias({"pretrained", "weights"})
       .help(
@@ -63,7 +65,9 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .help("Update rule.");
   d.add("lr", o.lr, number_codec(kPositive))
       .alias({"learning-rate"})
-      .help("Peak learning rate; auto is lr-base x batch-size x accumulation-steps x replicas / 256.");
+      .help(
+          "Peak learning rate; auto is lr-base x batch-size x accumulation-steps x replicas / 256, and for adam and "
+          "adamw, where lr-base is not given, 0.001 x the square root of these images / 256.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
       .help("What an automatic lr is scaled from.");

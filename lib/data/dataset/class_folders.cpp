@@ -16,19 +16,21 @@ std::vector<std::string> only_in_first(const std::vector<std::string>& first, co
   return names;
 }
 
-void check_same_classes(const std::string& folder, const std::vector<std::string>& found,
-                        const std::vector<std::string>& expected) {
+/// A class of which this split has no folder is no error; a folder that is no class is.
+void check_known_classes(const std::string& folder, const std::vector<std::string>& found,
+                         const std::vector<std::string>& expected) {
   std::vector<std::string> sorted = expected;
   std::sort(sorted.begin(), sorted.end());
   const std::vector<std::string> unknown = only_in_first(found, sorted), missing = only_in_first(sorted, found);
-  if (unknown.empty() && missing.empty()) return;
+  if (unknown.empty()) return;
   std::string text =
       core::format("the class folders of {} differ from those of the training split:", core::printable(folder));
   if (!unknown.empty()) text += core::format(" only here: {};", core::list_text(unknown));
   if (!missing.empty()) text += core::format(" missing here: {};", core::list_text(missing));
   text.back() = '.';
-  throw core::Error(core::ErrorKind::data, text,
-                    "give both splits the same class folders; one without images may be empty outside of training");
+  throw core::Error(
+      core::ErrorKind::data, text,
+      "name the folders as the classes; of a class without images there may be no folder outside of training");
 }
 
 [[noreturn]] void on_shared_folder(const std::string& folder) {
@@ -67,15 +69,17 @@ std::shared_ptr<const Source> ClassFolders::open(const std::string& split, const
   const std::string folder = folder_of(split);
   ScanNotes scan_notes;
   TreeWalker walker(options_.follow_symlinks, scan_notes);
-  check_same_classes(folder, walker.folders_in(folder), class_names);
+  const std::vector<std::string> found = walker.folders_in(folder);
+  const auto is_there = [&](const std::string& name) { return std::count(found.begin(), found.end(), name) > 0; };
+  check_known_classes(folder, found, class_names);
   walker.claim_with_ancestors(folder);
   for (const std::string& name : class_names) {
-    if (!walker.claim(folder + "/" + name)) on_shared_folder(folder + "/" + name);
+    if (is_there(name) && !walker.claim(folder + "/" + name)) on_shared_folder(folder + "/" + name);
   }
   const std::unique_ptr<ClassFolderScan> scan = begin_scan(folder);
   for (size_t label = 0; label < class_names.size(); ++label) {
     const int64_t before = scan->samples();
-    scan->add_class(walker, class_names[label], static_cast<int64_t>(label));
+    if (is_there(class_names[label])) scan->add_class(walker, class_names[label], static_cast<int64_t>(label));
     if (scan->samples() == before) on_empty_class(folder + "/" + class_names[label], is_train, before, scan_notes);
   }
   auto source = scan->source(class_names, scan_notes);

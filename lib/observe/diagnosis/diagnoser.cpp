@@ -15,10 +15,9 @@ namespace {
 
 using engine::StepPart;
 
-constexpr double kWorthInterrupting = 10;  // percent
-constexpr int64_t kLeastUpdates = 5;       // in an epoch, for a verdict about it
-constexpr double kShortUpdate = 0.03;      // seconds of computing
-constexpr double kThreadsHold = 30;        // seconds: then others may compete or have gone
+constexpr int64_t kLeastUpdates = 5;   // in an epoch, for a verdict about it
+constexpr double kShortUpdate = 0.03;  // seconds of computing
+constexpr double kThreadsHold = 30;    // seconds: then others may compete or have gone
 
 using Clock = std::chrono::steady_clock;
 

@@ -12,6 +12,9 @@
 
 namespace stoker::observe {
 
+/// Percent of gain from which on a diagnosis is said at once, not only with its epoch.
+inline constexpr double kWorthInterrupting = 10;
+
 /// Ceilings, measured on the training thread in between updates: each some hundredths of a second, once or
 /// seldom. May throw core::StopRequested; another exception means that the figure cannot be had.
 struct ThroughputProbes {

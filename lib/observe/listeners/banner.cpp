@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/format.h"
 
 namespace stoker::observe {
@@ -35,6 +37,11 @@ std::string batch_text(const BannerFacts& facts) {
                         : "bits that hold for this number of processes");
 }
 
+/// "memory    host 210.0 MB of 24.9 GB" without its parts.
+std::string whole_of(const std::string& memory_line) { return memory_line.substr(0, memory_line.find(": ")); }
+
+constexpr size_t kMostLines = 15;
+
 }  // namespace
 
 std::vector<std::string> banner_lines(const BannerFacts& facts) {
@@ -48,18 +55,37 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
              count_text(facts.val_images), facts.num_classes, facts.learned,
              facts.task == "multiclass" ? "" : ", task " + facts.task),
       "augment   " + facts.augment,
-      "model     " + model_text(facts),
-      batch_text(facts),
-      format("length    {} epoch{} x {} updates = {} updates, peak learning rate {:g}", facts.epochs,
-             facts.epochs == 1 ? "" : "s", count_text(facts.updates_per_epoch), count_text(facts.total_updates),
-             facts.learning_rate),
-      format("loader    {} worker{}, {} of batch buffers", facts.num_workers, facts.num_workers == 1 ? "" : "s",
-             core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
+      "model     " + model_text(facts)};
   if (!facts.compute.empty()) lines.push_back("compute   " + facts.compute);
+  lines.push_back(batch_text(facts));
+  for (const std::string& line : facts.recipe) {
+    lines.push_back((line == facts.recipe.front() ? "recipe    " : "          ") + line);
+  }
+  lines.push_back(format("length    {} epoch{} x {} updates = {} updates", facts.epochs, facts.epochs == 1 ? "" : "s",
+                         count_text(facts.updates_per_epoch), count_text(facts.total_updates)));
+  for (const std::string& memory : facts.memory) lines.push_back(whole_of(memory));
+  lines.push_back("run       " + facts.run_dir + ", " + facts.start + " (-v says more)");
+  const std::vector<std::string>& notes = facts.data_notes;
+  const size_t room = kMostLines - std::min(kMostLines, lines.size());
+  const size_t shown = notes.size() <= room ? notes.size() : std::max<size_t>(room, 1) - 1;
+  for (size_t i = 0; i < shown; ++i) lines.push_back("note      " + notes[i]);
+  if (shown < notes.size()) {
+    lines.push_back(format("note      {} more with -v, the first: {}", notes.size() - shown, notes[shown]));
+  }
+  return lines;
+}
+
+std::vector<std::string> banner_details(const BannerFacts& facts) {
+  std::vector<std::string> lines = {format("loader    {} worker{}, {} of batch buffers", facts.num_workers,
+                                           facts.num_workers == 1 ? "" : "s",
+                                           core::bytes_text(static_cast<double>(facts.loader_ring_bytes)))};
   for (const std::string& cache : facts.caches) lines.push_back("cache     " + cache);
   lines.insert(lines.end(), facts.memory.begin(), facts.memory.end());
-  lines.push_back("run       " + facts.run_dir + ", " + facts.start);
-  for (const std::string& note : facts.data_notes) lines.push_back("note      " + note);
+  const std::vector<std::string> shown = banner_lines(facts);
+  for (const std::string& note : facts.data_notes) {
+    const std::string line = "note      " + note;
+    if (std::find(shown.begin(), shown.end(), line) == shown.end()) lines.push_back(line);
+  }
   for (const config::Choice& choice : facts.choices) {
     lines.push_back(format("chosen    --{} {}: {}", choice.option, choice.value, choice.reason));
   }

@@ -31,12 +31,16 @@ struct BannerFacts {
   int64_t loader_ring_bytes = 0;
   std::vector<std::string> memory;  ///< lines of the memory plan
   std::vector<std::string> caches;  ///< of each split: "training images: ram, ..."
+  std::vector<std::string> recipe;  ///< "sgd, lr 0.025, ...": what the numbers of a run depend on
   double learning_rate = 0;
   std::string run_dir;
   std::string start;                    ///< "from scratch" or "resumes runs/x/checkpoints/step-00000100 (epoch 1)"
   std::vector<config::Choice> choices;  ///< of automatic options
 };
 
+/// The first screen: at most 15 lines. What a narrow terminal breaks is the command alone, if it is long.
 std::vector<std::string> banner_lines(const BannerFacts& facts);
+/// The rest: workers, caches, memory by part, notes that found no room, and every automatic choice with its reason.
+std::vector<std::string> banner_details(const BannerFacts& facts);
 
 }  // namespace stoker::observe

@@ -5,12 +5,14 @@
 
 #include "core/format.h"
 #include "core/log.h"
+#include "observe/diagnosis/diagnoser.h"
 #include "observe/diagnosis/diagnosis.h"
 #include "observe/diagnosis/time_figures.h"
 
 namespace stoker::observe {
 namespace {
 
+constexpr int kEpochColumns = 77;    // behind two spaces, on a terminal of 80
 constexpr size_t kShownMetrics = 2;  // of an evaluation; the others stand in the files
 
 using Clock = std::chrono::steady_clock;
@@ -44,9 +46,31 @@ enum Rank {
   kLearningRate,
   kGradient,
   kLossScale,
-  kUnknown,  // a figure that is n/a
-  kStep,     // long, and the lines of each epoch have it
+  kStep,  // long, and the lines of each epoch have it
 };
+
+/// "  MFU 41%"; "" where it is not known.
+std::string utilization_text(const engine::ComputeCost& cost, double images_per_second) {
+  const std::optional<double> share = engine::utilization(cost, images_per_second);
+  return share ? format("  MFU {:.0f}%", 100 * *share) : "";
+}
+
+/// Where the time of an epoch went, the least important last to stay.
+std::vector<LinePart> epoch_parts(const engine::EpochEvent& event, const engine::StartEvent& start) {
+  std::vector<LinePart> parts = {
+      {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s" +
+           utilization_text(start.compute, event.images_per_second),
+       kRate},
+      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
+      {format("{} + {} validation", core::duration_text(event.train_seconds), core::duration_text(event.eval_seconds)),
+       kLoss}};
+  if (event.bad_images > 0) parts.push_back({format("bad images skipped: {}", event.bad_images), kEpoch});
+  return event.found.resources ? joined(parts, resource_parts(*event.found.resources)) : parts;
+}
+
+std::string verdict_and_advice(const engine::Diagnosis& diagnosis) {
+  return std::to_string(static_cast<int>(diagnosis.verdict)) + diagnosis.advice;
+}
 
 }  // namespace
 
@@ -58,12 +82,6 @@ std::string metric_text(const engine::Metric& metric, int percent_digits) {
     case engine::MetricUnit::number: break;
   }
   return format("{} {:.5g}", metric.name, metric.value);
-}
-
-/// "  MFU 41%"; "" where it is not known.
-std::string utilization_text(const engine::ComputeCost& cost, double images_per_second) {
-  const std::optional<double> share = engine::utilization(cost, images_per_second);
-  return share ? format("  MFU {:.0f}%", 100 * *share) : "";
 }
 
 std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
@@ -89,10 +107,10 @@ std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
 std::vector<LinePart> resource_parts(const ResourceReading& reading) {
   const ResourceTexts texts = resource_texts(reading);
   const GpuReading& gpu = reading.gpu;
-  return {{texts.gpu, gpu.busy_percent ? kGpu : kUnknown, /*bar=*/true},
-          {texts.vram, gpu.memory_used_bytes ? kVram : kUnknown, true},
-          {texts.cpu, reading.cpu_percent ? kCpu : kUnknown, true},
-          {texts.ram, reading.ram_used_bytes ? kRam : kUnknown, true},
+  return {{gpu.busy_percent ? texts.gpu : "", kGpu, /*bar=*/true},
+          {gpu.memory_used_bytes ? texts.vram : "", kVram, true},
+          {reading.cpu_percent ? texts.cpu : "", kCpu, true},
+          {reading.ram_used_bytes ? texts.ram : "", kRam, true},
           {texts.slowed, kSlowed, true}};
 }
 
@@ -119,10 +137,11 @@ std::vector<LinePart> Progress::position_parts(const engine::UpdateEvent& at) co
   const int64_t left = start_.total_updates - at.updates;
   const double seconds = seconds_between(begin_, Clock::now());
   const std::string eta =
-      done_here > 0 ? core::duration_text(seconds / static_cast<double>(done_here) * static_cast<double>(left)) : "n/a";
+      done_here > 0 ? "ETA " + core::duration_text(seconds / static_cast<double>(done_here) * static_cast<double>(left))
+                    : "";
   return {{format("epoch {}/{}", at.epoch + 1, start_.epochs), kEpoch},
           {format("update {}/{}", at.update_in_epoch, start_.updates_per_epoch), kUpdate},
-          {"ETA " + eta, kEta}};
+          {eta, kEta}};
 }
 
 bool Progress::time_to_redraw() {
@@ -144,6 +163,8 @@ void Progress::on_update(const engine::UpdateEvent& event) {
 }
 
 void Progress::on_report(const engine::ReportEvent& event) {
+  const std::optional<engine::Diagnosis>& found = event.found.diagnosis;
+  if (found && found->gain_percent >= kWorthInterrupting) said_ = verdict_and_advice(*found);  // the diagnoser says it
   last_report_ = report_parts(event);
   const std::vector<LinePart> line = joined(position_parts(event.at), last_report_);
   if (console_.is_live()) {
@@ -164,20 +185,28 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
   if (event.has_eval) {
     line += format("  val loss {:.4f}", event.eval_loss);
     for (size_t i = 0; i < std::min<size_t>(kShownMetrics, event.metrics.size()); ++i) {
-      line += "  " + metric_text(event.metrics[i], 2);
+      const engine::Metric& metric = event.metrics[i];
+      if (metric.name != "top5" || metric.value < 100) line += "  " + metric_text(metric, 2);
     }
     if (event.is_best) line += "  (best)";
   }
-  line += format("  {} images/s{}  data wait {:.0f}%  {} + {} validation",
-                 core::count_text(static_cast<int64_t>(event.images_per_second)),
-                 utilization_text(start_.compute, event.images_per_second), 100 * event.data_wait_share,
-                 core::duration_text(event.train_seconds), core::duration_text(event.eval_seconds));
-  if (event.bad_images > 0) line += format("  bad images skipped: {}", event.bad_images);
-  if (event.found.resources) line += "  " + resource_text(*event.found.resources);
   core::log_info("{}", line);
-  for (const std::string& times : time_lines(event.times)) core::log_info("  {}", times);
+  core::log_info("  {}", fit_line(epoch_parts(event, start_), kEpochColumns));
   if (!event.ranks.empty()) core::log_info("  {}", ranks_line(event.ranks));
-  if (event.found.diagnosis) core::log_info("  diagnosis: {}", diagnosis_text(*event.found.diagnosis));
+  if (event.found.resources) core::log_debug("  {}", resource_text(*event.found.resources));
+  for (const std::string& times : time_lines(event.times)) core::log_debug("  {}", times);
+  if (event.found.diagnosis) say_diagnosis(*event.found.diagnosis);
+}
+
+/// Again only when what to do has changed.
+void Progress::say_diagnosis(const engine::Diagnosis& diagnosis) {
+  const std::string what = verdict_and_advice(diagnosis);
+  if (what == said_) {
+    core::log_debug("  diagnosis: {}", diagnosis_text(diagnosis));
+  } else {
+    core::log_info("  diagnosis: {}", diagnosis_text(diagnosis));
+  }
+  said_ = what;
 }
 
 void Progress::on_checkpoint(const engine::CheckpointEvent& event) {

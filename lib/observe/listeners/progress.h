@@ -34,12 +34,14 @@ class Progress : public engine::Observer {
  private:
   std::vector<LinePart> position_parts(const engine::UpdateEvent& at) const;
   bool time_to_redraw();
+  void say_diagnosis(const engine::Diagnosis& diagnosis);
   void show(std::vector<LinePart> front);
 
   Console& console_;
   ResourceSampler* const resources_;
   engine::StartEvent start_;
   std::vector<LinePart> last_report_;  ///< the measured part of the last report
+  std::string said_;                   ///< of the diagnosis that was said last
   std::chrono::steady_clock::time_point begin_, last_redraw_;
   std::mutex mutex_;             ///< guards what follows
   std::vector<LinePart> front_;  ///< of the live line: all but the resources
@@ -50,7 +52,7 @@ class Progress : public engine::Observer {
 std::string metric_text(const engine::Metric& metric, int percent_digits);
 /// The measured part of a report: "loss 0.4123  top1 85.2%  lr 0.1  5,432 images/s  data wait 1%".
 std::vector<LinePart> report_parts(const engine::ReportEvent& event);
-/// GPU, VRAM, CPU and RAM. Where space runs short, figures that are not known go before all that are.
+/// GPU, VRAM, CPU and RAM, as far as they are known.
 std::vector<LinePart> resource_parts(const ResourceReading& reading);
 
 }  // namespace stoker::observe

@@ -42,7 +42,8 @@ TEST_F(CommandLineTest, WithoutDataThePresetOfFashionMnistAppliesBelowTheFlags) 
   const std::string& detail = c->table.find("dataset")->origin.detail;
   EXPECT_EQ(detail.find("preset fashion_mnist:"), 0u) << detail;
   EXPECT_NE(detail.find(", since no data was named"), std::string::npos) << detail;
-  EXPECT_EQ(c->notes, (std::vector<std::string>{"no data was named: preset fashion_mnist is used"}));
+  EXPECT_EQ(c->notes, (std::vector<std::string>{
+                          "no data was named: trains the example fashion_mnist; your own: train --data-dir FOLDER"}));
 }
 
 TEST_F(CommandLineTest, NoPresetAppliesOnceDataOrAFileIsNamed) {

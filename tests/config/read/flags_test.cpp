@@ -132,7 +132,7 @@ TEST(FlagsTest, UnknownVerbsAreErrorsThatNameTheNearest) {
   EXPECT_EQ(parse_failure({"evl", "runs/x"}).message, "unknown verb \"evl\"; did you mean eval?");
   EXPECT_EQ(parse_failure({"zzzzz"}).message,
             "unknown verb \"zzzzz\"; verbs: eval, predict, bench, pack, check, plan, preview, import, report, "
-            "audit, ls and watch, or none to train");
+            "models, presets, audit, ls and watch, or none to train");
   EXPECT_EQ(parse_failure({"evl"}).kind, core::ErrorKind::usage);
   EXPECT_EQ(parse_failure({"--epochs", "3", "eval"}).message, "the verb eval must be the first word: train eval ...");
   EXPECT_EQ(parse_failure({""}).message, "unexpected word \"\"");
@@ -148,17 +148,18 @@ TEST(FlagsTest, EvalAndPredictTakeTheirWords) {
   EXPECT_EQ(evaluation->options.loader.val_batch_size.value(), 9);
   const auto prediction = parsed({"predict", "runs/x", "photos", "--output", "out.csv"});
   EXPECT_EQ(prediction->command.checkpoint, "runs/x");
-  EXPECT_EQ(prediction->command.input, "photos");
+  EXPECT_EQ(prediction->command.inputs, std::vector<std::string>{"photos"});
   EXPECT_EQ(prediction->command.output, "out.csv");
   EXPECT_EQ(parsed({"predict", "runs/x", "photos"})->command.output, "-");
-  EXPECT_EQ(parsed({"predict", "runs/x", "--", "-photo.png"})->command.input, "-photo.png");
+  EXPECT_EQ(parsed({"predict", "runs/x", "--", "-photo.png"})->command.inputs, std::vector<std::string>{"-photo.png"});
 }
 
 TEST(FlagsTest, MissingAndSuperfluousWordsAreReported) {
-  EXPECT_EQ(parse_failure({"eval"}).message, "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [options]");
+  EXPECT_EQ(parse_failure({"eval"}).message,
+            "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [DATA] [options]");
   EXPECT_EQ(parse_failure({"predict", "runs/x"}).message,
-            "missing INPUT: train predict RUN_OR_CHECKPOINT INPUT [options]");
-  EXPECT_EQ(parse_failure({"eval", "runs/x", "more"}).message, "unexpected word \"more\"");
+            "missing INPUT: train predict RUN_OR_CHECKPOINT INPUT... [options]");
+  EXPECT_EQ(parse_failure({"eval", "runs/x", "data", "more"}).message, "unexpected word \"more\"");
   EXPECT_EQ(parse_failure({"eval", "runs/x", "--which", "first"}).message,
             "--which: \"first\" is not accepted; write one of best and last");
 }

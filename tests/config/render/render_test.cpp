@@ -111,7 +111,7 @@ TEST(RenderTest, HelpShowsEveryOptionWithUnitRangeAndDefault) {
 TEST(RenderTest, HelpOfEvalShowsWhatEvalTakesAndNothingElse) {
   const Configuration c;
   const std::string help = render_help(c.table, "eval");
-  EXPECT_TRUE(contains(help, "Usage: train eval RUN_OR_CHECKPOINT [options]"));
+  EXPECT_TRUE(contains(help, "Usage: train eval RUN_OR_CHECKPOINT [DATA] [options]"));
   EXPECT_TRUE(contains(help, "--which best|last"));
   EXPECT_TRUE(contains(help, "--val-batch-size N"));
   EXPECT_FALSE(contains(help, "--epochs"));

@@ -263,6 +263,34 @@ TEST(ResolveTest, AutomaticLearningRateScalesWithTheImagesPerUpdate) {
   EXPECT_EQ(resolved({"--lr", "0.7"}, cpu_machine(2)).options.optim.lr, 0.7);
 }
 
+TEST(ResolveTest, AdamBeginsAtItsOwnRateUnlessAnotherIsGiven) {
+  config::Facts facts = facts_of(cpu_machine(2));
+  facts.names_lr_base = false;
+  EXPECT_DOUBLE_EQ(resolved({"--opt", "adamw", "-b", "64"}, facts).options.optim.lr, 0.0005);
+  EXPECT_DOUBLE_EQ(resolved({"--opt", "sgd", "-b", "64"}, facts).options.optim.lr, 0.025);
+  facts.names_lr_base = true;
+  EXPECT_DOUBLE_EQ(resolved({"--opt", "adamw", "-b", "64", "--lr-base", "0.1"}, facts).options.optim.lr, 0.025);
+}
+
+TEST(ResolveTest, PhotographsHaveANetworkOfTheirOwnUnlessOneIsNamed) {
+  DataFacts photographs = usual_data(Options());
+  photographs.train_images = 1000;
+  Facts facts = facts_of(cpu_machine(4), photographs);
+  facts.names_model = false;
+  EXPECT_EQ(resolved({}, facts).options.model.model, "resnet18");
+  facts.data->train_images = 1'000'000;
+  EXPECT_EQ(resolved({}, facts).options.model.model, "mobilenet_v3_small");
+  EXPECT_NE(reason_of(resolved({}, facts), "model").find("resnet18 takes about "), std::string::npos);
+  facts.checkpoint.emplace();
+  facts.checkpoint->kept = {{"model", "small_cnn"}};
+  EXPECT_EQ(resolved({}, facts).options.model.model, "small_cnn") << "a run keeps its network";
+  facts.checkpoint.reset();
+  facts.data->median_height = facts.data->median_width = 32;
+  EXPECT_EQ(resolved({}, facts).options.model.model, "small_cnn");
+  facts = facts_of(cpu_machine(4), photographs);
+  EXPECT_EQ(resolved({}, facts).options.model.model, "small_cnn") << "the name was given";
+}
+
 TEST(ResolveTest, TheSameCommandFindsTheSameRunDirectory) {
   EXPECT_EQ(resolved({}, cpu_machine(2)).options.run.run_dir, "runs/flowers");
   EXPECT_EQ(resolved({"--preset", "bench/fashion_mnist_peer"}, cpu_machine(2)).options.run.run_dir,

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace stoker::observe {
 namespace {
 
@@ -44,10 +46,10 @@ TEST(ProgressTest, OfSeveralRanksTheSlowestAndTheExchangeAreShown) {
   EXPECT_NE(text.find("data wait 1%  exchange 10%  slowest of 2 ranks: 1 +50%"), std::string::npos) << text;
 }
 
-TEST(ProgressTest, FiguresThatAreNotKnownGiveWayFirst) {
+TEST(ProgressTest, FiguresThatAreNotKnownAreNotThere) {
   ResourceReading reading;
   reading.cpu_percent = 45.2;
-  EXPECT_EQ(whole_line(resource_parts(reading)), "GPU: n/a | VRAM: n/a | CPU: 45.2% | RAM: n/a");
+  EXPECT_EQ(whole_line(resource_parts(reading)), "CPU: 45.2%");
   EXPECT_EQ(fit_line(resource_parts(reading), 12), "CPU: 45.2%");
 }
 
@@ -71,6 +73,49 @@ TEST(ProgressTest, WithoutATerminalReportsAreLines) {
   EXPECT_NE(text.find("top1 91.50%  top5 99.00%"), std::string::npos);
   EXPECT_NE(text.find("(best)"), std::string::npos);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(ProgressTest, AnEpochIsTwoLinesOf80ColumnsAndADiagnosisIsSaidWhenItChanges) {
+  engine::EpochEvent epoch;
+  epoch.has_eval = true;
+  epoch.metrics = {{"top1", engine::MetricUnit::percent, 91.5}, {"top5", engine::MetricUnit::percent, 100}};
+  epoch.is_best = true;
+  epoch.images_per_second = 123456;
+  epoch.train_seconds = epoch.eval_seconds = 7200;
+  epoch.bad_images = 3;
+  epoch.times.updates = 9;
+  epoch.found.resources.emplace();
+  epoch.found.resources->cpu_percent = 99.9;
+  epoch.found.resources->ram_used_bytes = 1.5e9;
+  epoch.found.resources->ram_limit_bytes = 25.3e9;
+  epoch.found.diagnosis.emplace();
+  epoch.found.diagnosis->advice = "--num-workers 1";
+  ::testing::internal::CaptureStdout();
+  {
+    Console console(false);
+    Progress progress(console);
+    engine::StartEvent start;
+    start.epochs = 100;
+    progress.on_start(start);
+    for (int i = 0; i < 2; ++i) progress.on_epoch(epoch);
+    epoch.found.diagnosis->advice = "--num-workers 2";
+    progress.on_epoch(epoch);
+  }
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  const std::vector<std::string> lines = lines_of(text);
+  ASSERT_EQ(lines.size(), 8u) << text;
+  for (const size_t i : {0, 1, 3, 4, 5, 6}) EXPECT_LE(lines[i].size(), 80u) << lines[i];
+  for (const size_t i : {2, 7}) EXPECT_EQ(lines[i].rfind("  diagnosis: ", 0), 0u) << lines[i];
+  EXPECT_NE(lines[1].find("bad images skipped: 3"), std::string::npos) << lines[1];
+  EXPECT_EQ(text.find("n/a"), std::string::npos) << text;
+  EXPECT_EQ(text.find("top5"), std::string::npos) << "all of them are among five";
 }
 
 TEST(ProgressTest, TheShareOfThePeakIsShownWhereItIsKnown) {

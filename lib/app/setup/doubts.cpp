@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/setup/doubts.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+#include "core/text/json.h"
+
+namespace stoker::app {
+namespace {
+
+using core::format;
+
+constexpr uint64_t kMaxStateBytes = 64 << 20;
+
+bool is_given(const config::Configuration& given, const std::string& name) {
+  const config::Row* const row = given.table.find(name);
+  return row != nullptr && row->origin.kind != config::Origin::Kind::built_in &&
+         row->origin.kind != config::Origin::Kind::preset;
+}
+
+/// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.
+std::vector<std::string> classes_beside(const std::string& weights) {
+  const std::string state = (std::filesystem::path(weights).parent_path() / "state.json").string();
+  if (weights.empty() || !core::file_exists(state)) return {};
+  try {
+    return core::parse_json(core::read_file(state, kMaxStateBytes), state)
+        .at("class_names")
+        .get<std::vector<std::string>>();
+  } catch (const core::Error&) {
+    return {};
+  } catch (const core::Json::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> doubts_about(const config::Configuration& given, const config::ResolvedOptions& options,
+                                      const config::DataFacts& facts, const data::Datasets& datasets) {
+  std::vector<std::string> doubts;
+  const auto is_large = [](double value) { return value > 1.5; };
+  const auto& data = options.data;
+  if (!facts.has_float_samples && (std::any_of(data.mean.begin(), data.mean.end(), is_large) ||
+                                   std::any_of(data.std.begin(), data.std.end(), is_large))) {
+    doubts.push_back("mean and std look like numbers of 0 to 255; pixels are numbers of 0 to 1 here: divide by 255");
+  }
+  if (!facts.has_videos) {
+    for (const char* const name : {"clip-frames", "frame-sampling", "frame-stride"}) {
+      if (is_given(given, name)) doubts.push_back(format("--{} has no effect: the data are no videos", name));
+    }
+  }
+  if (!facts.has_fixed_size) {
+    for (const auto& [name, count] :
+         {std::pair("freq-masks", options.augment.freq_masks), std::pair("time-masks", options.augment.time_masks)}) {
+      if (count > 0) doubts.push_back(format("--{} is for spectrograms, but the data are images", name));
+    }
+  }
+  const std::vector<std::string> before = classes_beside(options.model.init_from);
+  const std::vector<std::string>& now = datasets.train->learned_names();
+  if (!before.empty() && before.size() == now.size() && before != now) {
+    doubts.push_back(
+        format("the classifier of {} was trained on the classes {}, but the data has {}: it starts as if they were the "
+               "same, in this order",
+               core::printable(options.model.init_from), core::list_text(before), core::list_text(now)));
+  }
+  return doubts;
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labelled data for evaluation, wherever it lies.
+#include <array>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "data/detect_layout.h"
+#include "data/open_datasets.h"
+#include "data/storage/tree_walk.h"
+
+namespace stoker::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kEvaluated = {"val", "validation", "valid", "test", "t10k"};
+
+/// The layout that holds `split`; null: none does.
+std::unique_ptr<Layout> layout_with(config::DataOptions options, const std::string& split) {
+  options.train_split = split;
+  try {
+    std::unique_ptr<Layout> layout = detect_layout(options);
+    return layout->has_split(split) ? std::move(layout) : nullptr;
+  } catch (const core::Error& error) {
+    if (error.kind() == core::ErrorKind::no_input) return nullptr;
+    throw;
+  }
+}
+
+std::shared_ptr<const Source> opened(const Layout& layout, const std::string& data_dir, const std::string& split,
+                                     const std::vector<std::string>& learned) {
+  core::log_info("data       split '{}', {}", core::printable(split), core::printable(data_dir));
+  std::vector<std::string> notes;
+  auto source = layout.open(split, learned, /*is_train=*/false, notes);
+  if (source->size() > 0) return source;
+  throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
+                    "images are JPEG, PNG, BMP or WebP files");
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> open_labelled(config::DataOptions options, const std::string& path,
+                                            const std::string& split, const std::vector<std::string>& learned) {
+  options.val_fraction = 0;
+  const bool is_own = path == options.data_dir;
+  const bool is_clips = options.dataset == config::DatasetType::clips;
+  const bool is_pose = options.dataset == config::DatasetType::biwi || options.dataset == config::DatasetType::w300lp;
+  if (!is_clips && !is_pose && !is_own)
+    options.dataset = config::DatasetType::automatic;  // other than in training, perhaps
+  const fs::path place = fs::path(path).lexically_normal();
+  std::vector<std::string> candidates = {split};
+  if (split.empty()) {
+    candidates = {kEvaluated.begin(), kEvaluated.end()};
+    if (options.val_split) candidates.insert(candidates.begin(), *options.val_split);
+    if (!is_own) candidates.push_back(options.train_split);
+  }
+  if (is_directory(path) || (place.extension() == ".h5" && core::file_exists(path))) {
+    options.data_dir = path;
+    for (const std::string& name : candidates) {
+      if (const auto layout = layout_with(options, name)) return opened(*layout, options.data_dir, name, learned);
+    }
+    if (!split.empty() || is_own) {
+      throw core::Error(
+          core::ErrorKind::no_input,
+          core::format("{} has none of the splits {}", core::printable(path), core::list_text(candidates)),
+          expected_data_tree(options));
+    }
+  }
+  if (!is_directory(path)) {
+    options.data_dir = place.has_parent_path() ? place.parent_path().string() : ".";
+    if (!core::file_exists(path)) {
+      throw core::Error(core::ErrorKind::no_input, core::printable(path) + " does not exist",
+                        expected_data_tree(options));
+    }
+    const std::string name = place.stem().string();
+    const std::unique_ptr<Layout> layout =
+        place.extension() == ".csv" || place.extension() == ".h5" ? layout_with(options, name) : nullptr;
+    if (layout) return opened(*layout, options.data_dir, name, learned);
+    throw core::Error(core::ErrorKind::data, core::printable(path) + " is no labelled data",
+                      "give a folder, or a CSV or HDF5 file (.h5) with labels; train predict takes loose images");
+  }
+  // No splits: class folders lie in it.
+  const fs::path folder = fs::absolute(place.has_filename() ? place : place.parent_path()).lexically_normal();
+  options.data_dir = folder.parent_path().string();
+  options.train_split = folder.filename().string();
+  if (!is_clips) options.dataset = config::DatasetType::folder;
+  return opened(*detect_layout(options), options.data_dir, options.train_split, learned);
+}
+
+}  // namespace stoker::data

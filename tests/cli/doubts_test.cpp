@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users are warned of, and what data alone decides.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "exit_codes.h"
+#include "program.h"
+#include "tiny_data.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Ended train(const Workplace& work, const Words& more) {
+  const Words words = train_words(more);
+  Ended ended = run(words, work.path());
+  EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  return ended;
+}
+
+bool warns(const Ended& ended, const std::string& part) { return ended.err.find(part) != std::string::npos; }
+
+TEST(DoubtsTest, MeansOf255AndOptionsOfOtherDataAreWarnedOf) {
+  const Workplace work;
+  write_idx(work);
+  const Ended doubtful = train(work, {"--mean", "127", "--std", "60", "--clip-frames", "4", "--dry-run"});
+  EXPECT_TRUE(warns(doubtful, "warning: mean and std look like numbers of 0 to 255")) << doubtful.err;
+  EXPECT_TRUE(warns(doubtful, "--clip-frames has no effect")) << doubtful.err;
+  EXPECT_FALSE(warns(train(work, {"--mean", "0.5", "--dry-run"}), "warning: "));
+}
+
+TEST(DoubtsTest, ABestThatIsChosenOnTheTestSplitIsWarnedOf) {
+  const Workplace work;
+  write_folders(work);
+  EXPECT_FALSE(warns(train(work, {"--batch-size", "4", "--dry-run"}), "no test result"));
+  fs::rename(work / "data/val", work / "data/test");
+  EXPECT_TRUE(warns(train(work, {"--batch-size", "4", "--dry-run"}), "chosen on split 'test'"));
+  EXPECT_FALSE(warns(train(work, {"--batch-size", "4", "--dry-run", "--val-split", "test"}), "chosen on split"))
+      << "it was asked for";
+}
+
+TEST(DoubtsTest, AClassifierOfOtherClassesIsWarnedOf) {
+  const Workplace work;
+  write_folders(work);
+  train(work, {"--batch-size", "4"});
+  const Words from = {"--batch-size", "4",    "--init-from", "run/checkpoints/last/model.safetensors",
+                      "--run-dir",    "next", "--dry-run"};
+  EXPECT_FALSE(warns(train(work, from), "was trained on the classes"));
+  for (const std::string split : {"train", "val"})
+    fs::rename(work / ("data/" + split + "/dog"), work / ("data/" + split + "/eel"));
+  EXPECT_TRUE(warns(train(work, from), "was trained on the classes cat and dog, but the data has cat and eel"));
+}
+
+TEST(DoubtsTest, ImagesOfNumbersAreNotMirrored) {
+  const Workplace work;
+  write_csv(work);
+  std::string table = "path,age\n";
+  for (int i = 0; i < 8; ++i) table += "images/" + std::to_string(i) + ".png," + std::to_string(i) + "\n";
+  for (const std::string split : {"train", "val"}) work.write("data/" + split + ".csv", table);
+  const Words words = {"--task", "regression", "--batch-size", "4", "--print-config"};
+  EXPECT_TRUE(train(work, words).out.find("\n  hflip: 0 ") != std::string::npos);
+}
+
+TEST(DoubtsTest, ThePackagedDataSetByItsPathIsWhatNoDataMeans) {
+  constexpr const char* kFolder = "/usr/share/datasets/fashion-mnist";
+  if (!fs::exists(kFolder)) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
+  const Workplace work;
+  const auto config_of = [&](const Words& words) {
+    std::string text;
+    for (const std::string& line : lines_of(run(words, work.path()).out)) {
+      const bool is_of_now = line.rfind("  cache-budget:", 0) == 0;  // free memory
+      if (!is_of_now) text += line.substr(0, line.find(" #")) + "\n";
+    }
+    return text;
+  };
+  const std::string bare = config_of({"--print-config"});
+  EXPECT_NE(bare.find("tiny_cnn"), std::string::npos) << bare;
+  EXPECT_EQ(config_of({"--print-config", "--data-dir", kFolder}), bare);
+}
+
+}  // namespace
+}  // namespace stoker::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "observe/listeners/banner.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::observe {
+namespace {
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+BannerFacts facts() {
+  BannerFacts facts;
+  facts.compute = "1 GFLOP";
+  facts.recipe = {"sgd lr 0.1", "seed 42"};
+  facts.memory = {"memory    host 210.0 MB of 24.9 GB: program 182.9 MB + data 379.9 kB"};
+  for (int i = 0; i < 20; ++i) facts.data_notes.push_back("number " + std::to_string(i));
+  facts.choices = {{"lr", "0.1", "scaled"}};
+  return facts;
+}
+
+TEST(BannerTest, HasAtMost15LinesAndLeavesTheRestToTheDetails) {
+  const std::vector<std::string> lines = banner_lines(facts());
+  EXPECT_EQ(lines.size(), 15u);
+  const std::string text = joined(lines), details = joined(banner_details(facts()));
+  EXPECT_NE(text.find("note      number 0\n"), std::string::npos);
+  for (int i = 0; i < 20; ++i) {
+    const std::string note = "note      number " + std::to_string(i) + "\n";
+    EXPECT_NE(text.find(note) == std::string::npos, details.find(note) == std::string::npos) << note;
+  }
+  EXPECT_EQ(text.find("chosen  "), std::string::npos);
+  EXPECT_NE(details.find("chosen    --lr 0.1: scaled"), std::string::npos);
+  EXPECT_NE(text.find("memory    host 210.0 MB of 24.9 GB\n"), std::string::npos) << text;
+  EXPECT_NE(details.find("+ data 379.9 kB"), std::string::npos);
+}
+
+TEST(BannerTest, NamesTheRecipe) {
+  EXPECT_NE(joined(banner_lines(facts())).find("recipe    sgd lr 0.1\n          seed 42\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stoker::observe
