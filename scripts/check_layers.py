@@ -84,7 +84,8 @@ ROOMS = {
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "config*", "statistics", "engine/run", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],
-    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output"],
+    "app/replay": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app", "app/output", "app/setup"],
+    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output", "app/replay"],
     "app": ["core*", "config*", "model", "engine/device", "engine/memory", "app/output"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.

@@ -70,6 +70,10 @@ Outcome dispatch(const Invocation& invocation) {
   if (command.verb == "audit") return audit(invocation);
   if (command.verb == "ls") return list(invocation);
   if (command.verb == "watch") return watch(invocation);
+  if (command.verb == "replay") return replay(invocation);
+  if (command.verb == "verify") return verify(invocation);
+  if (command.verb == "diff") return diff(invocation);
+  if (command.verb == "blame") return blame(invocation);
   return train(invocation);
 }
 

@@ -42,5 +42,9 @@ Outcome import_weights(const Invocation& invocation);
 Outcome audit(const Invocation& invocation);
 Outcome list(const Invocation& invocation);
 Outcome watch(const Invocation& invocation);
+Outcome replay(const Invocation& invocation);
+Outcome diff(const Invocation& invocation);
+Outcome blame(const Invocation& invocation);
+Outcome verify(const Invocation& invocation);
 
 }  // namespace stoker::app

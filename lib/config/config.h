@@ -59,6 +59,8 @@ struct CommandLine {
   std::vector<std::string> run_dirs;  ///< report
   std::string bench;                  ///< bench: what to time ("loader", "step", "all")
   bool once = false;                  ///< watch: print and end
+  int64_t update = 0;                 ///< replay: from 1; 0: not given
+  int64_t stretches = 3;              ///< verify: between checkpoints, that are computed again; 0: all
   bool json = false;                  ///< bench, check, plan, audit: figures as JSON on standard output
   PackWords pack;
   PlanWords plan;

@@ -228,6 +228,7 @@ struct RunOptionsOf {
   bool override_resume = false;  ///< go on although training options or data changed
   Interval save_every = Interval::epochs(1);
   Interval report_every = Interval::seconds(5);
+  int64_t digest_every = 200;  ///< updates; 0: never
   int64_t keep_last = 2;
   bool save_best = true;
   bool space_check = true;

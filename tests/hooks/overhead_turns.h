@@ -24,6 +24,7 @@ class OverheadTurns : public engine::Observer {
 
   void on_start(const engine::StartEvent& event) override;
   void on_update(const engine::UpdateEvent& event) override;
+  void on_digest(const engine::DigestEvent& event) override { observers_.on_digest(event); }
   void on_report(const engine::ReportEvent& event) override;
   void on_epoch(const engine::EpochEvent& event) override;
   void on_checkpoint(const engine::CheckpointEvent& event) override;

@@ -272,6 +272,7 @@ engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options,
   settings.val_every = options.train.val_every;
   settings.save_every = options.run.save_every;
   settings.report_every = options.run.report_every;
+  settings.digest_every = options.run.digest_every;
   return settings;
 }
 

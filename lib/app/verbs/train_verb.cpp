@@ -8,6 +8,7 @@
 #include "app/listeners/split_overlap.h"
 #include "app/output/last_line.h"
 #include "app/output/result_output.h"
+#include "app/replay/identity.h"
 #include "app/setup/assemble.h"
 #include "app/setup/compute_cost.h"
 #include "app/setup/doubts.h"
@@ -54,19 +55,6 @@ void refuse_batch_of_one(const config::ResolvedOptions& options, const engine::E
                   : "batch norm cannot train on batches of one image",
               is_left_over ? "add --drop-last or change --batch-size"
                            : "use a larger --batch-size, or --freeze the batch norms");
-}
-
-engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                                const JoinedRanks& ranks) {
-  engine::RunIdentity identity;
-  identity.config_yaml = config::render_yaml(options);
-  identity.training_options = config::training_relevant_values(options);
-  identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
-  identity.class_names = datasets.train->learned_names();
-  identity.threads = options.device.threads;
-  identity.computed_by = engine::computing_text(torch::Device(options.device.device));
-  if (options.device.exchange == config::Exchange::fast) identity.ranks = ranks.place().size;
-  return identity;
 }
 
 /// A new checkpoint is written before an old one is removed, so a run needs room for two, and later for one more.
@@ -157,7 +145,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared, share_of_run(ranks));
   if (ranks.is_root()) give_options(ranks, options);
   plan::refuse_what_does_not_fit(prepared.inputs, prepared.room, options.run.plan_check);
-  const engine::RunIdentity identity = identity_of(options, prepared.datasets, ranks);
+  const engine::RunIdentity identity = identity_of(options, prepared.datasets, ranks.place().size);
   refuse_unequal_ranks(ranks, identity);
   engine::Checkpoints checkpoints(checkpoint_settings(options.run, files.directory()), identity);
   std::optional<Extension> extension;

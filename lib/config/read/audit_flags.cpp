@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `train audit` and `train watch` that are no options.
+// The flags of `train audit` that are no options.
 #include "config/read/verbs.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
@@ -43,13 +43,6 @@ std::vector<CommandFlag> make_audit_flags() {
        audit,
        "Write a page with pictures of all that was found; - is standard output, instead of the text.",
        [](CommandLine& line, const std::string& text) { line.output = text; }},
-      {"once",
-       {},
-       "",
-       {},
-       {"watch"},
-       "Print where the runs stand now, and end.",
-       [](CommandLine& line, const std::string&) { line.once = true; }},
   };
 }
 

@@ -10,9 +10,9 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"",       "eval", "predict", "bench",  "pack",
-                                             "check",  "plan", "preview", "report", "audit",
-                                             "import", "ls",   "watch",   "models", "presets"};
+const std::vector<std::string> kEveryVerb = {"",        "eval",   "predict", "bench",  "pack",   "check", "plan",
+                                             "preview", "report", "audit",   "import", "ls",     "watch", "replay",
+                                             "verify",  "diff",   "blame",   "models", "presets"};
 const std::vector<std::string> kEveryVerbThatComputes = {"",      "eval", "predict", "bench", "pack",
                                                          "check", "plan", "preview", "audit"};
 const std::vector<std::string> kInference = {"eval", "predict"};
@@ -62,6 +62,8 @@ std::vector<Verb> make_verbs() {
   Positional listed = {"DIR", "Folder that holds runs, or a run (default: runs).",
                        [](CommandLine& line, const std::string& text) { line.run_dirs.push_back(text); },
                        /*is_optional=*/true, /*repeats=*/true};
+  const Positional other_run = {"OTHER", "What to compare it with: a run, or a checkpoint.",
+                                [](CommandLine& line, const std::string& text) { line.against = text; }};
   const Positional audited = {"DATASET", "Folder that holds the data set, as --data-dir.",
                               [](CommandLine& line, const std::string& text) { line.input = text; },
                               /*is_optional=*/true};
@@ -119,6 +121,22 @@ std::vector<Verb> make_verbs() {
        "train watch RUN_DIR... [--once]",
        "Draws where runs stand and their curves in the terminal, until they end.",
        {run_dirs}},
+      {"replay",
+       "train replay RUN --update N [options]",
+       "Computes a past update again: its images, labels, losses and gradients, without having logged them.",
+       {checkpoint_positional()}},
+      {"verify",
+       "train verify RUN [--stretches K]",
+       "Computes stretches of a run again, and says whether its checkpoints follow from its options and data.",
+       {checkpoint_positional()}},
+      {"diff",
+       "train diff A B",
+       "Says what differs between two runs, or two checkpoints, and the first update at which the runs part.",
+       {checkpoint_positional(), other_run}},
+      {"blame",
+       "train blame RUN",
+       "Says where a divergence or a spike began: the update, the samples, the layer.",
+       {checkpoint_positional()}},
   };
 }
 
@@ -197,7 +215,7 @@ std::vector<CommandFlag> make_bench_flags() {
        {},
        "",
        {},
-       {"eval", "bench", "check", "plan", "audit", "ls"},
+       {"eval", "bench", "check", "plan", "audit", "ls", "replay", "verify", "diff", "blame"},
        "Print the figures as one JSON object on standard output, and nothing else there.",
        [](CommandLine& line, const std::string&) { line.json = true; }},
   };
@@ -312,6 +330,7 @@ const std::vector<CommandFlag>& command_flags() {
     for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_import_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_audit_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_replay_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_plan_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_bench_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_common_flags()) flags.push_back(std::move(flag));
@@ -325,28 +344,6 @@ const Verb* find_verb(const std::string& name) {
     if (verb.name == name) return &verb;
   }
   return nullptr;
-}
-
-bool accepts(const CommandFlag& flag, const std::string& verb) {
-  return std::find(flag.verbs.begin(), flag.verbs.end(), verb) != flag.verbs.end();
-}
-
-bool accepts(const Row& row, const std::string& verb) {
-  if (verb == "plan") return row.name != "devices";  // it has a flag of this name, for several numbers
-  if (verb.empty() || verb == "bench") return true;
-  if (verb == "check" || verb == "preview") return row.group != "run";  // they have no run
-  if (verb == "audit") return row.group == "data" || row.name == "task" || accepts(row, "eval") || accepts(row, "pack");
-  return std::find(row.verbs.begin(), row.verbs.end(), verb) != row.verbs.end();
-}
-
-bool accepts(const Table& table, const Shorthand& shorthand, const std::string& verb) {
-  for (const auto& choice : shorthand.choices) {
-    for (const auto& value : choice.second) {
-      const Row* row = table.find(value.first);
-      if (!row || !accepts(*row, verb)) return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace stoker::config

@@ -43,6 +43,7 @@ const std::vector<CommandFlag>& command_flags();
 /// Those of one verb alone, for command_flags().
 std::vector<CommandFlag> make_pack_flags();
 std::vector<CommandFlag> make_audit_flags();
+std::vector<CommandFlag> make_replay_flags();
 /// Those of `train plan` alone.
 std::vector<CommandFlag> make_plan_flags();
 /// The flags of `train import` alone.

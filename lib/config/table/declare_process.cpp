@@ -132,6 +132,12 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .alias({"log-interval"})
       .help("Time between progress reports; each costs one wait for the device.")
       .per_process();
+  d.add("digest-every", o.digest_every, integer_codec(0, 1'000'000'000))
+      .unit("updates")
+      .help(
+          "Updates between digests of the weights and of the images in metrics.jsonl, by which train diff and train "
+          "verify compare; the first update has them, too. 0: none.")
+      .per_process();
   d.add("keep-last", o.keep_last, integer_codec(1, 1'000'000))
       .alias({"checkpoint-hist"})
       .unit("checkpoints")

@@ -9,12 +9,15 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/system/file.h"
 #include "engine/checkpoint/all_finite.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/trained_state.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/device/random_state.h"
+#include "engine/step/tensor_digest.h"
 
 namespace stoker::engine {
 namespace {
@@ -30,23 +33,6 @@ constexpr const char* kRandomFile = "random.safetensors";
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kConfigFile = "config.yaml";
 constexpr uint64_t kMaxTextBytes = 256 << 20;
-
-std::vector<NamedTensor> optimizer_state(Learner& learner) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& entry : learner.optimizer->state()) tensors.push_back({entry.name, entry.tensor});
-  if (learner.scaler->enabled()) {
-    tensors.push_back({"scaler.scale", learner.scaler->scale()});
-    tensors.push_back({"scaler.growth_tracker", learner.scaler->growth_tracker()});
-    tensors.push_back({"scaler.skipped", learner.scaler->skipped()});
-  }
-  return tensors;
-}
-
-std::vector<NamedTensor> average_state(Learner& learner) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& entry : learner.ema->averages()) tensors.push_back({entry.name, entry.tensor});
-  return tensors;
-}
 
 core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
   core::Json list = core::Json::array();
@@ -91,12 +77,21 @@ RunProgress read_progress(const std::string& path) {
   }
 }
 
+/// The run directory, as a command names it.
+static std::string run_of(const CheckpointFiles& files) {
+  const size_t slash = files.directory().rfind('/');
+  return core::printable(slash == std::string::npos ? "." : files.directory().substr(0, slash));
+}
+
 core::Error diverged_error(const std::string& cause, const CheckpointFiles& files) {
   const std::vector<int64_t> saved = files.list();
   const std::string left = saved.empty() ? "no checkpoint has been written yet"
                                          : "the last good checkpoint is kept: " + files.path_of(saved.front());
   return {ErrorKind::diverged, "training diverged: " + cause,
-          "lower --lr, add --warmup-epochs or --clip-grad 1; " + left};
+          "train blame " + run_of(files) +
+              " says in which update, sample and layer it began; lower --lr, add "
+              "--warmup-epochs or --clip-grad 1; " +
+              left};
 }
 
 Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)
@@ -115,12 +110,11 @@ Checkpoints::Content Checkpoints::content_of(const RunProgress& state, Learner& 
   content.optimizer = optimizer_state(learner);
   content.random = random_state(learner.device);
   if (learner.ema) content.average = average_state(learner);
-  const core::Json json = {{"train", state.to_json()},
-                           {"optimizer_steps", learner.optimizer->steps_taken()},
-                           {"ema_updates", learner.ema ? learner.ema->updates() : 0},
-                           {"class_names", identity_.class_names},
-                           {"bad_samples", bad_samples_json(bad)}};
-  content.state_json = json.dump(1) + "\n";
+  content.state_json = {{"train", state.to_json()},
+                        {"optimizer_steps", learner.optimizer->steps_taken()},
+                        {"ema_updates", learner.ema ? learner.ema->updates() : 0},
+                        {"class_names", identity_.class_names},
+                        {"bad_samples", bad_samples_json(bad)}};
   return content;
 }
 
@@ -135,7 +129,12 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
   put_tensors(kOptimizerFile, content.optimizer);
   put_tensors(kRandomFile, content.random);
   if (!content.average.empty()) put_tensors(kAverageFile, content.average);
-  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, content.state_json, files_.file_system());
+  const Lineage lineage{tensor_digest(content.weights), core::hash_hex(options_json(identity_.training_options).dump()),
+                        core::hash_hex(identity_.data_fingerprint), identity_.program,
+                        chain_.before(content.state.updates)};
+  core::Json json = content.state_json;
+  lineage.write_to(json);
+  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n", files_.file_system());
   records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml, files_.file_system());
   return records;
 }
@@ -151,8 +150,10 @@ CheckpointEvent Checkpoints::write(const Content& content) {
   if (identity_.ranks > 0) extra["exchange_ranks"] = identity_.ranks;
   const RunProgress& state = content.state;
   CheckpointEvent event;
-  event.bytes = files_.commit(
+  const Committed committed = files_.commit(
       state.updates, [&](const std::string& folder) { return write_files(folder, content); }, extra);
+  chain_.saved({state.updates, committed.digest});
+  event.bytes = committed.bytes;
   files_.point("last", state.updates);
   if (content.is_best) files_.point("best", state.updates);
   files_.prune(settings_.keep_last,
@@ -247,6 +248,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
     average = read_safetensors(path + "/" + kAverageFile).tensors;
     average_target = average_state(learner);
   }
+  const Lineage lineage = Lineage::from_state(json, path + "/" + kStateFile);
   // Everything is compared before anything is changed.
   const auto weights_target = model::state_of(*learner.model);
   const auto optimizer_target = optimizer_state(learner);
@@ -270,6 +272,7 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
       throw Error(ErrorKind::data, format("{}/{}: the random state cannot be used: {}", path, kRandomFile,
                                           error.what_without_backtrace()));
     }
+    chain_.loaded({state.updates, checkpoint_digest(path)}, lineage.before);
     return state;
   } catch (const core::Json::exception& error) {
     bad_state(path, error);

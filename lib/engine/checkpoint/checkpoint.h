@@ -12,6 +12,7 @@
 #include "config/training_option.h"
 #include "core/error.h"
 #include "data/loader/loader.h"
+#include "engine/checkpoint/lineage.h"
 #include "engine/checkpoint/saving_thread.h"
 #include "engine/checkpoint/staging.h"
 #include "engine/files/checkpoint_files.h"
@@ -31,6 +32,7 @@ struct RunIdentity {
   int64_t threads = 1;
   std::string computed_by;  ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
   int64_t ranks = 0;        ///< whose gradients are added in an order that depends on their number; 0: none are
+  core::Json program;       ///< what computes, as names and texts
 };
 
 /// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.
@@ -78,7 +80,7 @@ class Checkpoints {
     RunProgress state;
     bool is_best = false;
     std::vector<NamedTensor> weights, optimizer, random, average;  ///< no average: the run keeps none
-    std::string state_json;
+    core::Json state_json;                                         ///< without its lineage
   };
   Content content_of(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad) const;
   CheckpointEvent write(const Content& content);
@@ -88,6 +90,7 @@ class Checkpoints {
   RunIdentity identity_;
   CheckpointFiles files_;
   int64_t last_bytes_ = 0;
+  CheckpointChain chain_;
   std::optional<Staging> staging_;
   SavingThread saving_;  ///< last: what it uses is destroyed after it
 };

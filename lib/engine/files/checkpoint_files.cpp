@@ -170,6 +170,10 @@ Manifest read_manifest(const std::string& path, core::FileSystem& files) {
   return parse_manifest(core::read_file(path + "/" + kManifest, kMaxManifestBytes, files), path);
 }
 
+std::string checkpoint_digest(const std::string& path, core::FileSystem& files) {
+  return core::hash_hex(core::read_file(path + "/" + kManifest, kMaxManifestBytes, files));
+}
+
 Manifest verify_checkpoint(const std::string& path, core::FileSystem& files) {
   const Manifest manifest = read_manifest(path, files);
   for (const auto& [name, record] : manifest.files) verify_file(path, name, record, files);
@@ -196,16 +200,17 @@ void CheckpointFiles::prepare() {
   probe.write("x", 1);  // removed by its destructor, being unfinished
 }
 
-int64_t CheckpointFiles::commit(int64_t updates,
-                                const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
-                                const core::Json& extra) {
+Committed CheckpointFiles::commit(int64_t updates,
+                                  const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
+                                  const core::Json& extra) {
   const std::string temporary = format("{}/{}{:08d}-{}", directory_, kTemporaryPrefix, updates, ::getpid());
   core::remove_tree(temporary, files_);
   require(files_.make_directory(temporary), "create folder", temporary);
   bool is_placed = false;
   try {
     Manifest manifest{updates, fill(temporary), extra};
-    write_checkpoint_file(temporary + "/" + kManifest, manifest_text(manifest), files_);
+    Committed committed;
+    committed.digest = write_checkpoint_file(temporary + "/" + kManifest, manifest_text(manifest), files_).digest;
     core::sync_directory(temporary, files_);
     verify_save(temporary, files_);
     move_into_place(temporary, path_of(updates), files_);
@@ -213,9 +218,8 @@ int64_t CheckpointFiles::commit(int64_t updates,
     core::sync_directory(directory_, files_);
     // The replaced checkpoint, if there was one.
     warn_if_left(core::remove_tree(temporary, files_), temporary);
-    int64_t bytes = 0;
-    for (const auto& [name, record] : manifest.files) bytes += record.bytes;
-    return bytes;
+    for (const auto& [name, record] : manifest.files) committed.bytes += record.bytes;
+    return committed;
   } catch (...) {
     // Once placed, what has the temporary name is the replaced checkpoint: a power loss may still need it.
     if (!is_placed) core::remove_tree(temporary, files_);

@@ -25,6 +25,11 @@ struct Manifest {
   core::Json extra;  ///< what the owner wants compared without reading the files
 };
 
+struct Committed {
+  int64_t bytes = 0;   ///< of its files
+  std::string digest;  ///< as checkpoint_digest()
+};
+
 /// The folder `checkpoints` of one run. The run directory's lock must be held by whoever writes.
 class CheckpointFiles {
  public:
@@ -39,9 +44,9 @@ class CheckpointFiles {
 
   /// Writes one checkpoint: `fill(folder)` writes files through file_system() and returns their records; then the
   /// manifest, fsync, a verification from disk, rename, and fsync of the parent. A checkpoint of the same update is
-  /// replaced in one step. On any error nothing of the old state is lost. Returns the bytes written.
-  int64_t commit(int64_t updates, const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
-                 const core::Json& extra);
+  /// replaced in one step. On any error nothing of the old state is lost.
+  Committed commit(int64_t updates, const std::function<std::map<std::string, FileRecord>(const std::string&)>& fill,
+                   const core::Json& extra);
 
   /// Points the link `name` (last, best) at the checkpoint of `updates`.
   void point(const std::string& name, int64_t updates);
@@ -71,6 +76,9 @@ Manifest read_manifest(const std::string& path, core::FileSystem& files = core::
 /// Reads the manifest of a checkpoint folder and checks every file's size and digest. Throws Error{data} (or no_input)
 /// that names the file and what is wrong with it; permission, os or io when the file cannot be read.
 Manifest verify_checkpoint(const std::string& path, core::FileSystem& files = core::posix_file_system());
+/// XXH3-128, hexadecimal, of a checkpoint's manifest, which has the digests of all its files. Throws as
+/// read_manifest().
+std::string checkpoint_digest(const std::string& path, core::FileSystem& files = core::posix_file_system());
 /// Writes a file durably and returns its record.
 FileRecord write_checkpoint_file(const std::string& path, std::string_view content,
                                  core::FileSystem& files = core::posix_file_system());

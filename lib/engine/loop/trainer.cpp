@@ -143,11 +143,15 @@ void Trainer::do_update(RunProgress& at) {
   window.number = at.updates;
   const optim::UpdateRates rates = schedule_.rates_at(at.updates);
   const WorkInStep in_step(group_);
+  ImageDigest images;
+  const bool has_digest = digest_due(settings_.digest_every, at.updates + 1);
+  updater_.set_watcher(has_digest ? &images : nullptr);
   at.images += updater_.update(batches_, window, rates);
   at.learning_rate = rates.lr;
   at.pieces = updater_.pieces();
   ++at.updates;
   ++at.update_in_epoch;
+  if (has_digest) tell_digest(at, images);
 }
 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch

@@ -17,6 +17,7 @@
 #include "engine/run/events.h"
 #include "engine/run/plan.h"
 #include "engine/run/run_progress.h"
+#include "engine/step/image_digest.h"
 #include "engine/step/step_timer.h"
 #include "engine/step/updater.h"
 #include "engine/task/evaluate.h"
@@ -33,6 +34,7 @@ struct TrainerSettings {
   config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
+  int64_t digest_every = 0;  ///< updates; the first has one, too. 0: none
   ComputeCost compute = {};  ///< for listeners
 };
 
@@ -92,6 +94,7 @@ class Trainer {
 
   // In trainer_report.cpp: what listeners are told.
   void report(const RunProgress& at);
+  void tell_digest(const RunProgress& at, ImageDigest& images);
   EpochEvent summarize_epoch(const RunProgress& at);
   Findings examine(Interlude::After after, const StepTimings& times, const std::vector<RankTimes>& ranks,
                    const RunProgress& at);

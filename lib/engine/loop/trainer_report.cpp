@@ -9,6 +9,7 @@
 #include "engine/loop/divergence.h"
 #include "engine/loop/trainer.h"
 #include "engine/memory/activation_arena.h"
+#include "engine/step/tensor_digest.h"
 
 namespace stoker::engine {
 namespace {
@@ -62,6 +63,18 @@ void Trainer::report(const RunProgress& at) {
   observer_.on_report(event);
   timer_.done(StepPart::report);
   if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
+}
+
+/// In a group each rank has seen its own batches; all of them come here.
+void Trainer::tell_digest(const RunProgress& at, ImageDigest& images) {
+  updater_.set_watcher(nullptr);
+  if (group_) {
+    for (const std::string& of_rank : group_->gather(images.message())) images.add_message(of_rank);
+  }
+  if (!group_ || group_->is_root()) {
+    observer_.on_digest({at.epoch, at.updates, tensor_digest(model::state_of(*learner_.model)), images.hex()});
+  }
+  timer_.done(StepPart::report);
 }
 
 EpochEvent Trainer::summarize_epoch(const RunProgress& at) {

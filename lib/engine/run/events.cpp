@@ -32,6 +32,9 @@ void Observers::on_start(const StartEvent& event) {
 void Observers::on_update(const UpdateEvent& event) {
   tell_all([&](Observer& observer) { observer.on_update(event); });
 }
+void Observers::on_digest(const DigestEvent& event) {
+  tell_all([&](Observer& observer) { observer.on_digest(event); });
+}
 void Observers::on_report(const ReportEvent& event) {
   tell_all([&](Observer& observer) { observer.on_report(event); });
 }

@@ -86,6 +86,14 @@ struct EpochEvent {
   int64_t working_bytes = 0;     ///< of working memory that tensors still hold; see engine/memory/activation_arena
 };
 
+/// After an update whose digests are due: what another computation of it is compared with.
+struct DigestEvent {
+  int64_t epoch = 0;    ///< 0-based
+  int64_t updates = 0;  ///< done in the run
+  std::string weights;  ///< XXH3-128 of weights and buffers after it
+  std::string images;   ///< of its images, as the network got them
+};
+
 struct CheckpointEvent {
   std::string path;
   int64_t updates = 0;
@@ -128,6 +136,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on_start(const StartEvent&) {}
   virtual void on_update(const UpdateEvent&) {}
+  virtual void on_digest(const DigestEvent&) {}
   virtual void on_report(const ReportEvent&) {}
   virtual void on_evaluation(int64_t /*images_done*/, int64_t /*images_total*/) {}
   virtual void on_epoch(const EpochEvent&) {}
@@ -142,6 +151,7 @@ class Observers : public Observer {
   void add(Observer& observer) { observers_.push_back(&observer); }
   void on_start(const StartEvent& event) override;
   void on_update(const UpdateEvent& event) override;
+  void on_digest(const DigestEvent& event) override;
   void on_report(const ReportEvent& event) override;
   void on_evaluation(int64_t images_done, int64_t images_total) override;
   void on_epoch(const EpochEvent& event) override;

@@ -70,6 +70,9 @@ struct RunLimits {
 /// Why a run that stands at `at` has nothing left to do, or nothing when it has.
 std::optional<StopReason> limit_reached(const RunLimits& limits, const RunProgress& at);
 
+/// Whether update number `update`, from 1, has digests: every N-th, and the first.
+constexpr bool digest_due(int64_t every, int64_t update) { return every > 0 && (update % every == 0 || update == 1); }
+
 /// Updates of the whole run with `limits.max_updates` taken into account.
 int64_t total_updates(const EpochPlan& plan, const RunLimits& limits);
 

@@ -69,6 +69,7 @@ Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, in
   }
   if (pieces > 1) out.outputs = at::cat(outputs);
   out.scored_against = mix.lambda < 0.5 ? partners : batch;
+  if (by.watcher) by.watcher->saw_batch({by.batch_in_window, batch, mixed.images, out.outputs, mix});
   return out;
 }
 

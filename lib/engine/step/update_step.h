@@ -13,6 +13,7 @@
 #include "engine/step/learner.h"
 #include "engine/step/mixup.h"
 #include "engine/step/step_timer.h"
+#include "engine/step/step_watcher.h"
 #include "engine/task/task.h"
 
 namespace stoker::engine {
@@ -38,12 +39,14 @@ class UpdateStep {
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
   /// Who computes a micro-batch: a network with the weights of the learner's, and the timer of its thread, if it has
-  /// one.
+  /// one; who looks on, and the number that the batch has for them.
   struct Computing {
     model::ImageModel& network;
     StepTimer* timer = nullptr;
     std::function<void()> before_last_backward =
         {};  ///< called before the backward pass of the last piece; may be empty
+    StepWatcher* watcher = nullptr;
+    int64_t batch_in_window = 0;
   };
   Computing own_thread() const { return {*learner_.model, timer_}; }
 

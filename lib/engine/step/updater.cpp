@@ -41,6 +41,7 @@ int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim
   sent_before_ = group_ ? group_->bytes_sent() : 0;
   const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather_once(feed, window);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
+  if (watcher_ && images > 0) watcher_->saw_gradients(learner_);
   step_.apply(rates);
   return images;
 }
@@ -131,7 +132,10 @@ int64_t Updater::add_batch(const data::Batch& batch, const UpdateWindow& window,
   if (!can_train_on(batch, by.network)) return 0;
   const Mix mix = draw_mix(settings_.mix, window.epoch, window.first_batch + batch_in_window, batch.images.size(-1),
                            batch.images.size(-2));
-  const Forward out = step_.accumulate(by, batch, window.planned_images, mix);
+  UpdateStep::Computing watched = by;
+  watched.watcher = watcher_;
+  watched.batch_in_window = batch_in_window;
+  const Forward out = step_.accumulate(watched, batch, window.planned_images, mix);
   sums.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against), batch.image_count());  // on the device
   if (by.timer) by.timer->done(StepPart::other);
   return batch.image_count();

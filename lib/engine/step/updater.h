@@ -66,6 +66,8 @@ class Updater {
   /// In how many pieces each batch is computed; see UpdateStep::set_pieces.
   int64_t pieces() const { return step_.pieces(); }
   void set_pieces(int64_t pieces) { step_.set_pieces(pieces); }
+  /// Looks on from the next update on; borrowed. null: nobody.
+  void set_watcher(StepWatcher* watcher) { watcher_ = watcher; }
   /// See UpdateStep::gradient_norm.
   const torch::Tensor& gradient_norm() const { return step_.gradient_norm(); }
 
@@ -88,6 +90,7 @@ class Updater {
   const Task& task_;
   Learner& learner_;
   StepTimer* const timer_;
+  StepWatcher* watcher_ = nullptr;
   Group* const group_;  ///< null: alone
   const RankShare share_;
   UpdateStep step_;

@@ -131,6 +131,14 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
   write_status("training", fields);
 }
 
+void RunFiles::on_digest(const engine::DigestEvent& event) {
+  append_event({{"event", "digest"},
+                {"epoch", event.epoch + 1},
+                {"updates", event.updates},
+                {"weights", event.weights},
+                {"images", event.images}});
+}
+
 void RunFiles::on_epoch(const engine::EpochEvent& event) {
   const auto evaluated = [&](double value) { return event.has_eval ? format("{:.6f}", value) : std::string(); };
   std::string front, back;

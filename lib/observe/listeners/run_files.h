@@ -22,6 +22,7 @@ class RunFiles : public engine::Observer {
   RunFiles& operator=(const RunFiles&) = delete;
 
   void on_start(const engine::StartEvent& event) override;
+  void on_digest(const engine::DigestEvent& event) override;
   void on_report(const engine::ReportEvent& event) override;
   void on_epoch(const engine::EpochEvent& event) override;
   void on_checkpoint(const engine::CheckpointEvent& event) override;

@@ -108,6 +108,7 @@ struct TinyOptions {
   MixSettings mix;
   TightMemory memory;
   bool auto_micro_batch = false;
+  int64_t digest_every = 0;
 };
 
 /// Remembers events and can ask for a stop after an update.
@@ -115,11 +116,13 @@ class Recorder : public Observer {
  public:
   int64_t stop_after_update = -1;
   std::vector<EpochEvent> epochs;
+  std::vector<DigestEvent> digests;
   std::vector<int64_t> saved_at;  ///< updates of each checkpoint
   void on_update(const UpdateEvent& event) override {
     if (event.updates == stop_after_update) core::request_stop(SIGTERM);
   }
   void on_checkpoint(const CheckpointEvent& event) override { saved_at.push_back(event.updates); }
+  void on_digest(const DigestEvent& event) override { digests.push_back(event); }
   void on_epoch(const EpochEvent& event) override { epochs.push_back(event); }
 };
 
@@ -177,6 +180,7 @@ class TinyRun {
     settings.plan = {train_feed_->loader().images_per_epoch(), options_.batch_size,
                      train_feed_->loader().batches_per_epoch(), options_.accumulation};
     settings.limits = options_.limits;
+    settings.digest_every = options_.digest_every;
     settings.val_every = config::Interval::epochs(1);
     settings.save_every = options_.save_every;
     settings.updater.mix = options_.mix;

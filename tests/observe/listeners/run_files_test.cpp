@@ -50,6 +50,19 @@ class RunFilesTest : public ::testing::Test {
   const stoker::fixtures::TemporaryDirectory folder_;
 };
 
+TEST_F(RunFilesTest, DigestsOfAnUpdateAreALineOfTheirOwn) {
+  RunFiles files(folder_.path());
+  files.on_start(start_at(0));
+  files.on_digest({/*epoch=*/1, /*updates=*/200, "aa", "bb"});
+  const std::string text = core::read_file(folder_ / "metrics.jsonl", 1 << 20);
+  const core::Json line = core::Json::parse(text.substr(text.find('\n') + 1));
+  EXPECT_EQ(line.at("event"), "digest");
+  EXPECT_EQ(line.at("epoch"), 2) << "epochs count from 1";
+  EXPECT_EQ(line.at("updates"), 200);
+  EXPECT_EQ(line.at("weights"), "aa");
+  EXPECT_EQ(line.at("images"), "bb");
+}
+
 TEST_F(RunFilesTest, ARowHasTimmsColumnsFirst) {
   RunFiles files(folder_.path());
   files.on_start(start_at(0));

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/replay/identity.h"
+
+#include "core/hash.h"
+#include "core/system/file.h"
+#include "core/system/machine.h"
+#include "engine/device/device.h"
+
+namespace stoker::app {
+namespace {
+
+/// Empty where the system does not say.
+const std::string& executable_digest() {
+  static const std::string digest = [] {
+    constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+    try {
+      return core::hash_hex(core::read_file("/proc/self/exe", kMostBytes));
+    } catch (const core::Error&) {
+      return std::string();
+    }
+  }();
+  return digest;
+}
+
+}  // namespace
+
+core::Json program_facts(const config::ResolvedOptions& options) {
+  return {{"version", STOKER_VERSION},           {"executable", executable_digest()},
+          {"libtorch", engine::libtorch_text()}, {"processor", core::read_machine_facts().cpu_model},
+          {"device", options.device.device},     {"threads", options.device.threads}};
+}
+
+engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets, int64_t ranks) {
+  engine::RunIdentity identity;
+  identity.config_yaml = config::render_yaml(options);
+  identity.training_options = config::training_relevant_values(options);
+  identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
+  identity.class_names = datasets.train->learned_names();
+  identity.threads = options.device.threads;
+  identity.computed_by = engine::computing_text(torch::Device(options.device.device));
+  if (options.device.exchange == config::Exchange::fast) identity.ranks = ranks;
+  identity.program = program_facts(options);
+  return identity;
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/replay/recomputation.h"
+
+#include "app/replay/identity.h"
+#include "app/setup/assemble.h"
+#include "app/setup/resume.h"
+#include "core/system/file.h"
+
+namespace stoker::app {
+namespace {
+
+constexpr uint64_t kMostConfigBytes = 16 << 20;
+
+/// The options of the run as if they had been written, those of its device among them; flags win over them.
+std::unique_ptr<config::Configuration> configuration_of(const CommandWords& words, const std::string& path) {
+  const std::string text = core::read_file(path, kMostConfigBytes);
+  auto given = std::make_unique<config::Configuration>();
+  config::read_run_config(text, path, *given);
+  config::Configuration run;
+  std::vector<std::string> problems;  // there were none above
+  config::read_yaml(text, path, config::Origin::Kind::run, run.table, problems);
+  for (const char* const name : {"device", "threads"}) {  // bits depend on them
+    const config::Row& theirs = *run.table.find(name);
+    if (theirs.origin.kind == config::Origin::Kind::run) {
+      given->table.set(*given->table.find(name), theirs.render(), theirs.origin);
+    }
+  }
+  config::parse_command_line(words.argc, words.argv, *given);
+  return given;
+}
+
+}  // namespace
+
+Recomputation::Recomputation(const CommandWords& words, const RecordedRun& run, const std::string& checkpoint,
+                             int64_t to)
+    : given_(configuration_of(words, run.config_path(to))) {
+  settings_.emplace(*given_);
+  if (!checkpoint.empty()) settings_->learn_checkpoint(checkpoint_facts(*given_, checkpoint));
+  set_up_data(*settings_, /*measure=*/false, prepared_);
+  set_up_training(*settings_, /*resumes=*/!checkpoint.empty(), prepared_);
+  const config::ResolvedOptions& options = settings_->options();
+  engine::Learner& learner = prepared_.learner;
+  checkpoints_.emplace(engine::Checkpoints::Settings{run.path + "/checkpoints"},
+                       identity_of(options, prepared_.datasets));
+  feed_ = training_feed(options, prepared_.datasets.train, learner.device);
+  plan_ = plan_epoch(options, feed_->loader());
+  schedule_.emplace(options.schedule, options.optim.lr, options.train.epochs * plan_.updates(), plan_.updates());
+  at_ = start_or_resume(checkpoint, *checkpoints_, learner, feed_->loader());
+  updater_.emplace(updater_settings(options, precision_of(options, learner.device)), *prepared_.task, learner);
+  updater_->set_pieces(at_.pieces);
+  batches_.emplace(*feed_);
+}
+
+void Recomputation::begin_epoch() {
+  if (at_.update_in_epoch ==
+      plan_.updates()) {  // what follows is the next one; a checkpoint may lie before its validation
+    ++at_.epoch;
+    at_.update_in_epoch = 0;
+    at_.epoch_loss_sum = at_.epoch_score_sum = 0;
+    at_.epoch_images = 0;
+    is_in_epoch_ = false;
+  }
+  if (is_in_epoch_) return;
+  prepared_.learner.model->train();
+  updater_->sums().restore({at_.epoch_loss_sum, at_.epoch_score_sum, at_.epoch_images});
+  batches_->begin_epoch(at_.epoch, engine::own_batches_before(plan_, {}, at_.update_in_epoch));
+  is_in_epoch_ = true;
+}
+
+void Recomputation::advance(engine::StepWatcher* watcher) {
+  begin_epoch();
+  engine::UpdateWindow window = plan_.window(at_.epoch, at_.update_in_epoch);
+  window.number = at_.updates;
+  const optim::UpdateRates rates = schedule_->rates_at(at_.updates);
+  updater_->set_watcher(watcher);
+  at_.images += updater_->update(*batches_, window, rates);
+  updater_->set_watcher(nullptr);
+  at_.learning_rate = rates.lr;
+  at_.pieces = updater_->pieces();
+  ++at_.updates;
+  ++at_.update_in_epoch;
+}
+
+void Recomputation::go_to(int64_t updates) {
+  while (at_.updates < updates) advance();
+}
+
+engine::RunProgress Recomputation::at() const {
+  engine::RunProgress state = at_;
+  if (!is_in_epoch_) return state;
+  const engine::SumValues sums = updater_->sums().read();
+  state.epoch_loss_sum = sums.loss_sum;
+  state.epoch_score_sum = sums.score_sum;
+  state.epoch_images = sums.images;
+  return state;
+}
+
+std::vector<std::string> Recomputation::differences(const std::string& checkpoint) const {
+  return checkpoints_->differences(checkpoint);
+}
+
+}  // namespace stoker::app

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/replay/recorded_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+#include "core/text/json.h"
+#include "engine/files/checkpoint_files.h"
+
+namespace stoker::app {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+/// The run directory of a checkpoint, or the path itself.
+std::string run_directory_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::string plain = path;
+  while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
+  if (!core::file_exists(plain + "/manifest.json")) return plain;
+  std::error_code trouble;
+  const fs::path whole = fs::weakly_canonical(plain, trouble);
+  return trouble ? plain : whole.parent_path().parent_path().string();
+}
+
+bool names(const std::string& line, const char* event) {
+  return line.find(core::format("\"event\":\"{}\"", event)) != std::string::npos;
+}
+
+/// A process that went on from an earlier checkpoint leaves behind what others did after it.
+void forget_after(int64_t updates, RecordedRun& run) {
+  run.digests.erase(run.digests.upper_bound(updates), run.digests.end());
+  run.updates = updates;
+}
+
+void read_event(const std::string& line, RecordedRun& run) {
+  const core::Json event = core::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!event.is_object()) return;  // half a line
+  const auto updates = event.find("updates");
+  if (updates == event.end() || !updates->is_number_integer()) return;
+  const auto done = updates->get<int64_t>();
+  if (names(line, "start") || names(line, "resume")) return forget_after(done, run);
+  run.updates = std::max(run.updates, done);
+  if (!names(line, "digest")) return;
+  try {
+    run.digests[done] = {event.at("epoch").get<int64_t>(), event.at("weights").get<std::string>(),
+                         event.at("images").get<std::string>()};
+  } catch (const core::Json::exception& error) {
+    throw Error(ErrorKind::data, core::format("{}/metrics.jsonl: {}", core::printable(run.path), error.what()),
+                "restore it from a copy");
+  }
+}
+
+}  // namespace
+
+std::string RecordedRun::checkpoint_before(int64_t most_updates) const {
+  const auto after = checkpoints.upper_bound(most_updates);
+  return after == checkpoints.begin() ? "" : std::prev(after)->second;
+}
+
+std::string RecordedRun::config_path(int64_t update) const {
+  const auto next = checkpoints.lower_bound(update);
+  if (next != checkpoints.end()) return next->second + "/config.yaml";
+  if (core::file_exists(path + "/config.yaml") || checkpoints.empty()) return path + "/config.yaml";
+  return checkpoints.rbegin()->second + "/config.yaml";
+}
+
+RecordedRun read_recorded_run(const std::string& path) {
+  RecordedRun run;
+  run.path = run_directory_of(path);
+  const engine::CheckpointFiles files(run.path + "/checkpoints");
+  const std::string metrics = run.path + "/metrics.jsonl";
+  for (const int64_t updates : files.list()) run.checkpoints[updates] = files.path_of(updates);
+  if (run.checkpoints.empty() && !core::file_exists(run.path + "/config.yaml")) {
+    throw Error(ErrorKind::no_input, core::printable(run.path) + " is no run directory",
+                "name the directory of a run that has begun to train, as given to --run-dir");
+  }
+  std::ifstream lines(metrics, std::ios::binary);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("\"updates\":") != std::string::npos) read_event(line, run);
+  }
+  if (!run.checkpoints.empty()) run.updates = std::max(run.updates, run.checkpoints.rbegin()->first);
+  return run;
+}
+
+}  // namespace stoker::app

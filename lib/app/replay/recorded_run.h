@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has left of its past: checkpoints, digests of updates, and the options under which each part was computed.
+// Knows files, not networks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace stoker::app {
+
+/// What a run said of one update when it was done.
+struct UpdateDigests {
+  int64_t epoch = 0;  ///< from 1
+  std::string weights, images;
+};
+
+struct RecordedRun {
+  std::string path;                            ///< run directory
+  std::map<int64_t, std::string> checkpoints;  ///< by updates: those that are there, whole or not
+  std::map<int64_t, UpdateDigests> digests;    ///< by update, from 1; those that a resume has not left behind
+  int64_t updates = 0;                         ///< the last that anything is known of
+
+  /// The newest checkpoint of at most so many updates; "": there is none, and the run is computed from its beginning.
+  std::string checkpoint_before(int64_t most_updates) const;
+  /// The configuration under which update number `update` was computed: that of the next checkpoint, which its process
+  /// wrote, else that of the last start.
+  std::string config_path(int64_t update) const;
+};
+
+/// `path`: a run directory, or a checkpoint in one. Throws Error{no_input} where it is neither, {data} for a record
+/// that cannot be read.
+RecordedRun read_recorded_run(const std::string& path);
+
+}  // namespace stoker::app

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a run is what it says: its checkpoints against each other and against its records, and stretches between them
+// computed again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/replay/recomputation.h"
+#include "app/replay/recorded_run.h"
+
+namespace stoker::app {
+
+/// From one checkpoint to the next.
+struct Stretch {
+  int64_t from = 0, to = 0;  ///< updates done; 0: the beginning
+};
+
+/// All of them that end with a checkpoint that is there, in order.
+std::vector<Stretch> stretches_of(const RecordedRun& run);
+/// `count` of them by chance, in order; 0 or more than there are: all.
+std::vector<Stretch> drawn_stretches(const std::vector<Stretch>& all, int64_t count);
+
+struct Findings {
+  std::vector<std::string> problems;  ///< what the run says and is not so
+  std::vector<std::string> notes;     ///< what a reader should know
+};
+
+/// Without computing: files, digests of weights, the chain of checkpoints, the records.
+Findings check_records(const RecordedRun& run);
+
+/// One stretch: each recorded update in it, and all tensors of the checkpoint at its end.
+struct StretchResult {
+  std::vector<std::string> problems;
+  int64_t updates = 0;   ///< computed
+  int64_t compared = 0;  ///< digests of updates that were compared
+  double seconds = 0;
+};
+/// Throws core::StopRequested, Error{bug, out_of_memory, io}; else what keeps it from being computed is a problem.
+StretchResult verify_stretch(const CommandWords& words, const RecordedRun& run, const Stretch& stretch);
+
+/// Seconds of training and validation that the run says it took; 0: not known.
+double seconds_of(const RecordedRun& run);
+
+}  // namespace stoker::app

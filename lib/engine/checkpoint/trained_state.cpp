@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/trained_state.h"
+
+#include <ATen/Functions.h>
+
+#include <cstring>
+#include <map>
+
+#include "core/system/file.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/files/checkpoint_files.h"
+
+namespace stoker::engine {
+namespace {
+
+constexpr const char* kOptimizer = "optimizer: ";
+constexpr const char* kAverage = "average: ";
+
+void append(const char* prefix, const std::vector<NamedTensor>& tensors, std::vector<NamedTensor>& all) {
+  for (const NamedTensor& entry : tensors) all.push_back({prefix + entry.name, entry.tensor});
+}
+
+torch::Tensor plain(const torch::Tensor& tensor) { return tensor.detach().to(torch::kCPU).contiguous(); }
+
+bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.nbytes() == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> optimizer_state(Learner& learner) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& entry : learner.optimizer->state()) tensors.push_back({entry.name, entry.tensor});
+  if (learner.scaler->enabled()) {
+    tensors.push_back({"scaler.scale", learner.scaler->scale()});
+    tensors.push_back({"scaler.growth_tracker", learner.scaler->growth_tracker()});
+    tensors.push_back({"scaler.skipped", learner.scaler->skipped()});
+  }
+  return tensors;
+}
+
+std::vector<NamedTensor> average_state(Learner& learner) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& entry : learner.ema->averages()) tensors.push_back({entry.name, entry.tensor});
+  return tensors;
+}
+
+std::vector<NamedTensor> trained_state(Learner& learner) {
+  std::vector<NamedTensor> all = model::state_of(*learner.model);
+  append(kOptimizer, optimizer_state(learner), all);
+  if (learner.ema) append(kAverage, average_state(learner), all);
+  return all;
+}
+
+std::vector<NamedTensor> read_trained_state(const std::string& path) {
+  verify_checkpoint(path);
+  std::vector<NamedTensor> all = read_safetensors(path + "/model.safetensors").tensors;
+  append(kOptimizer, read_safetensors(path + "/optimizer.safetensors").tensors, all);
+  const std::string average = path + "/model_ema.safetensors";
+  if (core::file_exists(average)) append(kAverage, read_safetensors(average).tensors, all);
+  return all;
+}
+
+StateDifference compare_states(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+  std::map<std::string, torch::Tensor> others;
+  for (const NamedTensor& entry : b) others[entry.name] = entry.tensor;
+  StateDifference found;
+  for (const NamedTensor& entry : a) {
+    const auto other = others.find(entry.name);
+    const bool is_comparable = other != others.end() && other->second.scalar_type() == entry.tensor.scalar_type() &&
+                               other->second.sizes() == entry.tensor.sizes();
+    if (!is_comparable) {
+      found.only_one.push_back(entry.name);
+    } else {
+      ++found.tensors;
+      const torch::Tensor x = plain(entry.tensor), y = plain(other->second);
+      if (!same_bits(x, y)) {
+        if (found.different.empty()) found.largest = (x.to(at::kDouble) - y.to(at::kDouble)).abs().max().item<double>();
+        found.different.push_back(entry.name);
+      }
+    }
+    if (other != others.end()) others.erase(other);
+  }
+  for (const auto& [name, tensor] : others) found.only_one.push_back(name);
+  return found;
+}
+
+}  // namespace stoker::engine

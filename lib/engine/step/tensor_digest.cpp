@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/tensor_digest.h"
+
+#include "core/format.h"
+#include "core/hash.h"
+
+namespace stoker::engine {
+namespace {
+
+void add_values(const torch::Tensor& values, core::Hasher& hasher) {
+  const torch::Tensor plain = values.contiguous();
+  hasher.add(plain.data_ptr(), static_cast<uint64_t>(plain.nbytes()));
+}
+
+void add_tensor(const torch::Tensor& tensor, core::Hasher& hasher) {
+  const torch::Tensor values = tensor.detach().to(torch::kCPU);
+  std::string head = core::format("{} {}:", static_cast<int>(values.scalar_type()), values.dim());
+  for (const int64_t size : values.sizes()) head += core::format("{},", size);
+  hasher.add(head);
+  if (values.dim() == 0 || values.is_contiguous()) return add_values(values, hasher);
+  for (int64_t row = 0; row < values.size(0); ++row) add_values(values[row], hasher);
+}
+
+}  // namespace
+
+std::string tensor_digest(const torch::Tensor& tensor) {
+  core::Hasher hasher;
+  add_tensor(tensor, hasher);
+  return hasher.hex();
+}
+
+std::string tensor_digest(const std::vector<model::NamedTensor>& tensors) {
+  core::Hasher hasher;
+  for (const model::NamedTensor& entry : tensors) {
+    hasher.add(core::format("{} {} ", entry.name.size(), entry.name));
+    add_tensor(entry.tensor, hasher);
+  }
+  return hasher.hex();
+}
+
+}  // namespace stoker::engine
