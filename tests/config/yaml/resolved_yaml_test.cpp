@@ -54,6 +54,7 @@ std::string other_value(Row& row) {
                                  "value",
                                  "step",
                                  "float16",
+                                 "fast",
                                  "top5",
                                  "hflip",
                                  "debug"}) {
