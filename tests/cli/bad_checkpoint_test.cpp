@@ -269,11 +269,11 @@ const std::vector<BadInput>& bad_uses() {
          return Words{"eval", "run", "--threads", "1"};
        },
        kData,
-       {"the classes of the data (cat and dog) are not those of the model (0, 1, 2"}},
+       {"differ from the classes that are learned: only here: cat and dog; missing here: 0, 1, 2"}},
       {"EvalOfASplitThatIsNotThere",
        words({"eval", "run", "--split", "exam", "--threads", "1"}),
        kNoInput,
-       {"data has no split 'exam'"}},
+       {"data has none of the splits exam"}},
       {"PredictNothing", words({"predict", "run", "nowhere.png"}), kNoInput, {"nowhere.png does not exist"}},
       {"PredictAnEmptyFolder",
        [](const Workplace& work) {

@@ -72,7 +72,7 @@ const std::vector<BadInput>& bad_trees() {
       {"OtherClassesInValidation",
        folders([](const Workplace& work) { fs::rename(work / "data/val/dog", work / "data/val/hog"); }),
        kData,
-       {"the class folders of data/val differ from those of the training split:", "only here: hog",
+       {"the class folders of data/val differ from the classes that are learned:", "only here: hog",
         "missing here: dog"}},
       {"ValidationWithoutImages",
        folders([](const Workplace& work) {

@@ -60,6 +60,12 @@ Json json_of(const Blame& blame, const Recomputation& part, const RecordedRun& r
   return json;
 }
 
+/// "0.693", "NaN" or "infinite".
+std::string figure_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  return std::isinf(value) ? "infinite" : core::format("{:.4g}", value);
+}
+
 void say(const Blame& blame, const Recomputation& part, const RecordedRun& run, int64_t from, int64_t to) {
   core::log_info("watched   updates {} to {} of {}, computed again", from + 1, to, core::printable(run.path));
   if (blame.kind == Blame::Kind::nothing) {
@@ -70,12 +76,13 @@ void say(const Blame& blame, const Recomputation& part, const RecordedRun& run, 
   if (blame.not_finite_at > 0) {
     core::log_info("diverged  update {} is the first with numbers that are not finite", blame.not_finite_at);
   }
-  core::log_info("figures   loss {:.4g}, gradient norm {:.4g}, learning rate {:.4g}", blame.began.loss,
-                 blame.began.gradient_norm, blame.began.learning_rate);
+  core::log_info("figures   loss {}, gradient norm {}, learning rate {:.4g}", figure_text(blame.began.loss),
+                 figure_text(blame.began.gradient_norm), blame.began.learning_rate);
   if (!blame.layer.empty()) core::log_info("layer     {}", blame.layer);
   for (const SampleRecord& sample : blame.samples) {
-    core::log_info("sample    {}  {}  loss {:.4g}{}", core::printable(part.source().relative_name(sample.sample)),
-                   truth_text(sample, part.source()), sample.loss, sample.is_finite ? "" : "  holds NaN or infinity");
+    core::log_info("sample    {}  {}  loss {}{}", core::printable(part.source().relative_name(sample.sample)),
+                   truth_text(sample, part.source()), figure_text(sample.loss),
+                   sample.is_finite ? "" : "  holds NaN or infinity");
   }
   core::log_info("next      train replay {} --update {}", core::printable(run.path), blame.began.update);
 }

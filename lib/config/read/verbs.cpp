@@ -127,7 +127,7 @@ std::vector<Verb> make_verbs() {
        {checkpoint_positional()}},
       {"verify",
        "train verify RUN [--stretches K]",
-       "Computes stretches of a run again, and says whether its checkpoints follow from its options and data.",
+       "Computes stretches of a run again: do its checkpoints follow from its options and data?",
        {checkpoint_positional()}},
       {"diff",
        "train diff A B",

@@ -24,7 +24,7 @@ void check_known_classes(const std::string& folder, const std::vector<std::strin
   const std::vector<std::string> unknown = only_in_first(found, sorted), missing = only_in_first(sorted, found);
   if (unknown.empty()) return;
   std::string text =
-      core::format("the class folders of {} differ from those of the training split:", core::printable(folder));
+      core::format("the class folders of {} differ from the classes that are learned:", core::printable(folder));
   if (!unknown.empty()) text += core::format(" only here: {};", core::list_text(unknown));
   if (!missing.empty()) text += core::format(" missing here: {};", core::list_text(missing));
   text.back() = '.';

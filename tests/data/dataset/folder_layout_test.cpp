@@ -185,7 +185,7 @@ TEST(FolderLayoutTest, SplitsMustHaveTheSameClasses) {
   const core::Error error = error_of([&] { open_datasets(options_for(folder)); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
   EXPECT_EQ(error.what(), "the class folders of " + folder /
-                                                        "val differ from those of the training split: only here: c; "
+                                                        "val differ from the classes that are learned: only here: c; "
                                                         "missing here: b.");
 }
 
