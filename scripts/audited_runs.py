@@ -131,7 +131,7 @@ def change_weight(checkpoint, rng, bit=None):
 
 
 def weights_digest(checkpoint):
-    """As lib/engine/step/tensor_digest has it."""
+    """As lib/engine/digest/tensor_digest has it."""
     types = {"F32": 6, "I64": 4}  # numbers of c10::ScalarType
     content = (checkpoint / "model.safetensors").read_bytes()
     (size,) = struct.unpack("<Q", content[:8])

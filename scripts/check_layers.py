@@ -1,10 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that every include below lib/ goes along an edge of the picture in lib/README.md, and that each outside library
-is met in its own room. A room is a folder; a file belongs to the deepest folder that is a room."""
+is met in its own room. A room is a folder; a file belongs to the deepest folder that is a room. A file has at most 300
+lines, a room at most 30 files: what grows beyond that is two things."""
+import collections
 import pathlib
 import re
 import sys
+
+MOST_LINES, MOST_FILES = 300, 30
 
 CORE = ["core", "core/text", "core/system", "core/time"]
 CONFIG = ["config"]
@@ -56,14 +60,15 @@ ROOMS = {
     "engine/task": CORE + CONFIG + ["statistics", "data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
                                     "engine/memory", "engine/task", "engine/group"],
+    "engine/digest": CORE + ["model", "engine/step", "engine/group"],
     "engine/checkpoint": CORE + CONFIG + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
-                                 "engine/step"],
+                                 "engine/step", "engine/digest"],
     "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
     "engine/group": CORE,
     "engine/group/meet": CORE + ["engine/group"],
     "engine/group/c10d": CORE + ["engine/group", "engine/group/meet"],
     "engine/loop": CORE + CONFIG + ["data/loader", "data/feed", "optim", "engine/run", "engine/device", "engine/memory",
-                                    "engine/task", "engine/checkpoint", "engine/step", "engine/group"],
+                                    "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group"],
 
     "weights/file": CORE + ["data/storage", "engine/files"],
     "weights/names": CORE,
@@ -79,13 +84,14 @@ ROOMS = {
 
     "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "plan", "observe/diagnosis",
                   "observe/resources"],
+    "app/plan": ["core*", "config*", "data*", "engine*", "plan", "app/setup"],
     "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
     "app/output": ["core*", "config*", "statistics", "engine/run", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],
     "app/replay": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app", "app/output", "app/setup"],
-    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output", "app/replay"],
+    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output", "app/plan", "app/replay"],
     "app": ["core*", "config*", "model", "engine/device", "engine/memory", "app/output"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.
@@ -113,7 +119,7 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"torch/nn/modules": ["model*", "weights/load"],
     r"torch/csrc/distributed|gloo/": ["engine/group/c10d"],
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
-                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/group*",
+                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group*",
                            "engine/probe",
                            "engine/loop", "weights/load", "app*"],
     r"\w+mmintrin\.h": ["kernels"],
@@ -189,10 +195,19 @@ def check(lib):
     return problems
 
 
+def too_large(lib):
+    sources = sorted(lib.rglob("*.h")) + sorted(lib.rglob("*.cpp"))
+    lines = {path: len(path.read_text().splitlines()) for path in sources}
+    problems = [f"{path}: {count} lines; {MOST_LINES} are allowed" for path, count in lines.items() if count > MOST_LINES]
+    rooms = collections.Counter(path.parent for path in sources)
+    return problems + [f"{room}: {count} files; {MOST_FILES} are allowed" for room, count in sorted(rooms.items())
+                       if count > MOST_FILES]
+
+
 def main():
     lib = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "lib"
     circle = circle_among_rooms()
-    problems = [f"check_layers: the rooms go in a circle: {' -> '.join(circle)}"] if circle else check(lib)
+    problems = [f"check_layers: the rooms go in a circle: {' -> '.join(circle)}"] if circle else check(lib) + too_large(lib)
     print("\n".join(problems) or "layers: every include goes in one direction")
     return 1 if problems else 0
 

@@ -14,8 +14,8 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/time/elapsed.h"
-#include "engine/step/image_digest.h"
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/image_digest.h"
+#include "engine/digest/tensor_digest.h"
 
 namespace stoker::app {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/tensor_digest.h"
 
 namespace stoker::app {
 namespace {

@@ -9,8 +9,8 @@
 #include "core/format.h"
 #include "core/time/elapsed.h"
 #include "engine/checkpoint/trained_state.h"
-#include "engine/step/image_digest.h"
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/image_digest.h"
+#include "engine/digest/tensor_digest.h"
 
 namespace stoker::app {
 namespace {

@@ -6,7 +6,7 @@
 #include "app/output/check_report.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
-#include "app/setup/measure_epoch.h"
+#include "app/plan/measure_epoch.h"
 #include "app/setup/settings.h"
 #include "core/error.h"
 #include "core/format.h"

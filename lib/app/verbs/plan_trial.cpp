@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "app/launch/start_ranks.h"
-#include "app/setup/measure_epoch.h"
+#include "app/plan/measure_epoch.h"
 #include "app/setup/run_setup.h"
 #include "app/verbs/rank_share.h"
 #include "app/verbs/train_as_rank.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "app/setup/plan_devices.h"
+#include "app/plan/plan_devices.h"
 #include "app/setup/settings.h"
 #include "core/format.h"
 #include "engine/device/device.h"

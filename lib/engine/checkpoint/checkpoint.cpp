@@ -10,14 +10,13 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
-#include "core/log.h"
 #include "core/system/file.h"
 #include "engine/checkpoint/all_finite.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/trained_state.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/device/random_state.h"
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/tensor_digest.h"
 
 namespace stoker::engine {
 namespace {
@@ -50,12 +49,6 @@ void refuse_non_finite(const std::vector<NamedTensor>& tensors, const Checkpoint
     if (!entry.tensor.is_floating_point() || all_finite(entry.tensor.detach())) continue;
     throw diverged_error(entry.name + " holds inf or NaN; no checkpoint was written", files);
   }
-}
-
-core::Json options_json(const std::vector<config::TrainingOption>& options) {
-  core::Json json = core::Json::object();
-  for (const config::TrainingOption& option : options) json[option.name] = option.value;
-  return json;
 }
 
 core::Json read_state_file(const std::string& path) {
@@ -129,7 +122,7 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
   put_tensors(kOptimizerFile, content.optimizer);
   put_tensors(kRandomFile, content.random);
   if (!content.average.empty()) put_tensors(kAverageFile, content.average);
-  const Lineage lineage{tensor_digest(content.weights), core::hash_hex(options_json(identity_.training_options).dump()),
+  const Lineage lineage{tensor_digest(content.weights), core::hash_hex(options_json(identity_).dump()),
                         core::hash_hex(identity_.data_fingerprint), identity_.program,
                         chain_.before(content.state.updates)};
   core::Json json = content.state_json;
@@ -143,15 +136,10 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
 CheckpointEvent Checkpoints::write(const Content& content) {
   const auto begin = std::chrono::steady_clock::now();
   refuse_non_finite(content.weights, files_);
-  core::Json extra = {{"training_options", options_json(identity_.training_options)},
-                      {"data_fingerprint", identity_.data_fingerprint},
-                      {"threads", identity_.threads},
-                      {"computed_by", identity_.computed_by}};
-  if (identity_.ranks > 0) extra["exchange_ranks"] = identity_.ranks;
   const RunProgress& state = content.state;
   CheckpointEvent event;
   const Committed committed = files_.commit(
-      state.updates, [&](const std::string& folder) { return write_files(folder, content); }, extra);
+      state.updates, [&](const std::string& folder) { return write_files(folder, content); }, manifest_of(identity_));
   chain_.saved({state.updates, committed.digest});
   event.bytes = committed.bytes;
   files_.point("last", state.updates);
@@ -205,36 +193,7 @@ CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, co
 }
 
 std::vector<std::string> Checkpoints::differences(const std::string& path) const {
-  const core::Json extra = read_manifest(path).extra;  // load() verifies the files
-  std::vector<std::string> different;
-  try {
-    const core::Json& options = extra.at("training_options");
-    for (const auto& [name, value, before_it_existed] : identity_.training_options) {
-      const std::string missing = before_it_existed.empty() ? "(not set)" : before_it_existed;
-      const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : missing;
-      if (saved != value) different.push_back(format("--{}: the checkpoint has {}, this run {}", name, saved, value));
-    }
-    if (extra.at("data_fingerprint").get<std::string>() != identity_.data_fingerprint) {
-      different.push_back("data: files, sizes or labels changed since the checkpoint was written");
-    }
-    if (const auto threads = extra.at("threads").get<int64_t>(); threads != identity_.threads) {
-      core::log_warning("bit-identity is not promised: CPU threads {} -> {} (--threads {} keeps it)", threads,
-                        identity_.threads, threads);
-    }
-    const std::string computed_by = extra.value("computed_by", "");
-    if (!computed_by.empty() && !identity_.computed_by.empty() && computed_by != identity_.computed_by) {
-      core::log_warning("bit-identity is not promised: the checkpoint was computed by {}, this run is by {}",
-                        computed_by, identity_.computed_by);
-    }
-    const int64_t ranks = extra.value("exchange_ranks", identity_.ranks);
-    if (ranks != identity_.ranks && identity_.ranks > 0) {
-      core::log_warning("bit-identity is not promised: processes with --exchange fast {} -> {} ({} of them keep it)",
-                        ranks, identity_.ranks, ranks);
-    }
-  } catch (const core::Json::exception& error) {
-    throw Error(ErrorKind::data, format("checkpoint {}: its manifest is not ours: {}", path, error.what()));
-  }
-  return different;
+  return engine::differences(identity_, read_manifest(path).extra, path);  // load() verifies the files
 }
 
 RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad) {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "config/training_option.h"
 #include "core/error.h"
 #include "data/loader/loader.h"
 #include "engine/checkpoint/lineage.h"
+#include "engine/checkpoint/run_identity.h"
 #include "engine/checkpoint/saving_thread.h"
 #include "engine/checkpoint/staging.h"
 #include "engine/files/checkpoint_files.h"
@@ -21,19 +21,6 @@
 #include "engine/step/learner.h"
 
 namespace stoker::engine {
-
-/// What must be the same for a resumed run to be the same run.
-struct RunIdentity {
-  std::string config_yaml;  ///< resolved, reloadable
-  std::vector<config::TrainingOption> training_options;
-  std::string data_fingerprint;
-  std::vector<std::string> class_names;
-  // Not compared; bits depend on them, so a change is said out loud.
-  int64_t threads = 1;
-  std::string computed_by;  ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
-  int64_t ranks = 0;        ///< whose gradients are added in an order that depends on their number; 0: none are
-  core::Json program;       ///< what computes, as names and texts
-};
 
 /// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.
 core::Error diverged_error(const std::string& cause, const CheckpointFiles& files);

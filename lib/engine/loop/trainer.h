@@ -17,7 +17,7 @@
 #include "engine/run/events.h"
 #include "engine/run/plan.h"
 #include "engine/run/run_progress.h"
-#include "engine/step/image_digest.h"
+#include "engine/digest/image_digest.h"
 #include "engine/step/step_timer.h"
 #include "engine/step/updater.h"
 #include "engine/task/evaluate.h"

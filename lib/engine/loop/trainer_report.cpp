@@ -9,7 +9,7 @@
 #include "engine/loop/divergence.h"
 #include "engine/loop/trainer.h"
 #include "engine/memory/activation_arena.h"
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/tensor_digest.h"
 
 namespace stoker::engine {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/tensor_digest.h"
 #include "tests/engine/checkpoint/tiny_learner.h"
 #include "tests/temporary_directory.h"
 

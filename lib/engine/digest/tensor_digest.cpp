@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/tensor_digest.h"
 
 #include "core/format.h"
 #include "core/hash.h"

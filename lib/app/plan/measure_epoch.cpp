@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/setup/measure_epoch.h"
+#include "app/plan/measure_epoch.h"
 
 #include <algorithm>
 #include <chrono>

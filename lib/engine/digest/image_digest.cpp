@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/step/image_digest.h"
+#include "engine/digest/image_digest.h"
 
 #include "core/hash.h"
 #include "engine/group/message.h"
-#include "engine/step/tensor_digest.h"
+#include "engine/digest/tensor_digest.h"
 
 namespace stoker::engine {
 

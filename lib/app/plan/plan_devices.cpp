@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/setup/plan_devices.h"
+#include "app/plan/plan_devices.h"
 
 #include <algorithm>
 

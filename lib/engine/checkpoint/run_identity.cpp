@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/run_identity.h"
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+
+namespace stoker::engine {
+
+core::Json options_json(const RunIdentity& identity) {
+  core::Json json = core::Json::object();
+  for (const config::TrainingOption& option : identity.training_options) json[option.name] = option.value;
+  return json;
+}
+
+core::Json manifest_of(const RunIdentity& identity) {
+  core::Json manifest = {{"training_options", options_json(identity)},
+                         {"data_fingerprint", identity.data_fingerprint},
+                         {"threads", identity.threads},
+                         {"computed_by", identity.computed_by}};
+  if (identity.ranks > 0) manifest["exchange_ranks"] = identity.ranks;
+  return manifest;
+}
+
+std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path) {
+  std::vector<std::string> different;
+  try {
+    const core::Json& options = manifest.at("training_options");
+    for (const auto& [name, value, before_it_existed] : identity.training_options) {
+      const std::string missing = before_it_existed.empty() ? "(not set)" : before_it_existed;
+      const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : missing;
+      if (saved != value)
+        different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name, saved, value));
+    }
+    if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {
+      different.push_back("data: files, sizes or labels changed since the checkpoint was written");
+    }
+    if (const auto threads = manifest.at("threads").get<int64_t>(); threads != identity.threads) {
+      core::log_warning("bit-identity is not promised: CPU threads {} -> {} (--threads {} keeps it)", threads,
+                        identity.threads, threads);
+    }
+    const std::string computed_by = manifest.value("computed_by", "");
+    if (!computed_by.empty() && !identity.computed_by.empty() && computed_by != identity.computed_by) {
+      core::log_warning("bit-identity is not promised: the checkpoint was computed by {}, this run is by {}",
+                        computed_by, identity.computed_by);
+    }
+    const int64_t ranks = manifest.value("exchange_ranks", identity.ranks);
+    if (ranks != identity.ranks && identity.ranks > 0) {
+      core::log_warning("bit-identity is not promised: processes with --exchange fast {} -> {} ({} of them keep it)",
+                        ranks, identity.ranks, ranks);
+    }
+  } catch (const core::Json::exception& error) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("checkpoint {}: its manifest is not ours: {}", path, error.what()));
+  }
+  return different;
+}
+
+}  // namespace stoker::engine

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be the same for a resumed run to be the same run; written into each checkpoint and compared on resume.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/training_option.h"
+#include "core/text/json.h"
+
+namespace stoker::engine {
+
+/// What must be the same for a resumed run to be the same run.
+struct RunIdentity {
+  std::string config_yaml;  ///< resolved, reloadable
+  std::vector<config::TrainingOption> training_options;
+  std::string data_fingerprint;
+  std::vector<std::string> class_names;
+  // Not compared; bits depend on them, so a change is said out loud.
+  int64_t threads = 1;
+  std::string computed_by;  ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
+  int64_t ranks = 0;        ///< whose gradients are added in an order that depends on their number; 0: none are
+  core::Json program;       ///< what computes, as names and texts
+};
+
+/// Names and values of the options that decide what is trained.
+core::Json options_json(const RunIdentity& identity);
+/// For the manifest of a checkpoint; differences() reads it.
+core::Json manifest_of(const RunIdentity& identity);
+/// What differs between a run and the manifest of a checkpoint, one line each: options and data. Warns of what may
+/// change bits only. `path` is for messages. Throws Error{data} for a manifest that is none of ours.
+std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path);
+
+}  // namespace stoker::engine
