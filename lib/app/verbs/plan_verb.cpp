@@ -6,9 +6,9 @@
 
 #include "app/app.h"
 #include "app/output/result_output.h"
-#include "app/setup/assemble.h"
 #include "app/plan/measure_epoch.h"
 #include "app/plan/plan_devices.h"
+#include "app/setup/assemble.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/run_setup.h"
 #include "app/verbs/plan_trial.h"

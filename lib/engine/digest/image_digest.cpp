@@ -2,8 +2,8 @@
 #include "engine/digest/image_digest.h"
 
 #include "core/hash.h"
-#include "engine/group/message.h"
 #include "engine/digest/tensor_digest.h"
+#include "engine/group/message.h"
 
 namespace stoker::engine {
 

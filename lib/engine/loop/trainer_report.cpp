@@ -6,10 +6,10 @@
 
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
+#include "engine/digest/tensor_digest.h"
 #include "engine/loop/divergence.h"
 #include "engine/loop/trainer.h"
 #include "engine/memory/activation_arena.h"
-#include "engine/digest/tensor_digest.h"
 
 namespace stoker::engine {
 namespace {
