@@ -53,9 +53,25 @@ TEST_F(AuditVerbTest, JsonStandsAloneOnStandardOutput) {
   EXPECT_NE(out.find("\"duplicates\": []"), std::string::npos) << out;
 }
 
+TEST_F(AuditVerbTest, TheNetworksOfARunSayWhichLabelsLookWrong) {
+  write_idx(work_);
+  const Ended trained = run(train_words({"--save-every", "1u", "--keep-last", "9"}), work_.path());
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Ended asked = run({"audit", "--run", "run", "--suspects", "3", "--output", "page.html"}, work_.path());
+  ASSERT_EQ(asked.exit_code, 0) << asked.err;
+  EXPECT_NE(asked.out.find("labels of train: about "), std::string::npos) << asked.out;
+  EXPECT_NE(asked.out.find("is labelled "), std::string::npos) << asked.out;
+  EXPECT_NE(content_of_file(work_ / "page.html").find("Labels of train that look wrong"), std::string::npos);
+  const std::string json = run({"audit", "--run", "run", "--suspects", "3", "--json"}, work_.path()).out;
+  size_t named = 0;
+  for (size_t at = 0; (at = json.find("\"looks_like\"", at)) != std::string::npos; ++at) ++named;
+  EXPECT_EQ(named, 6u) << "three of each split\n" << json;
+}
+
 /// What a run of two epochs on data/ says.
-std::string said_by_training(const Workplace& work) {
-  const Words words = train_words({"--epochs", "2"});
+std::string said_by_training(const Workplace& work, const Words& more = {}) {
+  Words words = train_words({"--epochs", "2"});
+  words.insert(words.end(), more.begin(), more.end());
   const Ended ended = run(words, work.path());
   EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
   return ended.out + ended.err;
@@ -68,6 +84,17 @@ TEST(SplitOverlapTest, TheFirstEpochWarnsOfImagesThatAreInBothSplits) {
   const size_t first = said.find(warning);
   EXPECT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find(warning, first + 1), std::string::npos) << "once";
+}
+
+TEST(SplitOverlapTest, SeveralProcessesSeeTogetherWhatOneWouldSee) {
+  const Workplace work;
+  write_idx(work);
+  work.write("data/t10k-images-idx3-ubyte", idx_images(20));  // the ten images of the training split
+  const std::string warning = "20 of the 20 validation images are training images, too: ";
+  const std::string said = said_by_training(work, {"--replicas", "2", "--devices", "2"});
+  const size_t first = said.find(warning);
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("are training images, too", first + warning.size()), std::string::npos) << "once";
 }
 
 TEST(SplitOverlapTest, DifferentImagesGiveNoWarning) {

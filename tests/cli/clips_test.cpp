@@ -75,6 +75,8 @@ TEST_F(ClipsTest, FramesReachTheNetworkInTheirOrder) {
   EXPECT_NE(trained.out.find("roc_auc 1.0000"), std::string::npos)
       << "the classes differ in the order of frames alone:\n"
       << trained.out;
+  EXPECT_NE(trained.err.find("16 of the 16 validation videos are training videos, too"), std::string::npos)
+      << trained.err;
 
   const std::vector<std::string> table = lines_of(succeed({"eval", "run"}).out);
   ASSERT_GE(table.size(), 3u);

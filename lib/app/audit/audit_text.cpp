@@ -65,7 +65,8 @@ std::string groups_text(const Audited& audited, const std::string& heading, cons
     if (++found <= kExamples) text += group_line(audited, group);
   }
   if (found == 0) return heading + "none\n";
-  return format("{}{} images in {} groups\n", heading, count_text(samples), count_text(static_cast<int64_t>(found))) +
+  return format("{}{} images in {} group{}\n", heading, count_text(samples), count_text(static_cast<int64_t>(found)),
+                found == 1 ? "" : "s") +
          text + more_text(found);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warns at the end of a run's first epoch of images that are in both splits: what was seen of each is compared.
+// Warns at the end of a run's first epoch of images that are in both splits: what was seen of each is compared, by all
+// processes of the run together.
 #pragma once
 
 #include <memory>
@@ -7,14 +8,16 @@
 
 #include "data/audit/seen_contents.h"
 #include "data/open_datasets.h"
+#include "engine/group/group.h"
 #include "engine/run/events.h"
 
 namespace stoker::app {
 
 class SplitOverlap : public engine::Observer {
  public:
-  /// Puts sources in front of those of `datasets` that note what is read; nothing where samples are videos.
-  explicit SplitOverlap(data::Datasets& datasets);
+  /// Puts sources in front of those of `datasets` that note what is read. `group`: null where this process is alone;
+  /// else all of its ranks listen with one of these, and exchange in on_epoch().
+  explicit SplitOverlap(data::Datasets& datasets, engine::Group* group = nullptr);
 
   void on_start(const engine::StartEvent& event) override;
   void on_epoch(const engine::EpochEvent& event) override;
@@ -22,7 +25,8 @@ class SplitOverlap : public engine::Observer {
  private:
   void stop();
 
-  std::shared_ptr<data::SeenContents> seen_in_training_, seen_in_validation_;  ///< null: nothing is compared
+  engine::Group* const group_;
+  std::shared_ptr<data::SeenContents> seen_in_training_, seen_in_validation_;
   std::shared_ptr<const data::Source> training_, validation_;
 };
 

@@ -7,6 +7,7 @@
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/replay/fault_search.h"
+#include "app/replay/spike.h"
 #include "app/replay/update_files.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -18,21 +19,47 @@ namespace {
 using core::format;
 using core::Json;
 
-constexpr int64_t kUpdatesBefore = 20;  // updates before the end, at least, of which it is judged
+constexpr int64_t kUpdatesBefore = 20;  // at least, by which a spike is judged
+constexpr int64_t kUpdatesAfter = 8;    // that are looked at behind one
+constexpr size_t kReportsBeforeEnd = 3;
+constexpr double kReportSpike = 2;  // times the median: a report is a mean, in which a spike is smaller
 
-/// A checkpoint with some updates between it and the end of what is known; "": the beginning.
-std::string start_of(const RecordedRun& run, int64_t end) {
-  return end > kUpdatesBefore ? run.checkpoint_before(end - kUpdatesBefore) : "";
+/// What is looked at: updates after `from`, up to `last`.
+struct WatchedRange {
+  int64_t from = 0;  ///< that of a checkpoint, or 0
+  int64_t last = 0;  ///< 0: to the end of the epoch, which nobody recorded
+};
+
+/// A checkpoint with some updates between it and `update`, of which that is judged.
+int64_t start_before(const RecordedRun& run, int64_t update) {
+  const auto after = run.checkpoints.upper_bound(update - kUpdatesBefore);
+  return after == run.checkpoints.begin() ? 0 : std::prev(after)->first;
 }
 
-/// The newest checkpoint after the one that `part` begins with that was written under other options: what follows was
-/// computed from there. "": there is none.
-std::string last_of_other_options(const RecordedRun& run, const Recomputation& part) {
-  for (auto found = run.checkpoints.rbegin(); found != run.checkpoints.rend() && found->first > part.at().updates;
-       ++found) {
-    if (found->first < run.updates && !part.differences(found->second).empty()) return found->second;
+/// Up to `asked`, where it is given; else what led to the end of a run that failed, or the largest spike that its
+/// reports show.
+WatchedRange window_of(const RecordedRun& run, int64_t asked) {
+  if (asked > 0) return {start_before(run, asked), std::min(asked, run.updates)};
+  std::vector<double> losses;
+  for (const auto& [updates, loss] : run.reports) losses.push_back(loss);
+  std::vector<Episode> episodes = episodes_of(losses, kReportSpike);
+  const auto before = [&](const Episode& episode) {
+    return episode.begin == 0 ? 0 : run.reports[episode.begin - 1].first;
+  };
+  if (run.failed) {
+    const bool led_there = !episodes.empty() && episodes.back().end + kReportsBeforeEnd >= losses.size();
+    return {start_before(run, led_there ? before(episodes.back()) + 1 : run.updates), 0};
   }
-  return "";
+  const auto worst = std::max_element(episodes.begin(), episodes.end(),
+                                      [](const Episode& a, const Episode& b) { return a.most < b.most; });
+  if (worst == episodes.end()) return {start_before(run, run.updates), run.updates};
+  return {start_before(run, before(*worst) + 1), std::min(run.reports[worst->peak].first + kUpdatesAfter, run.updates)};
+}
+
+/// Where the epoch ends in which the run was seen last: what diverged there has no record of its last updates.
+int64_t end_of_epoch(const RecordedRun& run, const Recomputation& part) {
+  const int64_t per_epoch = part.plan().updates();
+  return std::min((run.updates / per_epoch + 1) * per_epoch, part.options().train.epochs * per_epoch);
 }
 
 Json json_of(const Blame& blame, const Recomputation& part, const RecordedRun& run, int64_t from, int64_t to) {
@@ -93,26 +120,35 @@ Outcome blame(const Invocation& invocation) {
   const config::CommandLine& command = invocation.configuration.command;
   if (command.json) log_to_stderr();
   const RecordedRun run = read_recorded_run(command.checkpoint);
-  const CommandWords words{invocation.argc, invocation.argv};
-  const int64_t to = std::max<int64_t>(1, run.updates);
-  std::string checkpoint = start_of(run, run.updates);
-  auto opened = std::make_unique<Recomputation>(words, run, checkpoint, to);
-  const std::string changed = last_of_other_options(run, *opened);
-  if (!changed.empty()) {
-    checkpoint = changed;
-    opened = std::make_unique<Recomputation>(words, run, checkpoint, to);
-  }
-  Recomputation& part = *opened;
-  const int64_t from = part.at().updates;
-  // What diverged at an epoch's end has no record of its last updates.
-  const int64_t known = std::max(from, run.updates);
-  const int64_t last = (known / part.plan().updates() + 1) * part.plan().updates();
-  core::log_info("from      {} (up to {} updates to compute again)", checkpoint.empty() ? "the beginning" : checkpoint,
-                 last - from);
-  const std::vector<WatchedUpdate> updates = watch_updates(part, last);
+  const WatchedRange window = window_of(run, command.update);
+  std::unique_ptr<Recomputation> opened;
+  std::vector<WatchedUpdate> updates;
+  int64_t at = window.from, last = window.last;
+  // From checkpoint to checkpoint: each part has options of its own, and was computed from what the checkpoint before
+  // it holds, whatever that is.
+  do {
+    opened.reset();
+    const std::string checkpoint = run.checkpoint_before(at);
+    opened = std::make_unique<Recomputation>(CommandWords{invocation.argc, invocation.argv}, run, checkpoint, at + 1);
+    if (last == 0) last = end_of_epoch(run, *opened);
+    if (updates.empty()) {
+      core::log_info("from      {} (up to {} updates to compute again)",
+                     checkpoint.empty() ? "the beginning" : core::printable(checkpoint), last - at);
+    }
+    const auto next = run.checkpoints.upper_bound(at);
+    const int64_t to = next == run.checkpoints.end() ? last : std::min(last, next->first);
+    for (WatchedUpdate& update : watch_updates(*opened, run, to)) updates.push_back(std::move(update));
+    at = opened->at().updates;
+    if (!updates.empty() && !updates.back().checkpoint.empty()) {
+      core::log_info("note      {} is not what its updates compute: {} differs by up to {:.3g}",
+                     core::printable(updates.back().checkpoint), updates.back().changed_tensor,
+                     updates.back().changed_by);
+    }
+  } while (at < last && updates.back().is_finite());
+  const Recomputation& part = *opened;
   const Blame found = find_fault(updates);
-  say(found, part, run, from, part.at().updates);
-  if (command.json) write_result("-", json_of(found, part, run, from, part.at().updates).dump(1) + "\n");
+  say(found, part, run, window.from, at);
+  if (command.json) write_result("-", json_of(found, part, run, window.from, at).dump(1) + "\n");
   return {core::kExitOk, found.kind == Blame::Kind::nothing ? "nothing-found" : "found", found.began.update};
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/replay/fault_search.h"
 
-#include <ATen/Functions.h>
-
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "app/replay/spike.h"
 #include "core/format.h"
 
 namespace stoker::app {
@@ -13,80 +13,17 @@ namespace {
 
 using core::format;
 
-constexpr size_t kHistory = 50;  // updates before one, of which it is judged
-constexpr size_t kLeastHistory = 4;
+constexpr size_t kHistory = 50;         // updates before one, of which its layers are judged
 constexpr double kLossSpike = 3;        // times the median
 constexpr double kGradientSpike = 6;    // times the median
 constexpr double kRateJump = 3;         // times the update before it
 constexpr double kSampleStandsOut = 4;  // times the median of its update
+constexpr double kHugeImage = 20;       // times the median of its update
+constexpr double kChanged = 0.01;       // of a tensor, that other threads or processors do not make
+constexpr size_t kJumpShows = 10;       // updates, until a jump of the learning rate is seen
+constexpr size_t kChangeShows = 3;      // the same of changed weights
+constexpr size_t kNeighbours = 3;       // updates between two episodes that are one
 constexpr size_t kMostSamples = 5;
-
-bool all_finite(const torch::Tensor& tensor) { return at::isfinite(tensor).all().item<bool>(); }
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-std::string name_of(const model::ImageModel& model, const torch::nn::Module& part) {
-  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
-    if (item.value().get() == &part) return item.key();
-  }
-  return "";
-}
-
-/// For its lifetime the stages of a network are watched.
-class StageWatch {
- public:
-  explicit StageWatch(model::ImageModel& network, bool may_watch) : model_(network), watches_(may_watch) {
-    if (!watches_) return;
-    model_.set_stage_runner(
-        [this](torch::nn::Module& stage, const model::StageForward& forward, const torch::Tensor& x) {
-          torch::Tensor output = forward(x);
-          if (first_.empty() && !all_finite(output.detach()))
-            first_ = all_finite(x.detach()) ? name_of(model_, stage) : kBefore;
-          return output;
-        });
-  }
-  ~StageWatch() {
-    if (watches_) model_.set_stage_runner({});
-  }
-  StageWatch(const StageWatch&) = delete;
-  StageWatch& operator=(const StageWatch&) = delete;
-
-  /// The first stage whose output is not finite although its input is; "" for none or when it was before all stages.
-  std::string first() const { return first_ == kBefore ? "" : first_; }
-  void forget() { first_.clear(); }
-
- private:
-  static constexpr const char* kBefore = "(before)";
-  model::ImageModel& model_;
-  const bool watches_;
-  std::string first_;
-};
-
-std::string first_not_finite(const model::ImageModel& model) {
-  for (const model::NamedTensor& entry : model::state_of(model)) {
-    if (entry.tensor.is_floating_point() && !all_finite(entry.tensor.detach())) return entry.name;
-  }
-  return "";
-}
-
-/// Medians of what came before update number `i` of a list.
-struct Usual {
-  double loss = 0, gradient_norm = 0;
-  bool is_known = false;
-};
-Usual usual_before(const std::vector<WatchedUpdate>& updates, size_t i) {
-  std::vector<double> losses, norms;
-  for (size_t k = i > kHistory ? i - kHistory : 0; k < i; ++k) {
-    losses.push_back(updates[k].loss);
-    norms.push_back(updates[k].gradient_norm);
-  }
-  return {median_of(losses), median_of(norms), i >= kLeastHistory};
-}
 
 bool has_bad_input(const WatchedUpdate& update) {
   return std::any_of(update.samples.begin(), update.samples.end(),
@@ -97,40 +34,22 @@ bool rate_jumps(const WatchedUpdate& update) {
   return update.rate_before > 0 && update.learning_rate > kRateJump * update.rate_before;
 }
 
+bool was_changed(const WatchedUpdate& update) { return update.changed_by > kChanged; }
+
 std::string jump_text(const WatchedUpdate& update) {
   return format("the learning rate went from {:.4g} to {:.4g}", update.rate_before, update.learning_rate);
 }
 
-/// How far an update stands out from those before it; 0: it does not.
-double strangeness(const std::vector<WatchedUpdate>& updates, size_t i) {
-  const WatchedUpdate& update = updates[i];
-  if (!update.is_finite()) return 1e300;
-  const Usual usual = usual_before(updates, i);
-  if (!usual.is_known) return 0;
-  double most = 0;
-  if (usual.loss > 0 && update.loss > kLossSpike * usual.loss) most = update.loss / usual.loss;
-  if (usual.gradient_norm > 0 && update.gradient_norm > kGradientSpike * usual.gradient_norm) {
-    most = std::max(most, update.gradient_norm / usual.gradient_norm);
+/// Samples whose image has far larger numbers than those of the others.
+std::vector<SampleRecord> huge_images(const WatchedUpdate& update) {
+  std::vector<double> largest;
+  for (const SampleRecord& sample : update.samples) largest.push_back(sample.largest);
+  const double usual = median_of(largest);
+  std::vector<SampleRecord> found;
+  for (const SampleRecord& sample : update.samples) {
+    if (usual > 0 && sample.largest > kHugeImage * usual) found.push_back(sample);
   }
-  return most;
-}
-
-/// Back from an update that stands out to the first of those that do.
-size_t begin_of(const std::vector<WatchedUpdate>& updates, size_t at) {
-  constexpr size_t kGap = 2;  // quiet updates in between
-  if (has_bad_input(updates[at])) return at;
-  size_t begin = at;
-  for (size_t back = 1; back <= kGap + 1 && back <= begin;) {
-    const size_t before = begin - back;
-    const bool stands_out = strangeness(updates, before) > 0 || rate_jumps(updates[before]);
-    if (stands_out) {
-      begin = before;
-      back = 1;
-    } else {
-      ++back;
-    }
-  }
-  return begin;
+  return found;
 }
 
 /// Samples whose loss or image stands out among those of their update.
@@ -142,6 +61,8 @@ std::vector<SampleRecord> outliers_of(const WatchedUpdate& update) {
     }
     return found;
   }
+  found = huge_images(update);
+  if (!found.empty()) return found;
   std::vector<double> losses;
   for (const SampleRecord& sample : update.samples) losses.push_back(sample.loss);
   const bool some_finite = std::any_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
@@ -161,9 +82,67 @@ std::vector<SampleRecord> outliers_of(const WatchedUpdate& update) {
   return found;
 }
 
+/// Episodes of losses and of gradient norms.
+std::vector<Episode> strange_episodes(const std::vector<WatchedUpdate>& updates) {
+  std::vector<double> losses, norms;
+  for (const WatchedUpdate& update : updates) {
+    losses.push_back(update.is_finite() ? update.loss : std::numeric_limits<double>::infinity());
+    norms.push_back(update.gradient_norm);
+  }
+  std::vector<Episode> all = episodes_of(losses, kLossSpike);
+  for (const Episode& episode : episodes_of(norms, kGradientSpike)) all.push_back(episode);
+  return all;
+}
+
+/// Whether update `at` is like those before `begin` without the samples that stand out in it.
+bool is_explained_by_samples(const std::vector<WatchedUpdate>& updates, size_t begin, size_t at) {
+  const WatchedUpdate& update = updates[at];
+  if (has_bad_input(update) || !huge_images(update).empty()) return true;
+  const std::vector<SampleRecord> outliers = outliers_of(update);
+  if (outliers.empty() || !std::isfinite(update.loss)) return !outliers.empty();
+  double left = update.loss * static_cast<double>(update.samples.size());
+  for (const SampleRecord& sample : outliers) left -= sample.loss;
+  std::vector<double> losses;
+  for (size_t i = begin > kHistory ? begin - kHistory : 0; i < begin; ++i) losses.push_back(updates[i].loss);
+  return left <= kLossSpike * median_of(losses) * static_cast<double>(update.samples.size() - outliers.size());
+}
+
+/// The update that changed something before an episode, or else in it; `none` where none did.
+size_t cause_around(const std::vector<WatchedUpdate>& updates, const Episode& episode, size_t none) {
+  for (size_t back = 0; back <= std::min(kJumpShows, episode.begin); ++back) {
+    const WatchedUpdate& update = updates[episode.begin - back];
+    if (rate_jumps(update) || (was_changed(update) && back <= kChangeShows)) return episode.begin - back;
+  }
+  for (size_t i = episode.begin + 1; i <= episode.peak; ++i) {
+    if (rate_jumps(updates[i]) || was_changed(updates[i])) return i;
+  }
+  return none;
+}
+
+/// In which update the worst of `episodes` began.
+size_t begin_of(const std::vector<WatchedUpdate>& updates, const std::vector<Episode>& episodes, const Episode& worst) {
+  if (has_bad_input(updates[worst.peak]) || !huge_images(updates[worst.peak]).empty()) return worst.peak;
+  Episode whole = worst;  // with what stood out just before it
+  for (const Episode& other : episodes) {
+    if (other.begin < whole.begin && other.end + kNeighbours >= whole.begin) whole.begin = other.begin;
+  }
+  const size_t cause = cause_around(updates, whole, updates.size());
+  if (cause < updates.size()) return cause;
+  return is_explained_by_samples(updates, whole.begin, worst.peak) ? worst.peak : whole.begin;
+}
+
 /// The layer whose gradient grew most against its own median.
 std::string layer_of(const std::vector<WatchedUpdate>& updates, size_t i) {
   const WatchedUpdate& update = updates[i];
+  if (was_changed(update)) {
+    std::string changed;  // the longest name, of "optimizer: momentum.stem.conv.weight" say
+    for (const GradientRecord& layer : update.layers) {
+      const bool holds = ("." + update.changed_tensor).find("." + layer.name + ".") != std::string::npos ||
+                         update.changed_tensor.find(" " + layer.name + ".") != std::string::npos;
+      if (holds && layer.name.size() > changed.size()) changed = layer.name;
+    }
+    return changed;
+  }
   if (!update.stage.empty()) return update.stage;
   std::string layer;
   double most = 0;
@@ -185,69 +164,39 @@ std::string layer_of(const std::vector<WatchedUpdate>& updates, size_t i) {
 std::string cause_of(const std::vector<WatchedUpdate>& updates, size_t i, const std::vector<SampleRecord>& samples) {
   const WatchedUpdate& update = updates[i];
   if (has_bad_input(update)) return "an image holds NaN or infinity";
+  if (was_changed(update)) {
+    return format("{} is not what the run computed, but was changed: {} differs by up to {:.3g}", update.checkpoint,
+                  update.changed_tensor, update.changed_by);
+  }
   if (rate_jumps(update)) return jump_text(update);
   if (i > 0 && rate_jumps(updates[i - 1])) return jump_text(updates[i - 1]) + " an update before";
+  if (!huge_images(update).empty()) {
+    return format("an image holds numbers up to {:.3g}, far more than the others", huge_images(update).front().largest);
+  }
   if (!update.stage.empty()) return format("the output of {} is not finite: it overflows", update.stage);
   if (!samples.empty()) return "samples cost far more than the others of their update";
-  const Usual usual = usual_before(updates, i);
-  if (usual.is_known && update.gradient_norm > kGradientSpike * usual.gradient_norm) {
-    return format("the gradient norm is {:.4g}, {:.0f} times the usual", update.gradient_norm,
-                  update.gradient_norm / std::max(1e-30, usual.gradient_norm));
-  }
+  std::vector<double> norms;
+  for (size_t k = 0; k <= i; ++k) norms.push_back(updates[k].gradient_norm);
+  const double times = spike(norms, i, kGradientSpike);
+  if (times > 0) return format("the gradient norm is {:.4g}, {:.0f} times the usual", update.gradient_norm, times);
   return format("the learning rate {:.4g} is too high for this network", update.learning_rate);
 }
 
 }  // namespace
 
-bool WatchedUpdate::is_finite() const {
-  return std::isfinite(loss) && std::isfinite(gradient_norm) && stage.empty() && tensor.empty();
-}
-
-std::vector<WatchedUpdate> watch_updates(Recomputation& part, int64_t last) {
-  std::vector<WatchedUpdate> updates;
-  StageWatch stages(*part.learner().model, !part.options().model.grad_checkpointing);
-  while (part.at().updates < last && (updates.empty() || updates.back().is_finite())) {
-    UpdateRecorder record(part.task(), /*keeps_images=*/false);
-    const double rate_before = part.at().learning_rate;
-    stages.forget();
-    part.advance(&record);
-    const engine::RunProgress at = part.at();
-    WatchedUpdate update;
-    update.update = at.updates;
-    update.epoch = at.epoch + 1;
-    update.learning_rate = at.learning_rate;
-    update.rate_before = rate_before;
-    update.samples = record.samples();
-    if (!update.samples.empty()) {
-      update.loss = record.mean_loss();
-      update.gradient_norm = record.gradient_norm();
-    }
-    update.layers = by_layer(record.gradients());
-    update.stage = stages.first();
-    update.tensor = first_not_finite(*part.learner().model);
-    updates.push_back(std::move(update));
-  }
-  return updates;
-}
-
 Blame find_fault(const std::vector<WatchedUpdate>& updates) {
   Blame blame;
-  size_t worst = updates.size();
-  double most = 0;
-  for (size_t i = 0; i < updates.size(); ++i) {
-    const double strange = strangeness(updates, i);
-    if (strange > most) {
-      most = strange;
-      worst = i;
-    }
-  }
-  if (worst == updates.size()) return blame;
-  const bool diverged = !updates[worst].is_finite();
+  const std::vector<Episode> episodes = strange_episodes(updates);
+  if (episodes.empty()) return blame;
+  const Episode worst = *std::max_element(episodes.begin(), episodes.end(),
+                                          [](const Episode& a, const Episode& b) { return a.most < b.most; });
+  const bool diverged = !updates[worst.peak].is_finite();
   blame.kind = diverged ? Blame::Kind::divergence : Blame::Kind::spike;
-  if (diverged) blame.not_finite_at = updates[worst].update;
-  const size_t begin = begin_of(updates, worst);
+  if (diverged) blame.not_finite_at = updates[worst.peak].update;
+  const size_t begin = begin_of(updates, episodes, worst);
   blame.began = updates[begin];
-  blame.samples = outliers_of(updates[begin]);
+  const bool is_from_outside = rate_jumps(updates[begin]) || was_changed(updates[begin]);
+  if (!is_from_outside) blame.samples = outliers_of(updates[begin]);
   blame.layer = has_bad_input(updates[begin]) ? "" : layer_of(updates, begin);
   blame.cause = cause_of(updates, begin, blame.samples);
   return blame;

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a divergence or a spike of a run began: its updates are computed again and watched until a number is not
-// finite.
+// Where a divergence or a spike of a run began, from its updates as they were watched. Computes nothing.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "app/replay/recomputation.h"
-#include "app/replay/update_record.h"
+#include "app/replay/watched_update.h"
 
 namespace stoker::app {
-
-/// One update as the search saw it.
-struct WatchedUpdate {
-  int64_t update = 0, epoch = 0;  ///< from 1
-  double learning_rate = 0;
-  double rate_before = 0;    ///< learning rate of the update before it; 0: not known
-  double loss = 0;           ///< mean over its images
-  double gradient_norm = 0;  ///< of all parameters
-  std::vector<GradientRecord> layers;
-  std::vector<SampleRecord> samples;
-  std::string stage;   ///< the first part of the network whose output is not finite; empty: none
-  std::string tensor;  ///< the first weight or buffer that is not finite after it; empty: none
-  bool is_finite() const;
-};
 
 /// What is to blame.
 struct Blame {
@@ -37,8 +21,6 @@ struct Blame {
   std::string layer;                  ///< in which it shows first; empty: cannot be told
 };
 
-/// Goes on with `part` up to update `last`, or to the first update that is not finite.
-std::vector<WatchedUpdate> watch_updates(Recomputation& part, int64_t last);
 /// From updates in order. A spike is a loss or a gradient norm far above the median of the updates before it.
 Blame find_fault(const std::vector<WatchedUpdate>& updates);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -35,6 +36,7 @@ bool names(const std::string& line, const char* event) {
 /// A process that went on from an earlier checkpoint leaves behind what others did after it.
 void forget_after(int64_t updates, RecordedRun& run) {
   run.digests.erase(run.digests.upper_bound(updates), run.digests.end());
+  while (!run.reports.empty() && run.reports.back().first > updates) run.reports.pop_back();
   run.updates = updates;
 }
 
@@ -46,6 +48,10 @@ void read_event(const std::string& line, RecordedRun& run) {
   const auto done = updates->get<int64_t>();
   if (names(line, "start") || names(line, "resume")) return forget_after(done, run);
   run.updates = std::max(run.updates, done);
+  if (names(line, "report") && event.contains("train_loss")) {
+    const core::Json& loss = event.at("train_loss");  // null: not finite
+    run.reports.emplace_back(done, loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::infinity());
+  }
   if (!names(line, "digest")) return;
   try {
     run.digests[done] = {event.at("epoch").get<int64_t>(), event.at("weights").get<std::string>(),
@@ -54,6 +60,14 @@ void read_event(const std::string& line, RecordedRun& run) {
     throw Error(ErrorKind::data, core::format("{}/metrics.jsonl: {}", core::printable(run.path), error.what()),
                 "restore it from a copy");
   }
+}
+
+/// status.json is only news: what cannot be read says nothing.
+bool says_failed(const std::string& path) {
+  constexpr uint64_t kMostBytes = 1 << 20;
+  if (!core::file_exists(path)) return false;
+  const core::Json status = core::Json::parse(core::read_file(path, kMostBytes), nullptr, /*allow_exceptions=*/false);
+  return status.is_object() && status.contains("state") && status.at("state") == "failed";
 }
 
 }  // namespace
@@ -85,6 +99,7 @@ RecordedRun read_recorded_run(const std::string& path) {
     if (line.find("\"updates\":") != std::string::npos) read_event(line, run);
   }
   if (!run.checkpoints.empty()) run.updates = std::max(run.updates, run.checkpoints.rbegin()->first);
+  run.failed = says_failed(run.path + "/status.json");
   return run;
 }
 

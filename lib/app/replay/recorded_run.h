@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace stoker::app {
 
@@ -16,10 +18,12 @@ struct UpdateDigests {
 };
 
 struct RecordedRun {
-  std::string path;                            ///< run directory
-  std::map<int64_t, std::string> checkpoints;  ///< by updates: those that are there, whole or not
-  std::map<int64_t, UpdateDigests> digests;    ///< by update, from 1; those that a resume has not left behind
-  int64_t updates = 0;                         ///< the last that anything is known of
+  std::string path;                                 ///< run directory
+  std::map<int64_t, std::string> checkpoints;       ///< by updates: those that are there, whole or not
+  std::map<int64_t, UpdateDigests> digests;         ///< by update, from 1; those that a resume has not left behind
+  int64_t updates = 0;                              ///< the last that anything is known of
+  std::vector<std::pair<int64_t, double>> reports;  ///< updates done, mean loss since the one before
+  bool failed = false;                              ///< it ended by an error, as what diverges does
 
   /// The newest checkpoint of at most so many updates; "": there is none, and the run is computed from its beginning.
   std::string checkpoint_before(int64_t most_updates) const;

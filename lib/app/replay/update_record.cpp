@@ -52,6 +52,7 @@ void UpdateRecorder::saw_batch(const engine::SeenBatch& seen) {
   const std::vector<double> losses = losses_of(task_, seen);
   const int64_t rows = images.size(0);
   const torch::Tensor finite = at::isfinite(images).flatten(1).all(1);
+  const torch::Tensor largest = images.flatten(1).abs().amax(1);
   for (int64_t row = 0; row < rows; ++row) {
     const auto i = static_cast<size_t>(row);
     SampleRecord sample;
@@ -65,6 +66,7 @@ void UpdateRecorder::saw_batch(const engine::SeenBatch& seen) {
       sample.mixed_with = seen.batch.samples.at(static_cast<size_t>(row == 0 ? rows - 1 : row - 1));
     sample.loss = losses.at(i);
     sample.is_finite = finite[row].item<bool>();
+    sample.largest = largest[row].item<double>();
     sample.image = engine::tensor_digest(images[row]);
     record.samples.push_back(std::move(sample));
   }

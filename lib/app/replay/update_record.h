@@ -22,6 +22,7 @@ struct SampleRecord {
   int64_t mixed_with = -1;     ///< the sample whose image is mixed into this one; -1: none
   double loss = 0;             ///< as training counts it, both labels of a mixed image included
   bool is_finite = true;       ///< its image
+  double largest = 0;          ///< absolute number of its image, as the network got it
   std::string image;           ///< digest of its image, as the network got it
 };
 

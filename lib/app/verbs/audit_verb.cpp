@@ -2,7 +2,6 @@
 // `train audit`: what is wrong with a data set.
 #include <chrono>
 #include <ctime>
-#include <limits>
 #include <optional>
 
 #include "app/app.h"
@@ -60,7 +59,7 @@ AuditPlan plan_of(const Invocation& invocation) {
     config::DataOptions& data = plan.asked->given->options.data;
     if (!command.input.empty()) data.data_dir = command.input;
     data.on_bad_image = config::OnBadImage::skip;  // corrupt files are a finding
-    data.max_bad = std::numeric_limits<int64_t>::max();
+    data.max_bad = 1'000'000'000;                  // as many as the option takes
   } else if (command.input.empty() && !command.names_data) {
     throw core::Error(core::ErrorKind::usage, "no data set is named: train audit DATASET [options]",
                       "name the folder that holds it, or a run with --run");

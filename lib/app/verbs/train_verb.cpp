@@ -131,7 +131,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     return {core::kExitOk, ""};
   }
 
-  SplitOverlap split_overlap(prepared.datasets);
+  SplitOverlap split_overlap(prepared.datasets, ranks.group());
   if (ranks.is_root()) {
     checkpoint = ranks.from_root([&] {
       if (!only_shows) files.prepare();
@@ -210,10 +210,11 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
                           device, split_overlap, training.compute, prepared.bfloat16_speed},
                   run_path, console);
   }
-  engine::Observers nobody;
+  engine::Observers others;  // of the other ranks
+  others.add(split_overlap);
   engine::Trainer trainer(
       training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
-                 watch ? watch->observer() : nobody, watch ? &watch->between_updates() : nullptr, ranks.group()});
+                 watch ? watch->observer() : others, watch ? &watch->between_updates() : nullptr, ranks.group()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   const engine::FinishEvent finish = or_leave_device([&] { return trainer.run(at); });

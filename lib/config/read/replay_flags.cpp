@@ -15,7 +15,7 @@ int64_t update_of(const std::string& text) {
   if (read_integer(text, 1, kMost, update).empty()) return update;
   throw core::Error(core::ErrorKind::usage,
                     core::format("--update: {} is not accepted; {}", shown(text), range_text(1, kMost)),
-                    "train replay --help lists every flag");
+                    "train replay --help and train blame --help list every flag");
 }
 
 int64_t stretches_of(const std::string& text) {
@@ -41,8 +41,10 @@ std::vector<CommandFlag> make_replay_flags() {
        {},
        "N",
        {},
-       {"replay"},
-       "The update to compute again; the first of the run is 1.",
+       {"replay", "blame"},
+       "replay: the update to compute again, from 1. blame: the last one to look at (default: the end of a run that "
+       "failed, "
+       "else the largest spike of its reports).",
        [](CommandLine& line, const std::string& text) { line.update = update_of(text); }},
       {"stretches",
        {},

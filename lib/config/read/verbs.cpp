@@ -104,7 +104,7 @@ std::vector<Verb> make_verbs() {
        "Says what differs between two runs, or two checkpoints, and the first update at which the runs part.",
        {checkpoint_positional(), other_run}},
       {"blame",
-       "train blame RUN",
+       "train blame RUN [--update N]",
        "Says where a divergence or a spike began: the update, the samples, the layer.",
        {checkpoint_positional()}},
   };

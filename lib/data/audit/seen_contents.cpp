@@ -32,7 +32,15 @@ class WatchedSource : public ForwardingSource {
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     std::string reason = ForwardingSource::read(index, buffer, content);
-    if (reason.empty() && !seen_->stopped()) seen_->add(index, content);
+    if (reason.empty()) seen_->add(index, content);
+    return reason;
+  }
+
+ protected:
+  std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>& buffer,
+                         SampleContent& content) const override {
+    std::string reason = ForwardingSource::read_frame(index, frame, buffer, content);
+    if (reason.empty()) seen_->add_frame(index, frame, frame_count(index), content);
     return reason;
   }
 
@@ -43,24 +51,42 @@ class WatchedSource : public ForwardingSource {
 }  // namespace
 
 void SeenContents::add(int64_t sample, const SampleContent& content) {
+  if (!stopped()) add_seen(sample, digest_of_pages(content));
+}
+
+void SeenContents::add_frame(int64_t sample, int64_t frame, int64_t frames, const SampleContent& content) {
   if (stopped()) return;
-  const uint64_t digest = digest_of_pages(content);
-  digests_[static_cast<size_t>(sample)].store(digest == 0 ? 1 : digest, std::memory_order_relaxed);
+  const std::array<uint64_t, 3> parts = {static_cast<uint64_t>(frame), static_cast<uint64_t>(frames),
+                                         digest_of_pages(content)};
+  add_seen(sample, hash_of(reinterpret_cast<const uint8_t*>(parts.data()), sizeof(parts)));
+}
+
+/// The smallest digest is kept: that of a set of frames, in whatever order and however often they are read.
+void SeenContents::add_seen(int64_t sample, uint64_t digest) {
+  std::atomic<uint64_t>& kept = digests_[static_cast<size_t>(sample)];
+  digest = std::max<uint64_t>(1, digest);
+  for (uint64_t before = kept.load(std::memory_order_relaxed);
+       (before == 0 || digest < before) && !kept.compare_exchange_weak(before, digest, std::memory_order_relaxed);) {
+  }
+}
+
+std::vector<std::pair<int64_t, uint64_t>> SeenContents::seen() const {
+  std::vector<std::pair<int64_t, uint64_t>> seen;
+  for (size_t i = 0; i < digests_.size(); ++i) {
+    const uint64_t digest = digests_[i].load(std::memory_order_relaxed);
+    if (digest != 0) seen.emplace_back(static_cast<int64_t>(i), digest);
+  }
+  return seen;
 }
 
 std::vector<std::pair<int64_t, int64_t>> SeenContents::found_in(const SeenContents& others) const {
   std::vector<std::pair<uint64_t, int64_t>> sorted;
-  for (size_t i = 0; i < others.digests_.size(); ++i) {
-    const uint64_t digest = others.digests_[i].load(std::memory_order_relaxed);
-    if (digest != 0) sorted.emplace_back(digest, static_cast<int64_t>(i));
-  }
+  for (const auto& [sample, digest] : others.seen()) sorted.emplace_back(digest, sample);
   std::sort(sorted.begin(), sorted.end());
   std::vector<std::pair<int64_t, int64_t>> found;
-  for (size_t i = 0; i < digests_.size(); ++i) {
-    const uint64_t digest = digests_[i].load(std::memory_order_relaxed);
+  for (const auto& [sample, digest] : seen()) {
     const auto other = std::lower_bound(sorted.begin(), sorted.end(), std::make_pair(digest, int64_t{0}));
-    if (digest == 0 || other == sorted.end() || other->first != digest) continue;
-    found.emplace_back(static_cast<int64_t>(i), other->second);
+    if (other != sorted.end() && other->first == digest) found.emplace_back(sample, other->second);
   }
   return found;
 }

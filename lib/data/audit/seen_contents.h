@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which contents a source has given, as digests: what tells a run, at the end of its first epoch, that the same image
-// is in two splits. Costs well under a microsecond a read: of a long content only some pages are looked at.
+// is in two splits. Costs well under a microsecond a read: of a long content only some pages are looked at. Of a video
+// it is the frames that were read: two videos count as the same when these are.
 #pragma once
 
 #include <atomic>
@@ -19,6 +20,12 @@ class SeenContents {
   explicit SeenContents(int64_t samples) : digests_(static_cast<size_t>(samples)) {}
 
   void add(int64_t sample, const SampleContent& content);
+  /// One of the `frames` that a video has.
+  void add_frame(int64_t sample, int64_t frame, int64_t frames, const SampleContent& content);
+  /// What another process has seen of the same samples, from its seen().
+  void add_seen(int64_t sample, uint64_t digest);
+  /// Samples with their digests, ascending.
+  std::vector<std::pair<int64_t, uint64_t>> seen() const;
   /// From now on nothing is added.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
@@ -31,7 +38,7 @@ class SeenContents {
   std::atomic<bool> stopped_{false};
 };
 
-/// `source`, of which every read() is added to `seen`. Not for videos: which of their frames are read changes.
+/// `source`, of which every sample or frame that is read is added to `seen`.
 std::shared_ptr<const Source> make_watched_source(std::shared_ptr<const Source> source,
                                                   std::shared_ptr<SeenContents> seen);
 

@@ -3,7 +3,9 @@
 
 #include <ATen/Functions.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "core/system/file.h"
@@ -75,8 +77,14 @@ StateDifference compare_states(const std::vector<NamedTensor>& a, const std::vec
       ++found.tensors;
       const torch::Tensor x = plain(entry.tensor), y = plain(other->second);
       if (!same_bits(x, y)) {
-        if (found.different.empty()) found.largest = (x.to(at::kDouble) - y.to(at::kDouble)).abs().max().item<double>();
+        const double by = (x.to(at::kDouble) - y.to(at::kDouble)).abs().max().item<double>();
+        if (found.different.empty()) found.largest = by;
         found.different.push_back(entry.name);
+        const double size = std::isfinite(by) ? by : std::numeric_limits<double>::infinity();
+        if (found.most_different.empty() || size > found.most) {
+          found.most_different = entry.name;
+          found.most = size;
+        }
       }
     }
     if (other != others.end()) others.erase(other);

@@ -25,6 +25,8 @@ struct StateDifference {
   std::vector<std::string> only_one;   ///< tensors that one of them lacks, or has in another type or shape
   std::vector<std::string> different;  ///< in order
   double largest = 0;                  ///< absolute difference of two numbers of the first of them; NaN where one is
+  std::string most_different;          ///< the tensor with the largest difference of all
+  double most = 0;                     ///< that difference; infinite where a number is not finite
   bool is_equal() const { return only_one.empty() && different.empty(); }
 };
 StateDifference compare_states(const std::vector<model::NamedTensor>& a, const std::vector<model::NamedTensor>& b);

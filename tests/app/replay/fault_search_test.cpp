@@ -79,6 +79,42 @@ TEST(FaultSearchTest, ASampleThatCostsFarMoreIsASpikeWithItsLayer) {
   EXPECT_EQ(blame.layer, "head");
 }
 
+TEST(FaultSearchTest, AnImageOfHugeNumbersIsNamedWhateverBatchNormMakesOfTheOthers) {
+  std::vector<WatchedUpdate> updates = quiet_run(20);
+  updates[19].loss = kNaN;
+  for (SampleRecord& sample : updates[19].samples) {
+    sample.loss = kNaN;
+    sample.largest = 3;
+  }
+  updates[19].samples[6].largest = 1e20;
+  const Blame blame = find_fault(updates);
+  ASSERT_EQ(blame.samples.size(), 1u);
+  EXPECT_EQ(blame.samples[0].sample, 206);
+  EXPECT_NE(blame.cause.find("1e+20"), std::string::npos) << blame.cause;
+}
+
+TEST(FaultSearchTest, AJumpOfTheLearningRateIsTheCauseOfASpikeThatComesLater) {
+  std::vector<WatchedUpdate> updates = quiet_run(20);
+  updates[9].rate_before = 0.1;
+  updates[9].learning_rate = 10;
+  for (size_t i = 16; i < 20; ++i) updates[i].loss = 50;
+  EXPECT_EQ(find_fault(updates).began.update, 10);
+}
+
+TEST(FaultSearchTest, ACheckpointThatWasChangedIsTheCauseOfWhatFollowsUnlessItIsRounding) {
+  for (const double by : {1e30, 1e-6}) {
+    std::vector<WatchedUpdate> updates = quiet_run(20);
+    updates[14].checkpoint = "run/checkpoints/step-00000015";
+    updates[14].changed_tensor = "optimizer: stem.conv.weight.momentum";
+    updates[14].changed_by = by;
+    updates[15].loss = kNaN;
+    const Blame blame = find_fault(updates);
+    EXPECT_EQ(blame.began.update, by > 1 ? 15 : 16);
+    EXPECT_EQ(blame.cause.find("step-00000015 is not what the run computed") != std::string::npos, by > 1);
+    EXPECT_EQ(blame.layer, "stem");
+  }
+}
+
 TEST(FaultSearchTest, AStageWhoseOutputIsNotFiniteIsTheLayer) {
   std::vector<WatchedUpdate> updates = quiet_run(12);
   updates[11].stage = "layer3";

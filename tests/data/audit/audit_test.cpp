@@ -145,6 +145,32 @@ TEST(SeenContentsTest, EqualContentsAreFoundAndOthersAreNot) {
   EXPECT_EQ(validation.found_in(training).size(), 2u);
 }
 
+TEST(SeenContentsTest, VideosAreTheSameWhenTheFramesThatWereReadAre) {
+  std::vector<uint8_t> bytes;
+  SeenContents training(3), validation(3);
+  const auto add = [&](SeenContents& seen, int64_t video, const std::vector<int64_t>& frames, int64_t all) {
+    for (const int64_t frame : frames)
+      seen.add_frame(video, frame, all, long_content(bytes, static_cast<size_t>(frame)));
+  };
+  add(training, 0, {0, 1, 2}, 3);
+  add(training, 1, {0, 1}, 3);
+  add(validation, 0, {2, 1, 0, 2}, 3);
+  add(validation, 1, {0, 1, 2}, 4);
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(validation.found_in(training), (Pairs{{0, 0}}));
+}
+
+TEST(SeenContentsTest, WhatAnotherProcessHasSeenCounts) {
+  std::vector<uint8_t> bytes;
+  SeenContents here(2), there(2), validation(1);
+  there.add(1, long_content(bytes, 0));
+  validation.add(0, long_content(bytes, 0));
+  EXPECT_TRUE(validation.found_in(here).empty());
+  for (const auto& [sample, digest] : there.seen()) here.add_seen(sample, digest);
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(validation.found_in(here), (Pairs{{0, 1}}));
+}
+
 TEST_F(AuditTest, AWatchedSourceGivesTheSameAndNotesWhatItGives) {
   add("train", "a.png", 0, png_of(shifted_pattern(0), 16, 12, 3));
   add("train", "b.png", 1, png_of(shifted_pattern(1), 16, 12, 3));

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates of a run, computed again and watched until a number is not finite.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/replay/recomputation.h"
+#include "app/replay/update_record.h"
+
+namespace stoker::app {
+
+/// One update as it was seen.
+struct WatchedUpdate {
+  int64_t update = 0, epoch = 0;  ///< from 1
+  double learning_rate = 0;
+  double rate_before = 0;    ///< learning rate of the update before it; 0: not known
+  double loss = 0;           ///< mean over its images
+  double gradient_norm = 0;  ///< of all parameters
+  std::vector<GradientRecord> layers;
+  std::vector<SampleRecord> samples;
+  std::string stage;           ///< the first part of the network whose output is not finite; empty: none
+  std::string tensor;          ///< the first weight or buffer that is not finite after it; empty: none
+  std::string checkpoint;      ///< that was saved after it and is not what was computed; empty: there is none
+  std::string changed_tensor;  ///< of `checkpoint`: the one that differs most
+  double changed_by = 0;       ///< how much; infinite where a number is not finite
+  bool is_finite() const;
+};
+
+/// Goes on with `part` of `run` up to update `last`, or to the first update that is not finite.
+std::vector<WatchedUpdate> watch_updates(Recomputation& part, const RecordedRun& run, int64_t last);
+
+}  // namespace stoker::app
