@@ -25,6 +25,7 @@ ROOMS = {
     "config/yaml": CORE + CONFIG + ["config/table"],
     "config/read": CORE + CONFIG + ["config/table", "config/yaml"],
     "config/resolve": CORE + CONFIG + ["config/table"],
+    "config/preprocess": CORE + CONFIG + ["config/table"],
     "config/render": CORE + CONFIG + ["config/table", "config/read"],
 
     "statistics": CORE + CONFIG,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/replay/identity.h"
 
+#include "app/setup/assemble.h"
 #include "core/hash.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
@@ -33,6 +34,7 @@ core::Json program_facts(const config::ResolvedOptions& options) {
 engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets, int64_t ranks) {
   engine::RunIdentity identity;
   identity.config_yaml = config::render_yaml(options);
+  identity.preprocess = config::to_json(preprocessing_for(options, *datasets.train));
   identity.training_options = config::training_relevant_values(options);
   identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
   identity.class_names = datasets.train->learned_names();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/facts.h"
+#include "config/preprocess/preprocessing.h"
 #include "data/feed/device_feed.h"
 #include "data/source.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -38,6 +39,8 @@ void require_model_for(const config::ResolvedOptions& options, const data::Sourc
 std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device);
 /// What an image may be, for everything that decodes one.
 data::DecodeLimits decode_limits(double max_image_megapixels);
+/// What stands in the checkpoints of a run that learns from `train`.
+config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, const data::Source& train);
 /// What happens to the samples of `source`.
 data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training);
 /// What loaders of training and of evaluation have in common. Batches are page-locked for a CUDA device alone: page

@@ -118,6 +118,13 @@ data::TransformPlan transform_plan(const config::ResolvedOptions& options, const
   return data::make_transform_plan(options.data, options.augment, training, source.fixed_shape());
 }
 
+config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, const data::Source& train) {
+  const data::SampleShape shape = train.fixed_shape();
+  return config::preprocessing_of(
+      options, train.learned_names(),
+      {shape.frames, shape.height, shape.width, shape.channels, data::element_name(shape.element)});
+}
+
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source,
                                               const engine::RankShare& share) {

@@ -6,6 +6,7 @@
 #include "app/setup/plan_run.h"
 #include "app/setup/run_directory.h"
 #include "app/verbs/rank_share.h"
+#include "config/preprocess/preprocessing.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/device/device.h"
 #include "plan/refusals.h"
@@ -53,6 +54,12 @@ LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& 
   loaded.saved = engine::load_saved_model(ranks.from_root(find));
   loaded.given = std::make_unique<config::Configuration>();
   config::read_run_config(loaded.saved.config_yaml, loaded.saved.path + "/config.yaml", *loaded.given);
+  if (!loaded.saved.preprocess.is_null()) {
+    const std::string file = loaded.saved.path + "/preprocess.json";
+    const config::Preprocessing record = config::preprocessing_from_json(loaded.saved.preprocess, file);
+    config::take_over(record, file, *loaded.given);
+    loaded.saved.class_names = record.names;
+  }
   config::parse_command_line(invocation.argc, invocation.argv, *loaded.given);
   loaded.settings.emplace(*loaded.given, share_of_machine(ranks.place()));
   return loaded;

@@ -31,6 +31,7 @@ constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kRandomFile = "random.safetensors";
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kConfigFile = "config.yaml";
+constexpr const char* kPreprocessFile = "preprocess.json";
 constexpr uint64_t kMaxTextBytes = 256 << 20;
 
 core::Json bad_samples_json(const std::vector<data::BadSample>& bad) {
@@ -129,6 +130,10 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
   lineage.write_to(json);
   records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n", files_.file_system());
   records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml, files_.file_system());
+  if (!identity_.preprocess.is_null()) {
+    records[kPreprocessFile] = write_checkpoint_file(folder + "/" + kPreprocessFile,
+                                                     identity_.preprocess.dump(1) + "\n", files_.file_system());
+  }
   return records;
 }
 
@@ -259,6 +264,10 @@ SavedModel load_saved_model(const std::string& path) {
     json.at("class_names").get_to(saved.class_names);
   } catch (const core::Json::exception& error) {
     bad_state(path, error);
+  }
+  if (manifest.files.count(kPreprocessFile) > 0) {
+    const std::string file = path + "/" + kPreprocessFile;
+    saved.preprocess = core::parse_json(core::read_file(file, kMaxTextBytes), file);
   }
   const bool averaged = manifest.files.count(kAverageFile) > 0;
   saved.weights = read_safetensors(path + "/" + (averaged ? kAverageFile : kModelFile)).tensors;

@@ -89,6 +89,7 @@ RunProgress read_progress(const std::string& path);
 struct SavedModel {
   std::string path;
   std::string config_yaml;
+  core::Json preprocess = {};  ///< null in checkpoints that have none
   std::vector<std::string> class_names;
   RunProgress state;
   std::vector<model::NamedTensor> weights;  ///< the average when the run kept one

@@ -13,7 +13,8 @@ namespace stoker::engine {
 
 /// What must be the same for a resumed run to be the same run.
 struct RunIdentity {
-  std::string config_yaml;  ///< resolved, reloadable
+  std::string config_yaml;     ///< resolved, reloadable
+  core::Json preprocess = {};  ///< how samples become what the network sees; null: not written
   std::vector<config::TrainingOption> training_options;
   std::string data_fingerprint;
   std::vector<std::string> class_names;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between options and the record.
+#include "config/preprocess/preprocessing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "config/table/parse_value.h"
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::config {
+
+int64_t Preprocessing::resized_short_side() const {
+  // The nudge keeps exact quotients, such as 224 / 0.875 = 256, from falling short by one rounding.
+  return static_cast<int64_t>(std::floor(static_cast<double>(std::min(height, width)) / crop_pct + 1e-9));
+}
+
+Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::string> names,
+                               const FixedSamples& fixed) {
+  const ResolvedDataOptions& data = options.data;
+  Preprocessing record;
+  record.task = data.task;
+  record.names = std::move(names);
+  record.num_classes = data.num_classes;
+  record.frames = fixed.frames;
+  record.taken_as_is = fixed.height > 0;
+  record.height = record.taken_as_is ? fixed.height : data.img_size;
+  record.width = record.taken_as_is ? fixed.width : data.img_size;
+  record.channels = record.taken_as_is ? fixed.channels : data.in_chans;
+  record.element = record.taken_as_is ? fixed.element : "uint8";
+  record.frame_sampling = data.frame_sampling;
+  record.frame_stride = data.frame_stride;
+  record.crop = options.augment.eval_crop;
+  record.crop_pct = options.augment.crop_pct;
+  record.mean = data.mean;
+  record.std = data.std;
+  record.threshold = options.task.threshold;
+  if (has_scaled_targets(data.task)) {
+    record.target_mean = options.task.target_mean;
+    record.target_scale = options.task.target_scale;
+  }
+  record.pose_head = options.task.pose_head;
+  record.pose_bins = options.task.pose_bins;
+  record.pose_range = options.task.pose_range;
+  return record;
+}
+
+namespace {
+
+/// Sets options through their rows, which know the ranges.
+class Setter {
+ public:
+  Setter(const std::string& path, Table& table) : path_(path), table_(table) {}
+
+  template <typename Field>
+  void set(const Field& field, const std::string& text) {
+    Row& row = table_.row_of(field);
+    const std::string problem = table_.set(row, text, {Origin::Kind::run, path_});
+    if (problem.empty()) return;
+    throw core::Error(core::ErrorKind::data, core::format("{}: {}: {}", core::printable(path_), row.name, problem),
+                      "preprocess.json was written by this program; restore it");
+  }
+  template <typename Field, typename Value>
+  void set_choice(const Field& field, const std::vector<std::pair<std::string, Value>>& choices, Value value) {
+    for (const auto& [name, meaning] : choices) {
+      if (meaning == value) set(field, name);
+    }
+  }
+
+ private:
+  const std::string& path_;
+  Table& table_;
+};
+
+}  // namespace
+
+void take_over(const Preprocessing& record, const std::string& path, Configuration& configuration) {
+  Options& options = configuration.options;
+  Setter setter(path, configuration.table);
+  setter.set_choice(options.data.task, task_choices(), record.task);
+  if (!record.taken_as_is) {
+    setter.set(options.data.img_size, std::to_string(record.height));
+    setter.set(options.data.in_chans, std::to_string(record.channels));
+  }
+  setter.set(options.data.num_classes, std::to_string(record.num_classes));
+  setter.set(options.data.mean, list_value_text(record.mean));
+  setter.set(options.data.std, list_value_text(record.std));
+  if (record.frames > 0) setter.set(options.data.clip_frames, std::to_string(record.frames));
+  setter.set(options.data.frame_sampling, record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride");
+  setter.set(options.data.frame_stride, std::to_string(record.frame_stride));
+  setter.set(options.augment.eval_crop, record.crop == EvalCrop::center ? "center" : "none");
+  setter.set(options.augment.crop_pct, number_text(record.crop_pct));
+  setter.set(options.task.threshold, number_text(record.threshold));
+  if (!record.target_mean.empty()) setter.set(options.task.target_mean, list_value_text(record.target_mean));
+  if (!record.target_scale.empty()) setter.set(options.task.target_scale, list_value_text(record.target_scale));
+  setter.set(options.task.pose_head, record.pose_head == PoseHead::direct ? "direct" : "binned");
+  setter.set(options.task.pose_bins, std::to_string(record.pose_bins));
+  setter.set(options.task.pose_range, number_text(record.pose_range));
+}
+
+}  // namespace stoker::config

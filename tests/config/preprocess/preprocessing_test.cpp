@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of preprocessing: from options to JSON and back into options, and what is refused.
+#include "config/preprocess/preprocessing.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/config/resolved_words.h"
+
+namespace stoker::config {
+namespace {
+
+using fixtures::Failure;
+using fixtures::failure_of;
+
+ResolvedOptions options_of(std::vector<std::string> words, DataFacts data = {4, 3, 300, 400, 1000}) {
+  words.insert(words.begin(), {"--data-dir", "/data/photos"});
+  core::MachineFacts machine;
+  machine.cpus = 2;
+  return fixtures::resolved(words, fixtures::facts_of(machine, data)).options;
+}
+
+Preprocessing photos() {
+  return preprocessing_of(options_of({"--img-size", "192", "--crop-pct", "0.9", "--mean", "0.1,0.2,0.3"}),
+                          {"cat", "dog", "fox", "owl"}, {});
+}
+
+Preprocessing again(const Preprocessing& record) { return preprocessing_from_json(to_json(record), "p.json"); }
+
+Failure refusal_of(const core::Json& json) {
+  return failure_of([&] { preprocessing_from_json(json, "folder/preprocess.json"); });
+}
+
+TEST(PreprocessingTest, SaysWhatStandsBetweenAPhotoAndItsClass) {
+  const core::Json json = to_json(photos());
+  EXPECT_EQ(json.at("task"), "multiclass");
+  EXPECT_EQ(json.at("class_names"), core::Json({"cat", "dog", "fox", "owl"}));
+  EXPECT_EQ(json.at("input").at("height"), 192);
+  EXPECT_EQ(json.at("input").at("channel_order"), "RGB");
+  EXPECT_EQ(json.at("resize").at("rule"), "short-side");
+  EXPECT_EQ(json.at("resize").at("short_side"), 213);  // floor(192 / 0.9)
+  EXPECT_EQ(json.at("crop").at("rule"), "center");
+  EXPECT_EQ(json.at("normalize").at("divide_by"), 255);
+  EXPECT_EQ(json.at("normalize").at("mean"), core::Json({0.1, 0.2, 0.3}));
+  EXPECT_EQ(json.at("normalize").at("std"), core::Json({0.229, 0.224, 0.225}));
+  EXPECT_EQ(json.at("predictions").at("rule"), "softmax");
+}
+
+TEST(PreprocessingTest, TheShortSideIsExactWhereTheQuotientIs) {
+  EXPECT_EQ(to_json(preprocessing_of(options_of({}), {}, {})).at("resize").at("short_side"), 256);  // 224 / 0.875
+}
+
+TEST(PreprocessingTest, ReadsBackWhatItWrote) {
+  const std::vector<Preprocessing> records = {
+      photos(), preprocessing_of(options_of({"--eval-crop", "none", "--img-size", "64"}), {"a"}, {8, 0, 0, 0, "uint8"}),
+      preprocessing_of(options_of({"--task", "binary", "--threshold", "0.3"}, {2, 1, 64, 64, 100}), {"no", "yes"}, {}),
+      preprocessing_of(options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}),
+                       {"speed"}, {0, 64, 80, 6, "float32"}),
+      preprocessing_of(options_of({"--task", "head-pose", "--pose-head", "binned", "--pose-bins", "33"}),
+                       {"yaw", "pitch", "roll"}, {})};
+  for (const Preprocessing& record : records) EXPECT_EQ(to_json(again(record)), to_json(record));
+  EXPECT_EQ(again(records[2]).threshold, 0.3);
+  EXPECT_EQ(again(records[3]).target_scale, std::vector<double>({0.7}));
+  EXPECT_EQ(again(records[3]).channels, 6);
+  EXPECT_EQ(again(records[4]).pose_bins, 33);
+}
+
+TEST(PreprocessingTest, DecidesOptionsButNotOverFlags) {
+  Preprocessing record = photos();
+  record.std = {0.5, 0.25, 0.125};
+  Configuration configuration;
+  take_over(record, "p.json", configuration);
+  fixtures::parse_words({"predict", "runs/a", "b.jpg", "--img-size", "96"}, configuration);
+  const Options& options = configuration.options;
+  EXPECT_EQ(options.data.mean.value(), std::vector<double>({0.1, 0.2, 0.3}));
+  EXPECT_EQ(options.data.std.value(), record.std);
+  EXPECT_EQ(options.augment.crop_pct.value(), 0.9);
+  EXPECT_EQ(options.data.num_classes.value(), 4);
+  EXPECT_EQ(options.data.img_size.value(), 96);
+}
+
+TEST(PreprocessingTest, LeavesTheSizeOfAnImageAloneWhereSamplesAreTakenAsTheyAre) {
+  Configuration configuration;
+  take_over(preprocessing_of(options_of({}), {"a"}, {0, 64, 80, 6, "float32"}), "p.json", configuration);
+  EXPECT_TRUE(configuration.options.data.img_size.is_auto());
+  EXPECT_TRUE(configuration.options.data.in_chans.is_auto());
+}
+
+TEST(PreprocessingTest, RefusesWhatItDoesNotKnowWithPathAndKey) {
+  const auto refused = [](const char* pointer, const core::Json& value, const std::string& words) {
+    core::Json json = to_json(photos());
+    json[core::Json::json_pointer(pointer)] = value;
+    const Failure failure = refusal_of(json);
+    EXPECT_EQ(failure.kind, core::ErrorKind::data) << pointer;
+    EXPECT_EQ(failure.message.rfind("folder/preprocess.json: ", 0), 0u) << failure.message;
+    EXPECT_NE(failure.message.find(words), std::string::npos) << failure.message;
+  };
+  refused("/version", 2, "version is 2");
+  refused("/format", "other", "format");
+  refused("/task", "juggling", "task is 'juggling'");
+  refused("/resize/filter", "lanczos", "filter is \"lanczos\"");
+  refused("/resize/antialias", false, "antialias");
+  refused("/input/channel_order", "BGR", "channel_order is \"BGR\"");
+  refused("/input/height", 0, "height is 0");
+  refused("/normalize/divide_by", 1, "divide_by");
+  refused("/normalize/mean", "gray", "type must be array");
+  refused("/crop/share", 0, "share");
+  refused("/predictions/rule", "sigmoid", "rule");
+  refused("/class_names", {"1", "2", "3", "4", "5"}, "more names than outputs");
+  core::Json json = to_json(photos());
+  json.erase("normalize");
+  EXPECT_NE(refusal_of(json).message.find("normalize"), std::string::npos);
+}
+
+TEST(PreprocessingTest, RefusesValuesOutOfAnOptionsRange) {
+  Preprocessing record = photos();
+  record.std = {1, 1, -1};
+  Configuration configuration;
+  const Failure failure = failure_of([&] { take_over(record, "folder/preprocess.json", configuration); });
+  EXPECT_EQ(failure.kind, core::ErrorKind::data);
+  EXPECT_NE(failure.message.find("folder/preprocess.json: std: "), std::string::npos) << failure.message;
+}
+
+}  // namespace
+}  // namespace stoker::config
