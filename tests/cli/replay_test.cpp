@@ -140,6 +140,9 @@ TEST_F(ReplayVerbTest, DiffNamesTheFirstUpdateAtWhichRunsPart) {
   EXPECT_TRUE(has(ended.out, "parted    epoch 2, update 5")) << ended.out;
   EXPECT_TRUE(has(ended.out, "learning rate")) << ended.out;
   EXPECT_TRUE(has(ended.out, "--sched: constant / multistep")) << ended.out;
+  train_run(work_, "averaged", {"--sched", "constant", "--model-ema", "--label-smoothing", "0.1"});
+  const Ended averaged = ask({"diff", "constant", "averaged"});
+  EXPECT_TRUE(has(averaged.out, "parted    epoch 1, update 1")) << "an average more is no difference\n" << averaged.out;
   const std::string step = "/checkpoints/step-0000000";
   const Ended checkpoints = ask({"diff", "constant" + step + "4", "later" + step + "4"});
   EXPECT_TRUE(has(checkpoints.out, "are the same, to the bit")) << checkpoints.out << checkpoints.err;

@@ -45,6 +45,7 @@ Json suspects_json(const Audited& audited) {
     json.push_back({{"split", audited.splits[i].name},
                     {"judged", of.judged},
                     {"estimated_wrong", of.estimated_wrong >= 0 ? Json(of.estimated_wrong) : Json(nullptr)},
+                    {"agreed", of.agreed >= 0 ? Json(of.agreed) : Json(nullptr)},
                     {"samples", std::move(samples)}});
   }
   return json;

@@ -106,9 +106,10 @@ class AuditPage {
       html += of.estimated_wrong >= 0
                   ? format(": about {} of {}</h2>\n", count_text(of.estimated_wrong), count_text(of.judged))
                   : "</h2>\n";
-      html +=
-          format("<p class=\"faint\">The largest losses first, by {} checkpoints of {}.</p><div class=\"pictures\">\n",
-                 audited_.checkpoints.size(), escape_html(core::printable(audited_.run)));
+      html += format("<p class=\"faint\">The largest losses first, by {} checkpoints of {}",
+                     audited_.checkpoints.size(), escape_html(core::printable(audited_.run)));
+      html += of.agreed >= 0 ? format(", the last of which agrees with {} labels", count_text(of.agreed)) : "";
+      html += ".</p><div class=\"pictures\">\n";
       for (size_t k = 0; k < std::min(kShownSamples, of.most_suspect.size()); ++k) {
         const LabelSuspect& suspect = of.most_suspect[k];
         const std::string sure =

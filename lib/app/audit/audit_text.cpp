@@ -77,20 +77,28 @@ std::string suspect_line(const Audited& audited, const LabelSuspect& suspect) {
                 audited.label_of(suspect.at), suspect.looks_like, sure, suspect.loss);
 }
 
+double percent(int64_t part, int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole));
+}
+
 std::string suspects_text(const Audited& audited) {
   std::string text;
   for (size_t i = 0; i < audited.suspects.size(); ++i) {
     const SplitSuspects& of = audited.suspects[i];
     text += format("labels of {}: ", audited.splits[i].name);
     if (of.estimated_wrong >= 0) {
-      text += format(
-          "about {} of {} look wrong ({:.1f} %); ", count_text(of.estimated_wrong), count_text(of.judged),
-          100.0 * static_cast<double>(of.estimated_wrong) / static_cast<double>(std::max<int64_t>(1, of.judged)));
+      text += format("about {} of {} look wrong ({:.1f} %), to a network that agrees with {:.1f} %; ",
+                     count_text(of.estimated_wrong), count_text(of.judged), percent(of.estimated_wrong, of.judged),
+                     percent(of.agreed, of.judged));
     }
     text += format("the most suspect, by {} checkpoint{} of {}\n", audited.checkpoints.size(),
                    audited.checkpoints.size() == 1 ? "" : "s", core::printable(audited.run));
     for (size_t k = 0; k < std::min(kExamples, of.most_suspect.size()); ++k) {
       text += suspect_line(audited, of.most_suspect[k]);
+    }
+    constexpr double kWeak = 80;  // per cent of labels that a network says
+    if (of.agreed >= 0 && percent(of.agreed, of.judged) < kWeak) {
+      text += "            a network that disagrees so often suspects many right labels: train it further\n";
     }
   }
   return text;

@@ -23,6 +23,7 @@ struct LabelSuspect {
 struct SplitSuspects {
   int64_t judged = 0;                      ///< samples with a loss
   int64_t estimated_wrong = 0;             ///< labels that look wrong; -1: numbers are learned, nothing is estimated
+  int64_t agreed = -1;                     ///< labels that the last network says, too; -1 likewise
   std::vector<LabelSuspect> most_suspect;  ///< the largest loss first
 };
 

@@ -153,16 +153,29 @@ void compare_samples(const RunTrace& run_a, const RunTrace& run_b, const UpdateT
   add("labels", labels);
 }
 
+/// Of the optimizer or the average, which a run may do without.
+bool is_beside_weights(const std::string& tensor) { return tensor.find(": ") != std::string::npos; }
+
 void compare_tensors(const UpdateTrace& a, const UpdateTrace& b, Parting& parting) {
-  size_t different = 0;
-  for (size_t i = 0; i < std::max(a.tensors.size(), b.tensors.size()); ++i) {
-    const bool has_both = i < a.tensors.size() && i < b.tensors.size();
-    if (has_both && a.tensors[i] == b.tensors[i]) continue;
-    if (++different == 1) parting.tensor = (i < a.tensors.size() ? a : b).tensors[i].first;
+  std::map<std::string, std::string> others(b.tensors.begin(), b.tensors.end());
+  std::vector<std::string> different;
+  size_t compared = 0;
+  for (const auto& [name, digest] : a.tensors) {
+    const auto other = others.find(name);
+    if (other == others.end() && is_beside_weights(name)) continue;
+    ++compared;
+    if (other == others.end() || other->second != digest) different.push_back(name);
+    if (other != others.end()) others.erase(other);
   }
-  if (different == 0) return;
-  parting.what.push_back(format("{} is the first of {} of {} tensors that differ after it", parting.tensor, different,
-                                std::max(a.tensors.size(), b.tensors.size())));
+  for (const auto& [name, digest] : others) {
+    if (is_beside_weights(name)) continue;
+    ++compared;
+    different.push_back(name);
+  }
+  if (different.empty()) return;
+  parting.tensor = different.front();
+  parting.what.push_back(
+      format("{} is the first of {} of {} tensors that differ after it", parting.tensor, different.size(), compared));
 }
 
 Parting first_difference(const RunTrace& a, const RunTrace& b) {

@@ -96,6 +96,15 @@ int64_t estimated_wrong(const data::Source& source, const Judgement& judgement) 
   return wrong;
 }
 
+int64_t agreed_labels(const data::Source& source, const Judgement& judgement) {
+  int64_t agreed = 0;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    agreed += judgement.loss_sum[at] >= 0 && judgement.said[at] == source.label(i) ? 1 : 0;
+  }
+  return agreed;
+}
+
 std::string said_text(const data::Source& source, const Judgement& judgement, size_t at) {
   if (source.num_targets() == 0) {
     const auto said = static_cast<size_t>(judgement.said[at]);
@@ -119,6 +128,7 @@ SplitSuspects suspects_of(const data::Source& source, int64_t split, const Judge
   }
   suspects.judged = static_cast<int64_t>(order.size());
   suspects.estimated_wrong = source.num_targets() == 0 ? estimated_wrong(source, judgement) : -1;
+  suspects.agreed = source.num_targets() == 0 ? agreed_labels(source, judgement) : -1;
   const size_t named = std::min(order.size(), static_cast<size_t>(listed));
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(named), order.end(),
                     [&](size_t a, size_t b) {
