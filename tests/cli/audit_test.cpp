@@ -91,7 +91,7 @@ TEST(SplitOverlapTest, SeveralProcessesSeeTogetherWhatOneWouldSee) {
   write_idx(work);
   work.write("data/t10k-images-idx3-ubyte", idx_images(20));  // the ten images of the training split
   const std::string warning = "20 of the 20 validation images are training images, too: ";
-  const std::string said = said_by_training(work, {"--replicas", "2", "--devices", "2"});
+  const std::string said = said_by_training(work, {"--replicas", "2", "--devices", "2", "--val-batch-size", "4"});
   const size_t first = said.find(warning);
   EXPECT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find("are training images, too", first + warning.size()), std::string::npos) << "once";
