@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train eval`: what a checkpoint says of labelled images, and how sure that is.
+#include <filesystem>
 #include <optional>
 
 #include "app/app.h"
@@ -8,6 +9,7 @@
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
 #include "app/verbs/evaluate_together.h"
+#include "app/verbs/run_end.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -129,6 +131,13 @@ void say_figures(const LoadedModel& loaded, const engine::EvalReport& report, co
   }
 }
 
+/// Whether `folder` is where the report of the run looks for an evaluation.
+bool belongs_to_report(const std::string& folder, const std::string& run) {
+  std::error_code trouble;
+  const auto whole = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, trouble); };
+  return whole(folder) == whole(run + "/eval") && !trouble;
+}
+
 /// Everything as files of a folder.
 void write_figures(const LoadedModel& loaded, const engine::EvalReport& report, const Sureness& sureness,
                    const ImageTable& images) {
@@ -144,6 +153,8 @@ void write_figures(const LoadedModel& loaded, const engine::EvalReport& report, 
   write("certainty.json", figures_json(loaded, sureness).dump(1) + "\n");
   if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
   core::log_info("written: {}", written);
+  const std::string& run = loaded.given->command.checkpoint;
+  if (belongs_to_report(folder, run)) write_report_or_warn(run);
 }
 
 Outcome eval_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
