@@ -134,6 +134,7 @@ def main():
     parser.add_argument("--trials", type=int, default=50, help="runs that are each killed while they train")
     parser.add_argument("--kills-per-trial", type=int, default=1, help="times that each is killed before it may end")
     parser.add_argument("--signal", choices=["KILL", "TERM"], default="KILL", help="what ends them")
+    parser.add_argument("--short", action="store_true", help="short runs with --signal TERM too, reports every 3 updates")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("options", nargs="*", help="options of train, after --")
     args = parser.parse_args()
@@ -141,7 +142,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="stoker-kill-") as name:
         folder = pathlib.Path(name)
         (folder / "data").mkdir()
-        options = args.options or tiny_options(folder / "data", 1 if args.signal == "TERM" else 0)
+        options = args.options or tiny_options(folder / "data", 1 if args.signal == "TERM" and not args.short else 0)
         complete(args.train, options, folder / "unbroken")
         wanted = digest(folder / "unbroken")
         begin = time.monotonic()  # of a second run: the first reads program and libraries from disk

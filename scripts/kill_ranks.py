@@ -76,7 +76,7 @@ class Trials:
         kill_anywhere.complete(args.train, self.options, folder / "unbroken")
         self.wanted = kill_anywhere.digest(folder / "unbroken")
         self.updates = last_saved(folder / "unbroken")
-        self.seconds = {devices: self.timed(devices) for devices in DEVICES}
+        self.seconds = {} if args.at_checkpoints else {devices: self.timed(devices) for devices in DEVICES}
         self.kills = collections.Counter()
 
     def timed(self, devices):

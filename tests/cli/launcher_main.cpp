@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server behind launcher.h:
+//
+//   train_launcher --serve PATH   listens at PATH in the background; returns once it does
+//   train_launcher --end PATH     ends it
+//
+// With other words it is `train`: ranks of a run are started from the file that started them.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "launcher.h"
+
+int train_main(int argc, char** argv);  // apps/train/main.cpp
+
+namespace stoker::cli {
+namespace {
+
+constexpr int kIdleMilliseconds = 15 * 60 * 1000;  // a server that nobody ended ends itself
+
+[[noreturn]] void become_train(int connection, const LaunchRequest& request, int out, int err) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::chdir(request.directory.c_str()) != 0) ::_exit(126);
+  ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+  ::dup2(out, 1);
+  ::dup2(err, 2);
+  for (const int file : {connection, out, err}) ::close(file);
+  ::clearenv();
+  for (const std::string& variable : request.environment) ::putenv(::strdup(variable.c_str()));
+  std::vector<std::string> words = request.words;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::_Exit(train_main(static_cast<int>(words.size()), arguments.data()));
+}
+
+/// Starts what the connection asks for and stays until its end, or until nobody listens any more.
+[[noreturn]] void attend(int connection, const LaunchRequest& request, int out, int err) {
+  ::signal(SIGCHLD, SIG_DFL);
+  const pid_t pid = ::fork();
+  if (pid == 0) become_train(connection, request, out, err);
+  ::close(out);
+  ::close(err);
+  ::send(connection, &pid, sizeof pid, MSG_NOSIGNAL);
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  pollfd watched[2] = {{process, POLLIN, 0}, {connection, POLLIN, 0}};
+  ::poll(watched, process < 0 ? 0 : 2, -1);
+  if (watched[1].revents != 0) ::kill(pid, SIGKILL);
+  LaunchEnd end;
+  ::wait4(pid, &end.status, 0, &end.usage);
+  ::send(connection, &end, sizeof end, MSG_NOSIGNAL);
+  ::_exit(0);
+}
+
+void serve(int listening) {
+  ::signal(SIGCHLD, SIG_IGN);
+  for (;;) {
+    pollfd watched = {listening, POLLIN, 0};
+    if (::poll(&watched, 1, kIdleMilliseconds) == 0) return;
+    const int connection = ::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) continue;
+    LaunchRequest request;
+    int out = -1, err = -1;
+    if (!receive_request(connection, request, out, err)) return;
+    if (::fork() == 0) {
+      ::close(listening);
+      attend(connection, request, out, err);
+    }
+    for (const int file : {connection, out, err}) ::close(file);
+  }
+}
+
+int start_server(const char* path) {
+  ::unlink(path);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const int listening = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  if (std::strlen(path) >= sizeof address.sun_path ||
+      ::bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(listening, 64) != 0) {
+    std::printf("cannot listen at %s: tests start the program itself\n", path);
+    return 0;
+  }
+  if (::fork() != 0) return 0;
+  ::setsid();
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {0, 1, 2}) ::dup2(nowhere, standard);
+  serve(listening);
+  ::unlink(path);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker::cli
+
+int main(int argc, char** argv) {
+  const std::string word = argc == 3 ? argv[1] : "";
+  if (word == "--serve") std::_Exit(stoker::cli::start_server(argv[2]));
+  if (word == "--end") {
+    stoker::cli::end_launcher(argv[2]);
+    std::_Exit(0);
+  }
+  return train_main(argc, argv);
+}
