@@ -79,8 +79,16 @@ def fail(run_dir, code, errors, what):
     sys.exit(f"kill_anywhere: {what}; it ended with {code}:\n{errors}\n{text}")
 
 
-def check_ended_in_order(train, run_dir, code, errors):
-    """After SIGTERM: 0, or 75 with a checkpoint that verifies and holds the update of the last line."""
+def begins(run_dir):
+    """How often training has begun there."""
+    events = run_dir / "metrics.jsonl"
+    lines = events.read_text().splitlines() if events.exists() else []
+    return sum('"event":"start"' in line.replace(" ", "") or '"event":"resume"' in line.replace(" ", "") for line in lines)
+
+
+def check_ended_in_order(train, run_dir, code, errors, begins_before):
+    """After SIGTERM: 0, or 75 with a checkpoint that verifies and holds the update of the last line. `begins_before` is
+    what begins() was when the command was started."""
     if code == 0:
         return
     if code == -signal.SIGTERM and not run_dir.exists():
@@ -89,10 +97,8 @@ def check_ended_in_order(train, run_dir, code, errors):
     named = re.fullmatch(r"train: exit=75 reason=signal:TERM(?: update=(\d+)(?: metric=\S+ value=\S+)? checkpoint=(.*))?", last_line)
     if code != 75 or not named:
         fail(run_dir, code, errors, "a run that was stopped did not end with 75")
-    events = run_dir / "metrics.jsonl"
-    has_begun = events.exists() and any(json.loads(line)["event"] in ("start", "resume") for line in open(events))
     if named[2] is None:
-        if has_begun:
+        if begins(run_dir) > begins_before:
             fail(run_dir, code, errors, "a run that had begun to train was stopped without a checkpoint")
         return
     checkpoint = pathlib.Path(named[2])
@@ -112,6 +118,7 @@ def check_ended_in_order(train, run_dir, code, errors):
 
 def is_ended(train, options, run_dir, seconds, with_term):
     """Starts training and ends it after `seconds` by SIGTERM or SIGKILL; False when it was done before."""
+    begins_before = begins(run_dir)
     process = start(train, options, run_dir)
     try:
         wait_for_success(process, run_dir, seconds)
@@ -124,7 +131,7 @@ def is_ended(train, options, run_dir, seconds, with_term):
         return True
     process.terminate()
     _, errors = process.communicate(timeout=120)
-    check_ended_in_order(train, run_dir, process.returncode, errors)
+    check_ended_in_order(train, run_dir, process.returncode, errors, begins_before)
     return process.returncode != 0
 
 

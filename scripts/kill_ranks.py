@@ -109,6 +109,7 @@ class Trials:
 
     def is_ended(self, run_dir, devices, how):
         """Starts the run and ends it; False when it was done before."""
+        begins_before = kill_anywhere.begins(run_dir)
         process = kill_anywhere.start(self.args.train, self.options_of(run_dir, devices), run_dir)
         if not self.wait_for_moment(process, run_dir, devices):
             kill_anywhere.wait_for_success(process, run_dir, 600)
@@ -124,7 +125,7 @@ class Trials:
         _, errors = process.communicate(timeout=120)
         code = process.returncode
         if how == "TERM":
-            kill_anywhere.check_ended_in_order(self.args.train, run_dir, code, errors)
+            kill_anywhere.check_ended_in_order(self.args.train, run_dir, code, errors, begins_before)
         elif how == "one rank" and ranks and code not in (0, PEER_LOST):
             kill_anywhere.fail(run_dir, code, errors, "a run that lost a rank did not end with 76")
         fail_left_behind(ranks, 10)
