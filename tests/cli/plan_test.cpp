@@ -44,9 +44,12 @@ TEST(PlanTest, SaysWhatARunTakesAndBeginsNone) {
 TEST(PlanTest, ARunKeepsWhatWasPredictedAndWhatWasSeen) {
   const Workplace work;
   write_idx(work);
-  const Words words = train_words();
-  const Ended ended = run(words, work.path());
-  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  Launch launch;
+  launch.words = train_words();
+  launch.directory = work.path();
+  launch.loads_libraries = true;  // they are part of what it takes
+  const Ended ended = run(launch);
+  ASSERT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
   EXPECT_NE(ended.out.find("memory    host "), std::string::npos) << ended.out;
   const std::string plan = content_of_file(work / "run/plan.json");
   const double predicted = number_behind(plan, "\"bytes\": "), observed = number_behind(plan, "\"host_bytes\": ");
