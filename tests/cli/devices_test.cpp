@@ -108,6 +108,23 @@ TEST(DevicesTest, ASignalThatComesBeforeRanksCanHandleItIsNoLostRank) {
   EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM", 0), 0u) << ended.err;
 }
 
+/// A signal goes to one rank after the other: one may end, and break off what another waits for, before that has its
+/// own.
+TEST(DevicesTest, AStopOfOneRankBeforeTrainingIsNoLostRank) {
+  for (const size_t first : {0, 1}) {
+    const Workplace work;
+    Program program(long_run(work, dealt(2)));
+    const auto are_in_setup = [&] { return std::filesystem::exists(work / "run/train.rank-1.log"); };
+    ASSERT_TRUE(program.wait_until(are_in_setup)) << program.err();
+    const std::vector<pid_t> ranks = children_of(program.pid());
+    ASSERT_EQ(ranks.size(), 2u);
+    ::kill(ranks[first], SIGTERM);
+    const Ended ended = program.wait();
+    EXPECT_EQ(ended.exit_code, kStopped) << ended.out << ended.err;
+    EXPECT_EQ(last_line(ended.err).rfind("train: exit=75 reason=signal:TERM", 0), 0u) << ended.err;
+  }
+}
+
 TEST(DevicesTest, AKilledRankEndsAllWith76AndIsNamed) {
   const Workplace work;
   Program program(long_run(work, dealt(4)));

@@ -16,6 +16,22 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
+constexpr const char* kStopped = "stopped by SIG";
+
+/// The signal for which another rank is gone, as in "TERM"; empty: it is gone for something else. That is no failure of
+/// this one, which the same signal may not have reached yet.
+std::string stopped_elsewhere(const Error& error) {
+  const std::string sign = format(" failed: {}", kStopped), cause = error.what();
+  const size_t at = error.kind() == ErrorKind::peer_lost ? cause.find(sign) : std::string::npos;
+  return at == std::string::npos ? "" : cause.substr(at + sign.size());
+}
+
+/// Before anything was trained: nothing to save.
+Outcome stopped_before(const std::string& signal, const RankPlace& place, int64_t stop_exit_code) {
+  const int code = signal == "INT" ? core::kExitInterrupted : static_cast<int>(stop_exit_code);
+  return {code, place.rank == 0 ? "signal:" + signal : ""};
+}
+
 }  // namespace
 
 Outcome work_with_others(const Invocation& invocation, const RankPlace& place, const RankWork& work) {
@@ -34,11 +50,13 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
       if (place.rank != 0) outcome.reason.clear();
       return outcome;
     } catch (const core::StopRequested&) {
-      const bool is_first = ranks.group()->abort("stopped by SIG" + core::stop_signal_name());
-      if (is_first) throw;
-      return {static_cast<int>(options.run.stop_exit_code), ""};
+      ranks.group()->abort(kStopped + core::stop_signal_name());
+      return stopped_before(core::stop_signal_name(), place, options.run.stop_exit_code);
     } catch (const std::exception& exception) {
       const Error error = error_of(exception, options);
+      if (const std::string signal = stopped_elsewhere(error); !signal.empty()) {
+        return stopped_before(signal, place, options.run.stop_exit_code);
+      }
       const bool is_first = ranks.group()->abort(error.what());
       if (error.kind() == ErrorKind::peer_lost) throw Error(error);
       if (!is_first) return end_quietly(error);
@@ -47,7 +65,12 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
       core::log_error("{}{}", who, error.text());
       return {core::exit_code(error.kind()), ""};
     }
+  } catch (const core::StopRequested&) {  // while ranks meet
+    return stopped_before(core::stop_signal_name(), place, options.run.stop_exit_code);
   } catch (const Error& error) {
+    if (const std::string signal = stopped_elsewhere(error); !signal.empty()) {
+      return stopped_before(signal, place, options.run.stop_exit_code);
+    }
     if (error.kind() != ErrorKind::peer_lost || (place.rank == 0 && !has_starter)) throw;
     return end_quietly(error);
   }
