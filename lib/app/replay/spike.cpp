@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kSeriesHistory = 50;
 constexpr size_t kSeriesLeast = 4;
 constexpr size_t kSeriesAfter = 8;
+constexpr double kSeriesShort = 10;  // times the factor, where next to nothing is known
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kSeriesSpread = 10;  // median absolute deviations
 
@@ -70,7 +71,7 @@ double spike(const std::vector<double>& values, size_t i, double factor) {
   const double multiple = multiple_of(values[i], before, factor);
   if (before.size() >= kSeriesLeast) return multiple;
   const std::vector<double> after = finite_part(values, i + 1, i + 1 + kSeriesAfter);
-  if (after.size() < kSeriesLeast) return 0;
+  if (after.size() < kSeriesLeast) return multiple_of(values[i], before, kSeriesShort * factor);
   return std::min(multiple, multiple_of(values[i], after, factor));
 }
 

@@ -12,7 +12,8 @@ double median_of(std::vector<double> values);
 
 /// values[i] as a multiple of what is usual, where it is more than `factor` times that and far outside of the usual
 /// spread; else 0. Usual is the median of up to 50 numbers before it. Where fewer than 4 are, it must stand out from
-/// those after it as well, so that the high begin of a run is none. What is not finite is left out.
+/// those after it as well, so that the high begin of a run is none, or 10 times as far where there are hardly any after
+/// it. What is not finite is left out.
 double spike(const std::vector<double>& values, size_t i, double factor);
 
 /// Numbers that stand out, with at most two in between that do not.

@@ -29,6 +29,11 @@ TEST(SpikeTest, TheHighBeginOfARunIsNoneAndAnEarlyOneIs) {
   EXPECT_GT(spike(early, 2, 3), 40);
 }
 
+TEST(SpikeTest, OfAShortSeriesIsFarOut) {
+  EXPECT_GT(spike({1, 1e5, 1e9, std::nan("")}, 1, 3), 1e4);
+  EXPECT_EQ(spike({1, 20, 1}, 1, 3), 0);
+}
+
 TEST(EpisodeTest, LastsAsLongAsNumbersAreHighAgainstWhatWasBeforeIt) {
   std::vector<double> series(10, 1);
   for (int i = 0; i < 60; ++i) series.push_back(i == 30 ? 100 : 20);  // longer than what a spike is compared with
