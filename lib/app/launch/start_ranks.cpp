@@ -66,11 +66,13 @@ class Children {
       if (child.pid > 0 && !child.has_ended) ::kill(child.pid, signal_number);
     }
   }
-  /// Who is stopped cannot end by itself.
-  void kill_stopped() const {
+  /// Who is stopped cannot end by itself. Returns whether there was one.
+  bool kill_stopped() const {
+    bool has_killed = false;
     for (const Child& child : children_) {
-      if (child.is_stopped && !child.has_ended) ::kill(child.pid, SIGKILL);
+      if (child.is_stopped && !child.has_ended) has_killed |= ::kill(child.pid, SIGKILL) == 0;
     }
+    return has_killed;
   }
   void send_to_root(int signal_number) const {
     if (!children_.front().has_ended) ::kill(children_.front().pid, signal_number);
@@ -153,6 +155,7 @@ class Attempt {
     while (!children_.all_ended()) {
       pass_signals_on();
       if (deadline_ && Clock::now() > *deadline_) {
+        has_killed_ = true;
         children_.send(SIGKILL);
         deadline_.reset();
       }
@@ -163,7 +166,9 @@ class Attempt {
         std::this_thread::sleep_for(kPoll);
     }
     if (end_.has_failed && end_.exit_code == core::exit_code(core::ErrorKind::peer_lost)) {
-      core::log_error("{}", point_.cause());
+      const std::string cause = point_.cause();  // that it failed, a rank says itself; that it is gone, others say of it
+      const bool says_itself = cause.find(" failed: ") != std::string::npos;
+      core::log_error("{}", killed_.empty() || says_itself ? cause : killed_);
     }
     return end_;
   }
@@ -185,6 +190,8 @@ class Attempt {
       return;
     }
     const bool is_first = !end_.has_failed;
+    // What others say of it, that it is gone, may be known before.
+    if (WIFSIGNALED(child.status) && killed_.empty() && !has_killed_) killed_ = end_of(rank, child);
     // A rank that fails says why, to all and to the user; one that cannot say it any more is spoken for here.
     if (is_first && point_.cause().empty()) {
       point_.say(end_of(rank, child));
@@ -192,7 +199,7 @@ class Attempt {
     }
     if (is_first) {
       deadline_ = Clock::now() + kGrace;
-      children_.kill_stopped();
+      has_killed_ |= children_.kill_stopped();
     }
     if (is_first || (end_.exit_code == lost && WIFEXITED(child.status))) end_ = {code, /*has_failed=*/true};
   }
@@ -201,7 +208,8 @@ class Attempt {
   engine::MeetingPoint& point_;
   Children children_;
   RanksEnd end_;
-  bool stop_sent_ = false;
+  std::string killed_;  ///< the first rank that a signal has killed which was not sent here, as a sentence
+  bool stop_sent_ = false, has_killed_ = false;
   std::optional<Clock::time_point> deadline_;  ///< of those that are left
 };
 
