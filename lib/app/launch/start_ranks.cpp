@@ -166,7 +166,8 @@ class Attempt {
         std::this_thread::sleep_for(kPoll);
     }
     if (end_.has_failed && end_.exit_code == core::exit_code(core::ErrorKind::peer_lost)) {
-      const std::string cause = point_.cause();  // that it failed, a rank says itself; that it is gone, others say of it
+      const std::string cause =
+          point_.cause();  // that it failed, a rank says itself; that it is gone, others say of it
       const bool says_itself = cause.find(" failed: ") != std::string::npos;
       core::log_error("{}", killed_.empty() || says_itself ? cause : killed_);
     }
