@@ -36,6 +36,7 @@ struct CommandLine {
   bool version = false;
   bool print_config = false;
   bool dry_run = false;
+  bool all_files = false;  ///< --dry-run and check: look at every file
   bool verbose = false;
   bool fresh = false;          ///< an older run in the run directory is set aside
   bool help_markdown = false;  ///< hidden: writes docs/options.md to stdout

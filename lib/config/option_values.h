@@ -33,7 +33,7 @@ using Plain = T;
 struct Interval {
   enum class Unit { never, epochs, updates, seconds };
   Unit unit = Unit::never;
-  double amount = 0;  ///< > 0 unless never; whole for epochs and updates
+  double amount = 0;  ///< > 0 unless never; whole for updates, and for epochs from 1 on
 
   static Interval epochs(double n) { return {Unit::epochs, n}; }
   static Interval updates(double n) { return {Unit::updates, n}; }
@@ -43,6 +43,8 @@ struct Interval {
 enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp, shards, clips, hdf5 };
 /// Which frames of a video make a clip: spread over all of it, or so many apart from a place drawn at random.
 enum class FrameSampling { uniform, stride };
+/// What stands between the fields of a CSV file; automatic: told from its first line.
+enum class CsvDelimiter { automatic, comma, semicolon, tab };
 enum class OnBadImage { fail, skip };
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };

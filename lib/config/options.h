@@ -25,11 +25,15 @@ struct DataOptionsOf {
   double face_margin = 0.2;              ///< 300wlp, biwi: added to each side of the face's box, share of its size
   int64_t clip_frames = 8;               ///< clips: frames of a video that the network sees
   FrameSampling frame_sampling = FrameSampling::uniform;
-  int64_t frame_stride = 1;          ///< clips, with stride: from each frame to the next
-  std::string hdf5_input;            ///< hdf5: data set with what is learned from; empty: found by its usual names
-  std::string hdf5_label;            ///< hdf5: data set with labels; empty: found by its usual names
+  int64_t frame_stride = 1;       ///< clips, with stride: from each frame to the next
+  std::string hdf5_input;         ///< hdf5: data set with what is learned from; empty: found by its usual names
+  std::string hdf5_label;         ///< hdf5: data set with labels; empty: found by its usual names
+  std::string csv_path = "path";  ///< csv: column with the path of the image
+  std::string csv_label;          ///< csv: column with the label, or columns to learn; empty: label, or all others
+  CsvDelimiter csv_delimiter = CsvDelimiter::automatic;
   std::string stage_dir;             ///< hdf5: copies are read from here; empty: none are made
   double val_fraction = 0;           ///< > 0: held out from train_split by a hash of the path
+  bool stratify = false;             ///< val_fraction holds for each class by itself
   Pick<int64_t> img_size{};          ///< pixels; the network sees img_size x img_size
   Pick<int64_t> in_chans{};          ///< 1 or 3
   Pick<int64_t> num_classes{};       ///< auto: from the data
@@ -81,12 +85,14 @@ struct AugmentOptionsOf {
   int64_t gaussian_blur_kernel = 23;     ///< pixels, odd
   double gaussian_blur_sigma_min = 0.1;  ///< pixels
   double gaussian_blur_sigma_max = 2;
-  double gaussian_noise = 0;    ///< deviation as a share of the full range; 0: off
-  double random_erasing = 0;    ///< probability
-  int64_t freq_masks = 0;       ///< spectrograms: bands that are blanked; 0: off
-  int64_t freq_mask_param = 8;  ///< bins; widest band
-  int64_t time_masks = 0;       ///< spectrograms: stretches of time that are blanked; 0: off
-  int64_t time_mask_param = 8;  ///< frames; longest stretch
+  double color_jitter_prob = 1;    ///< that an image is varied so
+  double gaussian_noise_prob = 1;  ///< likewise
+  double gaussian_noise = 0;       ///< deviation as a share of the full range; 0: off
+  double random_erasing = 0;       ///< probability
+  int64_t freq_masks = 0;          ///< spectrograms: bands that are blanked; 0: off
+  int64_t freq_mask_param = 8;     ///< bins; widest band
+  int64_t time_masks = 0;          ///< spectrograms: stretches of time that are blanked; 0: off
+  int64_t time_mask_param = 8;     ///< frames; longest stretch
   AugmentInterpolation augment_interpolation = AugmentInterpolation::bilinear;
   double mixup_alpha = 0;          ///< of Beta(alpha, alpha); 0: no mixup
   double cutmix_alpha = 0;         ///< of Beta(alpha, alpha); 0: no CutMix

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <chrono>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -32,7 +34,7 @@ void require_what_task_learns(const Source& source, const config::DataOptions& o
 void require_images(const Source& source, const std::string& split) {
   if (source.size() > 0) return;
   throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
-                    "images are JPEG, PNG, BMP or WebP files");
+                    "images are JPEG, PNG, BMP, WebP or TIFF files");
 }
 
 void refuse_videos(const Source& source, const config::DataOptions& options) {
@@ -79,17 +81,38 @@ std::string found_val_split(const Layout& layout, const config::DataOptions& opt
 
 bool holds_out(const config::DataOptions& options) { return !options.val_split && options.val_fraction > 0; }
 
+/// Classes of which there is no sample; 0 where there are no classes.
+int64_t classes_without(const Source& source) {
+  if (source.num_targets() > 0 || source.num_classes() < 2) return 0;
+  std::set<int64_t> seen;
+  for (int64_t i = 0; i < source.size(); ++i) seen.insert(source.label(i));
+  return source.num_classes() - static_cast<int64_t>(seen.size());
+}
+
+/// (kept, held out)
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> split_off(
+    const std::shared_ptr<const Source>& train, const config::DataOptions& options) {
+  return options.stratify ? hold_out_of_each_class(train, options.val_fraction) : hold_out(train, options.val_fraction);
+}
+
 void hold_out_val(const config::DataOptions& options, Datasets& datasets) {
   const int64_t whole = datasets.train->size();
-  std::tie(datasets.train, datasets.val) = hold_out(datasets.train, options.val_fraction);
+  std::tie(datasets.train, datasets.val) = split_off(datasets.train, options);
   if (datasets.train->size() == 0 || datasets.val->size() == 0) {
     throw core::Error(core::ErrorKind::data,
                       core::format("--val-fraction {} of {} images leaves {} to train and {} to validate",
                                    options.val_fraction, whole, datasets.train->size(), datasets.val->size()),
                       "use more images or another fraction");
   }
-  datasets.notes.push_back(core::format("validation: {} of {} images held out by a hash of their names",
-                                        core::count_text(datasets.val->size()), core::count_text(whole)));
+  datasets.notes.push_back(core::format("validation: {} of {} images held out by a hash of their names{}",
+                                        core::count_text(datasets.val->size()), core::count_text(whole),
+                                        options.stratify ? ", the same share of each class" : ""));
+  const int64_t unseen = classes_without(*datasets.val);
+  if (unseen > 0) {
+    datasets.notes.push_back(
+        core::format("{} of {} classes have no validation image: --stratify holds out some of each", unseen,
+                     datasets.val->num_classes()));
+  }
 }
 
 std::string clips_note(const config::DataOptions& options) {
@@ -147,7 +170,7 @@ std::shared_ptr<const Source> open_split(const config::DataOptions& options, con
   const std::unique_ptr<Layout> layout = detect_layout(options);
   std::vector<std::string> notes;
   if (holds_out(options) && (split == options.train_split || (split == kHeldOut && !layout->has_split(split)))) {
-    const auto [train, val] = hold_out(open_train(*layout, options, notes), options.val_fraction);
+    const auto [train, val] = split_off(open_train(*layout, options, notes), options);
     return split == options.train_split ? train : val;
   }
   if (!layout->has_split(split)) on_missing_split(*layout, options, split);
@@ -207,7 +230,7 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_sp
   }
   std::vector<std::pair<std::string, std::shared_ptr<const Source>>> splits = {{options.train_split, train}};
   if (holds_out(options)) {
-    const auto [kept, held_out] = hold_out(train, options.val_fraction);
+    const auto [kept, held_out] = split_off(train, options);
     splits = {{options.train_split, kept}, {core::format("{} (held out)", options.train_split), held_out}};
   } else if (others.empty()) {
     notes.push_back("there is no validation split: only the training images are compared with each other");

@@ -91,13 +91,19 @@ class Case:
     verdicts: tuple        # any of these names the bottleneck
     setup: object          # (work) -> (flags, environment)
     hogs: int = 0          # other processes that compute all the time
-    remedy: str = "knob"   # "knob": the flag that was named; "stop-hogs"; "next-epoch": it passes by itself
+    remedy: str = "knob"   # "knob": the flag that was named; "stop-hogs"; "next-epoch": it passes by itself; "other-blas"
+    pinned: bool = False   # hogs stay on the first CPU
     seconds: float = 0     # of training; 0: as asked for
 
 
 # A network that takes little time beside the loader; the lightest learns in its last layer only.
 LIGHT = ["--model", "small_cnn", "--width", "4", "--no-amp", "--threads", "1"]
 LIGHTEST = ["--freeze", "*,!fc"]
+
+
+# Older kinds of CPU are brought back by oneDNN's own switch; the reference BLAS is Debian's libblas3.
+WITHOUT_BFLOAT16 = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
+REFERENCE_BLAS = "/usr/lib/x86_64-linux-gnu/blas"
 
 
 def on_folder(folder, *flags):
@@ -147,20 +153,36 @@ CASES = [
          lambda work: (on_mnist("--width", "16", "--threads", "16", "--batch-size", "64", "-j", "1"), {})),
     Case("competing-threads", ("another process competes with the threads",),
          lambda work: (on_mnist("--width", "16", "--threads", "2", "--batch-size", "64", "-j", "1"), {}), hogs=1),
+    Case("emulated-bfloat16", ("device-bound",),
+         lambda work: (["--data-dir", MNIST, "--model", "small_cnn", "--amp", "--width", "16", "--threads", "1", "--batch-size", "64",
+                        "-j", "1"], WITHOUT_BFLOAT16)),
+    Case("wrong-layout", ("device-bound",),
+         lambda work: (["--data-dir", str(work.small()), "--img-size", "96", "--model", "resnet18", "--batch-size", "16", "-j", "1",
+                        "--threads", "1", "--cache", "ram", "--no-amp", "--no-channels-last"], WITHOUT_BFLOAT16)),
+    # As competing-threads, but the neighbour stays on one CPU, as a pinned service does.
+    Case("neighbour-on-one-cpu", ("another process competes with the threads", "CPU contention"),
+         lambda work: (on_mnist("--width", "16", "--threads", "2", "--batch-size", "64", "-j", "1"), {}), hogs=1, pinned=True),
+    Case("reference-blas", ("device-bound",),
+         lambda work: (["--data-dir", str(work.small()), "--img-size", "64", "--model", "vit_s_16", "--batch-size", "16", "-j", "1",
+                        "--threads", "1", "--cache", "ram", "--no-amp"], {"LD_LIBRARY_PATH": REFERENCE_BLAS}),
+         remedy="other-blas"),
 ]
 TWELVE = [case.name for case in CASES[:12]]
+SIXTEEN = TWELVE + [case.name for case in CASES[-4:]]
 
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
 
-def spin():
+def spin(pinned):
+    if pinned:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     while True:
         pass
 
 
 class Hogs:
-    def __init__(self, count):
-        self.processes = [multiprocessing.Process(target=spin, daemon=True) for _ in range(count)]
+    def __init__(self, count, pinned):
+        self.processes = [multiprocessing.Process(target=spin, args=(pinned,), daemon=True) for _ in range(count)]
 
     def __enter__(self):
         for process in self.processes:
@@ -184,14 +206,14 @@ def number_behind(flags, name, otherwise):
     return int(flags[flags.index(name) + 1]) if name in flags else otherwise
 
 
-def train(work, name, flags, environment, hogs, seconds):
+def train(work, name, flags, environment, hogs, seconds, pinned=False):
     run_dir = work.root / "runs" / name
     shutil.rmtree(run_dir, ignore_errors=True)
     command = [work.train, *flags, "--run-dir", str(run_dir), "--epochs", "100000", "--max-time", f"{seconds:.0f}s",
                "--val-every", "100000e", "--save-every", "never", "--no-save-best", "--sched", "constant", "--lr", "0.001"]
     if "--report-every" not in flags:
         command += ["--report-every", "1s"]
-    with Hogs(hogs):
+    with Hogs(hogs, pinned):
         variables = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
         done = subprocess.run(command, env={**variables, **environment}, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False)
@@ -228,18 +250,20 @@ def with_knob(flags, knob, value):
 def examine(case, work):
     seconds = case.seconds or work.seconds
     flags, environment = case.setup(work)
-    before = train(work, case.name, flags, environment, case.hogs, seconds)
+    before = train(work, case.name, flags, environment, case.hogs, seconds, case.pinned)
     said = before.diagnosis or {"verdict": "none", "gain_percent": 0, "knob": "", "value": "", "advice": "", "evidence": []}
     base = before.rate
     if case.remedy == "next-epoch":
         of_first = [diagnosis for epoch, diagnosis in before.diagnoses if epoch == 1]
         said = of_first[-1] if of_first else said
         base, after_rate = before.epoch_rates[0], max(before.epoch_rates[1:-1] or before.epoch_rates)
+    elif case.remedy == "other-blas":
+        after_rate = train(work, case.name + "-cured", flags, {}, 0, seconds).rate
     elif case.remedy == "stop-hogs":
         after_rate = train(work, case.name + "-cured", flags, environment, 0, seconds).rate
     elif said["knob"]:
         cured = with_knob(flags, said["knob"], said["value"])
-        after_rate = train(work, case.name + "-cured", cured, environment, case.hogs, seconds).rate
+        after_rate = train(work, case.name + "-cured", cured, environment, case.hogs, seconds, case.pinned).rate
     else:
         after_rate = base
     gain = 100 * (after_rate / base - 1) if base > 0 else math.nan
@@ -261,6 +285,8 @@ def main():
     parser.add_argument("--train", default="build/release/tests/hooks/train_with_hooks",
                         help="train, with the hook that slows copies down")
     parser.add_argument("--case", action="append", help="only this one; may be repeated")
+    parser.add_argument("--sixteen", action="store_true",
+                        help="with the four that the machine makes: emulated bfloat16, wrong layout, a neighbour, reference BLAS")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--seconds", type=float, default=12, help="of training, each run")
     parser.add_argument("--work", default="/tmp/stoker-bottlenecks", help="folder for data and runs, kept for the next time")
@@ -269,7 +295,7 @@ def main():
     if args.list:
         print("\n".join(case.name for case in CASES))
         return 0
-    names = args.case or TWELVE
+    names = args.case or (SIXTEEN if args.sixteen else TWELVE)
     unknown = set(names) - {case.name for case in CASES}
     if unknown:
         sys.exit(f"bottlenecks: no case {', '.join(sorted(unknown))}; --list names them")
@@ -282,7 +308,7 @@ def main():
             results[case.name] = examine(case, work)
             if args.results:
                 pathlib.Path(args.results).write_text(json.dumps(list(results.values()), indent=1) + "\n")
-    rows = [results[name] for name in TWELVE if name in results] or list(results.values())
+    rows = [results[name] for name in SIXTEEN if name in results] or list(results.values())
     right, reached = sum(row["right"] for row in rows), sum(row["reached"] for row in rows)
     enough = right >= len(rows) - 1 and reached >= math.ceil(0.75 * len(rows))
     print(f"\n{len(rows)} cases: {right} verdicts right, {reached} predicted gains reached to 70%: "

@@ -39,6 +39,11 @@ TEST(RecordsTest, APageComparesSeveralRuns) {
   const std::string page = content_of_file(work / "report.html");
   EXPECT_NE(page.find("<title>2 runs"), std::string::npos);
   EXPECT_NE(page.find("All options are the same."), std::string::npos);
+  fs::create_directory(work / "all");
+  fs::rename(work / "other", work / "all/other");
+  fs::copy(work / "run", work / "all/deeper", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  EXPECT_EQ(run({"report", "all"}, work.path()).exit_code, 0) << "a folder of runs";
+  EXPECT_NE(content_of_file(work / "all/report.html").find("<title>2 runs"), std::string::npos);
   const Ended one = run({"report", "run", "-o", "-"}, work.path());
   EXPECT_EQ(one.out.rfind("<!doctype html>", 0), 0u);
   EXPECT_FALSE(fs::exists(work / "run/report.html"));

@@ -9,7 +9,7 @@ namespace stoker::app {
 Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& console)
     : resources_(observe::ResourceSampler::Settings{engine::driver_names(run.device)}),
       diagnosing_({run.options, run.machine, run.data_facts, *run.datasets.train, run.task, run.device, run.compute,
-                   run.bfloat16_speed},
+                   run.bfloat16_speed, run.other_layout_speed},
                   resources_),
       run_files_(run_dir),
       worst_file_(run_dir, run.options, run.datasets.val),

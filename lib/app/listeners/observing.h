@@ -32,7 +32,7 @@ struct Watched {
   torch::Device device;
   engine::Observer& split_overlap;
   engine::ComputeCost compute = {};
-  std::optional<double> bfloat16_speed = {};  ///< see RunSetup
+  std::optional<double> bfloat16_speed = {}, other_layout_speed = {};  ///< see RunSetup
 };
 
 /// Owns the listeners of a run, and what examines it.

@@ -199,9 +199,14 @@ std::string check_text(const CheckFacts& facts) {
                    facts.threads.threads, facts.threads.speedup, 1e3 * facts.threads.handover_seconds,
                    1e3 * facts.threads.worst_handover_seconds);
   text += storage_line(facts);
+  for (const auto& [what, check] : facts.files) text += format("files     {}\n", data::file_check_text(check, what));
+  if (!facts.files_trouble.empty()) text += format("files     not looked at: {}\n", facts.files_trouble);
   if (facts.estimate) text += estimate_line(*facts.estimate);
   for (const Advice& advice : advice_from(facts)) text += format("try       {}: {}\n", advice.flag, advice.reason);
   for (const std::string& warning : warnings_from(facts)) text += "warning   " + warning + "\n";
+  for (const auto& split : facts.files) {
+    for (const std::string& line : split.second.first_bad) text += "bad       " + line + "\n";
+  }
   for (const std::string& missing : facts.missing) text += "missing   " + missing + "\n";
   return text;
 }
@@ -248,6 +253,16 @@ core::Json check_json(const CheckFacts& facts) {
          {"dtype", speed.dtype},
          {"channels_last", speed.channels_last},
          {"gflops_per_second", speed.gflops_per_second > 0 ? Json(speed.gflops_per_second) : Json(nullptr)}});
+  }
+  json["files"] = Json::array();
+  for (const auto& [what, check] : facts.files) {
+    Json bad = Json::array();
+    for (const std::string& line : check.first_bad) bad.push_back(core::printable(line));
+    json["files"].push_back({{"of", what},
+                             {"samples", check.samples},
+                             {"looked_at", check.looked_at},
+                             {"bad", check.bad},
+                             {"first_bad", bad}});
   }
   json["storage"] = nullptr;
   if (facts.storage) {

@@ -5,10 +5,12 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/system/machine.h"
 #include "core/text/json.h"
+#include "data/probe/file_check.h"
 #include "data/probe/storage_probe.h"
 #include "engine/device/blas.h"
 #include "engine/probe/compute_probe.h"
@@ -29,7 +31,9 @@ struct CheckFacts {
   engine::ThreadSpeed threads;
   std::string data_dir;
   std::optional<data::StorageSpeed> storage;
-  std::string storage_trouble;  ///< why there is none
+  std::string storage_trouble;                                 ///< why there is none
+  std::vector<std::pair<std::string, data::FileCheck>> files;  ///< of each split, with what its samples are called
+  std::string files_trouble;                                   ///< why there are none; empty: none were asked for
   std::optional<plan::EpochEstimate> estimate;
   int64_t num_workers = 0;           ///< what auto takes
   std::vector<std::string> missing;  ///< what was asked for and is not there

@@ -260,6 +260,17 @@ engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options,
       options.device.overlap_exchange && !options.model.grad_checkpointing};
 }
 
+namespace {
+
+/// A share of an epoch as the updates that it takes.
+config::Interval in_updates(config::Interval interval, int64_t updates_per_epoch) {
+  if (interval.unit != config::Interval::Unit::epochs || interval.amount >= 1) return interval;
+  const double updates = std::round(interval.amount * static_cast<double>(updates_per_epoch));
+  return config::Interval::updates(std::max(1.0, updates));
+}
+
+}  // namespace
+
 engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
                                          const engine::Precision& precision, double seconds_before) {
   engine::TrainerSettings settings;
@@ -271,7 +282,7 @@ engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options,
   settings.tta = options.train.tta;
   settings.val_every = options.train.val_every;
   settings.save_every = options.run.save_every;
-  settings.report_every = options.run.report_every;
+  settings.report_every = in_updates(options.run.report_every, plan.updates());
   settings.digest_every = options.run.digest_every;
   return settings;
 }

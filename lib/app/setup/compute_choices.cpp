@@ -83,11 +83,11 @@ std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root
   return speed;
 }
 
-void measure_layout(const TriedRun& run) {
+std::optional<double> measure_layout(const TriedRun& run) {
   Settings& settings = run.settings;
-  if (!run.learner.device.is_cpu() || settings.facts().checkpoint || !has_room_for_another(run)) return;
+  if (!run.learner.device.is_cpu() || settings.facts().checkpoint || !has_room_for_another(run)) return std::nullopt;
   const bool is_open = settings.given().options.precision.channels_last.is_auto();
-  if (is_open && channels_last_is_known(settings)) return;
+  if (is_open && channels_last_is_known(settings)) return std::nullopt;
   const bool is_last = settings.options().precision.channels_last;
   const engine::RandomState drawn = engine::random_state(torch::kCPU);
   engine::Learner other = run.build({!is_last, /*only_tried=*/true});
@@ -99,16 +99,20 @@ void measure_layout(const TriedRun& run) {
   const std::vector<double> seconds = engine::training_seconds(
       {now, otherwise}, run.task, engine::PassClock::own_thread, batch_of(settings), kLayoutSeconds);
   engine::restore_random_state(drawn, torch::kCPU);
-  if (seconds[1] == 0 || seconds[0] < kOtherLayout * seconds[1]) return;
-  const std::string found = format("the network trains {:.2g} times as fast {} on this CPU", seconds[0] / seconds[1],
+  if (seconds[1] == 0) return std::nullopt;
+  const double speed = seconds[0] / seconds[1];
+  const std::optional<double> told = is_open ? std::nullopt : std::optional<double>(speed);
+  if (speed < kOtherLayout) return told;
+  const std::string found = format("the network trains {:.2g} times as fast {} on this CPU", speed,
                                    is_last ? "channels-first" : "channels-last");
   if (!is_open) {
     core::log_warning("--{}channels-last: {}", is_last ? "" : "no-", found);
-    return;
+    return told;
   }
   settings.learn_layout({!is_last, found});
   run.learner = run.build({!is_last, /*only_tried=*/false});
   engine::restore_random_state(drawn, torch::kCPU);
+  return std::nullopt;
 }
 
 void measure_threads(const TriedRun& run) {
@@ -116,7 +120,7 @@ void measure_threads(const TriedRun& run) {
   const config::ResolvedDeviceOptions& device = settings.options().device;
   const int64_t most = device.threads;
   if (!run.learner.device.is_cpu() || settings.facts().checkpoint || most < 2) return;
-  if (!settings.given().options.device.threads.is_auto()) return;
+  if (!settings.given().options.device.threads.is_auto() || settings.facts().threads) return;
   std::vector<engine::TrainingWay> ways;
   for (int64_t threads = most; threads >= 1; threads /= 2) {
     ways.push_back({&run.learner, run.noise(), threads});

@@ -40,8 +40,9 @@ std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root
 /// On a CPU, in the precision that was chosen: where channels-last is automatic, the processor is of a kind of which it
 /// is not known to be right, and training is clearly faster without, settings learn it, and the learner is another one.
 /// Where it was given and the other way is clearly faster, warns. Measures nothing where a second learner would take
-/// too much memory, and for what goes on from a checkpoint.
-void measure_layout(const TriedRun& run);
+/// too much memory, and for what goes on from a checkpoint. Returns how many times as fast the other layout than that
+/// of the learner trains, where that was given and measured.
+std::optional<double> measure_layout(const TriedRun& run);
 
 /// On a CPU: where threads are automatic and fewer than the CPUs are clearly faster, since a neighbour holds some or
 /// since the network is small, settings learn how many, and LibTorch computes with so many. Nothing for what goes on

@@ -29,6 +29,7 @@ engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine:
     cost.forward_flop = flop.forward;
     cost.training_flop = flop.training;
     cost.grouped_share = flop.forward > 0 ? flop.grouped / flop.forward : 0;
+    cost.product_share = flop.forward > 0 ? flop.products / flop.forward : 0;
   } catch (const core::StopRequested&) {
     throw;
   } catch (const std::exception& error) {  // a figure for people: training says what is wrong with the network

@@ -6,6 +6,7 @@
 
 #include "app/setup/hooks.h"
 #include "app/setup/plan_run.h"
+#include "engine/device/blas.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/compute_probe.h"
@@ -61,6 +62,7 @@ observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, cons
   facts.prefetch_factor = options.loader.prefetch_factor;
   facts.pin_memory = options.loader.pin_memory || facts.on_cpu;
   facts.amp = options.precision.amp;
+  facts.channels_last = options.precision.channels_last;
   facts.holds_pixels = options.loader.cache == config::CacheTier::ram;
   facts.holds_files = options.loader.cache == config::CacheTier::compressed;
   facts.augmentations = augmentations_of(options.augment);
@@ -75,6 +77,8 @@ observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, cons
 observe::DiagnosisFacts Diagnosing::facts_of_run(const Run& run) {
   observe::DiagnosisFacts facts = known_facts(run.options, run.machine, run.data_facts, run.train);
   facts.network_bfloat16_speed = run.bfloat16_speed;
+  facts.other_layout_speed = run.other_layout_speed;
+  facts.reference_blas = run.device.is_cpu() && engine::blas_facts().reference;
   facts.compute = run.compute;
   facts.native_bfloat16 = run.device.is_cpu()
                               ? run.machine.native_bfloat16

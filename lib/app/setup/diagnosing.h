@@ -30,7 +30,7 @@ class Diagnosing : public engine::BetweenUpdates {
     const engine::Task& task;
     torch::Device device;
     engine::ComputeCost compute = {};
-    std::optional<double> bfloat16_speed = {};  ///< see RunSetup
+    std::optional<double> bfloat16_speed = {}, other_layout_speed = {};  ///< see RunSetup
   };
   /// All that is passed outlives this.
   Diagnosing(const Run& run, observe::ResourceSampler& resources);

@@ -31,7 +31,8 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
                        }};
   prepared.bfloat16_speed = measure_amp(tried, from_root);
   const bool is_told = !settings.given().options.precision.channels_last.is_auto();
-  if (!(from_root && is_told)) measure_layout(tried);  // the options of other ranks are those of rank 0
+  if (!(from_root && is_told))
+    prepared.other_layout_speed = measure_layout(tried);  // the options of other ranks are those of rank 0
   measure_threads(tried);
 }
 

@@ -22,7 +22,8 @@ struct RunSetup {
   std::unique_ptr<engine::Task> task;
   engine::Learner learner;
   Caches caches;
-  std::optional<double> bfloat16_speed;  ///< of training the network on a CPU, over float32; absent: not measured
+  std::optional<double> bfloat16_speed;      ///< of training the network on a CPU, over float32; absent: not measured
+  std::optional<double> other_layout_speed;  ///< of training in the layout that was not asked for; absent: not measured
   plan::PlanInputs inputs;
   plan::MemoryBudget room;  ///< as it was when the plan was made
 };

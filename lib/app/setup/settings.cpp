@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/setup/settings.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
+#include "config/table/parse_value.h"
 #include "engine/device/device.h"
 #include "model/model.h"
 
@@ -14,7 +17,26 @@ config::ModelFacts model_facts_of(const config::ResolvedModelOptions& options) {
   return {options.model, usual.drop_rate, usual.drop_path_rate};
 }
 
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Those who start ranks set OMP_NUM_THREADS to 1, whatever is free.
+bool is_started_as_rank() {
+  return !environment("WORLD_SIZE").empty() || !environment("OMPI_COMM_WORLD_SIZE").empty() ||
+         !environment("SLURM_STEP_NUM_TASKS").empty() || !environment("STOKER_LAUNCHER").empty();
+}
+
 }  // namespace
+
+std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_num_threads, int cpus) {
+  constexpr int64_t kMostThreads = 1024;
+  int64_t threads = 0;
+  if (!config::read_integer(omp_num_threads, 1, kMostThreads, threads).empty()) return std::nullopt;
+  threads = std::min<int64_t>(threads, std::max(cpus, 1));
+  return config::Measured<int64_t>{threads, "OMP_NUM_THREADS is " + omp_num_threads};
+}
 
 core::MachineFacts machine_with_accelerators() {
   core::MachineFacts machine = core::read_machine_facts();
@@ -31,7 +53,12 @@ Settings::Settings(const config::Configuration& given, core::MachineFacts machin
   };
   facts_.names_model = is_given(given.options.model.model);
   facts_.names_lr_base = is_given(given.options.optim.lr_base);
+  const config::Row& dtype = given.table.row_of(given.options.precision.amp_dtype);
+  facts_.half_may_give_way =
+      given.options.device.device.is_auto() &&
+      (dtype.origin.kind == config::Origin::Kind::file || dtype.origin.kind == config::Origin::Kind::preset);
   facts_.machine = std::move(machine);
+  if (!is_started_as_rank()) facts_.threads = asked_threads(environment("OMP_NUM_THREADS"), facts_.machine.cpus);
   facts_.deals_replicas = given.command.verb != "eval" && given.command.verb != "predict";
   resolve();
 }

@@ -3,6 +3,9 @@
 // and each time all options are resolved again.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "config/config.h"
 #include "config/resolution.h"
 
@@ -10,6 +13,9 @@ namespace stoker::app {
 
 /// Machine facts with the accelerators that LibTorch sees.
 core::MachineFacts machine_with_accelerators();
+
+/// The threads that OMP_NUM_THREADS asks for, at most one for each CPU; nothing where it is no number.
+std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_num_threads, int cpus);
 
 class Settings {
  public:

@@ -2,12 +2,15 @@
 // `train check`: what this machine is, how fast it really is, and what to set because of it.
 #include <ATen/Context.h>
 
+#include <algorithm>
+
 #include "app/app.h"
 #include "app/output/check_report.h"
 #include "app/output/result_output.h"
 #include "app/plan/measure_epoch.h"
 #include "app/setup/assemble.h"
 #include "app/setup/settings.h"
+#include "app/verbs/look_at_files.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -53,6 +56,22 @@ void measure_storage(const config::Configuration& configuration, CheckFacts& fac
     facts.storage_trouble = error.what();
     if (configuration.command.names_data) facts.missing.push_back(error.what());
   }
+}
+
+/// Whether there are bad files. A folder that is no data set is none of its business.
+bool look_at_data(const config::Configuration& configuration, CheckFacts& facts) {
+  if (!configuration.command.names_data || !facts.missing.empty()) return false;
+  const config::DataOptions& given = configuration.options.data;
+  try {
+    facts.files = look_at_files(data::open_datasets(given), given.max_image_megapixels, facts.num_workers,
+                                configuration.command.all_files);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input && error.kind() != ErrorKind::data && error.kind() != ErrorKind::config) {
+      throw;
+    }
+    facts.files_trouble = error.what();
+  }
+  return std::any_of(facts.files.begin(), facts.files.end(), [](const auto& split) { return split.second.bad > 0; });
 }
 
 /// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
@@ -103,10 +122,12 @@ Outcome check(const Invocation& invocation) {
   open_and_configure_device(options);
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
   measure_storage(configuration, facts);
-  if (facts.missing.empty() && (!command.config_files.empty() || !command.preset.empty())) {
+  const bool has_bad_files = look_at_data(configuration, facts);
+  if (facts.missing.empty() && !has_bad_files && (!command.config_files.empty() || !command.preset.empty())) {
     facts.estimate = estimate_epoch(settings);
   }
   write_result(command.output, command.json ? check_json(facts).dump(1) + "\n" : check_text(facts));
+  if (has_bad_files) return {core::exit_code(ErrorKind::data), "bad-files"};
   if (facts.missing.empty()) return {core::kExitOk, "checked"};
   for (const std::string& missing : facts.missing) core::log_error("missing: {}", missing);
   return {core::exit_code(ErrorKind::unavailable), "missing"};

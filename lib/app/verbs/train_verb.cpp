@@ -17,6 +17,7 @@
 #include "app/setup/resume.h"
 #include "app/setup/run_directory.h"
 #include "app/setup/run_setup.h"
+#include "app/verbs/look_at_files.h"
 #include "app/verbs/rank_share.h"
 #include "app/verbs/run_banner.h"
 #include "app/verbs/run_end.h"
@@ -191,7 +192,10 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
       core::log_warning("{}", doubt);
     }
   }
-  if (command.dry_run) return {core::kExitOk, "dry-run"};
+  if (command.dry_run) {
+    if (ranks.is_root()) refuse_bad_files(options, prepared.datasets, command.all_files);
+    return {core::kExitOk, "dry-run"};
+  }
   if (ranks.is_root()) take_over_checkpoints(checkpoint, at, checkpoints);
   if (end) {
     core::log_info("already finished ({}): nothing to do in {}; --epochs {} trains further, --fresh starts over",
@@ -206,9 +210,10 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     core::write_file_atomically(run_path + "/config.yaml", config::render_yaml(configuration, settings.resolution()),
                                 /*durable=*/true);
     write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
-    watch.emplace(Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task,
-                          device, split_overlap, training.compute, prepared.bfloat16_speed},
-                  run_path, console);
+    watch.emplace(
+        Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task, device,
+                split_overlap, training.compute, prepared.bfloat16_speed, prepared.other_layout_speed},
+        run_path, console);
   }
   engine::Observers others;  // of the other ranks
   others.add(split_overlap);

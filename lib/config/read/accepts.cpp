@@ -31,7 +31,10 @@ bool accepts(const Row& row, const std::string& verb) {
 }
 
 bool accepts(const Table& table, const Shorthand& shorthand, const std::string& verb) {
+  const bool trains = verb.empty() || verb == "bench" || verb == "plan" || verb == "check" || verb == "preview";
+  if (shorthand.takes_count) return trains;
   for (const auto& choice : shorthand.choices) {
+    if (choice.second.empty() && !trains) return false;
     for (const auto& value : choice.second) {
       const Row* row = table.find(value.first);
       if (!row || !accepts(*row, verb)) return false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of precedence: built-in values < preset < configuration files in order < flags.
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -31,6 +33,7 @@ void apply_flags(const std::vector<FlagValue>& values, Configuration& out, std::
   for (const FlagValue& value : values) {
     std::vector<Assignment> assignments;
     std::string problem = out.table.expand(value.name, value.text, assignments);
+    out.table.note_use(value.name, {Origin::Kind::flag, value.written});
     for (const Assignment& assignment : assignments) {
       if (problem.empty())
         problem = out.table.set(*assignment.row, assignment.text, {Origin::Kind::flag, value.written});
@@ -125,7 +128,23 @@ void name_run_dir(Configuration& out, std::vector<std::string>& problems) {
   run_dir = path;
 }
 
+/// The level that Python trainers take from the environment, where no option says another.
+void apply_environment(Configuration& out) {
+  const char* const given = std::getenv("TRAINER_LOG_LEVEL");
+  Row& row = out.table.row_of(out.options.log.log_level);
+  if (given == nullptr || row.origin.kind != Origin::Kind::built_in) return;
+  std::string level = given;
+  std::transform(level.begin(), level.end(), level.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (level == "critical") level = "error";
+  const std::string problem = out.table.set(row, level, {Origin::Kind::preset, "TRAINER_LOG_LEVEL"});
+  if (!problem.empty()) out.notes.push_back("TRAINER_LOG_LEVEL is left alone: " + problem);
+}
+
 void note_what_has_no_effect(Configuration& out) {
+  for (const Shorthand& shorthand : out.table.shorthands()) {
+    if (shorthand.used.kind == Origin::Kind::built_in || shorthand.note.empty()) continue;
+    out.notes.push_back(core::format("{} ({}) {}", shorthand.name, shorthand.used.detail, shorthand.note));
+  }
   const Row& row = out.table.row_of(out.options.loader.persistent_workers);
   if (row.origin.kind == Origin::Kind::built_in) return;
   out.notes.push_back("persistent-workers (" + row.origin.detail +
@@ -152,6 +171,7 @@ void parse_command_line(int argc, const char* const* argv, Configuration& out) {
   if (!command.preset.empty()) apply_preset(command.preset, "", out, problems);
   for (const std::string& path : command.config_files) apply_file(path, out, problems);
   apply_flags(values, out, problems.flags);
+  apply_environment(out);
 
   command.names_data = names_data(out);
   const bool is_bare = command.verb.empty() && command.preset.empty() && command.config_files.empty();

@@ -78,7 +78,7 @@ std::vector<Verb> make_verbs() {
        {weights}},
       {"report",
        "train report RUN_DIR... [--output FILE]",
-       "Writes one HTML page about a run, or about several side by side.",
+       "Writes one HTML page about a run, about several side by side, or about all below a folder.",
        {run_dirs}},
       {"models", "train models", "Lists the networks for --model.", {}},
       {"presets", "train presets", "Lists the presets for --preset.", {}},

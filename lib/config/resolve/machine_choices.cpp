@@ -117,6 +117,14 @@ bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
   return true;
 }
 
+/// A file that says 16-mixed was written for a GPU: on a CPU its precision is automatic.
+void replace_half(Draft& draft, const Facts& facts) {
+  PrecisionOptions& o = draft.options().precision;
+  if (!facts.half_may_give_way || o.amp_dtype.is_auto() || o.amp_dtype.value() != AmpDtype::float16) return;
+  draft.replace(o.amp_dtype, "bfloat16", "the CPU computes no float16, which the configuration asks of a GPU");
+  o.amp = {};
+}
+
 /// What was measured, where it was; else channels last.
 void choose_layout(Draft& draft, const Facts& facts) {
   const Auto<bool>& option = draft.options().precision.channels_last;
@@ -130,6 +138,7 @@ void choose_layout(Draft& draft, const Facts& facts) {
 bool choose_precision(Draft& draft, const Facts& facts) {
   const PrecisionOptions& o = draft.options().precision;
   const std::string& device = draft.options().device.device.value();
+  if (device == "cpu") replace_half(draft, facts);
   if (facts.checkpoint && facts.checkpoint->amp) choose_amp(draft, *facts.checkpoint->amp, "as in the checkpoint");
   if (facts.checkpoint && facts.checkpoint->channels_last) {
     draft.choose(o.channels_last, *facts.checkpoint->channels_last ? "true" : "false", "as in the checkpoint");

@@ -91,6 +91,12 @@ Codec<std::vector<double>> list_codec(const Bounds& bounds, const std::string& e
   return codec;
 }
 
+Codec<Interval> interval_or_share_codec() {
+  Codec<Interval> codec = interval_codec();
+  codec.parse = [](const std::string& text, Interval& value) { return read_interval_or_share(text, value); };
+  return codec;
+}
+
 Codec<Interval> interval_codec() {
   Codec<Interval> codec;
   codec.parse = [](const std::string& text, Interval& value) { return read_interval(text, value); };

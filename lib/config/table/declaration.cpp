@@ -78,6 +78,15 @@ void Declaration::add_shorthand(const std::string& name, const std::string& help
   table_.shorthands_.push_back(std::move(shorthand));
 }
 
+void Declaration::add_foreign(const std::string& group, const std::string& name, const std::string& help,
+                              const std::string& note, std::vector<std::pair<std::string, Shorthand::Values>> choices) {
+  add_shorthand(name, help, std::move(choices));
+  Shorthand& shorthand = table_.shorthands_.back();
+  shorthand.group = group;
+  shorthand.takes_count = shorthand.choices.empty();
+  shorthand.note = note;
+}
+
 std::string Declaration::automatic_advice(const std::string& text, bool is_number) {
   if (!is_number) return "";
   return text == "-1" ? "; -1 does not mean automatic, write auto" : "; auto is accepted too";

@@ -111,6 +111,10 @@ class Declaration {
 
   void add_shorthand(const std::string& name, const std::string& help,
                      std::vector<std::pair<std::string, Shorthand::Values>> choices);
+  /// A key of other trainers that is accepted in this group. `note` is said when it is used; no choices: it takes a
+  /// count.
+  void add_foreign(const std::string& group, const std::string& name, const std::string& help, const std::string& note,
+                   std::vector<std::pair<std::string, Shorthand::Values>> choices);
 
  private:
   template <typename T>
@@ -141,5 +145,6 @@ template <typename AnyOptions>
 void declare_training(Declaration& declaration, AnyOptions& options);  ///< model, optim, schedule, train
 template <typename AnyOptions>
 void declare_process(Declaration& declaration, AnyOptions& options);  ///< precision, device, run, log
+void declare_foreign(Declaration& declaration);  ///< what only other trainers have, after all groups
 
 }  // namespace stoker::config

@@ -73,6 +73,10 @@ void declare_colours(Declaration& d, AugmentOptionsOf<Pick>& o) {
           "Strength of random brightness, contrast and saturation: one number, or three, or with hue (at "
           "most "
           "0.5) four. none: off.");
+  d.add("color-jitter-prob", o.color_jitter_prob, number_codec(kProbability))
+      .before_it_existed("1")
+      .unit("probability")
+      .help("Share of images whose colours color-jitter varies.");
   d.add("grayscale", o.grayscale, number_codec(kProbability))
       .unit("probability")
       .help("Replace the colours by their luma.");
@@ -89,6 +93,10 @@ void declare_colours(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("gaussian-noise", o.gaussian_noise, number_codec({0, 1}))
       .unit("share of the full range")
       .help("Deviation of the noise that each value of each image gets; 0: off.");
+  d.add("gaussian-noise-prob", o.gaussian_noise_prob, number_codec(kProbability))
+      .before_it_existed("1")
+      .unit("probability")
+      .help("Share of images that get the noise.");
   d.add("random-erasing", o.random_erasing, number_codec(kProbability))
       .alias({"reprob"})
       .unit("probability")

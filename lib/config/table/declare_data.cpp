@@ -41,6 +41,12 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add("val-fraction", o.val_fraction, number_codec({0, 1, false, true}))
       .help("Share of train-split that is held out for evaluation, chosen by a hash of each path; 0: none.")
       .used_in_pack();
+  d.add_switch("stratify", o.stratify)
+      .before_it_existed("false")
+      .help(
+          "With val-fraction: hold out that share of each class, and of a class with two images or more at least one; "
+          "else the hash of a path decides alone, and an image stays on its side when others come and go.")
+      .used_in_pack();
   d.add("val-subjects", o.val_subjects, text_codec("NAMES", true))
       .help("biwi: folders of subjects to evaluate on, such as 01,12,24; empty takes every third one.")
       .used_in_eval();
@@ -62,6 +68,27 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add("hdf5-label", o.hdf5_label, text_codec("NAME", true))
       .help("hdf5: data set of the labels; empty finds it by its usual names.")
       .used_in_eval();
+  d.add("csv-path", o.csv_path, text_codec("COLUMN", false))
+      .before_it_existed("path")
+      .help("csv: column with the paths of the images.")
+      .used_in_eval()
+      .used_in_pack();
+  d.add("csv-label", o.csv_label, text_codec("COLUMN[,..]", true))
+      .before_it_existed("")
+      .help(
+          "csv: column with the class, or the columns to learn from; empty is label, or every other column. For "
+          "multilabel one column may hold a list of tags.")
+      .used_in_eval()
+      .used_in_pack();
+  d.add("csv-delimiter", o.csv_delimiter,
+        choice_codec<CsvDelimiter>({{"auto", CsvDelimiter::automatic},
+                                    {"comma", CsvDelimiter::comma},
+                                    {"semicolon", CsvDelimiter::semicolon},
+                                    {"tab", CsvDelimiter::tab}}))
+      .before_it_existed("auto")
+      .help("csv: what stands between fields; auto tells it from the first line.")
+      .used_in_eval()
+      .used_in_pack();
   d.add("stage-dir", o.stage_dir, text_codec("DIR", true))
       .help("hdf5: copy files there before the start and read the copies, as in /dev/shm; empty: read them in place.")
       .per_process()

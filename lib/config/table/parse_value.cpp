@@ -166,6 +166,16 @@ std::string read_interval(std::string_view text, Interval& value) {
   return "";
 }
 
+std::string read_interval_or_share(std::string_view text, Interval& value) {
+  double share = 0;
+  const bool may_be_share = !text.empty() && text.back() == 'e' && text.find('.') != std::string_view::npos;
+  if (may_be_share && read_number(text.substr(0, text.size() - 1), {0, 1, true, true}, share).empty()) {
+    value = Interval::epochs(share);
+    return "";
+  }
+  return read_interval(text, value);
+}
+
 std::string read_duration(std::string_view text, double& seconds) {
   const std::string accepted = "; accepted: 600s, 90m, 10h, 2d, or 0 for no limit";
   if (text == "0") {
@@ -238,7 +248,8 @@ std::string size_text(int64_t bytes) {
 std::string interval_text(const Interval& value) {
   switch (value.unit) {
     case Interval::Unit::never: return "never";
-    case Interval::Unit::epochs: return core::format("{:.0f}e", value.amount);
+    case Interval::Unit::epochs:
+      return value.amount < 1 ? core::format("{:g}e", value.amount) : core::format("{:.0f}e", value.amount);
     case Interval::Unit::updates: return core::format("{:.0f}u", value.amount);
     case Interval::Unit::seconds: return seconds_text(value.amount);
   }

@@ -34,6 +34,8 @@ std::string read_switch(std::string_view text, bool& value);
 std::string read_list(std::string_view text, const Bounds& bounds, std::vector<double>& value);
 /// `1e` (epochs), `2000u` (optimizer updates), `30s`, `10m`, `2h`, `1d` or `never`.
 std::string read_interval(std::string_view text, Interval& value);
+/// The same, or a share of an epoch: 0.1e.
+std::string read_interval_or_share(std::string_view text, Interval& value);
 /// `600s`, `90m`, `10h`, `2d`, or `0` for no limit.
 std::string read_duration(std::string_view text, double& seconds);
 /// Bytes: `500MB`, `16GB` (powers of 1000), `16GiB` (powers of 1024), or `0`.

@@ -2,10 +2,12 @@
 #include "config/table/table.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "config/table/codec.h"
 #include "config/table/declaration.h"
+#include "config/table/parse_value.h"
 
 namespace stoker::config {
 
@@ -21,6 +23,7 @@ void Table::declare(AnyOptions& options) {
   declare_task(declaration, options);
   declare_training(declaration, options);
   declare_process(declaration, options);
+  declare_foreign(declaration);
 }
 
 Table::Table(Options& options) { declare(options); }
@@ -53,6 +56,12 @@ const Shorthand* Table::find_shorthand(const std::string& name) const {
   return nullptr;
 }
 
+void Table::note_use(const std::string& name, const Origin& origin) {
+  for (Shorthand& shorthand : shorthands_) {
+    if (shorthand.name == kebab(name)) shorthand.used = origin;
+  }
+}
+
 const Group* Table::find_group(const std::string& name) const {
   for (const Group& group : groups_) {
     if (group.name == name) return &group;
@@ -67,6 +76,10 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
   }
   const Shorthand* shorthand = find_shorthand(name);
   if (!shorthand) return "unknown option";
+  if (shorthand->takes_count) {
+    int64_t ignored = 0;
+    return read_integer(text, 1, std::numeric_limits<int64_t>::max(), ignored);
+  }
   std::vector<std::string> words;
   for (const auto& choice : shorthand->choices) words.push_back(choice.first);
   size_t index = 0;

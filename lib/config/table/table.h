@@ -55,7 +55,10 @@ struct Shorthand {
   std::string group;
   bool is_switch = false;  ///< `--x` alone; its only choice is "true"
   std::vector<std::pair<std::string, Values>> choices;
+  bool takes_count = false;  ///< any whole number from 1 on, in place of choices
   std::string help;
+  std::string note;  ///< for whoever uses it: what has no meaning here, and what does its work; empty: nothing to say
+  Origin used;       ///< where it was written last; built_in: nowhere
 };
 
 /// One option and the text to give it.
@@ -93,6 +96,8 @@ class Table {
     return const_cast<Table*>(this)->row_at(&field);  // which changes nothing
   }
   const Shorthand* find_shorthand(const std::string& name) const;
+  /// Remembers where a shorthand stands; nothing for the name of an option.
+  void note_use(const std::string& name, const Origin& origin);
   const Group* find_group(const std::string& name) const;
 
   /// What `name` = `text` means: the option itself, or those behind a shorthand. Returns "" or what is wrong;

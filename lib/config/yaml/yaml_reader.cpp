@@ -18,6 +18,9 @@ namespace {
 /// A file of nonsense must not fill the screen, or the time to look for near names.
 constexpr size_t kMaxProblems = 100;
 
+/// Headings of other trainers, below which any option may stand.
+bool is_foreign_group(const std::string& name) { return name == "training" || name == "optimization"; }
+
 class YamlAssigner {
  public:
   YamlAssigner(const std::string& path, Origin::Kind kind, Table& table, std::vector<YamlProblem>& problems)
@@ -32,6 +35,8 @@ class YamlAssigner {
       const Group* group = table_.find_group(key.text);
       if (group && value.kind == YamlNode::Kind::map) {
         read_group(*group, key, value);
+      } else if (value.kind == YamlNode::Kind::map && is_foreign_group(key.text)) {
+        for_each_entry(value, [&](const YamlNode& inner, const YamlNode& of) { read_option(nullptr, inner, of); });
       } else {
         read_option(nullptr, key, value);
       }
@@ -89,6 +94,7 @@ class YamlAssigner {
     std::vector<Assignment> assignments;
     const std::string trouble = table_.expand(key.text, text, assignments);
     if (!trouble.empty()) report(key.line, key.text + ": " + trouble);
+    table_.note_use(key.text, {kind_, core::format("{}:{}", path_, key.line)});
     for (const Assignment& assignment : assignments) {
       const auto [seen, is_new] = row_lines_.emplace(assignment.row, key.line);
       if (!is_new) {

@@ -24,8 +24,8 @@ CsvReader::Descriptor::Descriptor(const std::string& path) : fd(open_retrying(pa
 
 CsvReader::Descriptor::~Descriptor() { ::close(fd); }
 
-CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes)
-    : path_(path), max_row_bytes_(max_row_bytes), file_(path), block_(1 << 16) {
+CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes, char delimiter)
+    : path_(path), max_row_bytes_(max_row_bytes), delimiter_(delimiter), file_(path), block_(1 << 16) {
   struct stat info {};
   if (::fstat(file_.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Error(ErrorKind::no_input, "cannot read " + printable(path) + ": it is not a regular file");
@@ -34,6 +34,22 @@ CsvReader::CsvReader(const std::string& path, uint64_t max_row_bytes)
     take();
     if (take() != 0xBB || take() != 0xBF) fail("begins with half a byte order mark");
   }
+  if (delimiter_ == 0) delimiter_ = delimiter_of_first_line();
+}
+
+/// Of what has been read of the first line, quotes left out.
+char CsvReader::delimiter_of_first_line() {
+  bool quoted = false, has_tab = false, has_semicolon = false;
+  peek();
+  for (size_t i = at_; i < filled_ && block_[i] != '\n'; ++i) {
+    const char byte = block_[i];
+    if (byte == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (byte == ',') return ',';
+    has_tab |= byte == '\t';
+    has_semicolon |= byte == ';';
+  }
+  return has_tab ? '\t' : has_semicolon ? ';' : ',';
 }
 
 void CsvReader::fail(const std::string& cause, const std::string& hint) const {
@@ -92,11 +108,11 @@ void CsvReader::read_quoted(std::string& field) {
     }
   }
   const int after = peek();
-  if (after != ',' && after != '\r' && after != '\n' && after != kEnd) fail("text after a closing quote");
+  if (after != delimiter_ && after != '\r' && after != '\n' && after != kEnd) fail("text after a closing quote");
 }
 
 void CsvReader::read_plain(std::string& field) {
-  for (int byte = peek(); byte != ',' && byte != '\r' && byte != '\n' && byte != kEnd; byte = peek()) {
+  for (int byte = peek(); byte != delimiter_ && byte != '\r' && byte != '\n' && byte != kEnd; byte = peek()) {
     if (byte == '"') fail("quote inside an unquoted field", "put the whole field in quotes and double the quote");
     append(field, take());
   }
@@ -124,7 +140,7 @@ bool CsvReader::next_row(std::vector<std::string>& fields) {
       read_plain(fields.back());
     }
     if (take_line_end()) return true;
-    take();  // the comma
+    take();  // the delimiter
   }
 }
 

@@ -14,8 +14,9 @@ class CsvReader {
   static constexpr uint64_t kUsualRowBytes = 64 << 10;
 
   /// Opens a regular file without blocking; skips a UTF-8 byte order mark. Rows of more than `max_row_bytes` are
-  /// refused. Throws Error{no_input, permission, io, data}.
-  explicit CsvReader(const std::string& path, uint64_t max_row_bytes = kUsualRowBytes);
+  /// refused. `delimiter` stands between fields; 0: what the first line has, tabs or semicolons where it lacks commas.
+  /// Throws Error{no_input, permission, io, data}.
+  explicit CsvReader(const std::string& path, uint64_t max_row_bytes = kUsualRowBytes, char delimiter = ',');
   CsvReader(const CsvReader&) = delete;
   CsvReader& operator=(const CsvReader&) = delete;
 
@@ -30,6 +31,7 @@ class CsvReader {
   [[noreturn]] void fail(const std::string& cause, const std::string& hint = "") const;
 
  private:
+  char delimiter_of_first_line();
   int peek();
   int take();
   void read_quoted(std::string& field);
@@ -48,6 +50,7 @@ class CsvReader {
 
   std::string path_;
   const uint64_t max_row_bytes_;
+  char delimiter_;
   Descriptor file_;
   std::vector<char> block_;
   size_t at_ = 0, filled_ = 0;

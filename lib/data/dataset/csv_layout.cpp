@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// <data_dir>/<split>.csv with the columns path and label. Labels are whole numbers or class names; the first
-// row of the training file decides which, for all files.
+// <data_dir>/<split>.csv with the columns path and label, or those that options name. Labels are whole numbers or class
+// names; the first row of the training file decides which, for all files.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -33,7 +33,9 @@ bool are_numbers(const std::vector<std::string>& class_names) { return !class_na
 /// A row of the manifest with its label.
 class LabelManifest : public CsvManifest {
  public:
-  explicit LabelManifest(const std::string& path) : CsvManifest(path, kCsvHint), label_column_(column("label")) {}
+  LabelManifest(const std::string& path, const config::DataOptions& options)
+      : CsvManifest(path, options, kCsvHint),
+        label_column_(column(options.csv_label.empty() ? "label" : options.csv_label)) {}
 
   bool next() {
     if (!CsvManifest::next()) return false;
@@ -96,7 +98,7 @@ class CsvLayout : public Layout {
   bool has_split(const std::string& split) const override { return core::file_exists(file_of(split)); }
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
-    LabelManifest manifest(file_of(train_split));
+    LabelManifest manifest(file_of(train_split), options_);
     std::set<std::string> names;
     int64_t largest = -1;
     bool numbers = false;
@@ -127,7 +129,7 @@ class CsvLayout : public Layout {
 
   std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& class_names, bool,
                                      std::vector<std::string>& notes) const override {
-    LabelManifest manifest(file_of(split));
+    LabelManifest manifest(file_of(split), options_);
     const LabelRule rule(class_names);
     FileList files(options_.data_dir);
     ScanNotes scan_notes;

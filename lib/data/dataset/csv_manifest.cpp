@@ -7,9 +7,24 @@
 
 namespace stoker::data {
 
-CsvManifest::CsvManifest(const std::string& path, const std::string& hint) : reader_(path), hint_(hint) {
+namespace {
+
+char delimiter_of(config::CsvDelimiter delimiter) {
+  switch (delimiter) {
+    case config::CsvDelimiter::comma: return ',';
+    case config::CsvDelimiter::semicolon: return ';';
+    case config::CsvDelimiter::tab: return '\t';
+    case config::CsvDelimiter::automatic: break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+CsvManifest::CsvManifest(const std::string& path, const config::DataOptions& options, const std::string& hint)
+    : reader_(path, core::CsvReader::kUsualRowBytes, delimiter_of(options.csv_delimiter)), hint_(hint) {
   if (!reader_.next_row(header_)) reader_.fail("the file is empty", hint_);
-  path_column_ = column("path");
+  path_column_ = column(options.csv_path);
 }
 
 size_t CsvManifest::column(const std::string& name) const {
@@ -17,7 +32,8 @@ size_t CsvManifest::column(const std::string& name) const {
   if (found != header_.end()) return static_cast<size_t>(found - header_.begin());
   std::vector<std::string> shown;
   for (const std::string& field : header_) shown.push_back("'" + core::printable(field.substr(0, 40)) + "'");
-  fail(core::format("the header has no column '{}'; it reads {}", name, core::list_text(shown)), hint_);
+  fail(core::format("the header has no column '{}'; it reads {}", core::printable(name), core::list_text(shown)),
+       hint_ + "; --csv-path and --csv-label name other columns");
 }
 
 bool CsvManifest::next() {

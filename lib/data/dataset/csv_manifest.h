@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CSV file that lists images: a column `path`, other columns by name. Knows nothing of what those mean.
+// A CSV file that lists images: a column with paths, other columns by name. Knows nothing of what those mean.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "config/options.h"
 #include "core/text/csv.h"
 
 namespace stoker::data {
 
 class CsvManifest {
  public:
-  /// Reads the header. `hint` tells what the file should look like. Throws core::Error.
-  CsvManifest(const std::string& path, const std::string& hint);
+  /// Reads the header; `options` name the column with paths and the delimiter. `hint` tells what the file should look
+  /// like. Throws core::Error.
+  CsvManifest(const std::string& path, const config::DataOptions& options, const std::string& hint);
 
   const std::vector<std::string>& header() const { return header_; }
   /// Where a column stands. Throws Error{data} with the header when there is none. Before the first next().

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // <data_dir>/<split>.csv with the column path and one column per target: 0 or 1 for multilabel, any finite
 // number for regression, degrees for head pose. The training file's header decides which targets there are,
-// and their order.
+// and their order, unless options name the columns. For multilabel one column may hold lists of tags.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <set>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -32,6 +34,31 @@ const char* hint_for(config::TaskKind task) {
   }
 }
 
+/// The columns that options name, "x,y".
+std::vector<std::string> named_columns(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+/// What separates the tags of a file: what stands in one of its lists, else blanks.
+constexpr char kTagSeparators[] = {';', '|', ','};
+
+std::vector<std::string> tags_of(const std::string& list, char separator) {
+  std::vector<std::string> tags;
+  for (size_t begin = 0; begin < list.size();) {
+    const size_t end = std::min(list.find(separator, begin), list.size());
+    const size_t first = list.find_first_not_of(' ', begin);
+    if (first < end) tags.push_back(list.substr(first, list.find_last_not_of(' ', end - 1) + 1 - first));
+    begin = end + 1;
+  }
+  return tags;
+}
+
 class CsvTargetLayout : public Layout {
  public:
   explicit CsvTargetLayout(const config::DataOptions& options) : options_(options) {}
@@ -40,10 +67,14 @@ class CsvTargetLayout : public Layout {
 
   std::vector<std::string> class_names(const std::string& train_split) const override {
     if (options_.task == config::TaskKind::head_pose) return {"yaw", "pitch", "roll"};
-    const CsvManifest manifest(file_of(train_split), hint_for(options_.task));
+    const CsvManifest manifest(file_of(train_split), options_, hint_for(options_.task));
+    const std::string column = tag_column(train_split);
+    if (!column.empty()) return all_tags(train_split, column);
     std::vector<std::string> names;
-    for (const std::string& name : manifest.header()) {
-      if (name == "path") continue;
+    const std::vector<std::string> wanted = named_columns(options_.csv_label);
+    for (const std::string& name : wanted) manifest.column(name);
+    for (const std::string& name : wanted.empty() ? manifest.header() : wanted) {
+      if (name == options_.csv_path) continue;
       if (name.empty()) manifest.fail("a column has no name", hint_for(options_.task));
       if (std::find(names.begin(), names.end(), name) != names.end()) {
         manifest.fail(core::format("two columns are called '{}'", core::printable(name)));
@@ -59,16 +90,21 @@ class CsvTargetLayout : public Layout {
 
   std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& names, bool,
                                      std::vector<std::string>& notes) const override {
-    CsvManifest manifest(file_of(split), hint_for(options_.task));
+    const std::string tags = tag_column(split);
+    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
     std::vector<size_t> columns;
-    for (const std::string& name : names) columns.push_back(manifest.column(name));
+    for (const std::string& name : names) columns.push_back(manifest.column(tags.empty() ? name : tags));
+    const char separator = tags.empty() ? ' ' : separator_of(split, tags);
     FileList files(options_.data_dir, static_cast<int64_t>(names.size()));
     ScanNotes scan_notes;
     std::unordered_map<uint64_t, int64_t> seen;  // hash of a path -> its first entry
     std::vector<float> targets(names.size());
     while (manifest.next()) {
       core::throw_if_stopped();
-      for (size_t i = 0; i < names.size(); ++i) targets[i] = target_of(manifest, columns[i], names[i]);
+      for (size_t i = 0; tags.empty() && i < names.size(); ++i) {
+        targets[i] = target_of(manifest, columns[i], names[i]);
+      }
+      if (!tags.empty()) set_tags(manifest, columns.front(), separator, names, targets);
       const auto [first, is_new] = seen.emplace(core::hash64(manifest.path()), files.size());
       if (!is_new && files.relative_path(first->second) == manifest.path()) {
         if (!std::equal(targets.begin(), targets.end(), files.targets(first->second))) {
@@ -87,6 +123,65 @@ class CsvTargetLayout : public Layout {
 
  private:
   std::string file_of(const std::string& split) const { return options_.data_dir + "/" + split + ".csv"; }
+
+  /// The column with lists of tags: the only one to learn from of a multilabel file, where it is not all 0 and 1.
+  /// Empty: there is none.
+  std::string tag_column(const std::string& split) const {
+    if (options_.task != config::TaskKind::multilabel) return "";
+    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    std::vector<std::string> columns = named_columns(options_.csv_label);
+    if (columns.empty()) columns = manifest.header();
+    columns.erase(std::remove(columns.begin(), columns.end(), options_.csv_path), columns.end());
+    if (columns.size() != 1) return "";
+    const size_t column = manifest.column(columns.front());
+    while (manifest.next()) {
+      const std::string& text = manifest.field(column);
+      if (text != "0" && text != "1") return columns.front();
+    }
+    return "";
+  }
+
+  char separator_of(const std::string& split, const std::string& column) const {
+    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    const size_t place = manifest.column(column);
+    size_t best = std::size(kTagSeparators);
+    while (manifest.next()) {
+      for (size_t i = 0; i < best; ++i) {
+        if (manifest.field(place).find(kTagSeparators[i]) != std::string::npos) best = i;
+      }
+    }
+    return best < std::size(kTagSeparators) ? kTagSeparators[best] : ' ';
+  }
+
+  std::vector<std::string> all_tags(const std::string& split, const std::string& column) const {
+    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    const size_t place = manifest.column(column);
+    const char separator = separator_of(split, column);
+    std::set<std::string> tags;
+    while (manifest.next()) {
+      for (const std::string& tag : tags_of(manifest.field(place), separator)) tags.insert(tag);
+      if (tags.size() > kMaxTargets) manifest.fail(core::format("more than {} tags", kMaxTargets));
+    }
+    if (tags.empty()) manifest.fail("no row has a tag in the column " + core::printable(column));
+    return {tags.begin(), tags.end()};
+  }
+
+  /// An empty list has no label.
+  void set_tags(const CsvManifest& row, size_t column, char separator, const std::vector<std::string>& names,
+                std::vector<float>& targets) const {
+    std::fill(targets.begin(), targets.end(), 0.0F);
+    const std::string& list = row.field(column);
+    const bool is_one = std::find(names.begin(), names.end(), list) != names.end();
+    for (const std::string& tag : is_one ? std::vector<std::string>{list} : tags_of(list, separator)) {
+      const auto found = std::find(names.begin(), names.end(), tag);
+      if (found == names.end()) {
+        const std::string near = core::nearest_name(tag, names);
+        row.fail(core::format("tag '{}' does not occur in the training split{}", core::printable(tag),
+                              near.empty() ? "" : "; did you mean '" + core::printable(near) + "'?"));
+      }
+      targets[static_cast<size_t>(found - names.begin())] = 1.0F;
+    }
+  }
 
   float target_of(const CsvManifest& row, size_t column, const std::string& name) const {
     const std::string& text = row.field(column);

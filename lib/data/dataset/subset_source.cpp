@@ -2,6 +2,8 @@
 #include "data/dataset/subset_source.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "core/hash.h"
 #include "data/forwarding_source.h"
@@ -49,6 +51,28 @@ std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out
     const double position = static_cast<double>(core::hash64(whole->relative_name(i)) >> 11) * 0x1.0p-53;
     (position < fraction ? held : kept).push_back(static_cast<uint32_t>(i));
   }
+  return {std::make_shared<SubsetSource>(whole, std::move(kept)),
+          std::make_shared<SubsetSource>(whole, std::move(held))};
+}
+
+std::pair<std::shared_ptr<const Source>, std::shared_ptr<const Source>> hold_out_of_each_class(
+    const std::shared_ptr<const Source>& whole, double fraction) {
+  std::map<int64_t, std::vector<std::pair<uint64_t, uint32_t>>> classes;  // hash and index
+  for (int64_t i = 0; i < whole->size(); ++i) {
+    classes[whole->label(i)].emplace_back(core::hash64(whole->relative_name(i)), static_cast<uint32_t>(i));
+  }
+  if (classes.size() < 2) return hold_out(whole, fraction);
+  std::vector<uint32_t> kept, held;
+  for (auto& entry : classes) {
+    auto& samples = entry.second;
+    std::sort(samples.begin(), samples.end());
+    const auto count = static_cast<int64_t>(samples.size());
+    const int64_t wanted = std::llround(fraction * static_cast<double>(count));
+    const int64_t taken = count < 2 ? 0 : std::clamp<int64_t>(wanted, 1, count - 1);
+    for (int64_t i = 0; i < count; ++i) (i < taken ? held : kept).push_back(samples[static_cast<size_t>(i)].second);
+  }
+  std::sort(kept.begin(), kept.end());
+  std::sort(held.begin(), held.end());
   return {std::make_shared<SubsetSource>(whole, std::move(kept)),
           std::make_shared<SubsetSource>(whole, std::move(held))};
 }

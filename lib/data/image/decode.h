@@ -10,7 +10,7 @@
 
 namespace stoker::data {
 
-enum class ImageFormat { unknown, jpeg, png, bmp, webp };
+enum class ImageFormat { unknown, jpeg, png, bmp, webp, tiff };
 
 /// Told from the header alone; width and height are those after EXIF orientation has been applied.
 struct ImageHeader {

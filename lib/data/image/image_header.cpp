@@ -17,6 +17,9 @@ ImageFormat sniffed_format(const ByteView& file) {
   if (file.matches(0, "BM") && file.little32(6) == 0 && file.little32(14) >= 12 && file.little32(14) <= 124) {
     return ImageFormat::bmp;
   }
+  if (file.matches(0, std::string_view("II*\0", 4)) || file.matches(0, std::string_view("MM\0*", 4))) {
+    return ImageFormat::tiff;
+  }
   return ImageFormat::unknown;
 }
 
@@ -27,20 +30,18 @@ std::string unsupported_reason(const ByteView& file) {
     std::string_view magic;
     const char* name;
   };
-  static constexpr Known kKnown[] = {
-      {0, "GIF8", "GIF"},       {0, "II*\0", "TIFF"},          {0, std::string_view("MM\0*", 4), "TIFF"},
-      {4, "ftypavif", "AVIF"},  {4, "ftyphei", "HEIC"},        {4, "ftypmif1", "HEIF"},
-      {4, "jP  ", "JPEG 2000"}, {0, "\xFF\x0A", "JPEG XL"},    {4, "JXL ", "JPEG XL"},
-      {0, "%PDF", "PDF"},       {0, "8BPS", "Photoshop"},      {0, "<svg", "SVG"},
-      {0, "<?xml", "XML"},      {0, "<!DOCTYPE", "HTML"},      {0, "<html", "HTML"},
-      {0, "PK\x03\x04", "zip"}, {0, "\x1F\x8B", "gzip"},       {0, "P6", "PPM"},
-      {0, "P5", "PGM"},         {0, "\x76\x2F\x31\x01", "EXR"}};
+  static constexpr Known kKnown[] = {{0, "GIF8", "GIF"},      {4, "ftypavif", "AVIF"},  {4, "ftyphei", "HEIC"},
+                                     {4, "ftypmif1", "HEIF"}, {4, "jP  ", "JPEG 2000"}, {0, "\xFF\x0A", "JPEG XL"},
+                                     {4, "JXL ", "JPEG XL"},  {0, "%PDF", "PDF"},       {0, "8BPS", "Photoshop"},
+                                     {0, "<svg", "SVG"},      {0, "<?xml", "XML"},      {0, "<!DOCTYPE", "HTML"},
+                                     {0, "<html", "HTML"},    {0, "PK\x03\x04", "zip"}, {0, "\x1F\x8B", "gzip"},
+                                     {0, "P6", "PPM"},        {0, "P5", "PGM"},         {0, "\x76\x2F\x31\x01", "EXR"}};
   for (const Known& known : kKnown) {
     if (file.matches(known.at, known.magic)) {
-      return core::format("{} is not read; convert it to JPEG, PNG, BMP or WebP", known.name);
+      return core::format("{} is not read; convert it to JPEG, PNG, BMP, WebP or TIFF", known.name);
     }
   }
-  return "not an image: the first bytes are those of no format that is read (JPEG, PNG, BMP, WebP)";
+  return "not an image: the first bytes are those of no format that is read (JPEG, PNG, BMP, WebP, TIFF)";
 }
 
 /// The orientation tag of a TIFF structure as EXIF holds it; 1 when there is none or it is damaged.
@@ -153,6 +154,47 @@ std::string read_webp_header(const ByteView& file, ImageHeader& header) {
   return "WebP with an unknown kind of content";
 }
 
+/// The first image of the file, of the kinds that are read: gray, RGB, RGBA or a palette, 8 or 16 bits, upright.
+std::string read_tiff_header(const ByteView& tiff, ImageHeader& header) {
+  const bool little = tiff.matches(0, "II*");
+  const auto u16 = [&](uint64_t at) { return little ? tiff.little16(at) : tiff.big16(at); };
+  const auto u32 = [&](uint64_t at) { return little ? tiff.little32(at) : tiff.big32(at); };
+  const uint64_t directory = u32(4);
+  const uint32_t entries = u16(directory);
+  if (!tiff.has(directory, 2 + 12 * uint64_t{entries})) return "TIFF cut short: its directory lies beyond its end";
+  uint64_t width = 0, height = 0, bits = 1, samples = 1, kind = 1, orientation = 1, tile = 0, format = 1;
+  for (uint32_t i = 0; i < entries; ++i) {
+    const uint64_t entry = directory + 2 + 12 * uint64_t{i};
+    const uint64_t bytes = u16(entry + 2) == 3 ? 2 : 4, count = u32(entry + 4);  // of a short, else of a long
+    const uint64_t place = bytes * count <= 4 ? entry + 8 : u32(entry + 8);
+    const uint64_t value = bytes == 2 ? u16(place) : u32(place);
+    switch (u16(entry)) {
+      case 256: width = value; break;
+      case 257: height = value; break;
+      case 258: bits = value; break;  // of the first sample
+      case 262: kind = value; break;
+      case 274: orientation = value; break;
+      case 277: samples = value; break;
+      case 322:
+      case 323: tile = std::max(tile, value); break;
+      case 339: format = value; break;
+      default: break;
+    }
+  }
+  constexpr uint64_t kGray = 1, kPalette = 3, kLargestTile = 8192;
+  if (bits != 8 && bits != 16) return core::format("TIFF with {} bits is not read, only 8 or 16", bits);
+  if (format != 1) return "TIFF of numbers that are no whole ones is not read";
+  if (kind < kGray || kind > kPalette) return core::format("TIFF of colour kind {} is not read", kind);
+  if (samples != 1 && samples != 3 && samples != 4) return core::format("TIFF of {} channels is not read", samples);
+  if (orientation != 1) return core::format("TIFF with orientation {} is not read", orientation);
+  if (width > 0x7FFFFFFF || height > 0x7FFFFFFF) return "TIFF header with a size out of range";
+  if (tile > kLargestTile) return core::format("TIFF with tiles of {} pixels is not read", tile);
+  header.width = static_cast<int>(width);
+  header.height = static_cast<int>(height);
+  header.channels = kind == kPalette ? 3 : static_cast<int>(samples);
+  return "";
+}
+
 std::string size_trouble(const ImageHeader& header, const DecodeLimits& limits) {
   if (header.width < 1 || header.height < 1) {
     return core::format("its header says {}x{} pixels", header.width, header.height);
@@ -183,6 +225,7 @@ std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits&
     case ImageFormat::png: reason = read_png_header(file, header); break;
     case ImageFormat::bmp: reason = read_bmp_header(file, header); break;
     case ImageFormat::webp: reason = read_webp_header(file, header); break;
+    case ImageFormat::tiff: reason = read_tiff_header(file, header); break;
   }
   if (reason.empty()) reason = size_trouble(header, limits);
   if (header.orientation >= 5) std::swap(header.width, header.height);

@@ -84,6 +84,7 @@ std::string prepare_bytes(const ByteView& file, const ImageHeader& header, WebpF
   switch (header.format) {
     case ImageFormat::png: return keep_pixel_chunks(file.data(), file.size(), scratch);
     case ImageFormat::bmp: return bmp_trouble(file, header);
+    case ImageFormat::tiff: return "";  // libtiff checks what lies behind the directory
     case ImageFormat::webp: {
       if (std::string reason = webp_trouble(file); !reason.empty()) return reason;
       if (!is_animated_webp(file.data(), file.size())) return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG, BMP and WebP through OpenCV. Only called with bytes whose format and size have been looked at.
+// PNG, BMP, WebP and TIFF through OpenCV. Only called with bytes whose format and size have been looked at.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
     throw core::Error(
         core::ErrorKind::data,
         core::format("none of {} images that were looked at can be read; the first is {}", probes, first_trouble),
-        "images are JPEG, PNG, BMP or WebP files");
+        "images are JPEG, PNG, BMP, WebP or TIFF files");
   }
   const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());
   return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths)};

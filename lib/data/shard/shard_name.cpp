@@ -10,7 +10,7 @@ namespace stoker::data {
 namespace {
 
 constexpr std::string_view kWholeMark = "%~";
-constexpr std::array<std::string_view, 5> kImageKinds = {"jpg", "jpeg", "png", "webp", "bmp"};
+constexpr std::array<std::string_view, 6> kImageKinds = {"jpg", "jpeg", "png", "webp", "bmp", "tif"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -104,6 +104,7 @@ const char* extension_of(ImageFormat format) {
     case ImageFormat::png: return "png";
     case ImageFormat::bmp: return "bmp";
     case ImageFormat::webp: return "webp";
+    case ImageFormat::tiff: return "tif";
     case ImageFormat::unknown: break;
   }
   return "bin";

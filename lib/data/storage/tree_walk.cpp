@@ -21,7 +21,7 @@
 namespace stoker::data {
 namespace {
 
-constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp"};
+constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp", "tif", "tiff"};
 // Files that lie beside images and are none. Anything else is taken for an image: its content decides.
 constexpr std::array kOtherExtensions = {"txt",  "json", "jsonl", "csv", "tsv", "xml", "yaml", "yml",    "md",
                                          "html", "htm",  "pdf",   "py",  "mat", "npy", "npz",  "pkl",    "h5",

@@ -82,6 +82,7 @@ void AugmentedImage::trivial_augment() {
 /// torchvision's ColorJitter: the four in a random order.
 void AugmentedImage::jitter_colours() {
   core::Rng rng = stream(RngPurpose::color_jitter);
+  if (plan_.jitter < 1 && !rng.chance(plan_.jitter)) return;  // 1 draws nothing, as before there was a probability
   std::array<int, 4> order = {0, 1, 2, 3};
   for (int left = 4; left > 1; --left) {
     std::swap(order[static_cast<size_t>(left - 1)], order[static_cast<size_t>(below(rng, left))]);
@@ -109,6 +110,7 @@ void AugmentedImage::blur_at_random() {
 
 void AugmentedImage::add_gaussian_noise() {
   core::Rng rng = stream(RngPurpose::gaussian_noise);
+  if (plan_.noise_probability < 1 && !rng.chance(plan_.noise_probability)) return;
   const uint64_t high = rng.next();
   add_noise(image_, *plan_.noise, high << 32 | rng.next());
 }
@@ -140,18 +142,26 @@ std::array<uint8_t, 3> mean_pixel(const std::vector<double>& mean) {
   return value;
 }
 
+/// " of 0.3 of the images"; empty for all.
+std::string share_text(double probability) {
+  return probability < 1 ? core::format(" of {:g} of the images", probability) : "";
+}
+
 /// Adds "name value" to a list.
 void name_step(std::string& text, const std::string& step) { text += (text.empty() ? "" : ", ") + step; }
 
 bool jitters(const AugmentPlan& plan) {
+  if (plan.jitter == 0) return false;
   return plan.brightness > 0 || plan.contrast > 0 || plan.saturation > 0 || plan.hue > 0;
 }
+
+bool adds_noise(const AugmentPlan& plan) { return plan.noise_sigma > 0 && plan.noise_probability > 0; }
 
 }  // namespace
 
 bool AugmentPlan::does_anything() const {
   return rotate90 > 0 || rotation_degrees > 0 || rand_augment_operations > 0 || trivial_augment || jitters(*this) ||
-         grayscale > 0 || blur > 0 || noise_sigma > 0 || erasing > 0;
+         grayscale > 0 || blur > 0 || adds_noise(*this) || erasing > 0;
 }
 
 AugmentPlan make_augment_plan(const config::ResolvedDataOptions& data, const config::ResolvedAugmentOptions& options) {
@@ -171,12 +181,14 @@ AugmentPlan make_augment_plan(const config::ResolvedDataOptions& data, const con
   plan.contrast = strength(1);
   plan.saturation = strength(2);
   plan.hue = jitter.size() == 1 ? 0 : strength(3);
+  plan.jitter = options.color_jitter_prob;
   plan.grayscale = options.grayscale;
   plan.blur = options.gaussian_blur;
   plan.blur_kernel = static_cast<int>(options.gaussian_blur_kernel);
   plan.blur_sigma_min = options.gaussian_blur_sigma_min;
   plan.blur_sigma_max = options.gaussian_blur_sigma_max;
   plan.noise_sigma = options.gaussian_noise;
+  plan.noise_probability = options.gaussian_noise_prob;
   if (plan.noise_sigma > 0) plan.noise = std::make_shared<const NoiseTable>(make_noise_table(plan.noise_sigma));
   plan.erasing = options.random_erasing;
   plan.erased_value = mean_pixel(data.mean);
@@ -196,11 +208,12 @@ std::string chain_text(const AugmentPlan& plan) {
   if (plan.trivial_augment) name_step(text, "TrivialAugment");
   if (jitters(plan)) {
     name_step(text,
-              format("colour jitter {:g},{:g},{:g},{:g}", plan.brightness, plan.contrast, plan.saturation, plan.hue));
+              format("colour jitter {:g},{:g},{:g},{:g}", plan.brightness, plan.contrast, plan.saturation, plan.hue) +
+                  share_text(plan.jitter));
   }
   if (plan.grayscale > 0) name_step(text, format("grayscale {:g}", plan.grayscale));
   if (plan.blur > 0) name_step(text, format("blur {:g}", plan.blur));
-  if (plan.noise_sigma > 0) name_step(text, format("noise {:g}", plan.noise_sigma));
+  if (adds_noise(plan)) name_step(text, format("noise {:g}", plan.noise_sigma) + share_text(plan.noise_probability));
   if (plan.erasing > 0) name_step(text, format("random erasing {:g}", plan.erasing));
   return text;
 }
@@ -214,7 +227,7 @@ void augment(const AugmentPlan& plan, const SampleKey& key, const SquareImage& i
   if (jitters(plan)) augmented.jitter_colours();
   if (plan.grayscale > 0) augmented.turn_gray();
   if (plan.blur > 0) augmented.blur_at_random();
-  if (plan.noise_sigma > 0) augmented.add_gaussian_noise();
+  if (adds_noise(plan)) augmented.add_gaussian_noise();
   if (plan.erasing > 0) augmented.erase_at_random();
 }
 

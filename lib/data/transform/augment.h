@@ -23,13 +23,15 @@ struct AugmentPlan {
   int rand_augment_operations = 0;  ///< per image; 0: off
   int rand_augment_level = 0;       ///< 0 to 30
   bool trivial_augment = false;
-  double brightness = 0, contrast = 0, saturation = 0;    ///< factors from [max(0, 1 - x), 1 + x]; 0: off
-  double hue = 0;                                         ///< a turn of the colours by up to this share of the circle
-  double grayscale = 0;                                   ///< probability
-  double blur = 0;                                        ///< probability
-  int blur_kernel = 0;                                    ///< pixels, odd
-  double blur_sigma_min = 0, blur_sigma_max = 0;          ///< pixels
-  double noise_sigma = 0;                                 ///< share of the full range; 0: off
+  double brightness = 0, contrast = 0, saturation = 0;  ///< factors from [max(0, 1 - x), 1 + x]; 0: off
+  double hue = 0;                                       ///< a turn of the colours by up to this share of the circle
+  double jitter = 1;                                    ///< probability of these four
+  double grayscale = 0;                                 ///< probability
+  double blur = 0;                                      ///< probability
+  int blur_kernel = 0;                                  ///< pixels, odd
+  double blur_sigma_min = 0, blur_sigma_max = 0;        ///< pixels
+  double noise_sigma = 0;                               ///< share of the full range; 0: off
+  double noise_probability = 1;
   std::shared_ptr<const NoiseTable> noise;                ///< of noise_sigma
   double erasing = 0;                                     ///< probability
   std::array<uint8_t, 3> erased_value{};                  ///< per channel: the mean pixel, 0 after normalisation

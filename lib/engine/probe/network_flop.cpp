@@ -37,12 +37,15 @@ void count(const at::RecordFunction& function) {
     if (weight.size(1) != input.size(1)) counted->grouped += flop;  // [out x in / groups x ...]
   } else if (name == "aten::mm" || name == "aten::bmm") {
     count_product(flop_of(result, tensor(0).size(-1)), tensor(0), tensor(1));
+    counted->products += flop_of(result, tensor(0).size(-1));
   } else if (name == "aten::addmm" || name == "aten::baddbmm") {  // bias, left, right
     count_product(flop_of(result, tensor(1).size(-1)), tensor(1), tensor(2));
+    counted->products += flop_of(result, tensor(1).size(-1));
   } else if (name == "aten::scaled_dot_product_attention") {  // query, key, value: two products, fused on some devices
     const at::Tensor query = tensor(0), key = tensor(1), value = tensor(2);
     const double scores = 2.0 * static_cast<double>(query.numel()) * static_cast<double>(key.size(-2));
     count_product(scores, query, key);
+    counted->products += scores + flop_of(result, key.size(-2));
     count_product(flop_of(result, key.size(-2)), query, value);
   }
 }
@@ -104,7 +107,7 @@ NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings) {
     learner.model->forward(batch.images);
   }
   const double areas = static_cast<double>(side * side) / static_cast<double>(tried * tried);
-  return {flop.forward * areas, flop.grouped * areas, flop.training * areas};
+  return {flop.forward * areas, flop.grouped * areas, flop.products * areas, flop.training * areas};
 }
 
 }  // namespace stoker::engine

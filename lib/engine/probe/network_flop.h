@@ -10,6 +10,7 @@ namespace stoker::engine {
 struct NetworkFlop {
   double forward = 0;   ///< of one image or clip
   double grouped = 0;   ///< of forward: convolutions of several groups
+  double products = 0;  ///< of forward: matrix products
   double training = 0;  ///< and of its gradients: of weights that are trained, of inputs that need one
 };
 

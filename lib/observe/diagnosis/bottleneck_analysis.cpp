@@ -20,6 +20,8 @@ constexpr double kOthersTake = 0.25;  // CPUs
 constexpr double kConvolutionShare = 0.65;
 // Of bfloat16 over TF32 on tensor cores, by the data sheets of every NVIDIA architecture since 8.0.
 constexpr double kTensorCoreSpeed = 2;
+// Of other libraries over the reference BLAS, at least, in float32 on one thread.
+constexpr double kReferenceBlas = 10;
 
 }  // namespace
 
@@ -161,6 +163,30 @@ void BottleneckAnalysis::check_precision(const std::string& busy) {
   }
 }
 
+void BottleneckAnalysis::check_layout(const std::string& busy) {
+  const std::optional<double>& speed = facts_.other_layout_speed;
+  if (!speed || *speed <= 1) return;
+  StepModel changed = now_;
+  changed.training -= (1 - 1 / *speed) * computing_;
+  changed.network_cpu /= *speed;
+  const std::string knob = facts_.channels_last ? "--no-channels-last" : "--channels-last";
+  propose(Verdict::device, changed, knob, "", knob,
+          {busy, format("the network trains {:.2g} times as fast {}", *speed,
+                        facts_.channels_last ? "channels-first" : "channels-last")});
+}
+
+/// Linear layers and attention in float32 go to the BLAS, convolutions and bfloat16 to oneDNN.
+void BottleneckAnalysis::check_blas(const std::string& busy) {
+  const double share = facts_.compute.product_share;
+  if (!facts_.on_cpu || !facts_.reference_blas || facts_.amp || share <= 0) return;
+  const double left = 1 / (1 - share + kReferenceBlas * share);
+  StepModel changed = now_;
+  changed.training -= (1 - left) * computing_;
+  changed.network_cpu *= left;
+  propose(Verdict::device, changed, "", "", "apt install libopenblas0-openmp",
+          {busy, "the reference BLAS multiplies matrices, which are " + percent_text(share) + " of the operations"});
+}
+
 void BottleneckAnalysis::check_device() {
   const double share = computing_ / now_.update;
   const std::string busy =
@@ -176,6 +202,8 @@ void BottleneckAnalysis::check_device() {
   }
   if (share < 0.6) return;
   check_precision(busy);
+  check_layout(busy);
+  check_blas(busy);
   const double spare =
       static_cast<double>(facts_.cpus) - (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
   // Lanes compute with one thread each.

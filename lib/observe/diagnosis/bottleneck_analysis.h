@@ -26,6 +26,8 @@ class BottleneckAnalysis {
   void check_batch();
   void check_device();
   void check_precision(const std::string& busy);
+  void check_layout(const std::string& busy);
+  void check_blas(const std::string& busy);
   void say_nothing_to_gain();
   std::string utilization_text() const;
   // What the other ranks have to do with it (bottleneck_ranks.cpp).

@@ -36,7 +36,8 @@ struct DiagnosisFacts {
   int64_t batch_size = 1, accumulation_steps = 1, replicas = 1;
   int64_t threads = 1, lanes = 1, prefetch_factor = 4;
   bool pin_memory = true;  ///< or copies cannot be made faster by it
-  bool amp = false;
+  bool amp = false, channels_last = true;
+  bool reference_blas = false;                     ///< matrices are multiplied on the CPU by the slow library
   bool native_bfloat16 = false;                    ///< of the device that computes
   bool holds_pixels = false, holds_files = false;  ///< the cache, for at least most images
   std::vector<AugmentationInUse> augmentations;    ///< the costliest first
@@ -48,6 +49,8 @@ struct DiagnosisFacts {
   int64_t epochs_left = 0;                   ///< after this one
 
   std::optional<double> network_bfloat16_speed;  ///< of training the network, over float32; absent: not measured
+
+  std::optional<double> other_layout_speed;  ///< of training in the other layout, over this one; absent: not measured
 
   // Ceilings, measured when they are needed.
   std::optional<double> threads_speed;     ///< of `threads` threads over one, now

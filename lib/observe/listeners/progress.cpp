@@ -37,6 +37,7 @@ enum Rank {
   kDataWait,
   kExchange,
   kSlowestRank,
+  kUpdateRate,
   kGpu,
   kCpu,
   kUpdate,
@@ -55,12 +56,19 @@ std::string utilization_text(const engine::ComputeCost& cost, double images_per_
   return share ? format("  MFU {:.0f}%", 100 * *share) : "";
 }
 
+/// "21.7 updates/s", three digits; "" before the first update.
+std::string updates_text(const engine::StepTimings& times) {
+  const double seconds = times.update.mean_seconds;
+  return seconds > 0 ? format("{:.3g} updates/s", 1 / seconds) : "";
+}
+
 /// Where the time of an epoch went, the least important last to stay.
 std::vector<LinePart> epoch_parts(const engine::EpochEvent& event, const engine::StartEvent& start) {
   std::vector<LinePart> parts = {
       {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s" +
            utilization_text(start.compute, event.images_per_second),
        kRate},
+      {updates_text(event.times), kUpdateRate},
       {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
       {format("{} + {} validation", core::duration_text(event.train_seconds), core::duration_text(event.eval_seconds)),
        kLoss}};
@@ -89,6 +97,7 @@ std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
                                  {metric_text(event.train_score, 1), kMetric},
                                  {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
                                  {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
+                                 {updates_text(event.times), kUpdateRate},
                                  {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
                                  {step_text(event.times), kStep}};
   if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(event.ranks)) {
@@ -196,6 +205,7 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
   if (event.found.resources) core::log_debug("  {}", resource_text(*event.found.resources));
   for (const std::string& times : time_lines(event.times)) core::log_debug("  {}", times);
   if (event.found.diagnosis) say_diagnosis(*event.found.diagnosis);
+  if (const std::string drift = drift_.judge(event); !drift.empty()) core::log_warning("slower: {}", drift);
 }
 
 /// Again only when what to do has changed.

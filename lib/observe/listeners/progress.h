@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/run/events.h"
+#include "observe/diagnosis/drift.h"
 #include "observe/listeners/console.h"
 #include "observe/listeners/live_line.h"
 #include "observe/resources/resource_sampler.h"
@@ -41,7 +42,8 @@ class Progress : public engine::Observer {
   ResourceSampler* const resources_;
   engine::StartEvent start_;
   std::vector<LinePart> last_report_;  ///< the measured part of the last report
-  std::string said_;                   ///< of the diagnosis that was said last
+  DriftWatch drift_;
+  std::string said_;  ///< of the diagnosis that was said last
   std::chrono::steady_clock::time_point begin_, last_redraw_;
   std::mutex mutex_;             ///< guards what follows
   std::vector<LinePart> front_;  ///< of the live line: all but the resources

@@ -256,6 +256,23 @@ TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
   EXPECT_FALSE(resolved({"--amp-dtype", "float16"}, facts).options.precision.amp) << "it was not asked for";
 }
 
+TEST(ResolveTest, HalfPrecisionOfAFileGivesWayOnTheCpu) {
+  Facts facts = facts_of(cpu_machine(2));
+  facts.half_may_give_way = true;
+  facts.machine.native_bfloat16 = true;
+  facts.amp = {true, "measured"};
+  const auto cpu = resolved({"--precision", "16-mixed"}, facts);
+  EXPECT_TRUE(cpu.options.precision.amp);
+  EXPECT_EQ(cpu.options.precision.amp_dtype, AmpDtype::bfloat16);
+  EXPECT_EQ(reason_of(cpu, "amp-dtype"), "the CPU computes no float16, which the configuration asks of a GPU");
+  facts.machine.native_bfloat16 = false;
+  facts.amp = {};
+  EXPECT_FALSE(resolved({"--precision", "16-mixed"}, facts).options.precision.amp) << "as amp auto";
+  Facts gpu = facts_of(cuda_machine(2));
+  gpu.half_may_give_way = true;
+  EXPECT_EQ(resolved({"--precision", "16-mixed"}, gpu).options.precision.amp_dtype, AmpDtype::float16);
+}
+
 TEST(ResolveTest, AutomaticLearningRateScalesWithTheImagesPerUpdate) {
   const auto c = resolved({"--lr-base", "0.1", "-b", "64", "--accumulation-steps", "8"}, cpu_machine(2));
   EXPECT_DOUBLE_EQ(c.options.optim.lr, 0.2);

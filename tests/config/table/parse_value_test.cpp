@@ -129,6 +129,19 @@ TEST(ParseValueTest, ListsNameTheItemThatIsWrong) {
   EXPECT_EQ(value.size(), 3u) << "a list with a wrong item leaves the old value";
 }
 
+TEST(ParseValueTest, AShareOfAnEpochIsAnIntervalOnlyWhereItIsAskedFor) {
+  Interval value;
+  EXPECT_EQ(read_interval_or_share("0.1e", value), "");
+  EXPECT_EQ(value.unit, Interval::Unit::epochs);
+  EXPECT_DOUBLE_EQ(value.amount, 0.1);
+  EXPECT_EQ(interval_text(value), "0.1e");
+  EXPECT_EQ(read_interval_or_share("2e", value), "");
+  EXPECT_EQ(interval_text(value), "2e");
+  EXPECT_NE(read_interval("0.1e", value), "");
+  EXPECT_NE(read_interval_or_share("1.5e", value), "");
+  EXPECT_NE(read_interval_or_share("0.0e", value), "");
+}
+
 TEST(ParseValueTest, IntervalsHaveAUnit) {
   Interval value;
   EXPECT_EQ(read_interval("2e", value), "");

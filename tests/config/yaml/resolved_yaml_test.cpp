@@ -57,6 +57,7 @@ std::string other_value(Row& row) {
                                  "fast",
                                  "top5",
                                  "hflip",
+                                 "semicolon",
                                  "debug"}) {
     if (row.assign(text).empty() && row.render() != before) return row.render();
   }

@@ -64,7 +64,10 @@ TEST_F(CsvLayoutTest, AbsolutePathsAreTakenAsTheyAre) {
 
 TEST_F(CsvLayoutTest, TheHeaderIsRequired) {
   EXPECT_EQ(trouble("a.png,0\n"), "train.csv:1: the header has no column 'path'; it reads 'a.png' and '0'");
-  EXPECT_EQ(hint_, "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat");
+  EXPECT_EQ(hint_,
+            "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat; --csv-path and "
+            "--csv-label name other "
+            "columns");
   EXPECT_EQ(trouble("path,class\na.png,0\n"),
             "train.csv:1: the header has no column 'label'; it reads 'path' and 'class'");
   EXPECT_EQ(trouble(""), "train.csv:1: the file is empty");

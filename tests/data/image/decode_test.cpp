@@ -272,9 +272,9 @@ TEST(DecodeTest, AnEmptyFileSaysSo) { EXPECT_EQ(decoded({}, 3).reason, "empty fi
 
 TEST(DecodeTest, OtherContentIsNamed) {
   EXPECT_EQ(decoded({'G', 'I', 'F', '8', '9', 'a', 0, 0}, 3).reason,
-            "GIF is not read; convert it to JPEG, PNG, BMP or WebP");
+            "GIF is not read; convert it to JPEG, PNG, BMP, WebP or TIFF");
   EXPECT_EQ(decoded({'h', 'e', 'l', 'l', 'o'}, 3).reason,
-            "not an image: the first bytes are those of no format that is read (JPEG, PNG, BMP, WebP)");
+            "not an image: the first bytes are those of no format that is read (JPEG, PNG, BMP, WebP, TIFF)");
 }
 
 TEST(DecodeTest, EveryCutThroughAJpegIsFound) {

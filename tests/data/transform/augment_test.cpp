@@ -104,6 +104,29 @@ TEST(AugmentTest, SwitchingAnOperationOnMovesNoDrawOfTheOthers) {
   }
 }
 
+TEST(AugmentTest, JitterAndNoiseTouchTheirShareOfTheImages) {
+  AugmentPlan jitter, noise;
+  jitter.brightness = 0.9;
+  noise.noise_sigma = 0.2;
+  noise.noise = std::make_shared<const NoiseTable>(make_noise_table(0.2));
+  for (const bool jitters : {true, false}) {
+    AugmentPlan plan = jitters ? jitter : noise;
+    const Bytes always = augmented(plan, {42, 0, 0}, original(3), 3);
+    double& probability = jitters ? plan.jitter : plan.noise_probability;
+    probability = 0.3;
+    int changed = 0;
+    for (uint64_t sample = 0; sample < 500; ++sample) {
+      changed += augmented(plan, {42, 0, sample}, original(3), 3) != original(3) ? 1 : 0;
+    }
+    EXPECT_NEAR(changed, 150, 45);
+    EXPECT_NE(chain_text(plan).find(" of 0.3 of the images"), std::string::npos) << chain_text(plan);
+    probability = 0;
+    EXPECT_FALSE(plan.does_anything());
+    probability = 1;
+    EXPECT_EQ(augmented(plan, {42, 0, 0}, original(3), 3), always) << "1 draws nothing";
+  }
+}
+
 TEST(AugmentTest, TheResultIsAFunctionOfSeedEpochAndSample) {
   const AugmentPlan plan = everything();
   const Bytes pixels = augmented(plan, {42, 3, 7}, original(3), 3);

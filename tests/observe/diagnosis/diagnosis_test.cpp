@@ -253,6 +253,21 @@ std::vector<Golden> table() {
         f.bfloat16_speed = 1.1;
       }),
       Verdict::device, "--amp", "", 99);
+  add("a layout that was asked for and is the slower one",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+        f.channels_last = false;
+        f.other_layout_speed = 2;
+      }),
+      Verdict::device, "--channels-last", "", 99);
+  add("a reference BLAS, which multiplies a ninth of the operations",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
+        f.reference_blas = true;
+        f.compute.product_share = 1.0 / 9;
+      }),
+      Verdict::device, "", "", 99);
+  add("a reference BLAS without work",
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.reference_blas = true; }),
+      Verdict::nothing, "", "", 0);
   add("a network that does not, although convolutions are",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
         f.network_bfloat16_speed = 0.6;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a run has become slower from epoch to epoch, and what changed along with it. Knows neither who measures nor
+// who shows it.
+#pragma once
+
+#include <string>
+
+#include "engine/run/events.h"
+
+namespace stoker::observe {
+
+/// One thread. The first epoch of a process is left out: it fills caches and measures.
+class DriftWatch {
+ public:
+  /// Share of the best rate below which two epochs in a row have to stay.
+  static constexpr double kSlower = 0.85;
+
+  /// After each epoch. "" or the verdict: "640 images/s in the last two epochs, 37% below the 1,020 of epoch 2: ...".
+  /// Said once, and again when the run has lost as much once more.
+  std::string judge(const engine::EpochEvent& event);
+
+ private:
+  struct Epoch {
+    int64_t number = 0;  ///< from 1
+    double images_per_second = 0, data_wait_share = 0;
+    double other_cpus = 0;  ///< kept busy by other processes; 0 where unknown
+    double exchange_share = 0;
+    bool is_slowed = false;  ///< the GPU's clocks are below what the board allows
+  };
+  static Epoch epoch_of(const engine::EpochEvent& event);
+  static std::string cause(const Epoch& best, const Epoch& now);
+
+  bool is_first_ = true;
+  Epoch best_, before_;  ///< number 0: none yet
+  double said_ = 0;      ///< rate at the last verdict; 0: none
+};
+
+}  // namespace stoker::observe

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration files of other trainers, as their documents show them, start a run here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/config/command_words.h"
+#include "tests/temporary_directory.h"
+
+namespace stoker::config {
+namespace {
+
+using fixtures::parse_failure;
+using fixtures::parsed;
+
+class ForeignKeysTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Configuration> read(const std::string& text) {
+    return parsed({"-c", directory_.write("theirs.yaml", text), "--data-dir", directory_.path()});
+  }
+  fixtures::TemporaryDirectory directory_;
+};
+
+TEST_F(ForeignKeysTest, OptionsMayStandBelowTrainingAndOptimization) {
+  const auto c = read(
+      "# config/defaults.yaml\ntraining:\n  batch_size: 16          # Increased from 12\n  num_workers: 8\n  \n"
+      "optimization:\n  use_amp: true           # Mixed precision\n");
+  EXPECT_EQ(c->options.loader.batch_size.value(), 16);
+  EXPECT_EQ(c->options.loader.num_workers.value(), 8);
+  EXPECT_TRUE(c->options.precision.amp.value());
+  EXPECT_TRUE(c->notes.empty());
+}
+
+TEST_F(ForeignKeysTest, AnUnknownKeyBelowTrainingIsStillAnError) {
+  const std::string path = directory_.write("wrong.yaml", "training:\n  bacth_size: 16\n");
+  EXPECT_EQ(parse_failure({"-c", path, "--data-dir", "x"}).message,
+            path + ":2: unknown option \"bacth_size\"; did you mean batch-size?");
+}
+
+TEST_F(ForeignKeysTest, WhatHasNoMeaningHereIsNotedWithItsPlace) {
+  const auto c = read(
+      "batch_size: 256\nnum_workers: 12\nprefetch_factor: 3\npin_memory: true\npersistent_workers: true\n"
+      "compile_model: true\nmixup_alpha: 0.0\ncutmix_alpha: 0.0\nlabel_smoothing: 0.1\nlr: 0.5\n"
+      "precision: 16-mixed\ntotal_workers: 48\nprofile_performance: true\nprofile_gpu_util: true\n");
+  EXPECT_EQ(c->options.loader.prefetch_factor, 3);
+  EXPECT_EQ(c->options.optim.lr.value(), 0.5);
+  EXPECT_EQ(c->options.precision.amp_dtype.value(), AmpDtype::float16);
+  const std::string path = directory_.path() + "/theirs.yaml";
+  for (const std::string& beginning :
+       {"compile-model (" + path + ":6) is accepted without effect", "total-workers (" + path + ":12) is accepted",
+        "profile-performance (" + path + ":13) is accepted", "profile-gpu-util (" + path + ":14) is accepted",
+        "persistent-workers (" + path + ":5) is accepted"}) {
+    EXPECT_TRUE(std::any_of(c->notes.begin(), c->notes.end(), [&](const std::string& note) {
+      return note.rfind(beginning, 0) == 0;
+    })) << beginning;
+  }
+}
+
+TEST_F(ForeignKeysTest, SpecAugmentByOneWordSetsItsMasks) {
+  EXPECT_EQ(read("use_specaugment: true\n")->options.augment.freq_masks, 2);
+  EXPECT_EQ(read("use_specaugment: true\n")->options.augment.time_masks, 2);
+  EXPECT_EQ(read("use_specaugment: false\n")->options.augment.time_masks, 0);
+}
+
+TEST_F(ForeignKeysTest, TheirValuesAreChecked) {
+  const std::string path = directory_.write("wrong.yaml", "compile_model: maybe\ntotal_workers: many\n");
+  const std::string message = parse_failure({"-c", path, "--data-dir", "x"}).message;
+  EXPECT_NE(message.find("wrong.yaml:1: compile_model: "), std::string::npos) << message;
+  EXPECT_NE(message.find("wrong.yaml:2: total_workers: "), std::string::npos) << message;
+}
+
+TEST_F(ForeignKeysTest, TheEnvironmentOfAPythonTrainerSetsTheLogLevelBelowOptions) {
+  ::setenv("TRAINER_LOG_LEVEL", "DEBUG", 1);
+  const std::string by_environment = parsed({"--data-dir", "x"})->options.log.log_level;
+  const std::string by_flag = parsed({"--data-dir", "x", "--log-level", "error"})->options.log.log_level;
+  ::setenv("TRAINER_LOG_LEVEL", "chatty", 1);
+  const auto wrong = parsed({"--data-dir", "x"});
+  ::unsetenv("TRAINER_LOG_LEVEL");
+  EXPECT_EQ(by_environment, "debug");
+  EXPECT_EQ(by_flag, "error");
+  EXPECT_EQ(wrong->options.log.log_level, "info");
+  ASSERT_EQ(wrong->notes.size(), 1u);
+  EXPECT_EQ(wrong->notes[0].rfind("TRAINER_LOG_LEVEL is left alone", 0), 0u);
+}
+
+TEST_F(ForeignKeysTest, ThePageOnTrainingsNamesEachOfThem) {
+  std::ostringstream page;
+  page << std::ifstream(STOKER_SOURCE_DIR "/docs/trainings.md", std::ios::binary).rdbuf();
+  const Configuration configuration;
+  std::vector<std::string> names = {"training", "optimization", "OMP_NUM_THREADS", "TRAINER_LOG_LEVEL"};
+  for (const Shorthand& shorthand : configuration.table.shorthands()) names.push_back(shorthand.name);
+  for (const Row& row : configuration.table.rows()) {
+    for (const std::string& alias : row.aliases) {
+      if (alias.size() > 1) names.push_back(alias);
+    }
+  }
+  for (std::string name : names) {
+    std::replace(name.begin(), name.end(), '-', '_');
+    EXPECT_NE(page.str().find("`" + name), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace stoker::config

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// CSV files as others write them: other columns, other delimiters, lists of tags; and shares of each class.
+#include <gtest/gtest.h>
+
+#include "data/open_datasets.h"
+#include "made_data.h"
+
+namespace stoker::data {
+namespace {
+
+using Names = std::vector<std::string>;
+
+class CsvColumnsTest : public testing::Test {
+ protected:
+  CsvColumnsTest() {
+    for (const char* const name : {"a.png", "b.png", "c.png"}) folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
+    options_.data_dir = folder_.path();
+  }
+
+  Datasets open(const std::string& train, const std::string& val) {
+    folder_.write("train.csv", train);
+    folder_.write("val.csv", val);
+    return open_datasets(options_);
+  }
+  std::string trouble(const std::string& train, const std::string& val) {
+    return error_of([&] { open(train, val); }).what();
+  }
+  static std::vector<float> targets(const Source& source, int64_t index) {
+    std::vector<float> row(static_cast<size_t>(source.num_targets()));
+    source.targets(index, row.data());
+    return row;
+  }
+
+  const TempFolder folder_;
+  config::DataOptions options_;
+};
+
+TEST_F(CsvColumnsTest, OptionsNameTheColumns) {
+  options_.csv_path = "file name";
+  options_.csv_label = "kind";
+  const Datasets data = open("id,file name,kind\n1,a.png,dog\n2,b.png,cat\n", "file name,kind\nc.png,dog\n");
+  EXPECT_EQ(data.train->class_names(), (Names{"cat", "dog"}));
+  EXPECT_EQ(data.train->label(0), 1);
+  EXPECT_EQ(data.val->label(0), 1);
+}
+
+TEST_F(CsvColumnsTest, OptionsChooseWhichNumbersAreLearned) {
+  options_.task = config::TaskKind::regression;
+  options_.csv_label = "y,x";
+  const Datasets data = open("x,path,y,note\n1,a.png,2,left out\n", "path,y,x\nb.png,3,4\n");
+  EXPECT_EQ(data.train->target_names(), (Names{"y", "x"}));
+  EXPECT_EQ(targets(*data.train, 0), (std::vector<float>{2, 1}));
+}
+
+TEST_F(CsvColumnsTest, AMissingColumnSaysWhichOptionNamesIt) {
+  options_.csv_label = "kind";
+  const core::Error error = error_of([&] { open("path,label\na.png,0\n", "path,label\nb.png,0\n"); });
+  EXPECT_NE(std::string(error.what()).find("no column 'kind'; it reads 'path' and 'label'"), std::string::npos);
+  EXPECT_NE(error.hint().find("--csv-label"), std::string::npos) << error.hint();
+}
+
+TEST_F(CsvColumnsTest, TheDelimiterIsToldFromTheFirstLineUnlessItIsGiven) {
+  EXPECT_EQ(open("path;label\na.png;dog\nb.png;cat\n", "path\tlabel\nc.png\tdog\n").val->label(0), 1);
+  options_.csv_delimiter = config::CsvDelimiter::comma;
+  EXPECT_NE(trouble("path;label\na.png;0\n", "path,label\nb.png,0\n").find("'path;label'"), std::string::npos);
+}
+
+TEST_F(CsvColumnsTest, AColumnOfTagsIsALabelPerTag) {
+  options_.task = config::TaskKind::multilabel;
+  const Datasets data = open("path,tags\na.png,sea;hot dog\nb.png,hot dog\nc.png,\n", "path,tags\na.png,hot dog\n");
+  EXPECT_EQ(data.train->target_names(), (Names{"hot dog", "sea"}));
+  EXPECT_EQ(targets(*data.train, 0), (std::vector<float>{1, 1}));
+  EXPECT_EQ(targets(*data.train, 1), (std::vector<float>{1, 0}));
+  EXPECT_EQ(targets(*data.train, 2), (std::vector<float>{0, 0})) << "no tag, no label";
+  EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{1, 0})) << "a whole name, in a file without the separator";
+}
+
+TEST_F(CsvColumnsTest, TagsMayStandBetweenBlanksAsInListsOfPlanetImages) {
+  options_.task = config::TaskKind::multilabel;
+  const Datasets data = open("path,tags\na.png,haze primary\nb.png,clear primary\n", "path,tags\nc.png,primary haze\n");
+  EXPECT_EQ(data.train->target_names(), (Names{"clear", "haze", "primary"}));
+  EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{0, 1, 1}));
+}
+
+TEST_F(CsvColumnsTest, ATagThatTrainingLacksIsAnErrorWithTheNearestName) {
+  options_.task = config::TaskKind::multilabel;
+  const std::string message = trouble("path,tags\na.png,haze primary\n", "path,tags\nc.png,hase\n");
+  EXPECT_NE(message.find("tag 'hase' does not occur in the training split; did you mean 'haze'?"), std::string::npos)
+      << message;
+}
+
+TEST_F(CsvColumnsTest, AColumnOfZerosAndOnesIsALabelAndNoList) {
+  options_.task = config::TaskKind::multilabel;
+  EXPECT_EQ(open("path,wet\na.png,0\nb.png,1\n", "path,wet\nc.png,1\n").train->target_names(), Names{"wet"});
+}
+
+class StratifyTest : public testing::Test {
+ protected:
+  StratifyTest() {
+    write("many", 40);
+    write("few", 5);
+    write("pair", 2);
+    write("one", 1);
+    options_.data_dir = folder_.path();
+    options_.val_fraction = 0.2;
+    options_.stratify = true;
+  }
+  void write(const std::string& name, int count) const {
+    for (int i = 0; i < count; ++i) {
+      folder_.write("train/" + name + "/" + std::to_string(i) + ".png", png_of({1, 2, 3}, 1, 1, 3));
+    }
+  }
+  static std::vector<int64_t> counts(const Source& source) {
+    std::vector<int64_t> counts(static_cast<size_t>(source.num_classes()));
+    for (int64_t i = 0; i < source.size(); ++i) ++counts[static_cast<size_t>(source.label(i))];
+    return counts;
+  }
+
+  const TempFolder folder_;
+  config::DataOptions options_;
+};
+
+TEST_F(StratifyTest, EachClassGivesItsShareAndKeepsOne) {
+  const Datasets data = open_datasets(options_);
+  EXPECT_EQ(data.train->class_names(), (Names{"few", "many", "one", "pair"}));
+  EXPECT_EQ(counts(*data.val), (std::vector<int64_t>{1, 8, 0, 1}));
+  EXPECT_EQ(counts(*data.train), (std::vector<int64_t>{4, 32, 1, 1}));
+}
+
+TEST_F(StratifyTest, ClassesWithoutAValidationImageAreNoted) {
+  options_.stratify = false;
+  options_.val_fraction = 0.05;
+  const Datasets data = open_datasets(options_);
+  bool noted = false;
+  for (const std::string& note : data.notes)
+    noted |= note.find("--stratify holds out some of each") != std::string::npos;
+  EXPECT_TRUE(noted);
+}
+
+}  // namespace
+}  // namespace stoker::data
