@@ -55,6 +55,8 @@ enum class AmpDtype { float16, bfloat16 };
 enum class ClipMode { norm, value };
 /// Where samples are kept once they have been used: nowhere, decoded, or as they are stored.
 enum class CacheTier { none, ram, compressed };
+/// How batches reach the device: made by workers and copied, or made on the device of pixels that stay there.
+enum class FeedKind { loader, resident };
 enum class TaskKind { multiclass, binary, multilabel, regression, head_pose };
 enum class RegressionLoss { l1, l2, smooth_l1 };
 enum class PoseHead { direct, binned };

@@ -112,6 +112,7 @@ struct LoaderOptionsOf {
   int64_t prefetch_factor = 4;     ///< batches decoded ahead
   bool pin_memory = true;          ///< when the device is CUDA
   bool persistent_workers = true;  ///< accepted; workers always persist
+  std::optional<FeedKind> feed;    ///< none: resident where the device is CUDA and the data fit
   Pick<CacheTier> cache{};         ///< auto: the fastest that holds all samples within cache_budget
   Pick<int64_t> cache_budget{};    ///< bytes; auto: half of what is free
   Pick<bool> drop_last{};          ///< auto: when the last batch is too small to train on, see config/resolution.h
@@ -205,6 +206,8 @@ struct PrecisionOptionsOf {
   Pick<bool> tf32{};          ///< auto: on where the device is CUDA
   double init_scale = 65536;  ///< fp16 GradScaler
   int64_t scale_growth_interval = 2000;
+  double min_scale = 1e-4;    ///< of the loss: below it the run ends
+  int64_t max_skipped = 100;  ///< updates in a row, then the run ends; 0: no limit
 };
 using PrecisionOptions = PrecisionOptionsOf<Auto>;
 using ResolvedPrecisionOptions = PrecisionOptionsOf<Plain>;

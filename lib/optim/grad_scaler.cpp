@@ -19,6 +19,7 @@ GradScaler::GradScaler(const GradScalerSettings& settings, torch::Device device)
   scale_ = torch::full({1}, settings_.init_scale, on_device.dtype(torch::kFloat32));
   growth_tracker_ = torch::zeros({1}, on_device.dtype(torch::kInt32));
   skipped_ = torch::zeros({1}, on_device.dtype(torch::kInt64));
+  skipped_in_row_ = torch::zeros({1}, on_device.dtype(torch::kFloat32));
   found_inf_ = torch::zeros({1}, on_device.dtype(torch::kFloat32));
 }
 
@@ -49,6 +50,7 @@ void GradScaler::update() {
   if (!settings_.enabled) return;
   torch::NoGradGuard no_grad;
   skipped_.add_(found_inf_.to(torch::kInt64));
+  skipped_in_row_.add_(1).mul_(found_inf_);
   if (scale_.is_cuda()) {
     at::_amp_update_scale_(scale_, growth_tracker_, found_inf_, settings_.growth_factor, settings_.backoff_factor,
                            settings_.growth_interval);
@@ -61,6 +63,15 @@ void GradScaler::update() {
   const torch::Tensor grown = torch::where(due.logical_and(torch::isfinite(larger)), larger, scale_);
   scale_.copy_(torch::where(bad, scale_ * settings_.backoff_factor, grown));
   growth_tracker_.copy_(good_updates.masked_fill(bad.logical_or(due), 0));
+}
+
+torch::Tensor GradScaler::figures() const {
+  if (!settings_.enabled) return {};
+  return torch::cat({scale_.to(torch::kFloat64), skipped_.to(torch::kFloat64), skipped_in_row_.to(torch::kFloat64)});
+}
+
+LossScale GradScaler::read(const double* figures) {
+  return {figures[0], static_cast<int64_t>(figures[1]), static_cast<int64_t>(figures[2])};
 }
 
 }  // namespace stoker::optim

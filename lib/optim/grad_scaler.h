@@ -17,6 +17,13 @@ struct GradScalerSettings {
   int64_t growth_interval = 2000;  ///< updates without inf or NaN before the scale grows
 };
 
+/// What a scaler says of itself, as plain numbers.
+struct LossScale {
+  double scale = 0;
+  int64_t skipped = 0;         ///< updates so far
+  int64_t skipped_in_row = 0;  ///< of them the last ones, by this process
+};
+
 /// Disabled, it passes losses through and reports finite gradients without looking.
 class GradScaler {
  public:
@@ -34,10 +41,13 @@ class GradScaler {
   torch::Tensor& scale() { return scale_; }
   torch::Tensor& growth_tracker() { return growth_tracker_; }
   torch::Tensor& skipped() { return skipped_; }  ///< updates skipped so far
+  /// LossScale as float64 [3] on the device; undefined when disabled. No host sync.
+  torch::Tensor figures() const;
+  static LossScale read(const double* figures);  ///< of figures(), copied to the host
 
  private:
   GradScalerSettings settings_;
-  torch::Tensor scale_, growth_tracker_, skipped_, found_inf_;
+  torch::Tensor scale_, growth_tracker_, skipped_, skipped_in_row_, found_inf_;
 };
 
 }  // namespace stoker::optim

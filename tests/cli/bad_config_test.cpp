@@ -119,7 +119,7 @@ const std::vector<BadInput>& bad_combinations() {
       {"HalfPrecisionOnTheCpu",
        words(train_words({"--amp", "--amp-dtype", "float16"})),
        kConfig,
-       {"amp-dtype float16 does not run on the CPU: use bfloat16"}},
+       {"amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16"}},
       {"MultistepWithoutMilestones",
        words(train_words({"--sched", "multistep"})),
        kConfig,

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/version.h>
 
+#include <cmath>
 #include <limits>
+
+#include "core/rng.h"
 
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
 #include <ATen/ops/_amp_update_scale.h>
@@ -72,6 +75,51 @@ TEST(GradScalerTest, FollowsTorchsOwnKernel) {
   }
 }
 #endif
+
+/// What torch.amp.GradScaler does after each step, as PyTorch's documentation and the kernel behind it have it.
+struct PythonsRule {
+  double growth_factor, backoff_factor;
+  int64_t growth_interval;
+  float scale;
+  int64_t tracker = 0;
+  void step(bool found_inf) {
+    if (found_inf) {
+      scale = static_cast<float>(scale * backoff_factor);
+      tracker = 0;
+    } else if (++tracker == growth_interval) {
+      const auto grown = static_cast<float>(scale * growth_factor);
+      if (std::isfinite(grown)) scale = grown;
+      tracker = 0;
+    }
+  }
+};
+
+TEST(GradScalerTest, TheSequenceOfScalesIsPythons) {
+  core::Rng rng(11, core::RngPurpose::init, 0, 0);
+  for (const int64_t interval : {1, 2, 7, 50}) {
+    for (const double overflows : {0.0, 0.02, 0.3, 0.9}) {
+      GradScalerSettings settings = scaler_settings(65536);
+      settings.growth_interval = interval;
+      GradScaler scaler(settings, torch::kCPU);
+      PythonsRule python{settings.growth_factor, settings.backoff_factor, interval, 65536};
+      int64_t in_row = 0, skipped = 0;
+      for (int step = 0; step < 300; ++step) {
+        const bool overflow = rng.chance(overflows);
+        scaler.unscale({torch::full({4}, overflow ? kInf : 1.0F)});
+        scaler.update();
+        python.step(overflow);
+        in_row = overflow ? in_row + 1 : 0;
+        skipped += overflow ? 1 : 0;
+        ASSERT_EQ(scaler.growth_tracker().item<int64_t>(), python.tracker) << step;
+        const torch::Tensor figures = scaler.figures();
+        const LossScale seen = GradScaler::read(figures.data_ptr<double>());
+        ASSERT_EQ(seen.scale, static_cast<double>(python.scale)) << step;
+        ASSERT_EQ(seen.skipped, skipped) << step;
+        ASSERT_EQ(seen.skipped_in_row, in_row) << step;
+      }
+    }
+  }
+}
 
 TEST(GradScalerTest, NeverGrowsToInfinity) {
   GradScaler scaler(scaler_settings(3e38), torch::kCPU);

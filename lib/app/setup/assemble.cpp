@@ -284,6 +284,7 @@ engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options,
   settings.save_every = options.run.save_every;
   settings.report_every = in_updates(options.run.report_every, plan.updates());
   settings.digest_every = options.run.digest_every;
+  settings.skips = {options.precision.min_scale, options.precision.max_skipped};
   return settings;
 }
 

@@ -195,10 +195,11 @@ void check_task_data(const ResolvedOptions& options, const DataFacts& data, Rule
   check_per_target("target-scale", options.task.target_scale, outputs, rules);
 }
 
-void check_precision(const ResolvedOptions& options, RuleBook& rules) {
+void check_precision(const ResolvedOptions& options, bool cpu_computes_float16, RuleBook& rules) {
   const bool half_on_cpu =
       options.precision.amp && options.device.device == "cpu" && options.precision.amp_dtype == AmpDtype::float16;
-  rules.require(!half_on_cpu, "amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
+  rules.require(!half_on_cpu || cpu_computes_float16,
+                "amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16, no amp, or LibTorch 2.4");
 }
 
 /// What the network sees of samples of a fixed size is what they are.
@@ -243,17 +244,17 @@ void check_channels(const std::string& name, const std::vector<double>& values, 
 
 }  // namespace
 
-std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution, bool deals_replicas) {
+std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution, const Facts& facts) {
   const ResolvedOptions& options = resolution.options;
   const bool batch_is_known = !resolution.waits_for_batch;
   RuleBook rules;
   check_augment(options.augment, rules);
   check_operations(options.augment, rules);
   check_schedule(options, batch_is_known || !given.optim.lr.is_auto(), rules);
-  if (batch_is_known) check_batch(options, deals_replicas, rules);
+  if (batch_is_known) check_batch(options, facts.deals_replicas, rules);
   check_training(options, rules);
   check_task(given, options, rules);
-  check_precision(options, rules);
+  check_precision(options, facts.machine.computes_float16, rules);
   return rules.take();
 }
 

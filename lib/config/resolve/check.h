@@ -10,8 +10,7 @@
 namespace stoker::config {
 
 /// One sentence per broken rule. `resolution` is that of `given`; rules about what is only assumed are left out.
-/// `deals_replicas`: see Facts.
-std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution, bool deals_replicas);
+std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution, const Facts& facts);
 /// One sentence per broken rule about the data or what follows from it.
 std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const DataFacts& data);
 

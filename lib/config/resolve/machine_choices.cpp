@@ -107,7 +107,7 @@ void choose_amp(Draft& draft, bool amp, const std::string& reason) {
 /// and is not known.
 bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
   const PrecisionOptions& o = draft.options().precision;
-  if (o.amp_dtype.value() == AmpDtype::float16) choose_amp(draft, false, "the CPU computes no float16");
+  if (o.amp_dtype.value() == AmpDtype::float16) choose_amp(draft, false, "float16 gains nothing on a CPU");
   if (!facts.machine.native_bfloat16) choose_amp(draft, false, "this CPU does not compute bfloat16 natively");
   if (facts.amp) choose_amp(draft, facts.amp->value, facts.amp->reason);
   if (!o.amp.is_auto()) return false;
@@ -148,7 +148,7 @@ bool choose_precision(Draft& draft, const Facts& facts) {
   }
   if (device == "cpu") {
     draft.set_default(draft.options().precision.tf32, false);
-    draft.choose(o.amp_dtype, "bfloat16", "the CPU computes no float16");
+    draft.choose(o.amp_dtype, "bfloat16", "what CPUs compute natively");
     choose_layout(draft, facts);
     return choose_amp_on_cpu(draft, facts);
   }

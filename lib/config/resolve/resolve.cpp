@@ -240,7 +240,7 @@ Resolution resolve(const Options& given, const Facts& facts) {
   resolution.waits_for_amp = waits_for_amp;
   resolution.waits_for_batch = batch.is_assumed;
   resolution.waits_for_trains_on_one_image = waits;
-  throw_broken(broken_rules(given, resolution, facts.deals_replicas));
+  throw_broken(broken_rules(given, resolution, facts));
   if (facts.data) throw_broken(broken_data_rules(resolution.options, *facts.data));
   return resolution;
 }

@@ -82,6 +82,7 @@ class Declaration {
   template <typename T>
   RowDraft add(const std::string& name, std::optional<T>& field, const Codec<T>& codec) {
     Row row = described(name, &field, codec);
+    if (!row.choices.empty()) row.choices.insert(row.choices.begin(), "auto");
     row.assign = [&field, codec](const std::string& text) {
       T value{};
       std::string problem = text == "auto" ? "" : codec.parse(text, value);

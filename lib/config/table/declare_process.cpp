@@ -40,6 +40,14 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.add("scale-growth-interval", o.scale_growth_interval, integer_codec(1, 1'000'000'000))
       .unit("updates")
       .help("float16: updates without overflow until the loss scale doubles.");
+  d.add("min-scale", o.min_scale, number_codec({0, 1e30}))
+      .alias({"min-loss-scale"})
+      .help("float16: a loss scale below it ends the run with exit code 80.")
+      .free_on_resume();
+  d.add("max-skipped", o.max_skipped, integer_codec(0, 1'000'000'000))
+      .unit("updates")
+      .help("float16: so many updates skipped in a row end the run with exit code 80; 0: no limit.")
+      .free_on_resume();
 }
 
 template <template <typename> class Pick>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this process may use of this machine: CPUs by affinity and cgroup, memory by cgroup, SIMD level.
-// Torch-free; whoever knows about accelerators fills in `accelerators`.
+// Torch-free; whoever knows about accelerators fills in what is said of them and of LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct MachineFacts {
       0;  ///< what can be taken now: without swapping, and of each cgroup's limit what is left
   bool avx2 = false;
   bool avx512 = false;
-  bool native_bfloat16 = false;  ///< AVX512-BF16 or AMX-BF16, unless ONEDNN_MAX_CPU_ISA forbids it
+  bool native_bfloat16 = false;   ///< AVX512-BF16 or AMX-BF16, unless ONEDNN_MAX_CPU_ISA forbids it
+  bool computes_float16 = false;  ///< the CPU does, in this LibTorch
   std::vector<AcceleratorFacts> accelerators;
   std::string accelerator_trouble{};  ///< as in Accelerators
 };

@@ -4,7 +4,6 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
-#include <torch/version.h>
 
 #include <cstdlib>
 
@@ -12,6 +11,7 @@
 #include "core/format.h"
 #include "core/system/threads.h"
 #include "engine/device/out_of_memory.h"
+#include "engine/device/torch_compat.h"
 
 namespace stoker::engine {
 
@@ -51,6 +51,8 @@ torch::Device open_device(const std::string& name) {
   try_to_compute(device);
   return device;
 }
+
+bool cpu_computes_float16() { return STOKER_TORCH_AT_LEAST(2, 4); }
 
 void configure_backends(const BackendSettings& settings) {
   // LibTorch's pool, twice while it is made anew; OpenMP's; and one for what watches the run.

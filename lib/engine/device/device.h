@@ -17,6 +17,9 @@ namespace stoker::engine {
 /// no CUDA context.
 core::Accelerators list_accelerators();
 
+/// Whether this LibTorch has the kernels of float16 autocast for the CPU.
+bool cpu_computes_float16();
+
 /// "cpu" or "cuda:N". Throws Error{unavailable} when that device is not there or does not compute, which is tried.
 torch::Device open_device(const std::string& name);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error for a loss that is no longer finite.
+// The errors for a loss that is no longer finite, and for float16 gradients that never are.
 #pragma once
 
 #include <cmath>
@@ -14,6 +14,29 @@ inline core::Error diverged_loss(double loss, const RunProgress& at, const Check
   const char* const value = std::isnan(loss) ? "NaN" : loss > 0 ? "infinite" : "minus infinity";  // no "-nan"
   return diverged_error(
       core::format("the loss is {} at update {} (learning rate {:g})", value, at.updates, at.learning_rate), files);
+}
+
+/// Where a run that trains on nothing ends.
+struct SkipLimits {
+  double min_scale = 0;     ///< of the loss
+  int64_t max_skipped = 0;  ///< updates in a row; 0: no limit
+};
+
+/// Throws Error{diverged} when updates are skipped beyond a limit.
+inline void require_learning(const optim::LossScale& seen, const SkipLimits& limits, const RunProgress& at,
+                             const CheckpointFiles& files) {
+  if (limits.max_skipped > 0 && seen.skipped_in_row >= limits.max_skipped) {
+    throw diverged_error(core::format("float16 gradients overflowed in {} updates in a row, up to update {} (loss "
+                                      "scale {:g}); --max-skipped is {}",
+                                      seen.skipped_in_row, at.updates, seen.scale, limits.max_skipped),
+                         files);
+  }
+  if (seen.scale < limits.min_scale) {
+    throw diverged_error(core::format("float16 gradients overflow at update {} although the loss scale is {:g}; "
+                                      "--min-scale is {:g}",
+                                      at.updates, seen.scale, limits.min_scale),
+                         files);
+  }
 }
 
 }  // namespace stoker::engine

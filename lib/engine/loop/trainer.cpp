@@ -9,7 +9,6 @@
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
-#include "engine/loop/divergence.h"
 #include "engine/loop/group_exchange.h"
 
 namespace stoker::engine {
@@ -23,18 +22,17 @@ constexpr int64_t kWorstSamples = 16;
 /// For its lifetime the model holds the averaged weights, when there are any.
 class AveragedWeights {
  public:
-  AveragedWeights(optim::Ema* ema, model::ImageModel& model) : ema_(ema), model_(model) {
-    if (ema_) ema_->swap(model_);
+  explicit AveragedWeights(optim::Ema* ema) : ema_(ema) {
+    if (ema_) ema_->swap();
   }
   ~AveragedWeights() {
-    if (ema_) ema_->swap(model_);
+    if (ema_) ema_->swap();
   }
   AveragedWeights(const AveragedWeights&) = delete;
   AveragedWeights& operator=(const AveragedWeights&) = delete;
 
  private:
   optim::Ema* ema_;
-  model::ImageModel& model_;
 };
 
 }  // namespace
@@ -164,6 +162,9 @@ Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
   }
   EpochEvent event = summarize_epoch(at);
   if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
+  if (learner_.scaler->enabled()) {
+    require_learning(read_figures().loss_scale, settings_.skips, at, checkpoints_.files());
+  }
   RunProgress next = at;
   if (end == EpochEnd::complete) {
     ++next.epoch;
@@ -206,7 +207,7 @@ EvalReport Trainer::evaluate_learner(WorstSamples& worst) {
     done += batch.image_count();
     observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
-  const AveragedWeights averaged(learner_.ema.get(), *learner_.model);
+  const AveragedWeights averaged(learner_.ema.get());
   const Precision& precision = settings_.updater.step.precision;
   if (!group_) return evaluate(*learner_.model, task_, val_feed_, precision, settings_.tta, on_batch);
   const auto predict_all = [&](const BatchVisitor& add) {

@@ -13,6 +13,7 @@
 #include "engine/digest/image_digest.h"
 #include "engine/loop/between_updates.h"
 #include "engine/loop/decision.h"
+#include "engine/loop/divergence.h"
 #include "engine/loop/rank_ledger.h"
 #include "engine/run/cadence.h"
 #include "engine/run/events.h"
@@ -34,6 +35,7 @@ struct TrainerSettings {
   config::EvalMetric eval_metric = config::EvalMetric::loss;
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
+  SkipLimits skips;
   int64_t digest_every = 0;  ///< updates; the first has one, too. 0: none
   ComputeCost compute = {};  ///< for listeners
 };
@@ -49,6 +51,13 @@ struct TrainerParts {
   Observer& observer;
   BetweenUpdates* between_updates = nullptr;  ///< may use the learner in its slot; nullptr: nobody does
   Group* group = nullptr;                     ///< the ranks that train together; nullptr: this one is alone
+};
+
+/// What the host learns of training, in one read.
+struct DeviceFigures {
+  SumValues sums;
+  double gradient_norm = -1;         ///< -1: not measured
+  optim::LossScale loss_scale = {};  ///< zeros without a loss scaler
 };
 
 /// Nobody else drives the learner while run() is under way: observers listen, and `between_updates` is called in one
@@ -100,6 +109,7 @@ class Trainer {
                    const RunProgress& at);
   double slot_seconds_left(const RunProgress& at) const;
   UpdateEvent update_event(const RunProgress& at) const;
+  DeviceFigures read_figures() const;
   void read_sums(RunProgress& at) const;
 
   TrainerSettings settings_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the training loop tells its listeners, and the slot in which the run is examined for them.
+#include <ATen/ops/cat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,7 +9,6 @@
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "engine/digest/tensor_digest.h"
-#include "engine/loop/divergence.h"
 #include "engine/loop/trainer.h"
 #include "engine/memory/activation_arena.h"
 
@@ -25,6 +26,23 @@ UpdateEvent Trainer::update_event(const RunProgress& at) const {
   return {at.epoch, at.update_in_epoch, at.updates, updater_.sums().images(), at.learning_rate};
 }
 
+/// One host sync, however many figures there are.
+DeviceFigures Trainer::read_figures() const {
+  const torch::Tensor& norm = updater_.gradient_norm();
+  const torch::Tensor scale = learner_.scaler->figures();
+  std::vector<torch::Tensor> parts = {updater_.sums().figures()};
+  if (norm.defined()) parts.push_back(norm.reshape({1}).to(at::kDouble));
+  if (scale.defined()) parts.push_back(scale);
+  const torch::Tensor host = (parts.size() == 1 ? parts[0] : at::cat(parts)).to(torch::kCPU);
+  const double* next = host.data_ptr<double>();
+  DeviceFigures figures;
+  figures.sums = updater_.sums().read(next);
+  next += 2;
+  if (norm.defined()) figures.gradient_norm = *next++;
+  if (scale.defined()) figures.loss_scale = optim::GradScaler::read(next);
+  return figures;
+}
+
 /// Brings the epoch's sums from the device into the state, which is about to be saved.
 void Trainer::read_sums(RunProgress& at) const {
   const SumValues sums = updater_.sums().read();
@@ -34,7 +52,8 @@ void Trainer::read_sums(RunProgress& at) const {
 }
 
 void Trainer::report(const RunProgress& at) {
-  const SumValues sums = updater_.sums().read();
+  const DeviceFigures figures = read_figures();
+  const SumValues& sums = figures.sums;
   const Clock::time_point now = Clock::now();
   ReportEvent event;
   event.at = update_event(at);
@@ -49,11 +68,9 @@ void Trainer::report(const RunProgress& at) {
   event.data_wait_share = (event.loader.consumer_wait_seconds - last_report_.wait_seconds) / seconds;
   event.elapsed_seconds = core::seconds_since(run_begin_);
   event.times = timer_.since_report();
-  if (updater_.gradient_norm().defined()) event.gradient_norm = updater_.gradient_norm().item<double>();
-  if (learner_.scaler->enabled()) {
-    event.loss_scale = learner_.scaler->scale().item<double>();
-    event.skipped_updates = learner_.scaler->skipped().item<int64_t>();
-  }
+  event.gradient_norm = figures.gradient_norm;
+  event.loss_scale = figures.loss_scale.scale;
+  event.skipped_updates = figures.loss_scale.skipped;
   ranks_.read(timer_.since_epoch_began());
   event.ranks = ranks_.since_report();
   const StepTimings judged = timer_.recent(kJudgedSeconds);
@@ -63,6 +80,7 @@ void Trainer::report(const RunProgress& at) {
   observer_.on_report(event);
   timer_.done(StepPart::report);
   if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
+  if (learner_.scaler->enabled()) require_learning(figures.loss_scale, settings_.skips, at, checkpoints_.files());
 }
 
 /// In a group each rank has seen its own batches; all of them come here.

@@ -28,8 +28,7 @@ RunningSums RunningSums::copy() const {
 
 SumValues RunningSums::read() const {
   const torch::Tensor host = sums_.to(torch::kCPU);
-  const double* const values = host.data_ptr<double>();
-  return {values[0], values[1], images_};
+  return read(host.data_ptr<double>());
 }
 
 }  // namespace stoker::engine

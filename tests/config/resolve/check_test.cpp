@@ -102,7 +102,7 @@ TEST(CheckTest, AllBrokenRulesAreListedAtOnce) {
             "3 options do not fit together:\n"
             "  scale-min 0.9 is above scale-max 0.1\n"
             "  sched multistep needs decay-milestones, such as 30,60,80\n"
-            "  amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
+            "  amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16, no amp, or LibTorch 2.4");
 }
 
 TEST(CheckTest, TheBlurMustNotReachBeyondTheMirroredBorder) {

@@ -249,10 +249,14 @@ TEST(ResolveTest, PrecisionFollowsTheDevice) {
 TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
   const auto failure = failure_of([] { resolved({"--fp16"}, cpu_machine(2)); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  EXPECT_EQ(failure.message, "amp-dtype float16 does not run on the CPU: use bfloat16, or no amp");
+  EXPECT_EQ(failure.message,
+            "amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16, no amp, or LibTorch 2.4");
   Facts facts = facts_of(cpu_machine(2));
   facts.machine.native_bfloat16 = true;
   facts.amp = {true, "measured"};
+  EXPECT_FALSE(resolved({"--amp-dtype", "float16"}, facts).options.precision.amp) << "it was not asked for";
+  facts.machine.computes_float16 = true;
+  EXPECT_EQ(resolved({"--fp16"}, facts).options.precision.amp_dtype, AmpDtype::float16);
   EXPECT_FALSE(resolved({"--amp-dtype", "float16"}, facts).options.precision.amp) << "it was not asked for";
 }
 

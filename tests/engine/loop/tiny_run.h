@@ -109,6 +109,9 @@ struct TinyOptions {
   TightMemory memory;
   bool auto_micro_batch = false;
   int64_t digest_every = 0;
+  optim::GradScalerSettings scaling;
+  SkipLimits skips;
+  config::Interval report_every = config::Interval::updates(1);
 };
 
 /// Remembers events and can ask for a stop after an update.
@@ -116,6 +119,7 @@ class Recorder : public Observer {
  public:
   int64_t stop_after_update = -1;
   std::vector<EpochEvent> epochs;
+  std::vector<ReportEvent> reports;
   std::vector<DigestEvent> digests;
   std::vector<int64_t> saved_at;  ///< updates of each checkpoint
   void on_update(const UpdateEvent& event) override {
@@ -123,6 +127,7 @@ class Recorder : public Observer {
   }
   void on_checkpoint(const CheckpointEvent& event) override { saved_at.push_back(event.updates); }
   void on_digest(const DigestEvent& event) override { digests.push_back(event); }
+  void on_report(const ReportEvent& event) override { reports.push_back(event); }
   void on_epoch(const EpochEvent& event) override { epochs.push_back(event); }
 };
 
@@ -162,7 +167,7 @@ class TinyRun {
     for (const auto& item : learner_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
     config::ResolvedOptimOptions optim_options;
     learner_.optimizer = std::make_unique<optim::Optimizer>(parameters, optim_options);
-    learner_.scaler = std::make_unique<optim::GradScaler>(optim::GradScalerSettings{}, torch::kCPU);
+    learner_.scaler = std::make_unique<optim::GradScaler>(options.scaling, torch::kCPU);
     train_feed_ = feed(options.images, options.one_is_bad, /*training=*/true);
     val_feed_ = feed(40, false, /*training=*/false);
   }
@@ -185,7 +190,8 @@ class TinyRun {
     settings.save_every = options_.save_every;
     settings.updater.mix = options_.mix;
     settings.updater.auto_micro_batch = options_.auto_micro_batch;
-    settings.report_every = config::Interval::updates(1);
+    settings.report_every = options_.report_every;
+    settings.skips = options_.skips;
     const optim::Schedule schedule(options_.schedule, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
     Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, listeners_, &slot_});
@@ -208,6 +214,13 @@ class TinyRun {
     step.apply(optim::Schedule(config::ScheduleOptions{}, options_.lr, 3, 1).at(0));
   }
 
+  /// The first `updates` gradients overflow, as float16 ones do.
+  void spoil_gradients(int64_t updates) {
+    learner_.model->named_parameters()["fc.weight"].register_hook(
+        [left = updates](const torch::Tensor& gradient) mutable {
+          return left-- > 0 ? gradient * std::numeric_limits<float>::infinity() : gradient;
+        });
+  }
   torch::Tensor weight() { return learner_.model->named_parameters()["fc.weight"].detach().clone(); }
   int64_t trained_on() const { return static_cast<const LinearModel&>(*learner_.model).trained_on(); }
   Checkpoints& checkpoints() { return checkpoints_; }
