@@ -10,28 +10,38 @@
 
 namespace stoker::optim {
 
-/// Holds a float copy of every parameter and floating-point buffer by name; integer buffers are copied.
+/// Holds a float copy of every parameter and floating-point buffer by name. Counters (integer buffers) are no averages:
+/// they are those of the model after its last update, taken when they are asked for.
 class Ema {
  public:
+  /// The model's tensors are the same objects from here on; their values may change.
   Ema(const torch::nn::Module& model, double decay, bool warmup);
 
   /// average += (1 - d) * (weights - average), with d = min(decay, (1 + t) / (10 + t)) while warming up, t
-  /// the updates so far. With `found_inf` (float32 [1], 0 or 1) at 1 nothing moves, though t counts on; no
-  /// host sync.
-  void update(const torch::nn::Module& model, const torch::Tensor& found_inf = {});
+  /// the updates so far. With `found_inf` (float32 [1], 0 or 1) at 1 no average moves, though t counts on; no
+  /// host sync. The weights are those of the model that this was made of.
+  void update(const torch::Tensor& found_inf = {});
   /// Swaps the averages with the model's own values in place; call twice around an evaluation.
-  void swap(torch::nn::Module& model);
+  void swap();
 
   struct NamedAverage {
     std::string name;
     torch::Tensor tensor;
   };
-  std::vector<NamedAverage>& averages() { return averages_; }
+  std::vector<NamedAverage>& averages() {
+    take_counters();
+    return averages_;
+  }
   int64_t updates() const { return updates_; }
   void set_updates(int64_t updates) { updates_ = updates; }
 
  private:
+  void take_counters();
+
   std::vector<NamedAverage> averages_;
+  std::vector<torch::Tensor> own_;                      ///< the model's, as averages_ has them
+  std::vector<torch::Tensor> floats_, float_averages_;  ///< of both, what is averaged
+  bool counters_are_behind_ = false;
   double decay_;
   bool warmup_;
   int64_t updates_ = 0;

@@ -2,6 +2,7 @@
 // Clipping of all gradients together, with the norm and the factor left on the device.
 #include "optim/gradients.h"
 
+#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 
 #include "optim/torch_kernels.h"
@@ -24,8 +25,14 @@ torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double
   if (gradients.empty()) return {};
   torch::NoGradGuard no_grad;
   if (mode == config::ClipMode::norm) return clip_by_norm(gradients, limit);
-  for (const torch::Tensor& gradient : gradients) gradient.clamp_(-limit, limit);
+  clamp_all(gradients, limit);
   return {};
+}
+
+void multiply_gradients(const std::vector<torch::Tensor>& gradients, double factor) {
+  if (gradients.empty()) return;
+  torch::NoGradGuard no_grad;
+  at::_foreach_mul_(gradients, factor);
 }
 
 }  // namespace stoker::optim

@@ -14,5 +14,7 @@ namespace stoker::optim {
 /// 1), or clamps each value to [-limit, limit]. Returns the norm before clipping, float32 [] on the device
 /// (norm mode; undefined tensor in value mode).
 torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit, config::ClipMode mode);
+/// Multiplies all gradients in place.
+void multiply_gradients(const std::vector<torch::Tensor>& gradients, double factor);
 
 }  // namespace stoker::optim

@@ -44,7 +44,7 @@ void Optimizer::step(const UpdateRates& rates, const torch::Tensor& found_inf) {
   if (found_inf.defined() && !on_device && found_inf.item<float>() != 0) return;
   ++steps_;
   for (const Group& group : groups()) {
-    parameters_[0].tensor.is_cpu() ? step_on_cpu(group, rates) : step_on_device(group, rates, found_inf);
+    takes_device_kernels(parameters_[0].tensor) ? step_on_device(group, rates, found_inf) : step_on_cpu(group, rates);
   }
   if (found_inf.defined() && on_device) skipped_ = skipped_.defined() ? skipped_ + found_inf : found_inf.clone();
 }
@@ -143,7 +143,7 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
     skips_on_device() ? fused_sgd(lists, rule, found_inf) : foreach_sgd(lists, rule);
     return;
   }
-  if (plain_) return foreach_adam(lists, adam_rule(group, rates), steps_);
+  if (plain_ || group.parameters[0].is_cpu()) return foreach_adam(lists, adam_rule(group, rates), steps_);
   const auto like = torch::TensorOptions(group.parameters[0].device()).dtype(torch::kFloat32);
   torch::Tensor step = torch::full({1}, static_cast<double>(steps_), like);
   if (skipped_.defined()) step.sub_(skipped_);

@@ -12,12 +12,15 @@
 #include <ATen/ops/_fused_adam.h>
 #include <torch/version.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "core/error.h"
 
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
 #define STOKER_FUSED_SGD_AND_ADAMW 1
+#include <ATen/ops/_foreach_clamp_max.h>
+#include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #else
@@ -28,6 +31,8 @@ namespace stoker::optim {
 namespace {
 
 using TensorVector = std::vector<torch::Tensor>;
+
+std::atomic<int> scopes_for_devices{0};
 
 void fused_coupled_adam(const KernelLists& lists, const AdamRule& rule, double weight_decay, const TensorVector& steps,
                         const torch::Tensor& found_inf) {
@@ -146,8 +151,23 @@ void multiply_all(const TensorVector& tensors, const torch::Tensor& factor) {
 #endif
 }
 
+DeviceKernelsScope::DeviceKernelsScope() { ++scopes_for_devices; }
+DeviceKernelsScope::~DeviceKernelsScope() { --scopes_for_devices; }
+
+bool takes_device_kernels(const torch::Tensor& tensor) { return !tensor.is_cpu() || scopes_for_devices > 0; }
+
+void clamp_all(const TensorVector& tensors, double limit) {
+#if STOKER_FUSED_SGD_AND_ADAMW
+  at::_foreach_clamp_min_(tensors, -limit);
+  at::_foreach_clamp_max_(tensors, limit);
+#else
+  for (const torch::Tensor& tensor : tensors) tensor.clamp_(-limit, limit);
+#endif
+}
+
 void approach_all(const TensorVector& averages, const TensorVector& values, double share) {
-  if (!averages.empty() && averages[0].is_cpu()) {
+  if (averages.empty()) return;
+  if (!takes_device_kernels(averages[0])) {
     for (size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(values[i], share);
     return;
   }
@@ -156,8 +176,15 @@ void approach_all(const TensorVector& averages, const TensorVector& values, doub
 }
 
 void approach_all(const TensorVector& averages, const TensorVector& values, const torch::Tensor& share) {
+  if (averages.empty()) return;
   const torch::Tensor scalar = share.reshape({});
-  for (size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(values[i], scalar);
+  if (!takes_device_kernels(averages[0])) {
+    for (size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(values[i], scalar);
+    return;
+  }
+  const TensorVector differences = at::_foreach_sub(values, averages);
+  multiply_all(differences, scalar);
+  at::_foreach_add_(averages, differences, 1);
 }
 
 }  // namespace stoker::optim

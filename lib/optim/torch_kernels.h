@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of LibTorch that work on all tensors at once, and all that differs between its releases here.
-// Only this room includes this file. Tensors may be on any device that has the kernel; nothing syncs with the
+// Only this room and tests include this file. Tensors may be on any device that has the kernel; nothing syncs with the
 // host.
 #pragma once
 
@@ -32,6 +32,20 @@ void foreach_adam(const KernelLists& lists, const AdamRule& rule, int64_t step);
 
 /// Multiplies all in place by a one-element tensor of the same device.
 void multiply_all(const std::vector<torch::Tensor>& tensors, const torch::Tensor& factor);
+/// For its lifetime tensors of the CPU take the kernels of devices, too, as far as this LibTorch has them: for tests,
+/// which count and compare them.
+class DeviceKernelsScope {
+ public:
+  DeviceKernelsScope();
+  ~DeviceKernelsScope();
+  DeviceKernelsScope(const DeviceKernelsScope&) = delete;
+  DeviceKernelsScope& operator=(const DeviceKernelsScope&) = delete;
+};
+/// Whether these kernels are for `tensor`: fewer launches; on a CPU one pass over memory is better.
+bool takes_device_kernels(const torch::Tensor& tensor);
+
+/// Limits all values to [-limit, limit] in place.
+void clamp_all(const std::vector<torch::Tensor>& tensors, double limit);
 /// average += share * (value - average) for each pair, in place.
 void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values, double share);
 /// The same with a one-element float32 tensor on their device.

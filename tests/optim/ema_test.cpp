@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
 
-#include "core/error.h"
+#include <algorithm>
+#include <optional>
+
+#include "optim/torch_kernels.h"
+#include "tests/dispatched_operations.h"
 
 namespace stoker::optim {
 namespace {
@@ -33,11 +38,11 @@ TEST(EmaTest, MovesByOneMinusDecay) {
   TinyModule model;
   Ema ema(model, 0.75, /*warmup=*/false);
   model.set(8, 3);
-  ema.update(model);
+  ema.update();
   EXPECT_EQ(first_value(ema.averages()[0].tensor), 2);
   EXPECT_EQ(first_value(ema.averages()[1].tensor), 20);
   EXPECT_EQ(ema.averages()[2].tensor.item<int64_t>(), 3) << "counters are copied";
-  ema.update(model);
+  ema.update();
   EXPECT_EQ(first_value(ema.averages()[0].tensor), 3.5F);
   EXPECT_EQ(ema.updates(), 2);
 }
@@ -48,7 +53,7 @@ TEST(EmaTest, WarmupDecaysByItsFormula) {
   double expected = 0;
   for (int update = 0; update < 50; ++update) {
     model.set(static_cast<float>(update + 1), 0);
-    ema.update(model);
+    ema.update();
     const double decay = std::min(0.9998, (1.0 + update) / (10.0 + update));
     expected += (1 - decay) * (update + 1 - expected);
     EXPECT_NEAR(first_value(ema.averages()[0].tensor), expected, 1e-5 * expected) << update;
@@ -62,20 +67,20 @@ TEST(EmaTest, WarmupGoesOnFromRestoredUpdates) {
   Ema ema(model, 0.9, /*warmup=*/true);
   ema.set_updates(8);  // (1 + 8) / (10 + 8) = 0.5
   model.set(4, 0);
-  ema.update(model);
+  ema.update();
   EXPECT_EQ(first_value(ema.averages()[0].tensor), 2);
 }
 
-TEST(EmaTest, FoundInfLeavesEverythingAlone) {
+TEST(EmaTest, FoundInfLeavesAveragesAlone) {
   TinyModule model;
   model.set(1, 1);
   Ema ema(model, 0.75, /*warmup=*/false);
   model.set(9, 2);
-  ema.update(model, torch::ones({1}));
+  ema.update(torch::ones({1}));
   EXPECT_EQ(first_value(ema.averages()[0].tensor), 1);
   EXPECT_EQ(first_value(ema.averages()[1].tensor), 10);
-  EXPECT_EQ(ema.averages()[2].tensor.item<int64_t>(), 1);
-  ema.update(model, torch::zeros({1}));
+  EXPECT_EQ(ema.averages()[2].tensor.item<int64_t>(), 2) << "counters are the model's";
+  ema.update(torch::zeros({1}));
   EXPECT_EQ(first_value(ema.averages()[0].tensor), 3);
   EXPECT_EQ(ema.averages()[2].tensor.item<int64_t>(), 2);
 }
@@ -86,12 +91,12 @@ TEST(EmaTest, SwapExchangesAndTwiceRestores) {
   Ema ema(model, 0.5, false);
   model.set(3, 2);
   const void* memory = model.weight.data_ptr();
-  ema.swap(model);
+  ema.swap();
   EXPECT_EQ(first_value(model.weight), 1);
   EXPECT_EQ(first_value(model.mean), 10);
   EXPECT_EQ(model.counter.item<int64_t>(), 1);
   EXPECT_EQ(first_value(ema.averages()[0].tensor), 3);
-  ema.swap(model);
+  ema.swap();
   EXPECT_EQ(first_value(model.weight), 3);
   EXPECT_EQ(model.counter.item<int64_t>(), 2);
   EXPECT_EQ(model.weight.data_ptr(), memory) << "the optimizer must still see the same tensors";
@@ -107,11 +112,29 @@ TEST(EmaTest, NamesAreTheModels) {
   EXPECT_FALSE(ema.averages()[0].tensor.requires_grad());
 }
 
-TEST(EmaTest, RefusesAnotherModel) {
-  TinyModule model;
-  Ema ema(model, 0.5, false);
-  torch::nn::Module other;
-  EXPECT_THROW(ema.update(other), core::Error);
+TEST(EmaTest, KernelsOfDevicesMoveTheAveragesAlike) {
+  for (const bool scaled : {false, true}) {
+    const auto trained = [&](bool for_devices) {
+      std::optional<DeviceKernelsScope> scope;
+      if (for_devices) scope.emplace();
+      TinyModule model;
+      Ema ema(model, 0.99, /*warmup=*/true);
+      for (int update = 0; update < 40; ++update) {
+        model.set(static_cast<float>(update) * 0.37F + 1, update);
+        ema.update(scaled ? torch::full({1}, update % 7 == 0 ? 1.0F : 0.0F) : torch::Tensor());
+      }
+      return torch::cat({ema.averages()[0].tensor, ema.averages()[1].tensor});
+    };
+    EXPECT_TRUE(torch::allclose(trained(true), trained(false), 1e-6, 0)) << scaled;
+  }
+}
+
+TEST(EmaTest, AnUpdateOfAnyNumberOfTensorsIsTwoOperationsOnADevice) {
+  const DeviceKernelsScope scope;
+  torch::nn::Sequential model;
+  for (int layer = 0; layer < 20; ++layer) model->push_back(torch::nn::BatchNorm2d(8));
+  Ema ema(*model, 0.99, /*warmup=*/true);
+  EXPECT_EQ(fixtures::operations_of([&] { ema.update(); }), 2);
 }
 
 }  // namespace

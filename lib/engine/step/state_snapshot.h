@@ -5,7 +5,6 @@
 
 #include <torch/nn/module.h>
 
-#include <utility>
 #include <vector>
 
 #include "engine/device/random_state.h"
@@ -19,7 +18,11 @@ class BufferSnapshot {
   void restore() const;
 
  private:
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> kept_;  ///< the buffer, and a copy of it
+  struct Kept {
+    std::vector<torch::Tensor> buffers;  ///< of one type, on one device
+    torch::Tensor values;                ///< of all of them, one after another
+  };
+  std::vector<Kept> kept_;
 };
 
 /// The same with the random state of the CPU and of `device`.

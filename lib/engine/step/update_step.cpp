@@ -75,7 +75,7 @@ Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, in
 
 void UpdateStep::correct_mean(int64_t planned, int64_t images) {
   const double correction = static_cast<double>(planned) / static_cast<double>(images);
-  for (torch::Tensor& gradient : learner_.optimizer->gradients()) gradient.mul_(correction);
+  optim::multiply_gradients(learner_.optimizer->gradients(), correction);
 }
 
 void UpdateStep::apply(const optim::UpdateRates& rates) {
@@ -88,7 +88,7 @@ void UpdateStep::apply(const optim::UpdateRates& rates) {
   learner_.optimizer->step(rates, found_inf);
   learner_.scaler->update();
   learner_.optimizer->zero_grad();
-  if (learner_.ema) learner_.ema->update(*learner_.model, found_inf);
+  if (learner_.ema) learner_.ema->update(found_inf);
   if (timer_) timer_->done(StepPart::optimizer);
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many operations an update asks LibTorch for, as a device would be asked: a device that is faster than its host
+// waits for the host to launch them. Ceilings, so that a loop over tensors does not slip in.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "engine/probed_run.h"
+#include "engine/step/update_step.h"
+#include "optim/torch_kernels.h"
+#include "tests/dispatched_operations.h"
+
+namespace stoker::engine {
+namespace {
+
+struct Measured {
+  int64_t forward_and_backward = 0, optimizer = 0, average = 0;
+  int64_t all() const { return forward_and_backward + optimizer + average; }
+};
+
+/// The second update's: the first makes what stays. Its images lie as loops for CPUs do not take them.
+Measured operations_of_update(const std::string& model, int64_t side) {
+  fixtures::ProbedRun run(model, side, /*width=*/32);
+  run.learner.ema = std::make_unique<optim::Ema>(*run.learner.model, 0.999, /*warmup=*/true);
+  run.learner.model->train();
+  UpdateSettings settings;
+  settings.clip_grad = 1;
+  UpdateStep step(settings, *run.task, run.learner);
+  data::Batch batch;
+  batch.images = at::randn({2, 3, side, side});
+  batch.labels = at::zeros({2}, at::kLong);
+  batch.targets = at::zeros({2, 10});
+  const optim::DeviceKernelsScope as_on_a_device;
+  Measured measured;
+  for (int update = 0; update < 2; ++update) {
+    measured.forward_and_backward = fixtures::operations_of([&] { step.accumulate(batch, 2); });
+    std::unique_ptr<optim::Ema> average = std::move(run.learner.ema);
+    measured.optimizer = fixtures::operations_of([&] { step.apply({0.01}); });
+    run.learner.ema = std::move(average);
+    measured.average = fixtures::operations_of([&] { run.learner.ema->update(); });
+  }
+  return measured;
+}
+
+struct Ceiling {
+  const char* model;
+  int64_t side, forward_and_backward;
+};
+
+class DispatchedOperationsTest : public ::testing::TestWithParam<Ceiling> {};
+
+TEST_P(DispatchedOperationsTest, AnUpdateStaysBelowItsCeiling) {
+  const Measured measured = operations_of_update(GetParam().model, GetParam().side);
+  std::printf("%s: forward and backward %lld, clipping and optimizer %lld, average %lld, all %lld\n", GetParam().model,
+              static_cast<long long>(measured.forward_and_backward), static_cast<long long>(measured.optimizer),
+              static_cast<long long>(measured.average), static_cast<long long>(measured.all()));
+  EXPECT_LE(measured.forward_and_backward, GetParam().forward_and_backward);
+  EXPECT_LE(measured.average, 2);
+}
+
+std::string name_of(const ::testing::TestParamInfo<Ceiling>& info) { return info.param.model; }
+
+INSTANTIATE_TEST_SUITE_P(Networks, DispatchedOperationsTest,
+                         ::testing::Values(Ceiling{"small_cnn", 32, 1}, Ceiling{"resnet18", 64, 1},
+                                           Ceiling{"resnet50", 64, 1}),
+                         name_of);
+
+}  // namespace
+}  // namespace stoker::engine
