@@ -43,7 +43,7 @@ ROOMS = {
     "data/pack": CORE + CONFIG + ["data", "data/storage", "data/container", "data/image", "data/resample", "data/shard"],
     "data/cache": CORE + CONFIG + ["data", "data/image"],
     "data/loader": CORE + ["data", "data/image", "data/resample", "data/transform"],
-    "data/feed": CORE + ["data/loader"],
+    "data/feed": CORE + ["data", "data/image", "data/transform", "data/loader"],
     "data/probe": CORE + ["data", "data/image", "data/transform", "data/loader"],
 
     "data/audit": CORE + ["data", "data/storage", "data/image", "data/resample"],

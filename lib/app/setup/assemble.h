@@ -46,17 +46,21 @@ data::TransformPlan transform_plan(const config::ResolvedOptions& options, const
 /// What loaders of training and of evaluation have in common. Batches are page-locked for a CUDA device alone: page
 /// locking makes a context on some GPU, which takes its memory.
 data::LoaderSettings loader_settings(const config::ResolvedOptions& options, torch::Device device);
-/// Of several ranks each reads its share; see engine::own_batches().
+/// Of several ranks each reads its share; see engine::own_batches(). `stored`: see LoaderSettings.
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source,
-                                              const engine::RankShare& share = {});
+                                              const engine::RankShare& share = {},
+                                              const std::optional<data::StoredImages>& stored = {});
+/// With --feed resident, or where auto takes it, pixels stay on the device. Throws Error{config} where resident was
+/// asked for and is not possible.
 std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device,
                                                 const engine::RankShare& share = {});
-/// Of several ranks each has the batches that are congruent to its rank modulo their number.
+/// Of several ranks each has the batches that are congruent to its rank modulo their number. `is_repeated`: the same
+/// samples are evaluated many times, so that they may stay on the device as those of training do.
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
                                                   std::shared_ptr<const data::Source> source, torch::Device device,
-                                                  const engine::RankShare& share = {});
+                                                  const engine::RankShare& share = {}, bool is_repeated = false);
 
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader);
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of assembling that is about data: facts of it, and how it reaches the device.
+#include <algorithm>
 #include <cmath>
 
 #include "app/setup/assemble.h"
 #include "app/setup/hooks.h"
 #include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
 #include "data/probe/input_statistics.h"
 #include "data/probe/probe_sizes.h"
+#include "engine/device/device.h"
 
 namespace stoker::app {
 
@@ -33,6 +38,43 @@ data::FeedSettings feed_settings(const config::ResolvedOptions& options, torch::
   settings.batches_at_once = options.device.lanes;
   hook_feed(options.loader, settings);
   return settings;
+}
+
+/// What of the memory pixels may take: of the host's for the CPU, of the device's, and less where nobody asked for it.
+int64_t resident_budget(torch::Device device, bool is_asked_for) {
+  const int64_t free_bytes =
+      device.is_cpu() ? core::read_machine_facts().ram_available_bytes : engine::device_memory(device).free_bytes;
+  return free_bytes / (is_asked_for ? 2 : 16);
+}
+
+/// null: the loader makes pixels.
+std::shared_ptr<const data::ResidentPixels> resident_pixels(const config::ResolvedOptions& options,
+                                                            const data::Source& source, const data::TransformPlan& plan,
+                                                            torch::Device device) {
+  const std::optional<config::FeedKind>& feed = options.loader.feed;
+  if (feed == config::FeedKind::loader || (!feed && !device.is_cuda())) return nullptr;
+  data::ResidentPixels::Settings settings;
+  settings.device = device;
+  settings.limits = decode_limits(options.data.max_image_megapixels);
+  settings.threads = std::max<int64_t>(1, options.loader.num_workers);
+  settings.budget_bytes = resident_budget(device, feed.has_value());
+  const data::ResidentPixels::Loaded loaded = data::ResidentPixels::load(source, plan, settings);
+  const char* const which = plan.training ? "training" : "validation";
+  if (loaded.pixels) {
+    core::log_debug("feed resident: {} of {} images stay on {}",
+                    core::bytes_text(static_cast<double>(loaded.pixels->bytes())), which, device.str());
+  } else if (feed && plan.training) {
+    throw core::Error(core::ErrorKind::config, "feed resident is not possible: " + loaded.obstacle,
+                      "leave --feed out, or say --feed loader");
+  } else {
+    core::log_debug("feed loader of {} images: {}", which, loaded.obstacle);
+  }
+  return loaded.pixels;
+}
+
+std::optional<data::StoredImages> layout_of(const data::FeedSettings& settings) {
+  if (!settings.resident) return std::nullopt;
+  return settings.resident->layout();
 }
 
 /// Mean and standard deviation of each target; in two passes, since a mean may be far from 0.
@@ -127,13 +169,15 @@ config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, 
 
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
                                               std::shared_ptr<const data::Source> source,
-                                              const engine::RankShare& share) {
+                                              const engine::RankShare& share,
+                                              const std::optional<data::StoredImages>& stored) {
   data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
   settings.batch_size = options.loader.batch_size;
   settings.shuffle = true;
   settings.class_balanced = options.loader.class_balanced;
   settings.shuffle_buffer = options.loader.shuffle_buffer;
   settings.drop_last = options.loader.drop_last;
+  settings.stored = stored;
   const data::TransformPlan plan = transform_plan(options, *source, /*training=*/true);
   if (options.train.replicas > 1) {
     // A loader that reads nothing knows the batches of an epoch.
@@ -147,13 +191,15 @@ std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& opt
 std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
                                                 std::shared_ptr<const data::Source> source, torch::Device device,
                                                 const engine::RankShare& share) {
-  return std::make_unique<data::DeviceFeed>(training_loader(options, std::move(source), share),
-                                            feed_settings(options, device));
+  data::FeedSettings settings = feed_settings(options, device);
+  settings.resident = resident_pixels(options, *source, transform_plan(options, *source, /*training=*/true), device);
+  auto loader = training_loader(options, std::move(source), share, layout_of(settings));
+  return std::make_unique<data::DeviceFeed>(std::move(loader), settings);
 }
 
 std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
                                                   std::shared_ptr<const data::Source> source, torch::Device device,
-                                                  const engine::RankShare& share) {
+                                                  const engine::RankShare& share, bool is_repeated) {
   data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
   settings.batch_size = options.loader.val_batch_size;
   if (share.count > 1) {
@@ -162,8 +208,11 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions&
     for (int64_t batch = share.rank; batch < batches; batch += share.count) settings.own_batches->push_back(batch);
   }
   const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
+  data::FeedSettings feed = feed_settings(options, device);
+  if (is_repeated) feed.resident = resident_pixels(options, *source, plan, device);
+  settings.stored = layout_of(feed);
   auto loader = std::make_shared<data::Loader>(std::move(source), plan, settings);
-  return std::make_unique<data::DeviceFeed>(std::move(loader), feed_settings(options, device));
+  return std::make_unique<data::DeviceFeed>(std::move(loader), feed);
 }
 
 std::string augment_text(const config::ResolvedOptions& options, const data::Source& train,

@@ -158,7 +158,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   const torch::Device device = prepared.learner.device;
   engine::Learner& learner = prepared.learner;
   const auto train_feed = training_feed(options, prepared.datasets.train, device, ranks.share());
-  const auto val_feed = evaluation_feed(options, prepared.datasets.val, device, ranks.share());
+  const auto val_feed = evaluation_feed(options, prepared.datasets.val, device, ranks.share(), /*is_repeated=*/true);
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
   refuse_batch_of_one(options, plan, *prepared.datasets.train, learner);
   const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());

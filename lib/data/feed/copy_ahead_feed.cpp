@@ -52,7 +52,7 @@ class CopyAheadFeed : public FeedPath {
     current.done.block(compute_stream);
     for (const torch::Tensor& tensor : {current.pixels, current.labels, current.targets})
       tensor.record_stream(compute_stream);
-    batch.images = normalised(current.pixels);
+    batch.images = normalised(settings_.resident ? settings_.resident->images_of(current.pixels) : current.pixels);
     batch.labels = current.labels;
     batch.targets = current.targets;
     batch.samples = current.host.samples;
@@ -65,7 +65,7 @@ class CopyAheadFeed : public FeedPath {
  private:
   struct Copy {
     HostBatch host;                         ///< holds the buffer until the copy is done
-    torch::Tensor pixels, labels, targets;  ///< as in `host`, on the device
+    torch::Tensor pixels, labels, targets;  ///< as in `host`, on the device; recipes in the place of pixels
     c10::Event done;
   };
 

@@ -46,7 +46,7 @@ class CpuFeed : public FeedPath {
     HostBatch host;
     if (!loader_.next(host, may_stop)) return false;
     batch = Batch();  // the caller's tensors become free for the pool
-    batch.images = normalised(host.images);
+    batch.images = normalised(settings_.resident ? settings_.resident->images_of(host.images) : host.images);
     if (settings_.on_copy) settings_.on_copy(host);
     batch.labels = host.labels.clone();
     batch.targets = host.targets.clone();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/feed/resident_pixels.h"
 #include "data/loader/loader.h"
 
 namespace stoker::data {
@@ -31,6 +32,8 @@ struct FeedSettings {
   /// Called with each batch while it is copied, on the CPU; empty: nothing. For tests.
   std::function<void(const HostBatch&)> on_copy;
   int64_t batches_at_once = 1;  ///< that the consumer holds, on the CPU
+  /// Pixels on the device that batches are cut out of; the loader then makes recipes. null: it makes pixels.
+  std::shared_ptr<const ResidentPixels> resident;
 
   torch::MemoryFormat memory_format() const {
     return channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;

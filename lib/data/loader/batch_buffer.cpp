@@ -29,7 +29,12 @@ void BatchBuffer::allocate(int64_t batch_size, const SampleShape& shape, int64_t
     images = torch::empty(sizes_of(batch_size, shape), memory.dtype(dtype_of(shape.element)));
     labels = torch::empty({batch_size}, memory.dtype(torch::kInt64));
     targets = torch::empty({batch_size, num_targets}, memory.dtype(torch::kFloat32));
-  } catch (const c10::Error&) {
+  } catch (const c10::Error& error) {
+    const std::string cause = error.what_without_backtrace();
+    if (pinned && cause.find("out of memory") == std::string::npos) {
+      throw core::Error(core::ErrorKind::os, "page-locked memory cannot be had: " + cause.substr(0, cause.find('\n')),
+                        "check the driver with nvidia-smi, or say --no-pin-memory");
+    }
     throw core::Error(core::ErrorKind::out_of_memory,
                       core::format("cannot allocate {}{} for a batch of images",
                                    core::bytes_text(static_cast<double>(batch_size * row_bytes)),

@@ -27,7 +27,7 @@ Loader::Impl::Impl(std::shared_ptr<const Source> source_given, TransformPlan pla
   }
   records = std::vector<StageRecord>(static_cast<size_t>(std::max<int64_t>(1, settings.num_workers)));
   if (settings.num_workers == 0) {
-    own_reader.emplace(*source, plan, settings.limits, settings.seed);
+    own_reader.emplace(*source, plan, settings.limits, settings.seed, settings.stored);
   } else {
     for (BatchBuffer& buffer : buffers) allocate(buffer);
     start_workers();
@@ -63,7 +63,7 @@ int64_t Loader::Impl::images_in_batch(int64_t batch) const {
 }
 
 void Loader::Impl::allocate(BatchBuffer& buffer) const {
-  buffer.allocate(settings.batch_size, plan.shape, source->num_targets(),
+  buffer.allocate(settings.batch_size, settings.stored ? recipe_shape() : plan.shape, source->num_targets(),
                   settings.pin_memory && torch::cuda::is_available());
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/loader/loader_stats.h"
+#include "data/loader/sample_recipe.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
 
@@ -33,12 +34,14 @@ struct LoaderSettings {
   config::OnBadImage on_bad_image = config::OnBadImage::fail;
   int64_t max_bad = 0;  ///< images
   DecodeLimits limits;
+  /// Set: rows hold a SampleRecipe each in the place of pixels, which lie on the device so. Nothing is read.
+  std::optional<StoredImages> stored;
 };
 
 /// One batch in host memory. The tensors are views of a buffer: valid until the batch is released.
 struct HostBatch {
   torch::Tensor images;          ///< uint8, float16 or float32 [n, H, W, C], clips [n, T, H, W, C], contiguous; pinned
-                                 ///< when asked for
+                                 ///< when asked for. Or uint8 [n, 1, 16, 1]: recipes
   torch::Tensor labels;          ///< int64 [n]; -1 where there are none
   torch::Tensor targets;         ///< float32 [n, num_targets of the source]
   std::vector<int64_t> samples;  ///< [n] source indices, for predictions and error reports

@@ -41,7 +41,7 @@ void Loader::Impl::start_workers() {
 
 void Loader::Impl::worker_main(int worker) {
   ::prctl(PR_SET_NAME, core::format("loader-{}", worker).c_str(), 0, 0, 0);
-  SampleReader reader(*source, plan, settings.limits, settings.seed);
+  SampleReader reader(*source, plan, settings.limits, settings.seed, settings.stored);
   uint64_t seen = 0;
   for (;;) {
     {

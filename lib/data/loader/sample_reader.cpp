@@ -42,6 +42,13 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   const core::TraceScope trace("sample", sample);
   const SampleKey key{seed_, static_cast<uint64_t>(epoch),
                       static_cast<uint64_t>(sample) | static_cast<uint64_t>(round) << 32};
+  if (stored_) {
+    SampleGeometry geometry;
+    write_recipe(sample, key, geometry, row);
+    source_.targets(sample, targets);
+    if (geometry.flip) plan_.target_rule.mirror(targets);
+    return "";
+  }
   core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
   choose_frames(plan_.clip, videos_ == nullptr ? 1 : videos_->frame_count(sample), plan_.shape.images(), rng, frames_);
   const auto image_bytes = static_cast<size_t>(plan_.shape.image_bytes());
@@ -97,6 +104,23 @@ std::string SampleReader::read_image(int64_t sample, int64_t frame, const Sample
     augment(plan_.augment, key, image, augment_scratch_);
   }
   return "";
+}
+
+/// The draws are those of write_pixels().
+void SampleReader::write_recipe(int64_t sample, const SampleKey& key, SampleGeometry& geometry, uint8_t* row) const {
+  core::Rng rng(key.seed, core::RngPurpose::augment, key.epoch, key.sample);
+  geometry = draw_within(plan_, {}, stored_->width, stored_->height, rng);
+  SampleRecipe recipe;
+  recipe.sample = static_cast<int32_t>(sample);
+  recipe.top = geometry.top + geometry.crop_top + stored_->border;
+  recipe.left = geometry.left + geometry.crop_left + stored_->border;
+  recipe.flip = geometry.flip ? 1 : 0;
+  const int last_top = stored_->height + 2 * stored_->border - plan_.out_height();
+  const int last_left = stored_->width + 2 * stored_->border - plan_.out_width();
+  if (!geometry.keeps_size() || recipe.top < 0 || recipe.left < 0 || recipe.top > last_top || recipe.left > last_left) {
+    throw core::Error(core::ErrorKind::bug, "a window was drawn that stored pixels do not hold");
+  }
+  std::memcpy(row, &recipe, sizeof recipe);
 }
 
 /// Numbers that are no bytes stay as they are.

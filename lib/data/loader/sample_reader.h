@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/image/decode.h"
+#include "data/loader/sample_recipe.h"
 #include "data/loader/stage_times.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
@@ -18,19 +20,22 @@ namespace stoker::data {
 /// One per worker; holds the worker's buffers. The result is a pure function of (seed, epoch, sample, round).
 class SampleReader {
  public:
-  SampleReader(const Source& source, const TransformPlan& plan, const DecodeLimits& limits, uint64_t seed)
-      : source_(source), videos_(source.frames()), plan_(plan), limits_(limits), seed_(seed) {}
+  /// `stored`: how pixels lie on the device, in whose place recipes are written; none: pixels are.
+  SampleReader(const Source& source, const TransformPlan& plan, const DecodeLimits& limits, uint64_t seed,
+               const std::optional<StoredImages>& stored = {})
+      : source_(source), videos_(source.frames()), plan_(plan), limits_(limits), seed_(seed), stored_(stored) {}
 
-  /// Writes the plan's shape.bytes() to `row`, and the source's num_targets() numbers, as they are after the transform,
-  /// to `targets`. What is drawn for a clip holds for all its frames. Returns "" or why the image, or which frame, is
-  /// bad; both are then undefined. `round` tells repeats of a sample within an epoch apart. Throws what Source::read
-  /// throws. Adds to `times`.
+  /// Writes the plan's shape.bytes() or a recipe to `row`, and the source's num_targets() numbers, as they are after
+  /// the transform, to `targets`. What is drawn for a clip holds for all its frames. Returns "" or why the image, or
+  /// which frame, is bad; both are then undefined. `round` tells repeats of a sample within an epoch apart. Throws what
+  /// Source::read throws. Adds to `times`.
   std::string read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets, StageTimes& times);
 
  private:
   /// One image of a sample; returns the geometry that was drawn in `geometry`, as the next ones do.
   std::string read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry, uint8_t* row,
                          StageTimes& times);
+  void write_recipe(int64_t sample, const SampleKey& key, SampleGeometry& geometry, uint8_t* row) const;
   std::string copy_numbers(const SampleContent& content, uint8_t* row, StageTimes& times) const;
   std::string write_encoded(const SampleContent& content, const RegionOfInterest& roi, core::Rng& rng,
                             SampleGeometry& geometry, uint8_t* row, StageTimes& times);
@@ -48,6 +53,7 @@ class SampleReader {
   const TransformPlan& plan_;
   const DecodeLimits& limits_;
   const uint64_t seed_;
+  const std::optional<StoredImages> stored_;
   std::vector<int64_t> frames_;  ///< of the sample at hand
   std::vector<uint8_t> encoded_;
   ImageBuffer image_;

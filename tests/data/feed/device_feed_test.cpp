@@ -70,7 +70,7 @@ TEST(DeviceFeedTest, NormalisesGrayChannelsLast) { expect_normalised(1, true); }
 
 TEST(DeviceFeedTest, ATensorThatSomebodyHoldsIsNotWrittenAgain) {
   const TempFolder folder;
-  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}});
+  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}, 1, {}});
   feed.begin_epoch(0);
   std::vector<torch::Tensor> held, views, copies;
   Batch batch;
@@ -92,7 +92,7 @@ TEST(DeviceFeedTest, ATensorThatSomebodyHoldsIsNotWrittenAgain) {
 
 TEST(DeviceFeedTest, MemoryIsUsedAgain) {
   const TempFolder folder;
-  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}});
+  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}, 1, {}});
   feed.begin_epoch(0);
   Batch batch;
   ASSERT_TRUE(feed.next(batch));
@@ -105,7 +105,7 @@ TEST(DeviceFeedTest, MemoryIsUsedAgain) {
 
 TEST(DeviceFeedTest, BeginsAnEpochAtABatch) {
   const TempFolder folder;
-  DeviceFeed feed(pattern_loader(folder, 1, 4), {torch::kCPU, false, {0.5}, {0.25}, {}});
+  DeviceFeed feed(pattern_loader(folder, 1, 4), {torch::kCPU, false, {0.5}, {0.25}, {}, 1, {}});
   feed.begin_epoch(0, 2);
   Batch batch;
   ASSERT_TRUE(feed.next(batch));
@@ -117,7 +117,8 @@ TEST(DeviceFeedTest, BeginsAnEpochAtABatch) {
 std::string refusal_of(int channels, const std::vector<double>& mean, const std::vector<double>& std) {
   const TempFolder folder;
   try {
-    DeviceFeed feed(pattern_loader(folder, channels, 4), {torch::kCPU, false, mean, std, /*on_copy=*/{}});
+    DeviceFeed feed(pattern_loader(folder, channels, 4),
+                    {torch::kCPU, false, mean, std, /*on_copy=*/{}, /*batches_at_once=*/1, /*resident=*/{}});
     feed.begin_epoch(0);
     Batch batch;
     feed.next(batch);
