@@ -132,6 +132,27 @@ check_fp16_scale() {
   figure scale "$OUT/runs/scale/metrics.jsonl"
 }
 
+# A run that skips every update ends, with 80.
+check_fp16_skips() {
+  on_gpu || "$TRAIN" --device cpu --fp16 --data-dir "$(made_data 28 400)" --dry-run > /dev/null 2>&1 ||
+    { echo "this LibTorch computes no float16 on a CPU"; exit 77; }
+  run_of skips --data-dir "$(made_data 28 400)" --model small_cnn --fp16 --init-scale 1e30 --max-skipped 5 --batch-size 16 \
+    --epochs 100 --report-every 1u
+  local code=$?
+  [ $code = 80 ]
+}
+
+# Pixels that stay on the device: the bits of the loader's run, and images/s of both.
+check_feed_resident() {
+  local feed options=(--data-dir "$(made_data 28 "$(pick 20000 800)")" --model small_cnn --epochs "$(pick 4 2)" --batch-size "$(pick 128 16)"
+    --deterministic --threads 1 --num-workers 2)
+  for feed in loader resident; do
+    run_of "feed-$feed" "${options[@]}" --feed $feed || return 1
+    echo "$feed $(weights_of "feed-$feed")$(grep -oE " [0-9,]+ images/s" "$OUT/runs-feed-$feed.log" | tail -1)"
+  done
+  [ "$(weights_of feed-loader)" = "$(weights_of feed-resident)" ]
+}
+
 # Images/s of updates alone, against PyTorch's own loop where its Python is installed.
 check_step_speed() {
   local worst=0
@@ -254,7 +275,7 @@ check_allocator() {
 
 # Name and the seconds that it may take on a GPU; a CPU has five times as long.
 CHECKS="build:900 facts:20 check:60 defaults:60 bits_again:60 bits_recompute:60 bits_fp16:60 bits_not_asked_for:60
-  fp16_scale:60 bits_kill:120 step_speed:150 step_against_pytorch:90 syncs:60 memory:90 batch_auto:60 out_of_memory:90 feed:90
+  fp16_scale:60 fp16_skips:30 feed_resident:60 bits_kill:120 step_speed:150 step_against_pytorch:90 syncs:60 memory:90 batch_auto:60 out_of_memory:90 feed:90
   saving:60 whole_run:120 stop:40 cpu_leaves_the_gpu_alone:30 allocator:60"
 
 if [ "${1:-}" = --check ]; then  # in a process of its own

@@ -13,7 +13,7 @@
 namespace stoker::data {
 namespace {
 
-constexpr int64_t kImages = 37;
+constexpr int64_t kEqualImages = 37;
 
 /// Images of one size, as pixels or as PNG files.
 class EqualImages : public LeafSource {
@@ -22,13 +22,13 @@ class EqualImages : public LeafSource {
     class_names_ = {"a", "b", "c"};
     target_names_ = {"x", "y", "z"};
     core::Rng rng(5, core::RngPurpose::init, 0, 0);
-    for (int64_t i = 0; i < kImages; ++i) {
+    for (int64_t i = 0; i < kEqualImages; ++i) {
       Bytes pixels(static_cast<size_t>(side * side * channels));
       for (uint8_t& value : pixels) value = static_cast<uint8_t>(rng.below(256));
       contents_.push_back(encoded ? png_of(pixels, side, side, channels) : pixels);
     }
   }
-  int64_t size() const override { return kImages; }
+  int64_t size() const override { return kEqualImages; }
   int64_t label(int64_t index) const override { return index % 3; }
   void targets(int64_t index, float* out) const override {
     for (int i = 0; i < 3; ++i) out[i] = static_cast<float>(index + i + 1);

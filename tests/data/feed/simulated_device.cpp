@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "feed/simulated_device.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+#include <torch/version.h>
+
+#include <algorithm>
+
+namespace stoker::fixtures {
+
+SimulatedDevice& SimulatedDevice::instance() {
+  static SimulatedDevice device;
+  return device;
+}
+
+void SimulatedDevice::begin(uint64_t seed, DeviceFault fault) {
+  finish();
+  rng_ = core::Rng(seed, core::RngPurpose::init, 1, 0);
+  fault_ = fault;
+}
+
+void SimulatedDevice::finish() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t stream = 0; stream < streams_.size(); ++stream) {
+      while (do_one(static_cast<StreamId>(stream))) moved = true;
+    }
+  }
+}
+
+void SimulatedDevice::go_on() {
+  for (uint64_t pieces = rng_.below(5); pieces > 0; --pieces) {
+    do_one(static_cast<StreamId>(rng_.below(streams_.size())));
+  }
+}
+
+/// False where there is nothing to do or what comes next has to wait.
+bool SimulatedDevice::do_one(StreamId stream) {
+  std::deque<Piece>& pieces = streams_[static_cast<size_t>(stream)];
+  if (pieces.empty() || !has_passed_[static_cast<size_t>(pieces.front().waits_for)]) return false;
+  const Piece piece = std::move(pieces.front());
+  pieces.pop_front();
+  if (piece.run) piece.run();
+  return true;
+}
+
+SimulatedDevice::StreamId SimulatedDevice::stream_from_pool() { return 1; }
+
+void SimulatedDevice::work(std::function<void()> done_later) {
+  const StreamId stream = fault_ == DeviceFault::copies_on_wrong_stream ? 0 : current;
+  streams_[static_cast<size_t>(stream)].push_back({std::move(done_later), 0});
+  go_on();
+}
+
+void SimulatedDevice::record(int64_t& event, StreamId stream) {
+  event = static_cast<int64_t>(has_passed_.size());
+  has_passed_.push_back(false);
+  if (fault_ == DeviceFault::event_on_wrong_stream) stream = 0;
+  streams_[static_cast<size_t>(stream)].push_back(
+      {[this, event] { has_passed_[static_cast<size_t>(event)] = true; }, 0});
+  go_on();
+}
+
+void SimulatedDevice::wait(StreamId stream, int64_t event) {
+  if (fault_ == DeviceFault::no_wait || (fault_ == DeviceFault::wait_forgotten && sometimes())) return;
+  streams_[static_cast<size_t>(stream)].push_back({{}, event});
+}
+
+bool SimulatedDevice::passed(int64_t event) {
+  if (fault_ == DeviceFault::done_too_early || (fault_ == DeviceFault::done_early_sometimes && sometimes()))
+    return true;
+  go_on();
+  return has_passed_[static_cast<size_t>(event)];
+}
+
+/// Other streams do what it waits for, and perhaps more.
+void SimulatedDevice::synchronise(StreamId stream) {
+  if (fault_ == DeviceFault::no_synchronisation) return;
+  while (!streams_[static_cast<size_t>(stream)].empty()) {
+    if (!do_one(stream)) do_one(static_cast<StreamId>(rng_.below(streams_.size())));
+  }
+}
+
+void SimulatedDevice::use_on(const torch::Tensor& tensor, StreamId stream) {
+  if (fault_ == DeviceFault::no_record_stream) return;
+  if (fault_ == DeviceFault::labels_not_recorded && tensor.scalar_type() == torch::kInt64) return;
+  if (fault_ == DeviceFault::recorded_for_copying) stream = 1;
+  const auto block = blocks_.find(tensor.storage().data_ptr().get_context());
+  if (block != blocks_.end()) block->second.used_on.push_back(stream);
+}
+
+/// Memory of the stream's own that is free goes out again at once: what the stream does is in order.
+c10::DataPtr SimulatedDevice::allocate(size_t bytes) {
+  void* chosen = nullptr;
+  for (auto& [memory, block] : blocks_) {
+    if (!block.is_free || block.bytes != bytes || block.stream != current) continue;
+    const auto is_over = [this](int64_t event) { return has_passed_[static_cast<size_t>(event)]; };
+    if (!std::all_of(block.free_once.begin(), block.free_once.end(), is_over)) continue;
+    chosen = memory;
+    break;
+  }
+  if (!chosen) {
+    auto memory = std::make_unique<char[]>(std::max<size_t>(1, bytes));
+    chosen = memory.get();
+    blocks_[chosen] = {std::move(memory), bytes, current, {}, {}, false};
+  }
+  Block& block = blocks_[chosen];
+  block.is_free = false;
+  block.used_on.clear();
+  block.free_once.clear();
+  return {chosen, chosen, [](void* memory) { SimulatedDevice::instance().give_back(memory); }, device()};
+}
+
+void SimulatedDevice::give_back(void* memory) {
+  Block& block = blocks_[memory];
+  block.is_free = true;
+  for (const StreamId stream : block.used_on) {
+    if (stream == block.stream) continue;
+    int64_t event = 0;
+    const DeviceFault fault = fault_;
+    fault_ = DeviceFault::none;  // the allocator's own events are in order
+    record(event, stream);
+    fault_ = fault;
+    block.free_once.push_back(event);
+  }
+}
+
+namespace {
+
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+template <typename T>
+using Maybe = std::optional<T>;
+#else
+template <typename T>
+using Maybe = c10::optional<T>;
+#endif
+
+#ifndef C10_AS_INTARRAYREF_SLOW
+#define C10_AS_INTARRAYREF_SLOW(numbers) c10::asIntArrayRefSlow(numbers)
+#endif
+
+constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
+
+c10::Stream stream_of(c10::StreamId id) { return c10::Stream(c10::Stream::UNSAFE, SimulatedDevice::device(), id); }
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return kType; }
+  c10::Device exchangeDevice(c10::Device) const override { return SimulatedDevice::device(); }
+  c10::Device getDevice() const override { return SimulatedDevice::device(); }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::Stream getStream(c10::Device) const noexcept override { return stream_of(SimulatedDevice::instance().current); }
+  c10::Stream getDefaultStream(c10::Device) const override { return stream_of(0); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
+    return stream_of(SimulatedDevice::instance().stream_from_pool());
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
+    const c10::StreamId before = SimulatedDevice::instance().current;
+    SimulatedDevice::instance().current = stream.id();
+    return stream_of(before);
+  }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
+    if (!*event) *event = new int64_t(0);
+    SimulatedDevice::instance().record(*static_cast<int64_t*>(*event), stream.id());
+  }
+  void block(void* event, const c10::Stream& stream) const override {
+    SimulatedDevice::instance().wait(stream.id(), *static_cast<int64_t*>(event));
+  }
+  bool queryEvent(void* event) const override {
+    return SimulatedDevice::instance().passed(*static_cast<int64_t*>(event));
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<int64_t*>(event); }
+  bool queryStream(const c10::Stream&) const override { return false; }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    SimulatedDevice::instance().synchronise(stream.id());
+  }
+};
+const c10::impl::DeviceGuardImplRegistrar registrar(kType, new Guard());
+
+torch::Tensor made(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype) {
+  const auto type = c10::scalarTypeToTypeMeta(dtype);
+  int64_t numbers = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) numbers += (sizes[i] - 1) * strides[i];
+  for (const int64_t size : sizes) numbers = size == 0 ? 0 : numbers;
+  const size_t bytes = static_cast<size_t>(numbers) * type.itemsize();
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                       SimulatedDevice::instance().allocate(bytes), nullptr, false);
+  torch::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(std::move(storage)), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return tensor;
+}
+
+torch::Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, Maybe<at::ScalarType> dtype,
+                            Maybe<at::Layout>, Maybe<at::Device>, Maybe<bool>) {
+  return made(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), dtype.value_or(at::kFloat));
+}
+
+torch::Tensor empty(c10::SymIntArrayRef sizes, Maybe<at::ScalarType> dtype, Maybe<at::Layout>, Maybe<at::Device>,
+                    Maybe<bool>, Maybe<at::MemoryFormat> format) {
+  const at::IntArrayRef size = C10_AS_INTARRAYREF_SLOW(sizes);
+  const torch::Tensor like = at::empty(size, at::TensorOptions(), format.value_or(at::MemoryFormat::Contiguous));
+  return made(size, like.strides(), dtype.value_or(at::kFloat));
+}
+
+torch::Tensor as_strided(const torch::Tensor& self, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
+                         Maybe<c10::SymInt> offset) {
+  torch::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(self.storage()),
+                                                                self.key_set(), self.dtype());
+  auto* const impl = view.unsafeGetTensorImpl();
+  impl->set_storage_offset(offset ? offset->expect_int() : self.storage_offset());
+  impl->set_sizes_and_strides(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides));
+  return view;
+}
+
+/// The same memory as a tensor of the CPU, which does not keep it: neither does a device.
+torch::Tensor on_cpu(const torch::Tensor& tensor) {
+  auto* const memory = static_cast<char*>(tensor.storage().data_ptr().get()) +
+                       static_cast<size_t>(tensor.storage_offset()) * tensor.dtype().itemsize();
+  return at::from_blob(memory, tensor.sizes(), tensor.strides(), at::TensorOptions(tensor.scalar_type()));
+}
+
+torch::Tensor& copy(torch::Tensor& self, const torch::Tensor& from, bool non_blocking) {
+  SimulatedDevice& device = SimulatedDevice::instance();
+  device.work([to = on_cpu(self), source = on_cpu(from)]() mutable { to.copy_(source); });
+  if (!non_blocking && (self.is_cpu() || from.is_cpu())) device.finish();
+  return self;
+}
+
+torch::Tensor& multiply(torch::Tensor& self, const torch::Tensor& factor) {
+  SimulatedDevice::instance().work([to = on_cpu(self), by = on_cpu(factor)]() mutable { to.mul_(by); });
+  return self;
+}
+
+torch::Tensor& add(torch::Tensor& self, const torch::Tensor& other, const at::Scalar& alpha) {
+  SimulatedDevice::instance().work([to = on_cpu(self), by = on_cpu(other), alpha]() mutable { to.add_(by, alpha); });
+  return self;
+}
+
+void record_stream(torch::Tensor& self, c10::Stream stream) { SimulatedDevice::instance().use_on(self, stream.id()); }
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("empty.memory_format", &empty);
+  library.impl("empty_strided", &empty_strided);
+  library.impl("as_strided", &as_strided);
+  library.impl("copy_", &copy);
+  library.impl("mul_.Tensor", &multiply);
+  library.impl("add_.Tensor", &add);
+  library.impl("record_stream", &record_stream);
+}
+
+}  // namespace
+}  // namespace stoker::fixtures
