@@ -3,7 +3,8 @@
 # Compiles, without linking or running, the sources that a CUDA build uses, against the CUDA toolkit's headers and a
 # LibTorch whose own build may be CPU only (Debian's). Needs no GPU.
 #
-#   scripts/check_cuda_compiles.sh [CUDA include folder]
+#   scripts/check_cuda_compiles.sh [CUDA include folder [include folder of another LibTorch]]
+# The other LibTorch: of a wheel, say, torch/include; STANDARD=c++20 where it asks for that.
 set -eu
 cd "$(dirname "$0")/.."
 cuda=${1:-/usr/local/cuda/include}
@@ -16,10 +17,15 @@ trap 'rm -rf "$stub"' EXIT
 # LibTorch generates this header when it is built for CUDA; a CPU package lacks it.
 mkdir -p "$stub/c10/cuda/impl"
 printf '#pragma once\n#define C10_CUDA_BUILD_SHARED_LIBS\n' > "$stub/c10/cuda/impl/cuda_cmake_macros.h"
-api=/usr/include/torch/csrc/api/include
+torch=${2:-/usr/include}
+others=
+[ "$torch" = /usr/include ] || others="-isystem $torch"
 
-for source in lib/engine/device/device_cuda.cpp lib/data/feed/copy_ahead_feed.cpp lib/optim/torch_kernels.cpp; do
-  "${CXX:-g++}" -std=c++17 -fsyntax-only -Wall -Wextra -Wno-unknown-pragmas -Ilib -I"$stub" \
-    -isystem "$cuda" -isystem "$api" -DSPDLOG_FMT_EXTERNAL "$source"
+# What asks for a device in any way: streams, locked pages, kernels that CPUs do not have.
+for source in $(grep -rlE "is_cuda|cuda::|StreamGuard|record_stream|pinned_memory|non_blocking|_fused_|_amp_foreach" lib \
+  --include=*.cpp | grep -v device_cpu | sort); do
+  # shellcheck disable=SC2086  # none or two words
+  "${CXX:-g++}" -std="${STANDARD:-c++17}" -fsyntax-only -Wall -Wextra -Wno-unknown-pragmas -Ilib -I"$stub" \
+    -isystem "$cuda" -isystem "$torch/torch/csrc/api/include" $others -DSPDLOG_FMT_EXTERNAL "$source"
   echo "compiles: $source"
 done

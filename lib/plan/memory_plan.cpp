@@ -15,8 +15,13 @@ std::string size_of(int64_t bytes) { return core::bytes_text(static_cast<double>
 
 int64_t ring_of(const PlanInputs& inputs) { return data::ring_slots(inputs.num_workers, inputs.prefetch_factor); }
 
-/// Of one loader: no more rows are ever written than an epoch has images.
+/// Of one loader: no more rows are ever written than an epoch has images. All of page-locked memory is taken at once.
 int64_t batch_buffer_bytes(const PlanInputs& inputs, int64_t batch_size, int64_t images) {
+  if (inputs.page_locked) {
+    int64_t buffer = 1;
+    while (buffer < batch_size * inputs.pixel_bytes) buffer *= 2;
+    return ring_of(inputs) * buffer;
+  }
   return std::min(ring_of(inputs) * batch_size, images) * inputs.pixel_bytes;
 }
 
@@ -90,6 +95,7 @@ void add_model_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
   add_line(lines, "activations", std::max<int64_t>(0, working - inputs.gradient_bytes),
            format("micro-batch of {}, evaluation of {}", std::min(inputs.batch_size, inputs.train_images),
                   std::min(inputs.val_batch_size, inputs.val_images)));
+  add_line(lines, "pixels", inputs.resident_bytes, "of all samples, for --feed resident");
   const int64_t sums = replica_sum_bytes(inputs);
   add_line(lines, "replica sums", sums,
            format("{} of {} replicas, one after the other", inputs.replicas / inputs.ranks, inputs.replicas));

@@ -21,6 +21,8 @@ struct PlanInputs {
   int64_t num_workers = 0, prefetch_factor = 4;
   int64_t train_images = 0, val_images = 0;  ///< per epoch
   int64_t pixel_bytes = 0;                   ///< one image as the loader hands it over, with label and targets
+  int64_t resident_bytes = 0;                ///< pixels of both splits that stay on the device
+  bool page_locked = false;                  ///< batch buffers are; LibTorch 2 then takes powers of two
   int64_t input_bytes = 0;                   ///< one image as the network sees it
   int64_t scratch_bytes = 0;                 ///< of one worker
   int64_t program_bytes = 0;                 ///< program and libraries, as they are resident

@@ -54,6 +54,23 @@ TEST(MemoryPlanTest, ACopyThatCheckpointsAreWrittenFromIsHeldAllTheTime) {
   EXPECT_EQ(plan.host_bytes, without + plan.checkpoint_bytes);
 }
 
+TEST(MemoryPlanTest, PixelsThatStayAreOfTheDevice) {
+  PlanInputs inputs = small_run();
+  const int64_t without = make_memory_plan(inputs).host_bytes;
+  inputs.resident_bytes = 7 * kMegabyte;
+  EXPECT_EQ(make_memory_plan(inputs).host_bytes, without + 7 * kMegabyte) << "the CPU is the device";
+  inputs.device = "cuda:0";
+  EXPECT_EQ(line_of(make_memory_plan(inputs).on_device, "pixels"), 7 * kMegabyte);
+}
+
+TEST(MemoryPlanTest, PageLockedBuffersTakePowersOfTwo) {
+  PlanInputs inputs = small_run();
+  inputs.page_locked = true;
+  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "batch buffers"), 5 * 65'536 + 5 * 32'768) << "64,000 and 32,000";
+  inputs.train_images = 10;
+  EXPECT_EQ(line_of(make_memory_plan(inputs).on_host, "batch buffers"), 5 * 65'536 + 5 * 32'768) << "taken whole";
+}
+
 TEST(MemoryPlanTest, LinesAddUpToTheHighestMoment) {
   const MemoryPlan plan = make_memory_plan(small_run());
   EXPECT_EQ(line_of(plan.on_host, "batch buffers"), 5 * 64 * 1000 + 5 * 32 * 1000);

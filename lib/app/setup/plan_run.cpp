@@ -60,6 +60,12 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.train_images = train.size();
   inputs.val_images = parts.datasets.val->size();
   inputs.pixel_bytes = shape.bytes() + int64_t{sizeof(int64_t)} + train.num_targets() * int64_t{sizeof(float)};
+  if (options.loader.feed == config::FeedKind::resident) {
+    const int64_t side = shape.height + 2 * options.augment.crop_padding;
+    inputs.resident_bytes =
+        shape.channels * (train.size() * side * side + parts.datasets.val->size() * shape.height * shape.width);
+  }
+  inputs.page_locked = options.loader.pin_memory && !inputs.on_cpu();
   inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
   inputs.scratch_bytes = worker_scratch_bytes(*parts.settings.facts().data, data::holds_pixels(train));
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it

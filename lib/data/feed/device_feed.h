@@ -33,7 +33,7 @@ struct FeedSettings {
   std::function<void(const HostBatch&)> on_copy;
   int64_t batches_at_once = 1;  ///< that the consumer holds, on the CPU
   /// Pixels on the device that batches are cut out of; the loader then makes recipes. null: it makes pixels.
-  std::shared_ptr<const ResidentPixels> resident;
+  std::shared_ptr<const ResidentPixels> resident = {};
 
   torch::MemoryFormat memory_format() const {
     return channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;

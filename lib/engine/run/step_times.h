@@ -50,7 +50,9 @@ struct StepTimings {
   core::Spread exchange;  ///< seconds per update in which sums over ranks were under way, also behind the backward pass
   double exchanged_bytes = 0;  ///< that this rank sent per update; 0 where it is alone
   bool has_device = false;
-  StepParts device;  ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
+  double lag_seconds = 0;  ///< how long after the host the device comes to the begin of an update; near 0: it waits for
+                           ///< what the host launches
+  StepParts device;        ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
   StageSpreads sample;
   data::LoaderStats loader;         ///< seconds and counts of the window; sizes as they are now
   double training_cpu_seconds = 0;  ///< of the training thread
@@ -59,6 +61,13 @@ struct StepTimings {
   /// What judges where the time went: by the device's clock where it has one. The host runs ahead of a device: it may
   /// wait for data while the device computes, and its own forward and backward are times of launching.
   const StepParts& judged() const { return has_device ? device : parts; }
+  /// Whether the device has nothing left to do when an update begins although the host did not wait for data: launching
+  /// is what takes the time.
+  bool host_holds_device_up() const {
+    constexpr double kCaughtUp = 0.1, kWaits = 0.05;  // shares of an update
+    return has_device && update.mean_seconds > 0 && lag_seconds < kCaughtUp * update.mean_seconds &&
+           parts[StepPart::wait].mean_seconds < kWaits * update.mean_seconds;
+  }
   /// Of the time of the updates, 0 to 1; by the clock of judged().
   double share(StepPart part) const {
     return update.mean_seconds > 0 ? judged()[part].mean_seconds / update.mean_seconds : 0;

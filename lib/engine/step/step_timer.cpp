@@ -60,7 +60,7 @@ void StepTimer::begin_update(int64_t number) {
   waited_before_ = loader_.waited_seconds();
   if (!timeline_) return;
   timeline_->mark(kUpdateBegins);
-  numbers_.push_back(number);
+  begun_.push_back({number, update_begin_});
   read_device();
 }
 
@@ -140,9 +140,10 @@ void StepTimer::read_device() {
     }
     device_now_ = {};
     device_update_ = -1;
-    if (mark.what == kUpdateBegins && !numbers_.empty()) {
-      device_update_ = numbers_.front();
-      numbers_.pop_front();
+    if (mark.what == kUpdateBegins && !begun_.empty()) {
+      device_update_ = begun_.front().number;
+      totals_.lag.add(nanoseconds_between(begun_.front().queued, mark.time));
+      begun_.pop_front();
     }
   }
 }
@@ -187,6 +188,7 @@ StepTimings StepTimer::since(const Totals& before) const {
   split.seconds = updates.total_seconds();
   split.wall_seconds = std::chrono::duration<double>(totals_.at - before.at).count();
   split.has_device = timeline_ != nullptr;
+  split.lag_seconds = totals_.lag.since(before.lag).spread().mean_seconds;
   split.exchange = totals_.exchange.since(before.exchange).spread();
   if (split.updates > 0) {
     split.exchanged_bytes =

@@ -46,7 +46,7 @@ class StepTimer {
   /// Totals at one moment.
   struct Totals {
     std::array<core::DurationCounts, kStepParts> parts, device;
-    core::DurationCounts update, exchange;
+    core::DurationCounts update, exchange, lag;
     int64_t exchanged_bytes = 0;
     data::SampleTimes samples;
     data::LoaderStats loader;
@@ -68,8 +68,12 @@ class StepTimer {
   Nanoseconds now_{}, device_now_{};  ///< of the update under way
   int64_t exchange_now_ = 0;          ///< likewise
   DeviceTimeline::Mark device_last_;
-  int64_t device_update_ = -1;   ///< that the device works at
-  std::deque<int64_t> numbers_;  ///< updates whose marks are not all taken, in order
+  int64_t device_update_ = -1;  ///< that the device works at
+  struct Begun {
+    int64_t number = 0;
+    Clock::time_point queued;  ///< when the host came to its begin
+  };
+  std::deque<Begun> begun_;  ///< updates whose marks are not all taken, in order
   Totals totals_, at_report_, at_recent_, at_epoch_;
 };
 

@@ -132,6 +132,9 @@ int64_t Updater::add_batch(const data::Batch& batch, const UpdateWindow& window,
   if (!can_train_on(batch, by.network)) return 0;
   const Mix mix = draw_mix(settings_.mix, window.epoch, window.first_batch + batch_in_window, batch.images.size(-1),
                            batch.images.size(-2));
+  // The short batch at the end of an epoch is not worth cuDNN's search for its shape.
+  std::optional<NoSearchScope> no_search;
+  if (batch.image_count() < window.batch_size) no_search.emplace();
   UpdateStep::Computing watched = by;
   watched.watcher = watcher_;
   watched.batch_in_window = batch_in_window;

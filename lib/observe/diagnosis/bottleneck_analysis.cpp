@@ -37,7 +37,12 @@ Diagnosis BottleneckAnalysis::run() {
   check_threads();
   check_contention();
   check_ranks();
-  if (wait_share_ >= kWaits) check_input();
+  // A device that waits for the host to launch is no sign of missing data.
+  if (times_.host_holds_device_up()) {
+    check_launching();
+  } else if (wait_share_ >= kWaits) {
+    check_input();
+  }
   check_report_and_saves();
   check_copies();
   check_batch();
@@ -139,6 +144,27 @@ void BottleneckAnalysis::check_batch() {
           format("--batch-size {} (and the learning rate with it)", value),
           {format("{} of each update's {} does not depend on the images", short_seconds_text(fixed),
                   short_seconds_text(now_.update)),
+           format("{} images per batch", facts_.batch_size)});
+}
+
+/// The host takes as long for an update of twice the images, the device up to twice as long.
+void BottleneckAnalysis::check_launching() {
+  const double busy = std::clamp(facts_.resources.gpu.busy_percent.value_or(50) / 100, 0.05, 1.0);
+  const double most = static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
+  double factor = 1;
+  while (factor * busy < 1 && factor < 64 &&
+         2 * factor * static_cast<double>(facts_.batch_size) <= std::max(most, 1.0)) {
+    factor *= 2;
+  }
+  if (factor < 2) return;
+  StepModel changed = now_;  // per update of today's size
+  changed.training = now_.training * std::max(1 / factor, busy);
+  changed.network_cpu = now_.network_cpu / factor;
+  const auto value = static_cast<int64_t>(factor) * facts_.batch_size;
+  propose(Verdict::launch, changed, "--batch-size", std::to_string(value),
+          format("--batch-size {} (and the learning rate with it)", value),
+          {format("the device is {} behind the host, which takes {} to launch an update",
+                  short_seconds_text(times_.lag_seconds), short_seconds_text(now_.update)),
            format("{} images per batch", facts_.batch_size)});
 }
 

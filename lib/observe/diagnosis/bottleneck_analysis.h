@@ -24,6 +24,7 @@ class BottleneckAnalysis {
   void check_report_and_saves();
   void check_copies();
   void check_batch();
+  void check_launching();
   void check_device();
   void check_precision(const std::string& busy);
   void check_layout(const std::string& busy);

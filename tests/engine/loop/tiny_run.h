@@ -2,6 +2,7 @@
 // A run small enough to be trained in a test: a linear network on images of 4 x 4 pixels made on the spot.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -9,6 +10,7 @@
 
 #include <csignal>
 #include <limits>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -80,6 +82,7 @@ class LinearModel : public model::ImageModel {
   torch::Tensor forward(torch::Tensor images) override {
     if (is_training()) {
       trained_on_.add_(images.size(0));
+      searches_[images.size(0)] = at::globalContext().benchmarkCuDNN();
       if (++passes_ > memory_.roomy_passes && images.size(0) > memory_.images_at_once) throw std::bad_alloc();
     }
     const torch::Tensor rows = images.flatten(1);
@@ -87,6 +90,8 @@ class LinearModel : public model::ImageModel {
   }
   std::string head_prefix() const override { return "fc."; }
   int64_t trained_on() const { return trained_on_.item<int64_t>(); }
+  /// By number of images: whether cuDNN would have searched for algorithms.
+  const std::map<int64_t, bool>& searches() const { return searches_; }
 
  private:
   torch::nn::BatchNorm1d norm_{nullptr};
@@ -94,6 +99,7 @@ class LinearModel : public model::ImageModel {
   torch::Tensor trained_on_;  ///< int64 []
   TightMemory memory_;
   int64_t passes_ = 0;
+  std::map<int64_t, bool> searches_;
 };
 
 struct TinyOptions {
@@ -223,6 +229,9 @@ class TinyRun {
   }
   torch::Tensor weight() { return learner_.model->named_parameters()["fc.weight"].detach().clone(); }
   int64_t trained_on() const { return static_cast<const LinearModel&>(*learner_.model).trained_on(); }
+  const std::map<int64_t, bool>& searches() const {
+    return static_cast<const LinearModel&>(*learner_.model).searches();
+  }
   Checkpoints& checkpoints() { return checkpoints_; }
   Recorder recorder_;
   Observers listeners_;

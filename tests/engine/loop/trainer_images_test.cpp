@@ -109,5 +109,14 @@ TEST_F(TrainerImagesTest, ABatchThatSkippingLeavesWithOneImageIsLeftOutWhereBatc
   }
 }
 
+TEST_F(TrainerImagesTest, NoAlgorithmsAreSearchedForTheShortBatchOfAnEpoch) {
+  at::globalContext().setBenchmarkCuDNN(true);
+  TinyRun run(folder_ / "run", TinyOptions{});  // 103 images in batches of 8
+  run.go();
+  EXPECT_EQ(run.searches(), (std::map<int64_t, bool>{{8, true}, {7, false}}));
+  EXPECT_TRUE(at::globalContext().benchmarkCuDNN());
+  at::globalContext().setBenchmarkCuDNN(false);
+}
+
 }  // namespace
 }  // namespace stoker::engine

@@ -382,45 +382,6 @@ TEST(DiagnosisTest, AGainIsNeverBelowZeroNorWithoutLimit) {
   }
 }
 
-/// 100 updates of 20 ms, of which the device computes so many; the host launches ahead and waits in the meantime.
-engine::StepTimings on_device(double computes_ms) {
-  engine::StepTimings times;
-  times.updates = 100;
-  times.seconds = times.wall_seconds = 2;
-  times.update.mean_seconds = 20 * kMs;
-  times.has_device = true;
-  times.parts[StepPart::forward].mean_seconds = 3 * kMs;
-  times.parts[StepPart::wait].mean_seconds = 17 * kMs;
-  times.device[StepPart::forward].mean_seconds = computes_ms * kMs;
-  times.device[StepPart::wait].mean_seconds = (20 - computes_ms) * kMs;
-  times.loader.num_workers = 1;
-  times.loader.decode_seconds = times.loader.worker_cpu_seconds = 100 * 17 * kMs;
-  return times;
-}
-
-TEST(DiagnosisTest, ADeviceIsJudgedByItsOwnClock) {
-  DiagnosisFacts facts;
-  facts.on_cpu = false;
-  facts.cpus = 4;
-  facts.times = on_device(/*computes_ms=*/20);
-  EXPECT_EQ(diagnose(facts).verdict, Verdict::nothing) << "the host waits, but the device has work all the time";
-  facts.times = on_device(/*computes_ms=*/5);
-  facts.times.loader.decode_seconds = facts.times.loader.worker_cpu_seconds = 100 * 20 * kMs;
-  EXPECT_EQ(diagnose(facts).verdict, Verdict::workers) << diagnosis_text(diagnose(facts));
-}
-
-TEST(DiagnosisTest, AGpuWithoutAmpIsToldOfItWithoutBeingProbed) {
-  DiagnosisFacts facts;
-  facts.on_cpu = false;
-  facts.times = on_device(/*computes_ms=*/20);
-  facts.native_bfloat16 = true;
-  EXPECT_EQ(diagnose(facts).knob, "--amp");
-  facts.native_bfloat16 = false;
-  EXPECT_EQ(diagnose(facts).verdict, Verdict::nothing);
-  facts.native_bfloat16 = facts.amp = true;
-  EXPECT_EQ(diagnose(facts).verdict, Verdict::nothing);
-}
-
 /// The more a run waits for its workers, the more there is to gain by feeding it better.
 TEST(DiagnosisTest, TheGainGrowsWithTheTimeThatIsWaitedForData) {
   double before = 0;
