@@ -58,6 +58,7 @@ std::string other_value(Row& row) {
                                  "top5",
                                  "hflip",
                                  "semicolon",
+                                 "resident",
                                  "debug"}) {
     if (row.assign(text).empty() && row.render() != before) return row.render();
   }

@@ -19,6 +19,7 @@ void SimulatedDevice::begin(uint64_t seed, DeviceFault fault) {
   finish();
   rng_ = core::Rng(seed, core::RngPurpose::init, 1, 0);
   fault_ = fault;
+  pace_ = rng_.below(5);
 }
 
 void SimulatedDevice::finish() {
@@ -31,7 +32,7 @@ void SimulatedDevice::finish() {
 }
 
 void SimulatedDevice::go_on() {
-  for (uint64_t pieces = rng_.below(5); pieces > 0; --pieces) {
+  for (uint64_t pieces = rng_.below(pace_ + 1); pieces > 0; --pieces) {
     do_one(static_cast<StreamId>(rng_.below(streams_.size())));
   }
 }

@@ -79,6 +79,7 @@ class SimulatedDevice {
   bool sometimes() { return rng_.below(3) == 0; }
 
   core::Rng rng_{0, core::RngPurpose::init, 0, 0};
+  uint64_t pace_ = 4;  ///< pieces of work that are done at a time, at most; 0: none unless somebody waits
   DeviceFault fault_ = DeviceFault::none;
   std::vector<std::deque<Piece>> streams_ = std::vector<std::deque<Piece>>(2);
   std::vector<bool> has_passed_ = {true};  ///< by event

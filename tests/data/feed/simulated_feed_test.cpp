@@ -100,6 +100,7 @@ class Watched {
       take_batches(2 * seed, seed % 7, all);
       take_batches(2 * seed + 1, kPlainSamples, all);
     } catch (const core::Error&) {  // more batches are held than the loader allows
+      device.finish();              // it writes to what was seen
       return false;
     }
     device.finish();

@@ -223,8 +223,8 @@ class TinyRun {
   /// The first `updates` gradients overflow, as float16 ones do.
   void spoil_gradients(int64_t updates) {
     learner_.model->named_parameters()["fc.weight"].register_hook(
-        [left = updates](const torch::Tensor& gradient) mutable {
-          return left-- > 0 ? gradient * std::numeric_limits<float>::infinity() : gradient;
+        [left = std::make_shared<int64_t>(updates)](const torch::Tensor& gradient) {
+          return (*left)-- > 0 ? gradient * std::numeric_limits<float>::infinity() : gradient;
         });
   }
   torch::Tensor weight() { return learner_.model->named_parameters()["fc.weight"].detach().clone(); }
