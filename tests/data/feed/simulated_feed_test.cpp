@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "core/error.h"
 #include "data/feed/device_feed.h"
@@ -18,7 +19,12 @@ using fixtures::DeviceFault;
 using fixtures::SimulatedDevice;
 
 constexpr int64_t kPlainSamples = 23, kPlainSide = 3;
-constexpr int kInterleavings = 10'000;
+
+/// STOKER_INTERLEAVINGS=10000 is the whole, for who changes the feed.
+uint64_t interleavings() {
+  const char* const given = std::getenv("STOKER_INTERLEAVINGS");
+  return given ? std::strtoull(given, nullptr, 10) : 2'000;
+}
 
 /// Image i is of one colour, which tells i; so do label and target.
 class PlainImages : public LeafSource {
@@ -123,7 +129,7 @@ class Watched {
 
 TEST(SimulatedFeedTest, EveryBatchHasItsNumbersInAnyOrderOfThings) {
   Watched watched;
-  for (uint64_t seed = 1; seed <= kInterleavings; ++seed) {
+  for (uint64_t seed = 1; seed <= interleavings(); ++seed) {
     ASSERT_TRUE(watched.is_right_in(seed, DeviceFault::none)) << "interleaving " << seed;
   }
 }
@@ -144,7 +150,7 @@ TEST(SimulatedFeedTest, PlantedFaultsAreFound) {
   for (const auto& [fault, name] : faults) {
     Watched watched;
     uint64_t found = 0;
-    for (uint64_t seed = 1; found == 0 && seed <= kInterleavings; ++seed) {
+    for (uint64_t seed = 1; found == 0 && seed <= interleavings(); ++seed) {
       if (!watched.is_right_in(seed, fault)) found = seed;
     }
     std::printf("%s: found by interleaving %llu\n", name, static_cast<unsigned long long>(found));
