@@ -14,7 +14,7 @@ namespace {
 
 using core::format;
 
-engine::Joining joining_of(const RankPlace& place, double timeout_seconds) {
+engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int stopped_code) {
   engine::Joining joining;
   joining.rank = place.rank;
   joining.size = place.size;
@@ -27,7 +27,12 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds) {
   joining.is_one_machine = place.is_one_machine();
   joining.timeout_seconds = timeout_seconds;
   if (place.starter == "train") joining.meeting_seconds = timeout_seconds;  // all are started at the same time
-  joining.when_overdue = [rank = place.rank](const std::string& cause) {
+  joining.when_overdue = [rank = place.rank, has_starter = place.starter == "train",
+                          stopped_code](const std::string& cause) {
+    if (!has_starter && !engine::stop_signal_in(cause).empty()) {  // else the starter knows what it means
+      core::flush_log();
+      ::_exit(stopped_code);
+    }
     core::log_line(rank == 0 ? core::LogLevel::error : core::LogLevel::debug,
                    format("{}; this rank was busy and did not end by itself", cause));
     core::flush_log();
@@ -55,8 +60,8 @@ std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts) {
   return notes;
 }
 
-JoinedRanks::JoinedRanks(const RankPlace& place, double timeout_seconds)
-    : place_(place), group_(engine::join_processes(joining_of(place, timeout_seconds))) {}
+JoinedRanks::JoinedRanks(const RankPlace& place, double timeout_seconds, int stopped_code)
+    : place_(place), group_(engine::join_processes(joining_of(place, timeout_seconds, stopped_code))) {}
 
 std::string JoinedRanks::from_root(const std::function<std::string()>& choose) const {
   const std::string own = is_root() ? choose() : "";

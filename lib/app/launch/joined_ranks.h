@@ -24,8 +24,9 @@ class JoinedRanks {
  public:
   /// Alone.
   JoinedRanks() = default;
-  /// Waits for the others. Throws Error{peer_lost}, {unavailable}.
-  JoinedRanks(const RankPlace& place, double timeout_seconds);
+  /// Waits for the others. `stopped_code`: exit code after a stop. Throws Error{peer_lost}, {unavailable},
+  /// core::StopRequested.
+  JoinedRanks(const RankPlace& place, double timeout_seconds, int stopped_code);
 
   engine::Group* group() const { return group_.get(); }  ///< null: alone
   const RankPlace& place() const { return place_; }

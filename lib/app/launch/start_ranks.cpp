@@ -186,6 +186,11 @@ class Attempt {
   void note_end(int rank) {
     const Child& child = children_.of(rank);
     const int code = code_of(child), lost = core::exit_code(core::ErrorKind::peer_lost);
+    const std::string signal = code == lost && WIFEXITED(child.status) ? engine::stop_signal_in(point_.cause()) : "";
+    if (!signal.empty()) {  // it was left by one that heard of a stop before it did
+      if (rank == 0 && !end_.has_failed) end_ = {static_cast<int>(ranks_.stopped_code), false, signal};
+      return;
+    }
     if (!has_failed(child, ranks_.stopped_code)) {
       if (rank == 0 && !end_.has_failed) end_.exit_code = code;
       return;
@@ -202,7 +207,7 @@ class Attempt {
       deadline_ = Clock::now() + kGrace;
       has_killed_ |= children_.kill_stopped();
     }
-    if (is_first || (end_.exit_code == lost && WIFEXITED(child.status))) end_ = {code, /*has_failed=*/true};
+    if (is_first || (end_.exit_code == lost && WIFEXITED(child.status))) end_ = {code, /*has_failed=*/true, ""};
   }
 
   const StartedRanks& ranks_;

@@ -16,7 +16,9 @@ struct StartedRanks {
 /// How the ranks ended.
 struct RanksEnd {
   int exit_code = 0;        ///< of rank 0, or of the first rank that failed by itself
-  bool has_failed = false;  ///< one of them; else rank 0 has written the last line
+  bool has_failed = false;  ///< one of them
+  std::string
+      stopped_by;  ///< the signal, as in "TERM", where rank 0 could not say so; else it has written the last line
 };
 
 /// Starts processes with the command line of this one, forwards signals to them, and ends all when one fails. A rank

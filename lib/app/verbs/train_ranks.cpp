@@ -16,14 +16,9 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-constexpr const char* kStopped = "stopped by SIG";
-
-/// The signal for which another rank is gone, as in "TERM"; empty: it is gone for something else. That is no failure of
-/// this one, which the same signal may not have reached yet.
+/// The signal for which another rank is gone; empty: it is gone for something else.
 std::string stopped_elsewhere(const Error& error) {
-  const std::string sign = format(" failed: {}", kStopped), cause = error.what();
-  const size_t at = error.kind() == ErrorKind::peer_lost ? cause.find(sign) : std::string::npos;
-  return at == std::string::npos ? "" : cause.substr(at + sign.size());
+  return error.kind() == ErrorKind::peer_lost ? engine::stop_signal_in(error.what()) : "";
 }
 
 /// Before anything was trained: nothing to save.
@@ -44,13 +39,14 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
     return Outcome{core::exit_code(error.kind()), ""};
   };
   try {
-    const JoinedRanks ranks(place, options.device.exchange_timeout_seconds);
+    const JoinedRanks ranks(place, options.device.exchange_timeout_seconds,
+                            static_cast<int>(options.run.stop_exit_code));
     try {
       Outcome outcome = work(ranks);
       if (place.rank != 0) outcome.reason.clear();
       return outcome;
     } catch (const core::StopRequested&) {
-      ranks.group()->abort(kStopped + core::stop_signal_name());
+      ranks.group()->abort(engine::kStoppedBySignal + core::stop_signal_name());
       return stopped_before(core::stop_signal_name(), place, options.run.stop_exit_code);
     } catch (const std::exception& exception) {
       const Error error = error_of(exception, options);
@@ -86,7 +82,8 @@ Outcome work_on_devices(const Invocation& invocation, const RankWork& work, cons
   if (devices == 1) return work(JoinedRanks());
   if (check) check(devices, format("devices {}", devices));
   const RanksEnd end = run_ranks({invocation.argv, devices, options.device.restarts, options.run.stop_exit_code});
-  return {end.exit_code, end.has_failed ? "error" : ""};
+  const std::string reason = end.stopped_by.empty() ? "" : "signal:" + end.stopped_by;
+  return {end.exit_code, end.has_failed ? "error" : reason};
 }
 
 namespace {

@@ -16,6 +16,16 @@
 
 namespace stoker::engine {
 
+/// What abort() is told by a rank that was asked to stop: this, and the name of the signal.
+inline constexpr const char* kStoppedBySignal = "stopped by SIG";
+/// The name of the signal, as in "TERM", where that is why a rank is gone; else empty. That is no failure of the other
+/// ranks, which the same signal may not have reached yet.
+inline std::string stop_signal_in(const std::string& cause) {
+  const std::string sign = std::string(" failed: ") + kStoppedBySignal;
+  const size_t at = cause.find(sign);
+  return at == std::string::npos ? "" : cause.substr(at + sign.size());
+}
+
 class Group {
  public:
   virtual ~Group() = default;

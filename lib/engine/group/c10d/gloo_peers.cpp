@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "engine/group/c10d/meeting_store.h"
+#include "engine/group/group.h"
 #include "engine/group/meet/meeting_server.h"
 
 namespace stoker::engine {
@@ -47,7 +48,8 @@ GlooPeers::GlooPeers(Settings settings, std::shared_ptr<MeetingClient> meeting)
     ends_ = true;
     watcher_.join();
     throw;
-  } catch (...) {  // a stop
+  } catch (...) {  // a stop; ranks that connect meanwhile do not look for one
+    say(format("rank {} failed: {}{}", rank(), kStoppedBySignal, core::stop_signal_name()));
     ends_ = true;
     watcher_.join();
     throw;
