@@ -124,7 +124,8 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
                            "engine/probe",
                            "engine/loop", "weights/load", "app*"],
     r"\w+mmintrin\.h": ["kernels"],
-    r"cuda": ["engine/device"],
+    r"cuda|driver_types": ["engine/device", "engine/group/c10d"],
+    r"nccl": ["engine/group/c10d"],
 }
 
 

@@ -215,12 +215,18 @@ using ResolvedPrecisionOptions = PrecisionOptionsOf<Plain>;
 /// In which order processes add gradients: of replicas, or of the transport.
 enum class Exchange { exact, fast };
 
+/// Processes of this machine that work together, each with a device.
+struct Devices {
+  int64_t count = 1;
+  std::vector<int64_t> gpus{};  ///< the number of that of each process; empty: 0, 1, 2 and so on, or a CPU for all
+};
+
 template <template <typename> class Pick>
 struct DeviceOptionsOf {
   Pick<std::string> device{};  ///< cpu, cuda or cuda:N; resolved: cpu or cuda:N
   Pick<int64_t> threads{};     ///< CPU threads inside one operation
   Pick<int64_t> lanes{};       ///< replicas that a process computes at the same time, each on a thread
-  int64_t devices = 1;         ///< processes that train together, each with a device
+  Devices devices{};
   Exchange exchange = Exchange::exact;
   bool overlap_exchange = true;          ///< with the backward pass
   double exchange_timeout_seconds = 60;  ///< that one of them waits for another

@@ -31,6 +31,17 @@ struct Resolution {
   bool waits_for_trains_on_one_image = false;  ///< drop-last is assumed, and Facts::trains_on_one_image decides it
 };
 
+/// "cpu" or "cuda:N", and why: empty where it was given.
+struct DeviceChoice {
+  std::string name;
+  std::string reason;
+};
+/// The device of this process. Of several on a machine (MachineFacts::local_ranks, or before they are started
+/// --devices) process k has GPU k or the k-th of the list, and --device cuda:N stands for `cuda` where N is the GPU of
+/// the first. One that sees a single GPU takes that. Throws Error{unavailable} for a device that is not there, also for
+/// more processes than GPUs; {config} for a list of GPUs on a CPU.
+DeviceChoice choose_device(const DeviceOptions& given, const core::MachineFacts& machine);
+
 /// Gives every option a value: those that were given keep theirs, automatic ones are chosen from facts. It may be
 /// called with few facts and again with more. Rules that span options are checked as far as their facts are known.
 /// Throws Error{config} listing all problems, Error{unavailable} for a device that is not there.

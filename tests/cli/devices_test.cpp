@@ -311,5 +311,16 @@ TEST(DevicesTest, ReplicasThatDoNotDivideAreRefused) {
   EXPECT_NE(ended.err.find("replicas 3 is not a multiple of devices 2"), std::string::npos) << ended.err;
 }
 
+TEST(DevicesTest, NumbersOfGpusAreRefusedOnACpuBeforeAnythingIsStarted) {
+  const Workplace work;
+  write_idx(work);
+  const Ended ended = run(train_words({"--device", "cpu", "--replicas", "2", "--devices", "0,1"}), work.path());
+  EXPECT_EQ(ended.exit_code, kConfig);
+  EXPECT_EQ(ended.err.find("error: devices 0,1 are numbers of GPUs, but device is cpu\nhint: on a CPU --devices is a "
+                           "number of processes: --devices 2 "),
+            0u)
+      << ended.err;
+}
+
 }  // namespace
 }  // namespace stoker::cli

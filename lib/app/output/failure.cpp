@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/output/failure.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include <filesystem>
@@ -26,7 +27,9 @@ std::string device_of(const config::Options& given) {
   config::Facts facts;
   facts.machine.accelerators = engine::list_accelerators().devices;
   try {
-    return config::resolve(given, facts).options.device.device;
+    const std::string device = config::resolve(given, facts).options.device.device;
+    // Of several processes each has another one, which it has made the current one of its thread.
+    return device == "cpu" ? device : c10::impl::VirtualGuardImpl(torch::kCUDA).getDevice().str();
   } catch (const Error&) {
     return "cpu";
   }

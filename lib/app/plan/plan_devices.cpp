@@ -100,7 +100,7 @@ class DevicePlanner {
     plan.machines = question_.machines;
     config::Options given = configuration_.options;
     given.train.replicas = replicas_on(configuration_, question_, devices);
-    given.device.devices = devices;
+    given.device.devices = config::Devices{devices};
     config::Facts facts = settings_.facts();
     facts.machine = machine_shared_by(facts.machine, devices);
     if (facts.num_workers && facts.num_workers->value > facts.machine.cpus) {
@@ -167,7 +167,7 @@ DeviceQuestion device_question(const config::Configuration& configuration) {
   question.link = kUsualLink;
   question.is_asked = !words.devices.empty() || !words.machines.empty() || !words.link.empty();
   if (words.devices.empty()) {
-    question.devices = {configuration.options.device.devices};
+    question.devices = {configuration.options.device.devices.count};
   } else {
     for (const std::string& count : split_at_commas(words.devices)) {
       question.devices.push_back(whole_number("--devices", count));
@@ -192,6 +192,7 @@ int64_t replicas_on(const config::Configuration& configuration, const DeviceQues
 }
 
 core::MachineFacts machine_shared_by(core::MachineFacts machine, int64_t processes) {
+  machine.local_ranks = 1;  // there may be more processes than GPUs here: another machine is planned for
   if (processes == 1) return machine;
   machine.cpus = static_cast<int>(std::max<int64_t>(1, machine.cpus / processes));
   machine.cpus_reason = format("a share of {} processes", processes);

@@ -26,7 +26,7 @@ DeviceQuestion device_question(const config::Configuration& configuration);
 /// Of a run on so many devices. Throws Error{config} where ranks cannot share them.
 int64_t replicas_on(const config::Configuration& configuration, const DeviceQuestion& question, int64_t devices);
 
-/// CPUs and free memory of each of so many processes.
+/// CPUs and free memory of each of so many processes, with the device of the first.
 core::MachineFacts machine_shared_by(core::MachineFacts machine, int64_t processes);
 
 /// What the run is on each number of devices, without times. `settings` knows data and network; `measured` is the plan

@@ -129,7 +129,7 @@ Outcome plan(const Invocation& invocation) {
   if (as_json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
   const DeviceQuestion question = device_question(configuration);
   const int64_t fewest = *std::min_element(question.devices.begin(), question.devices.end());
-  configuration.options.device.devices = fewest;
+  configuration.options.device.devices = config::Devices{fewest};
   configuration.options.train.replicas = replicas_on(configuration, question, fewest);
   RunSetup prepared;
   Settings settings(configuration, machine_shared_by(machine_with_accelerators(), fewest));

@@ -25,7 +25,10 @@ config::Measured<int64_t> least_of_all(engine::Group& group, const config::Measu
 }  // namespace
 
 core::MachineFacts share_of_machine(const RankPlace& place) {
-  return machine_shared_by(machine_with_accelerators(), place.local_size);
+  core::MachineFacts machine = machine_shared_by(machine_with_accelerators(), place.local_size);
+  machine.local_rank = place.local_rank;
+  machine.local_ranks = place.size > 1 ? place.local_size : 0;
+  return machine;
 }
 
 RunShare share_of_run(const JoinedRanks& ranks) {

@@ -3,6 +3,7 @@
 #include "app/launch/start_ranks.h"
 #include "app/output/failure.h"
 #include "app/setup/resume.h"
+#include "app/setup/settings.h"
 #include "app/verbs/train_as_rank.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -74,13 +75,14 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
 
 Outcome work_on_devices(const Invocation& invocation, const RankWork& work, const RankCheck& check) {
   const config::Options& options = invocation.configuration.options;
-  const auto devices = static_cast<int>(options.device.devices);
+  const auto devices = static_cast<int>(options.device.devices.count);
   if (const std::optional<RankPlace> place = rank_place(process_environment, {devices, options.device.listen})) {
     if (check) check(place->size, format("the {} ranks of {}", place->size, place->starter));
     return work_with_others(invocation, *place, work);
   }
   if (devices == 1) return work(JoinedRanks());
   if (check) check(devices, format("devices {}", devices));
+  config::choose_device(invocation.configuration.options.device, machine_with_accelerators());  // refuses for all ranks
   const RanksEnd end = run_ranks({invocation.argv, devices, options.device.restarts, options.run.stop_exit_code});
   const std::string reason = end.stopped_by.empty() ? "" : "signal:" + end.stopped_by;
   return {end.exit_code, end.has_failed ? "error" : reason};

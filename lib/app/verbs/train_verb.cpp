@@ -170,7 +170,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   const plan::MemoryPlan memory = plan::make_memory_plan(prepared.inputs);
   observe::BannerFacts facts = banner_facts(invocation, settings.resolution(), prepared.datasets, training, learner,
                                             train_feed->loader().stats());
-  facts.ranks = std::max<int64_t>(ranks.place().size, options.device.devices);
+  facts.ranks = std::max<int64_t>(ranks.place().size, options.device.devices.count);
   for (const std::string& note : notes_of(ranks.place(), options.device.restarts)) facts.data_notes.push_back(note);
   facts.lanes = std::min(options.device.lanes, std::max<int64_t>(1, facts.replicas / facts.ranks));
   const auto end = engine::limit_reached(training.limits, at);

@@ -89,9 +89,9 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
 void check_batch(const ResolvedOptions& options, bool deals_replicas, RuleBook& rules) {
   const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
   const int64_t replicas = options.train.replicas;
-  rules.require(!deals_replicas || replicas % options.device.devices == 0,
+  rules.require(!deals_replicas || replicas % options.device.devices.count == 0,
                 core::format("replicas {} is not a multiple of devices {}: each computes as many", replicas,
-                             options.device.devices));
+                             options.device.devices.count));
   const int64_t lanes = options.device.lanes, threads = options.device.threads;
   rules.require(
       lanes == 1 || threads == 1,

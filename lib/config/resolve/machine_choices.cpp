@@ -12,36 +12,14 @@
 namespace stoker::config {
 namespace {
 
-[[noreturn]] void throw_unavailable(const std::string& message) {
-  throw core::Error(core::ErrorKind::unavailable, message, "run on another machine, or use --device cpu");
-}
-
 /// Leaves `cpu` or `cuda:N`, and N < the number of accelerators.
-void choose_device(Draft& draft, const core::MachineFacts& machine) {
-  const size_t count = machine.accelerators.size();
-  const std::string& trouble = machine.accelerator_trouble;
-  // Days on the CPU are no answer to a driver that does not work.
-  if (draft.options().device.device.is_auto() && count == 0 && !trouble.empty()) {
-    throw core::Error(core::ErrorKind::unavailable, "the CUDA driver is there, but no device can be used: " + trouble,
-                      "repair it (nvidia-smi says more), or say --device cpu");
-  }
-  draft.choose(
-      draft.options().device.device, count > 0 ? "cuda:0" : "cpu",
-      count > 0 ? "first of " + std::to_string(count) + ", " + machine.accelerators[0].name : "no CUDA device found");
-  const std::string device = draft.options().device.device.value();
-  if (device == "cpu") return;
-  if (count == 0)
-    throw_unavailable("device " + device + " was asked for, but no CUDA device is available" +
-                      (trouble.empty() ? "" : ": " + trouble));
-  if (device == "cuda") {
-    draft.options().device.device = std::string("cuda:0");
-    return;
-  }
-  int64_t index = 0;
-  read_integer(device.substr(5), 0, 63, index);
-  if (static_cast<size_t>(index) < count) return;
-  throw_unavailable(core::format("device {} was asked for, but there {} {} CUDA device{}", device,
-                                 count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
+void settle_device(Draft& draft, const core::MachineFacts& machine) {
+  Auto<std::string>& option = draft.options().device.device;
+  const DeviceChoice choice = choose_device(draft.options().device, machine);
+  if (option.is_auto())
+    draft.choose(option, choice.name, choice.reason);
+  else
+    option = choice.name;
 }
 
 size_t cuda_index(const std::string& device) {
@@ -74,7 +52,7 @@ void choose_threads(Draft& draft, const Facts& facts) {
 /// As many as there are CPUs and replicas for.
 void choose_lanes(Draft& draft, const Facts& facts) {
   Options& options = draft.options();
-  const int64_t replicas = std::max<int64_t>(1, options.train.replicas / options.device.devices);
+  const int64_t replicas = std::max<int64_t>(1, options.train.replicas / options.device.devices.count);
   const int64_t cpus = std::max(facts.machine.cpus, 1);
   if (replicas == 1 || options.device.device.value() != "cpu") draft.set_default(options.device.lanes, int64_t{1});
   if (options.device.threads.value() > 1) {
@@ -172,7 +150,7 @@ bool choose_precision(Draft& draft, const Facts& facts) {
 }  // namespace
 
 bool choose_for_machine(const Facts& facts, Draft& draft) {
-  choose_device(draft, facts.machine);
+  settle_device(draft, facts.machine);
   choose_threads(draft, facts);
   choose_lanes(draft, facts);
   choose_workers(draft, facts);

@@ -141,6 +141,44 @@ Codec<std::string> device_codec() {
   return codec;
 }
 
+Codec<Devices> devices_codec() {
+  constexpr int64_t kMostProcesses = 4096, kLastGpu = 63;
+  Codec<Devices> codec;
+  codec.parse = [](const std::string& text, Devices& value) {
+    Devices read;
+    if (text.find(',') == std::string::npos) {
+      const std::string problem = read_integer(text, 1, kMostProcesses, read.count);
+      if (problem.empty()) value = read;
+      return problem;
+    }
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find(',', begin), text.size());
+      int64_t gpu = 0;
+      if (!read_integer(text.substr(begin, end - begin), 0, kLastGpu, gpu).empty()) {
+        return shown(text) + " is no list of GPUs; accepted: numbers from 0 to 63, as in 0,2";
+      }
+      if (std::find(read.gpus.begin(), read.gpus.end(), gpu) != read.gpus.end()) {
+        return shown(text) + " names GPU " + std::to_string(gpu) + " twice; each process has one of its own";
+      }
+      read.gpus.push_back(gpu);
+      begin = end + 1;
+    }
+    read.count = static_cast<int64_t>(read.gpus.size());
+    value = read;
+    return std::string();
+  };
+  codec.render = [](const Devices& value) {
+    if (value.gpus.empty()) return std::to_string(value.count);
+    std::string text;
+    for (const int64_t gpu : value.gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
+    return value.gpus.size() == 1 ? text + "," : text;
+  };
+  codec.placeholder = "N|LIST";
+  codec.range = range_text(1, kMostProcesses) + ", or numbers of GPUs: 0,2";
+  codec.is_number = true;
+  return codec;
+}
+
 std::string find_choice(const std::string& word, const std::vector<std::string>& choices, size_t& index) {
   const auto found = std::find(choices.begin(), choices.end(), kebab(word));
   if (found != choices.end()) {

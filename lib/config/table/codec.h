@@ -38,6 +38,8 @@ Codec<double> duration_codec();
 Codec<int64_t> size_codec();
 /// cpu, cuda or cuda:N.
 Codec<std::string> device_codec();
+/// A number of processes, or the number of the GPU of each: "4", "0,2", and "2," for GPU 2 alone.
+Codec<Devices> devices_codec();
 
 /// "" or a sentence with the accepted words and the nearest one. `word` may use `_` for `-`; `index` is set.
 std::string find_choice(const std::string& word, const std::vector<std::string>& choices, size_t& index);

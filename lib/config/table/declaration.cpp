@@ -23,6 +23,11 @@ RowDraft& RowDraft::placeholder(const std::string& text) {
   return *this;
 }
 
+RowDraft& RowDraft::takes_list() {
+  row().takes_list = true;
+  return *this;
+}
+
 RowDraft& RowDraft::free_on_resume() {
   row().training_relevant = false;
   return *this;

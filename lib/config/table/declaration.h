@@ -22,6 +22,8 @@ class RowDraft {
   RowDraft& unit(const std::string& text);
   RowDraft& help(const std::string& text);
   RowDraft& placeholder(const std::string& text);
+  /// In YAML it may also be a list: [0, 2].
+  RowDraft& takes_list();
   /// It may change on resume: the trained bits do not depend on it.
   RowDraft& free_on_resume();
   /// Trained bits depend on it only while `is_used` says so; a run that does not use it may resume with any value.

@@ -58,8 +58,13 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
       .help("auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
       .per_process()
       .used_in_inference();
-  d.add_shorthand("gpus", "Number of GPUs: 0 is device cpu, 1 is device cuda.",
-                  {{"0", {{"device", "cpu"}}}, {"1", {{"device", "cuda"}}}});
+  std::vector<std::pair<std::string, Shorthand::Values>> gpus = {{"0", {{"device", "cpu"}}},
+                                                                 {"1", {{"device", "cuda"}}}};
+  for (int count = 2; count <= 8; ++count) {
+    const std::string text = std::to_string(count);
+    gpus.push_back({text, {{"device", "cuda"}, {"devices", text}}});
+  }
+  d.add_shorthand("gpus", "Number of GPUs: 0 is device cpu, 1 is device cuda, 2 is device cuda with devices 2.", gpus);
   d.add("threads", o.threads, integer_codec(1, 1024))
       .unit("threads")
       .help(
@@ -75,12 +80,14 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
           "is "
           "the number of CPUs it may use, but no more than its replicas. Bits do not depend on it.")
       .per_process();
-  d.add("devices", o.devices, integer_codec(1, 4096))
+  d.add("devices", o.devices, devices_codec())
+      .takes_list()
       .alias({"num-devices"})
-      .unit("processes")
       .help(
-          "Processes on this machine that work together: training deals replicas to them, eval and predict batches. "
-          "They end with the bits of one process, and a resume may have another number of them.")
+          "Processes on this machine that work together, each on a GPU of its own, or all on the CPU: training deals "
+          "replicas to them, eval and predict batches. A list names the GPUs: 0,2 are two processes on cuda:0 and "
+          "cuda:2 (and 2, with its comma, is one on cuda:2). They end with the bits of one process on such a device, "
+          "and a resume may have others.")
       .per_process()
       .used_in_inference();
   d.add("exchange", o.exchange, choice_codec<Exchange>({{"exact", Exchange::exact}, {"fast", Exchange::fast}}))

@@ -34,6 +34,7 @@ struct Row {
   std::string default_text;  ///< rendered built-in value
   bool is_switch = false;    ///< bool: `--x` and `--no-x`
   bool is_list = false;
+  bool takes_list = false;         ///< in YAML a single value or a list, of one, too: "2," is what assign() gets then
   bool is_number = false;          ///< a YAML value in quotes is text and therefore an error
   bool training_relevant = true;   ///< a change of it changes the trained bits: checked on resume
   std::vector<std::string> verbs;  ///< that take it too, besides training: "eval", "predict"

@@ -114,12 +114,14 @@ class YamlAssigner {
     switch (value.kind) {
       case YamlNode::Kind::null: return "no value given";
       case YamlNode::Kind::map: return "takes a single value, not a mapping";
-      case YamlNode::Kind::list: return is_list ? list_text_of(*row, value, text) : "takes a single value, not a list";
+      case YamlNode::Kind::list:
+        if (!is_list && !(row && row->takes_list)) return "takes a single value, not a list";
+        return list_text_of(*row, value, text);
       case YamlNode::Kind::scalar: break;
     }
     text = value.text;
     if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
-    const bool is_typed = row && (row->is_number || row->is_switch);
+    const bool is_typed = row && !row->takes_list && (row->is_number || row->is_switch);
     if (is_typed && value.quoted && text != "auto") return shown(text) + " is in quotes, which makes it text";
     return "";
   }
@@ -132,6 +134,7 @@ class YamlAssigner {
       text += (text.empty() ? "" : ",") + item.text;
     }
     if (list.items.empty()) text = row.default_text;
+    if (list.items.size() == 1 && row.takes_list) text += ",";
     return "";
   }
 

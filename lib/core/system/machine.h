@@ -35,6 +35,8 @@ struct MachineFacts {
   bool computes_float16 = false;  ///< the CPU does, in this LibTorch
   std::vector<AcceleratorFacts> accelerators;
   std::string accelerator_trouble{};  ///< as in Accelerators
+  int local_rank = 0;                 ///< of this process among the ranks of its run on this machine
+  int local_ranks = 0;                ///< how many these are; 0: it is not one of several
 };
 
 /// Reads /proc, /sys/fs/cgroup (v1 and v2), sched_getaffinity and CPUID. Never throws: what is unknown stays 0.

@@ -4,6 +4,11 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+<<<<<<< HEAD
+=======
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/version.h>
+>>>>>>> dc3df72 (Each process has a GPU of its own: --devices N and lists of GPUs; gradients of GPUs are added from card to card through NCCL)
 
 #include <cstdlib>
 
@@ -49,6 +54,9 @@ torch::Device open_device(const std::string& name) {
                       "devices are numbered from 0");
   }
   try_to_compute(device);
+  // What this thread does without naming a device must not begin a context on the first one, which belongs to another
+  // rank.
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return device;
 }
 

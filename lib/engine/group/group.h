@@ -36,8 +36,12 @@ class Group {
   /// same on all ranks. Sums follow a fixed tree, so that all ranks end with the same bits, whenever each of them
   /// comes: rank r is added to rank r + h, where h is half of the ranks, then a quarter of them, down to 1; where their
   /// number is no power of two, it counts as the next one, without the ranks that there are not. No gradient is
-  /// recorded.
+  /// recorded. All lie on one device, the CPU or one that sums_on() was true for; the sums are complete, also on the
+  /// device, when this returns.
   virtual void sum(const std::vector<at::Tensor>& tensors) = 0;
+  /// Whether sum() adds tensors of this rank's device where they are; else they have to be on the CPU. All ranks ask,
+  /// each for its device, and get the same answer. May take some seconds the first time, for ranks connect then.
+  virtual bool sums_on(const at::Device& device) { return device.is_cpu(); }
   /// The same for one contiguous tensor, in whatever order its transport adds: all ranks end with the same bits, but
   /// these may depend on the number of ranks.
   virtual void sum_in_any_order(const at::Tensor& tensor) { sum({tensor}); }

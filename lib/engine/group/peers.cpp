@@ -125,7 +125,7 @@ void sum_over_peers(Peers& peers, const std::vector<at::Tensor>& tensors) {
       FlatSum(peers, list.front().view({-1})).run();
       continue;
     }
-    const at::Tensor flat = at::empty({numbers}, type);
+    const at::Tensor flat = at::empty({numbers}, list.front().options());  // of this type, on this device
     const auto each_part = [&](const auto& act) {
       int64_t at = 0;
       for (at::Tensor& tensor : list) {

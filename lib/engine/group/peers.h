@@ -22,8 +22,8 @@ class Peers {
 
 /// See Group::sum. Ranks beyond a power of two give theirs to another rank first. Then each pair of ranks halves what
 /// it adds (recursive halving), until each rank has a part of the whole sum, and gives that on (recursive doubling): 2
-/// (W - 1) / W of the bytes for W ranks, as much as a ring. Few numbers are added without being halved. Tensors lie on
-/// the CPU.
+/// (W - 1) / W of the bytes for W ranks, as much as a ring. Few numbers are added without being halved. Tensors lie
+/// where `peers` takes memory from, all of them on one device, and what is added is added there.
 void sum_over_peers(Peers& peers, const std::vector<at::Tensor>& tensors);
 
 /// See Group::gather.

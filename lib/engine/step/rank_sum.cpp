@@ -20,6 +20,10 @@ int64_t numbers_of(const at::Tensor& tensor) {
   return (tensor.numel() + step - 1) / step * step;
 }
 
+at::Device device_of(const std::vector<at::Tensor>& tensors) {
+  return tensors.empty() ? at::Device(at::kCPU) : tensors.front().device();
+}
+
 }  // namespace
 
 std::vector<Bucket> buckets_of(const std::vector<at::Tensor>& tensors, size_t parameters) {
@@ -43,13 +47,18 @@ std::vector<Bucket> buckets_of(const std::vector<at::Tensor>& tensors, size_t pa
 }
 
 RankSum::RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order)
-    : group_(group), order_(order), views_(like.size()), bucket_of_(like.size()) {
+    : RankSum(group, like, parameters, order, stream_order(device_of(like), like.size() + 1)) {}
+
+RankSum::RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order,
+                 std::unique_ptr<StreamOrder> streams)
+    : group_(group), order_(order), streams_(std::move(streams)), views_(like.size()), bucket_of_(like.size()) {
   const at::NoGradGuard no_gradients;
+  const at::Device own = device_of(like), device = group.sums_on(own) ? own : at::Device(at::kCPU);
   for (Bucket& bucket : buckets_of(like, parameters)) {
     Waiting waiting;
     int64_t numbers = 0;
     for (const size_t i : bucket.tensors) numbers += numbers_of(like[i]);
-    waiting.flat = at::zeros({numbers}, like[bucket.tensors.front()].scalar_type());
+    waiting.flat = at::zeros({numbers}, like[bucket.tensors.front()].options().device(device));
     int64_t begin = 0;
     for (const size_t i : bucket.tensors) {
       const at::Tensor& tensor = like[i];
@@ -76,6 +85,7 @@ RankSum::~RankSum() {
 }
 
 void RankSum::begin(std::function<at::Tensor(size_t)> take) {
+  if (streams_) streams_->set(begin_mark());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     take_ = std::move(take);
@@ -91,6 +101,7 @@ void RankSum::begin(std::function<at::Tensor(size_t)> take) {
 void RankSum::ready(size_t tensor) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (is_ready_[tensor]) return;
+  if (streams_) streams_->set(tensor);
   is_ready_[tensor] = true;
   if (--buckets_[bucket_of_[tensor]].missing == 0) changed_.notify_all();
 }
@@ -129,7 +140,10 @@ void RankSum::serve() {
     }
     std::exception_ptr thrown;
     try {
-      exchange_all();
+      if (streams_)
+        streams_->on_own_stream([this] { exchange_all(); });
+      else
+        exchange_all();
     } catch (...) {
       thrown = std::current_exception();
     }
@@ -145,15 +159,19 @@ void RankSum::serve() {
 
 void RankSum::exchange_all() {
   under_way_ = {};
+  if (streams_) streams_->wait(begin_mark());
   for (Waiting& waiting : buckets_) {
     if (!wait_for(waiting)) return;
     for (const size_t i : waiting.bucket.tensors) {
+      if (streams_ && !is_zero_[i]) streams_->wait(i);
       const at::Tensor part = is_zero_[i] ? at::Tensor() : take_(i);
       if (part.defined())
         views_[i].copy_(part);
       else
         views_[i].zero_();
     }
+    // From here on this rank waits for others; before, for its own gradients, which others may wait for.
+    if (streams_) streams_->finish();
     const auto begin = std::chrono::steady_clock::now();
     if (order_ == Order::exact)
       group_.sum({waiting.flat});

@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "engine/device/stream_order.h"
 #include "engine/group/group.h"
 
 namespace stoker::engine {
@@ -31,13 +33,26 @@ std::vector<Bucket> buckets_of(const std::vector<at::Tensor>& tensors, size_t pa
 
 /// One thread gives the parts of this rank, another one, which this has, exchanges them. Between begin() and the return
 /// of wait() or abandon() nobody else uses the group.
+///
+/// On a device with streams the exchanging thread has a stream of its own, or it would wait for the rest of the
+/// backward pass. What orders its work with that of the thread that computes:
+///  - ready() marks the stream in which the tensor was computed, and the exchange reads it behind that mark.
+///  - begin() marks the stream that has read the sums of the update before, and, the first time, made the buckets: they
+///    are written to behind that mark.
+///  - wait() returns when all sums are complete on the device. So nothing is left that reads the parts, whose memory
+///  may
+///    go back to the stream that they were allocated in, and whatever is queued next may read the sums.
 class RankSum {
  public:
   enum class Order { exact, fast };  ///< Group::sum or Group::sum_in_any_order
 
   /// `like`: tensors with the shapes, types and strides of those that are summed; the first `parameters` of them are
-  /// gradients, in the order of the network. The same on all ranks; sums lie on the CPU.
+  /// gradients, in the order of the network. The same on all ranks, each on its device; sums lie there where the group
+  /// adds there, else on the CPU. All ranks make one at the same time.
   RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order);
+  /// The same with another order of streams; null: there are none.
+  RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order,
+          std::unique_ptr<StreamOrder> streams);
   ~RankSum();
   RankSum(const RankSum&) = delete;
   RankSum& operator=(const RankSum&) = delete;
@@ -68,10 +83,12 @@ class RankSum {
   };
   void serve();
   void exchange_all();
+  size_t begin_mark() const { return views_.size(); }
   bool wait_for(Waiting& waiting);
 
   Group& group_;
   const Order order_;
+  const std::unique_ptr<StreamOrder> streams_;  ///< a mark for each tensor, and one for begin(); null: a CPU
   std::vector<Waiting> buckets_;
   std::vector<at::Tensor> views_;  ///< of the flat tensors, by tensor
   std::vector<size_t> bucket_of_;  ///< by tensor

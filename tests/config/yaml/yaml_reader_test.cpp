@@ -112,6 +112,15 @@ TEST_F(YamlReaderTest, RefusesValuesOfTheWrongType) {
             Lines{"a.yaml:1: mean: item 2: \"x\" is not a decimal number; accepted: any number"});
 }
 
+TEST_F(YamlReaderTest, DevicesAreANumberOrAList) {
+  const std::vector<std::pair<std::string, std::string>> written = {
+      {"4", "4"}, {"[0, 2]", "0,2"}, {"[2]", "2,"}, {"0,2", "0,2"}, {"\"0,2\"", "0,2"}};
+  for (const auto& [value, text] : written) {
+    read("devices: " + value + "\n");
+    EXPECT_EQ(table_.find("devices")->render(), text) << value;
+  }
+}
+
 TEST_F(YamlReaderTest, RefusesNumbersThatYamlReadersDisagreeAbout) {
   for (const char* value :
        {"010", "0x10", "0o10", "1_000", "1:30", "yes", "on", "off", ".nan", ".inf", "+3", "1e400"}) {

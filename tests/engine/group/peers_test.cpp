@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "engine/group/c10d/device_peers.h"
 #include "engine/group/c10d/join.h"
 #include "tests/engine/group/thread_group.h"
 
@@ -122,6 +123,13 @@ TEST(PeersTest, BytesGoFromTheRootToAllAndFromAllToAll) {
   }
 }
 
+TEST(DevicePeersTest, RanksExchangeBetweenDevicesWhereEachHasACardOfItsOwn) {
+  EXPECT_EQ(why_not_between({"host 0000:3b:00.0", "host 0000:5e:00.0", "other 0000:3b:00.0"}), "");
+  EXPECT_EQ(why_not_between({"a 1", "a 2", "a 1"}), "ranks 0 and 2 are on the same card");
+  EXPECT_EQ(why_not_between({"a 1", ""}), "rank 1 has no NCCL for its device");
+  EXPECT_EQ(why_not_between({"a 1", kCpuCard}), "rank 1 computes on the CPU");
+}
+
 /// Ranks that meet through c10d; threads here, since a group of c10d is no more than sockets.
 class C10dTest : public testing::Test {
  protected:
@@ -162,6 +170,7 @@ TEST_F(C10dTest, SumsHaveTheBitsOfTheTree) {
     const std::vector<std::string> thrown = run(ranks, [&](Group& group) {
       const auto rank = static_cast<size_t>(group.rank());
       got[rank] = numbers_of(group.rank(), 200'001);
+      EXPECT_TRUE(group.sums_on(at::Device(at::kCPU)));
       group.sum(got[rank]);
       EXPECT_EQ(group.from_root(group.is_root() ? "a" : "b"), "a");
       EXPECT_EQ(group.gather(std::to_string(rank)).back(), std::to_string(ranks - 1));

@@ -3,6 +3,8 @@
 #include "engine/step/rank_sum.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <random>
 #include <set>
 
@@ -108,6 +110,103 @@ class HeardGroup : public Group {
   std::condition_variable changed_;
   int sums_ = 0;
 };
+
+/// The stream of whoever computes: what is queued there happens no sooner than somebody waits for a mark behind it.
+class LazyStream : public StreamOrder {
+ public:
+  void queue(std::function<void()> work) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queued_.push_back(std::move(work));
+  }
+  void set(size_t mark) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    EXPECT_FALSE(is_exchanging) << "the mark is in the stream of the thread that computes";
+    marks_[mark] = queued_.size();
+  }
+  void wait(size_t mark) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    EXPECT_TRUE(is_exchanging);
+    for (; done_ < marks_[mark]; ++done_) queued_[done_]();
+  }
+  void finish() override {}
+  void on_own_stream(const std::function<void()>& work) override {
+    is_exchanging = true;
+    work();
+    is_exchanging = false;
+  }
+  static thread_local bool is_exchanging;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::function<void()>> queued_;
+  size_t done_ = 0;
+  std::map<size_t, size_t> marks_;  ///< how much is queued before each
+};
+thread_local bool LazyStream::is_exchanging = false;
+
+TEST(RankSumTest, OnADeviceTheExchangeComesAfterWhatItReadsAndAfterReadersOfTheSumsBefore) {
+  std::vector<std::vector<at::Tensor>> expected = {tensors_of(0), tensors_of(1)};
+  run_ranks(2, [&](Group& group) { group.sum(expected[static_cast<size_t>(group.rank())]); });
+  const auto thrown = run_ranks(2, [&](Group& group) {
+    auto made = std::make_unique<LazyStream>();
+    LazyStream& stream = *made;
+    const std::vector<at::Tensor> own = tensors_of(group.rank());
+    RankSum sum(group, own, kParameters, RankSum::Order::exact, std::move(made));
+    std::vector<at::Tensor> read(own.size());
+    for (int update = 0; update < 3; ++update) {
+      std::vector<at::Tensor> gradients;
+      for (const at::Tensor& tensor : own) gradients.push_back(at::full_like(tensor, std::nan("")));
+      sum.begin([&](size_t i) { return gradients[i]; });
+      for (size_t i = own.size(); i-- > 0;) {
+        stream.queue([&, i] { gradients[i].copy_(own[i]).mul_(1 << update); });
+        sum.ready(i);
+      }
+      sum.wait();
+      for (size_t i = 0; i < own.size(); ++i) {
+        EXPECT_TRUE(at::equal(sum.sum_of(i), expected[0][i] * (1 << update))) << "tensor " << i;
+        stream.queue([&, i] { read[i] = sum.sum_of(i).clone(); });  // by the optimizer, some time
+      }
+    }
+    sum.begin([&](size_t i) { return own[i]; });
+    sum.fill_with_zeros();
+    sum.wait();
+    for (size_t i = 0; i < own.size(); ++i) EXPECT_TRUE(at::equal(read[i], expected[0][i] * 4)) << "tensor " << i;
+  });
+  EXPECT_EQ(thrown, std::vector<std::exception_ptr>(2));
+}
+
+/// Notes where it is to add; tensors of the device "meta" have no numbers.
+class PlacedGroup : public Group {
+ public:
+  explicit PlacedGroup(bool sums_there) : sums_there_(sums_there) {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void sum(const std::vector<at::Tensor>& tensors) override {
+    for (const at::Tensor& tensor : tensors) places.insert(tensor.device().str());
+  }
+  bool sums_on(const at::Device& device) override { return device.is_cpu() || sums_there_; }
+  std::string from_root(const std::string& bytes) override { return bytes; }
+  std::vector<std::string> gather(const std::string& bytes) override { return {bytes, bytes}; }
+  bool abort(const std::string&) noexcept override { return true; }
+  std::set<std::string> places;
+
+ private:
+  const bool sums_there_;
+};
+
+TEST(RankSumTest, BucketsLieOnTheDeviceWhereTheGroupAddsThereAndElseOnTheCpu) {
+  std::vector<at::Tensor> like;
+  for (const at::Tensor& tensor : tensors_of(0)) like.push_back(at::empty_like(tensor, at::Device(at::kMeta)));
+  for (const bool sums_there : {true, false}) {
+    PlacedGroup group(sums_there);
+    RankSum sum(group, like, kParameters, RankSum::Order::exact, /*streams=*/nullptr);
+    sum.begin([&](size_t i) { return sums_there ? like[i] : at::Tensor(); });
+    sum.fill_with_zeros();
+    sum.wait();
+    EXPECT_EQ(group.places, std::set<std::string>{sums_there ? "meta" : "cpu"});
+    EXPECT_EQ(sum.sum_of(0).device().str(), sums_there ? "meta" : "cpu");
+  }
+}
 
 TEST(RankSumTest, ABucketIsExchangedWhileOthersAreStillComputed) {
   HeardGroup group;

@@ -19,14 +19,12 @@ using core::format;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kWatch(100);      // between two looks at the meeting point
-constexpr milliseconds kLastWord(1000);  // that a cause may take to the meeting point
+constexpr milliseconds kLastWord(1000);                         // that a cause may take to the meeting point
+constexpr std::chrono::microseconds kPoll(50), kBusyPoll(500);  // between two looks, after some time without a pause
 constexpr milliseconds kForever(std::chrono::hours(24 * 365));
-constexpr double kOverdue = 3;  // seconds that a rank has to end by itself once another is lost
 constexpr const char* kAgain = "run the same command again: it resumes from the newest checkpoint";
 
 std::string here_key(int rank) { return format("here/{}", rank); }
-std::string sign_key(int rank) { return format("sign/{}", rank); }
 
 at::Tensor tensor_over(void* bytes, size_t size) {
   return at::from_blob(bytes, {static_cast<int64_t>(size)}, at::kByte);
@@ -169,6 +167,32 @@ void GlooPeers::throw_if_broken() {
   if (!broken_.empty()) throw Error(ErrorKind::peer_lost, broken_, kAgain);
 }
 
+void GlooPeers::wait_for(const std::function<bool()>& is_done) {
+  throw_if_broken();
+  waits_ = true;
+  try {
+    for (const Clock::time_point begin = Clock::now(); !is_done(); throw_if_broken()) {
+      if (Clock::now() - begin < kBusyPoll)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(kPoll);
+    }
+  } catch (...) {
+    waits_ = false;
+    throw;
+  }
+  waits_ = false;
+  ++exchanges_;
+}
+
+void GlooPeers::wait_for_last_word() {
+  for (milliseconds waited(0); waited < kLastWord; waited += kWatch) {
+    throw_if_broken();
+    std::this_thread::sleep_for(kWatch);
+  }
+  throw_if_broken();
+}
+
 std::string GlooPeers::say(const std::string& cause) noexcept {
   try {
     return meeting_->compare_set(kCauseKey, "", cause);
@@ -190,68 +214,6 @@ std::string GlooPeers::note(const std::string& key) noexcept {
   } catch (...) {
     return "";
   }
-}
-
-void GlooPeers::watch() {
-  double now = 0;  // a clock that stands still while this process is stopped
-  double broken_at = -1;
-  for (Clock::time_point before = Clock::now(); !ends_; std::this_thread::sleep_for(kWatch)) {
-    const Clock::time_point time = Clock::now();
-    now += std::min(1.0, std::chrono::duration<double>(time - before).count());
-    before = time;
-    if (broken_at >= 0) {
-      if (now - broken_at < kOverdue || !settings_.when_overdue) continue;
-      const std::lock_guard<std::mutex> lock(mutex_);
-      return settings_.when_overdue(broken_);
-    }
-    std::string cause = note(kCauseKey);
-    if (cause.empty()) {
-      give_sign(now);
-      cause = find_lost_rank(now);
-      if (!cause.empty()) cause = say(cause);
-    }
-    if (cause.empty()) continue;
-    broken_at = now;
-    break_off(cause);
-  }
-}
-
-void GlooPeers::give_sign(double now) {
-  if (now < next_sign_) return;
-  next_sign_ = now + finder_.seconds_between_signs();
-  ++sign_.number;
-  sign_.doing = waits_            ? SignOfLife::Doing::waits
-                : does_long_work_ ? SignOfLife::Doing::long_work
-                                  : SignOfLife::Doing::computes;
-  try {
-    meeting_->set(sign_key(rank()), sign_.text());
-    unanswered_since_ = -1;
-  } catch (...) {
-    if (unanswered_since_ < 0) unanswered_since_ = now;
-  }
-}
-
-/// Why this rank waits in vain; empty where it does not, or not for long.
-std::string GlooPeers::find_lost_rank(double now) {
-  const int64_t exchange = waits_ ? exchanges_.load() : -1;
-  if (exchange != seen_exchange_) finder_.begin_wait(now);
-  seen_exchange_ = exchange;
-  if (exchange < 0 || !finder_.wants_signs(now)) return "";
-  if (unanswered_since_ >= 0) {
-    return now - unanswered_since_ < settings_.timeout_seconds / 2
-               ? ""
-               : "the process where the ranks meet has given no sign of life";
-  }
-  std::vector<SignOfLife> signs;
-  for (int other = 0; other < size(); ++other) signs.push_back(SignOfLife::read(note(sign_key(other))));
-  return finder_.look(now, signs);
-}
-
-/// Ends the wait of the thread that trains.
-void GlooPeers::break_off(const std::string& cause) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  broken_ = cause;
-  for (const auto& work : pending_) work->abort();
 }
 
 /// The connection to `peer` broke. The reason is what the first rank said, and that may be on its way.

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "engine/group/c10d/c10d.h"
+#include "engine/group/c10d/watched_peers.h"
 #include "engine/group/meet/lost_rank.h"
 #include "engine/group/meet/meeting_client.h"
-#include "engine/group/peers.h"
 
 namespace stoker::engine {
 
-class GlooPeers : public Peers {
+class GlooPeers : public WatchedPeers {
  public:
   struct Settings {
     int rank = 0, size = 1;
@@ -39,7 +39,9 @@ class GlooPeers : public Peers {
   /// Replaces a contiguous tensor by its sum over all ranks, in Gloo's order. Throws core::Error{peer_lost}.
   void all_reduce(const at::Tensor& tensor);
   int64_t bytes_sent() const { return bytes_sent_; }
-  void throw_if_broken();
+  void throw_if_broken() override;
+  void wait_for(const std::function<bool()>& is_done) override;
+  void wait_for_last_word() override;
   /// What this rank does until the next call.
   void does_long_work(bool is_long) { does_long_work_ = is_long; }
   /// Tells all ranks why they cannot go on, unless somebody has; returns what stands there.
@@ -47,6 +49,8 @@ class GlooPeers : public Peers {
   void say_that_it_ended() noexcept;
 
  private:
+  static constexpr std::chrono::milliseconds kWatch{100};  ///< between two looks at the meeting point
+
   static bool is_done(c10d::Work& work);
   void wait_for_ranks();
   void connect();

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/group/c10d/join.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
+#include "engine/group/c10d/device_peers.h"
 #include "engine/group/c10d/gloo_peers.h"
 #include "engine/group/meet/meeting_server.h"
 
@@ -35,14 +39,25 @@ class C10dGroup : public Group {
   int rank() const override { return peers_.rank(); }
   int size() const override { return peers_.size(); }
   void sum(const std::vector<at::Tensor>& tensors) override {
+    if (!tensors.empty() && !tensors.front().device().is_cpu()) {
+      return on_devices([&](DevicePeers& devices) { sum_over_peers(devices, tensors); });
+    }
     const int64_t before = peers_.bytes_sent();
     sum_over_peers(checked(), tensors);
     bytes_sent_ += peers_.bytes_sent() - before;
   }
   void sum_in_any_order(const at::Tensor& tensor) override {
+    if (!tensor.device().is_cpu()) return on_devices([&](DevicePeers& devices) { devices.all_reduce(tensor); });
     const int64_t before = peers_.bytes_sent();
     peers_.all_reduce(tensor);
     bytes_sent_ += peers_.bytes_sent() - before;
+  }
+  bool sums_on(const at::Device& device) override {
+    if (asked_for_ != device) {
+      sums_there_ = connect(device);
+      asked_for_ = device;
+    }
+    return sums_there_;
   }
   int64_t bytes_sent() const override { return bytes_sent_; }
   std::string from_root(const std::string& bytes) override { return from_root_of_peers(checked(), bytes); }
@@ -62,6 +77,26 @@ class C10dGroup : public Group {
     peers_.throw_if_broken();
     return peers_;
   }
+  bool connect(const at::Device& device) {
+    const std::vector<std::string> cards = gather(device.is_cpu() ? kCpuCard : card_of(device));
+    devices_.reset();
+    if (std::count(cards.begin(), cards.end(), kCpuCard) == size()) return true;
+    const std::string trouble = why_not_between(cards);
+    if (!trouble.empty() && rank() == 0) {
+      core::log_warning("what GPUs have computed is added in the memory of the host, which takes longer: {}", trouble);
+    }
+    if (trouble.empty()) devices_ = connect_devices(peers_, device);
+    return trouble.empty();
+  }
+  /// Queues `work` and waits until the device has done it.
+  template <typename Work>
+  void on_devices(const Work& work) {
+    if (!devices_) throw Error(ErrorKind::bug, "tensors of a device are to be added, and sums_on() did not say yes");
+    const int64_t before = devices_->bytes_sent();
+    work(*devices_);
+    devices_->wait();
+    bytes_sent_ += devices_->bytes_sent() - before;
+  }
   /// They look at the meeting point until then.
   void wait_for_others_to_end() {
     for (milliseconds waited(0); waited < kFarewell && server_->ranks_here() > 1; waited += kBetweenLooks) {
@@ -71,6 +106,9 @@ class C10dGroup : public Group {
 
   const std::unique_ptr<MeetingServer> server_;  ///< on the rank that hosts the meeting point
   GlooPeers peers_;
+  std::unique_ptr<DevicePeers> devices_;  ///< null: sums of the CPU alone
+  std::optional<at::Device> asked_for_;   ///< the device of the last sums_on()
+  bool sums_there_ = false;
   std::atomic<int64_t> bytes_sent_{0};
 };
 

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks tell NCCL, and what they do with its answers, shown with a double of it: no GPU is needed, and nothing is
+// said about NCCL itself.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <thread>
+
+#include "core/error.h"
+#include "engine/group/c10d/device_peers.h"
+#include "tests/engine/group/fake_nccl.h"
+#include "tests/engine/group/thread_group.h"
+
+namespace stoker::engine {
+namespace {
+
+const at::Device kDevice(at::kCPU);
+
+/// The way over the CPUs, and what happens to other ranks.
+class Post {
+ public:
+  void put(int from, int to, std::string bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    letters_[{from, to}].push_back(std::move(bytes));
+    changed_.notify_all();
+  }
+  std::string take(int from, int to) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    std::deque<std::string>& letters = letters_[{from, to}];
+    changed_.wait(lock, [&] { return !letters.empty() || !broken_.empty(); });
+    if (letters.empty()) throw core::Error(core::ErrorKind::peer_lost, broken_);
+    std::string bytes = std::move(letters.front());
+    letters.pop_front();
+    return bytes;
+  }
+  void break_off(const std::string& cause) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    broken_ = cause;
+    changed_.notify_all();
+  }
+  std::string broken() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return broken_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<int, int>, std::deque<std::string>> letters_;
+  std::string broken_;
+};
+
+class PostPeers : public WatchedPeers {
+ public:
+  PostPeers(Post& post, int rank, int size) : post_(post), rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) override {
+    if (out_bytes > 0) post_.put(rank_, peer, {static_cast<const char*>(out), out_bytes});
+    if (in_bytes == 0) return;
+    const std::string bytes = post_.take(peer, rank_);
+    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(in));
+  }
+  void throw_if_broken() override {
+    if (!post_.broken().empty()) throw core::Error(core::ErrorKind::peer_lost, post_.broken());
+  }
+  void wait_for(const std::function<bool()>& is_done) override {
+    ++waits;
+    for (throw_if_broken(); !is_done(); throw_if_broken()) std::this_thread::yield();
+  }
+  void wait_for_last_word() override {
+    ++last_words;
+    throw_if_broken();
+  }
+  int waits = 0, last_words = 0;
+
+ private:
+  Post& post_;
+  const int rank_, size_;
+};
+
+std::vector<at::Tensor> numbers_of(int rank, int64_t count) {
+  const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(7 + rank));
+  return {at::randn({count}, random, at::kFloat).mul(at::randn({count}, random, at::kFloat).mul(8).exp()),
+          at::full({2, 3}, rank, at::kLong), at::randn({3, 4, 2}, random, at::kDouble).permute({2, 0, 1})};
+}
+
+class NcclTest : public testing::Test {
+ protected:
+  void SetUp() override { fake_nccl::reset(); }
+  void TearDown() override { fake_nccl::reset(); }
+
+  /// What each rank threw, as text; empty where it came to its end.
+  static std::vector<std::string> run(int ranks, Post& post, const std::function<void(PostPeers&)>& work) {
+    std::vector<std::string> thrown(static_cast<size_t>(ranks));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        PostPeers peers(post, rank, ranks);
+        try {
+          work(peers);
+        } catch (const core::Error& error) {
+          thrown[static_cast<size_t>(rank)] = std::to_string(core::exit_code(error.kind())) + " " + error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return thrown;
+  }
+};
+
+TEST_F(NcclTest, SumsHaveTheBitsOfTheTree) {
+  fake_nccl::set_slow_starts(20);
+  for (const int ranks : {2, 3, 4, 8}) {
+    std::vector<std::vector<at::Tensor>> expected, got(static_cast<size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) expected.push_back(numbers_of(rank, 10'007));
+    run_ranks(ranks, [&](Group& group) { group.sum(expected[static_cast<size_t>(group.rank())]); });
+    Post post;
+    const auto thrown = run(ranks, post, [&](PostPeers& peers) {
+      const auto devices = connect_devices(peers, kDevice);
+      std::vector<at::Tensor>& own = got[static_cast<size_t>(peers.rank())];
+      own = numbers_of(peers.rank(), 10'007);
+      // The double moves nothing before it is asked, so that what the tree adds in between needs a wait each.
+      class Stepwise : public Peers {
+       public:
+        explicit Stepwise(DevicePeers& devices) : devices_(devices) {}
+        int rank() const override { return devices_.rank(); }
+        int size() const override { return devices_.size(); }
+        void exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) override {
+          devices_.exchange(peer, out, out_bytes, in, in_bytes);
+          devices_.wait();
+        }
+
+       private:
+        DevicePeers& devices_;
+      } stepwise(*devices);
+      sum_over_peers(stepwise, own);
+      EXPECT_FALSE(fake_nccl::is_in_group());
+    });
+    EXPECT_EQ(thrown, std::vector<std::string>(static_cast<size_t>(ranks)));
+    for (const std::vector<at::Tensor>& of_rank : got) {
+      for (size_t i = 0; i < of_rank.size(); ++i) EXPECT_TRUE(at::equal(of_rank[i], expected[0][i])) << ranks;
+    }
+  }
+}
+
+TEST_F(NcclTest, TheFastExchangeIsOneCallThatCostsWhatARingCosts) {
+  Post post;
+  const auto thrown = run(4, post, [&](PostPeers& peers) {
+    const auto devices = connect_devices(peers, kDevice);
+    const at::Tensor numbers = at::full({1024}, peers.rank() + 1, at::kFloat);
+    devices->all_reduce(numbers);
+    devices->wait();
+    EXPECT_TRUE(at::equal(numbers, at::full({1024}, 10, at::kFloat)));
+    EXPECT_EQ(devices->bytes_sent(), 2 * 3 * 1024 * 4 / 4);
+    EXPECT_THROW(devices->all_reduce(at::ones({1}, at::kBool)), core::Error);
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(4));
+}
+
+TEST_F(NcclTest, ALostRankEndsTheWaitForItAndTheWorkOnTheDevice) {
+  Post post;
+  const auto thrown = run(2, post, [&](PostPeers& peers) {
+    const auto devices = connect_devices(peers, kDevice);
+    if (peers.rank() == 1) {
+      post.break_off("rank 1 was killed");
+      return;
+    }
+    char byte = 0;
+    devices->exchange(1, nullptr, 0, &byte, 1);
+    const int before = fake_nccl::aborted();
+    EXPECT_THROW(devices->wait(), core::Error);
+    EXPECT_GT(fake_nccl::aborted(), before);
+    devices->wait();
+  });
+  EXPECT_EQ(thrown, (std::vector<std::string>{"76 rank 1 was killed", ""}));
+}
+
+TEST_F(NcclTest, ARankThatDoesNotComeToConnectIsNotWaitedForWhenItIsLost) {
+  Post post;
+  const auto thrown = run(2, post, [&](PostPeers& peers) {
+    if (peers.rank() == 0) {
+      connect_devices(peers, kDevice);
+    } else {
+      from_root_of_peers(peers, "");  // takes the id, and dies
+      post.break_off("rank 1 was killed");
+    }
+  });
+  EXPECT_EQ(thrown, (std::vector<std::string>{"76 rank 1 was killed", ""}));
+  EXPECT_EQ(fake_nccl::aborted(), 1);
+}
+
+TEST_F(NcclTest, AnErrorOfNcclIsSaidUnlessAnotherRankHasTheCause) {
+  for (const std::string cause : {"", "rank 1 failed: disk full"}) {
+    fake_nccl::reset();
+    fake_nccl::set_failure(3, ncclSystemError);
+    Post post;
+    const auto thrown = run(2, post, [&](PostPeers& peers) {
+      const auto devices = connect_devices(peers, kDevice);
+      char out = 'a', in = 0;
+      devices->exchange(1 - peers.rank(), &out, 1, &in, 1);
+      devices->wait();
+      EXPECT_EQ(in, 'a');
+      from_root_of_peers(peers, "both have done it");
+      if (peers.rank() == 1) return;
+      if (!cause.empty()) post.break_off(cause);
+      try {
+        devices->exchange(1, &out, 1, &in, 1);
+      } catch (...) {
+        EXPECT_FALSE(fake_nccl::is_in_group());
+        EXPECT_EQ(peers.last_words, cause.empty() ? 1 : 0);
+        throw;
+      }
+    });
+    EXPECT_EQ(thrown[0], cause.empty() ? "71 the GPUs cannot exchange, NCCL says: unhandled system error (cable pulled)"
+                                       : "76 rank 1 failed: disk full");
+  }
+}
+
+}  // namespace
+}  // namespace stoker::engine
