@@ -75,6 +75,10 @@ ROOMS = {
     "weights/names": CORE,
     "weights/load": CORE + ["model", "weights/file", "weights/names"],
 
+    "deploy/onnx": CORE,
+    "deploy/trace": CORE + ["model"],
+    "deploy/translate": CORE + ["deploy/onnx", "deploy/trace"],
+
     "plan": CORE + CONFIG + ["engine/memory"],
 
     "observe/resources": CORE + ["engine/run"],
@@ -89,11 +93,12 @@ ROOMS = {
     "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
     "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
+    "app/export": ["core*", "config*", "model", "engine*", "weights*", "deploy*", "app", "app/output", "app/setup"],
     "app/output": ["core*", "config*", "statistics", "engine/run", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],
     "app/replay": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app", "app/output", "app/setup"],
-    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "app", "app/setup", "app/audit", "app/bench", "app/launch", "app/listeners", "app/output", "app/plan", "app/replay"],
-    "app": ["core*", "config*", "model", "engine/device", "engine/memory", "app/output"],
+    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "deploy*", "app", "app/setup", "app/audit", "app/bench", "app/export", "app/launch", "app/listeners", "app/output", "app/plan", "app/replay"],
+    "app": ["core*", "config*", "model", "engine/device", "engine/memory", "app/launch", "app/output", "app/setup"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.
 SINGLE_HEADERS = {
@@ -122,7 +127,7 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
                            "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group*",
                            "engine/probe",
-                           "engine/loop", "weights/load", "app*"],
+                           "engine/loop", "weights/load", "deploy/trace", "deploy/translate", "app*"],
     r"\w+mmintrin\.h": ["kernels"],
     r"cuda|driver_types": ["engine/device", "engine/group/c10d"],
     r"nccl": ["engine/group/c10d"],

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "app/end_command.h"
 #include "app/output/failure.h"
 #include "app/output/last_line.h"
 #include "app/process.h"
@@ -43,6 +44,16 @@ Outcome list(const std::vector<std::string>& names) {
   return {core::kExitOk, ""};
 }
 
+/// What this program writes about itself; empty where something else was asked for.
+std::string document(const config::Configuration& configuration) {
+  const config::CommandLine& command = configuration.command;
+  if (command.verb == "completion") {
+    return config::render_completion(configuration.table, command.document, model::model_names());
+  }
+  if (command.document == "man") return config::render_man(configuration.table, STOKER_VERSION);
+  return command.document == "schema" ? config::render_schema() : "";
+}
+
 Outcome dispatch(const Invocation& invocation) {
   config::Configuration& configuration = invocation.configuration;
   const config::CommandLine& command = configuration.command;
@@ -52,6 +63,11 @@ Outcome dispatch(const Invocation& invocation) {
                                                : config::render_help(configuration.table, command.verb)
                             : command.help_markdown ? config::render_markdown(configuration.table)
                                          : "stoker train " STOKER_VERSION "\n");
+    return {core::kExitOk, ""};
+  }
+  const std::string page = document(configuration);
+  if (!page.empty()) {
+    write_stdout(page);
     return {core::kExitOk, ""};
   }
   core::set_console_level(console_level(configuration.options.log, command.verbose));
@@ -66,6 +82,7 @@ Outcome dispatch(const Invocation& invocation) {
   if (command.verb == "plan") return plan(invocation);
   if (command.verb == "preview") return preview(invocation);
   if (command.verb == "report") return report(invocation);
+  if (command.verb == "export") return export_network(invocation);
   if (command.verb == "import") return import_weights(invocation);
   if (command.verb == "audit") return audit(invocation);
   if (command.verb == "ls") return list(invocation);
@@ -103,6 +120,7 @@ int run(int argc, const char* const* argv) {
   prepare_process();
   config::Configuration configuration;
   const Outcome outcome = run_guarded({argc, argv, configuration});
+  run_end_command({argc, argv, configuration}, outcome);
   if (outcome.reason.empty()) {  // help and the like: nothing to report
     core::flush_log();
     std::fflush(stdout);

@@ -38,6 +38,7 @@ Outcome check(const Invocation& invocation);
 Outcome plan(const Invocation& invocation);
 Outcome preview(const Invocation& invocation);
 Outcome report(const Invocation& invocation);
+Outcome export_network(const Invocation& invocation);
 Outcome import_weights(const Invocation& invocation);
 Outcome audit(const Invocation& invocation);
 Outcome list(const Invocation& invocation);

@@ -28,6 +28,14 @@ struct PlanWords {
   std::string trial;     ///< hidden: the file for what this rank of a trial has measured
 };
 
+/// What `train export` was asked for; empty: not given.
+struct ExportWords {
+  std::string format;               ///< onnx, torchscript, safetensors
+  bool with_preprocessing = false;  ///< bytes in
+  bool with_predictions = false;    ///< probabilities out
+  bool check = false;
+};
+
 /// What the command line asked for besides option values.
 struct CommandLine {
   std::string verb;  ///< "" (train), "eval", "predict", ...
@@ -40,6 +48,8 @@ struct CommandLine {
   bool verbose = false;
   bool fresh = false;          ///< an older run in the run directory is set aside
   bool help_markdown = false;  ///< hidden: writes docs/options.md to stdout
+  std::string on_end;          ///< a command of the shell, run when a training run ends; empty: none
+  std::string document;        ///< hidden: "man" or "schema"; completion: the shell
   std::vector<std::string> config_files;
   std::string preset;
   bool names_data = false;  ///< --data-dir or --dataset given by flag, file or preset
@@ -64,6 +74,7 @@ struct CommandLine {
   int64_t stretches = 3;              ///< verify: between checkpoints, that are computed again; 0: all
   bool json = false;                  ///< bench, check, plan, audit: figures as JSON on standard output
   PackWords pack;
+  ExportWords exported;
   PlanWords plan;
 };
 
@@ -104,6 +115,15 @@ std::string render_help(const Table& table, const std::string& verb);
 std::string render_short_help(const Table& table);
 /// docs/options.md.
 std::string render_markdown(const Table& table);
+
+/// train.1, the manual page.
+std::string render_man(const Table& table, const std::string& version);
+/// A JSON schema of configuration files.
+std::string render_schema();
+/// A script that completes the command line in `shell`; `networks` are the values of --model. Throws Error{usage} for
+/// other shells than those of completion_shells().
+std::string render_completion(const Table& table, const std::string& shell, const std::vector<std::string>& networks);
+std::vector<std::string> completion_shells();
 
 /// Presets embedded at build time from configs/*.yaml: name -> text. Throws Error{config} listing the names.
 const std::string& preset_text(const std::string& name);

@@ -109,6 +109,7 @@ Outcome train(const Invocation& given) {
   const std::unique_ptr<config::Configuration> resumed =
       options_of_resumed(given.argc, given.argv, given.configuration);
   const Invocation invocation = {given.argc, given.argv, resumed ? *resumed : given.configuration};
+  if (resumed) given.configuration.options.run.run_dir = resumed->options.run.run_dir;  // for --on-end
   const config::CommandLine& command = invocation.configuration.command;
   if (!command.print_config) refuse_what_names_no_data(invocation.configuration);
   if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());

@@ -48,6 +48,19 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
   return record;
 }
 
+DataFacts facts_of(const Preprocessing& record) {
+  DataFacts facts;
+  facts.of_training = false;
+  facts.num_classes = record.num_classes;
+  facts.channels = record.channels;
+  facts.median_height = record.height;
+  facts.median_width = record.width;
+  facts.has_fixed_size = record.taken_as_is;
+  facts.has_videos = record.frames > 0;
+  facts.has_float_samples = record.element != "uint8";
+  return facts;
+}
+
 namespace {
 
 /// Sets options through their rows, which know the ranges.

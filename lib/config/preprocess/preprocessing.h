@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/facts.h"
 #include "config/options.h"
 #include "core/text/json.h"
 
@@ -55,6 +56,9 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
 /// Gives the options that it decides its values, as if a run had set them: flags, files and presets keep precedence.
 /// Throws Error{data} where one is out of range. `path` is for messages.
 void take_over(const Preprocessing& preprocessing, const std::string& path, Configuration& configuration);
+
+/// What is known of data that a network with this record is used on.
+DataFacts facts_of(const Preprocessing& preprocessing);
 
 core::Json to_json(const Preprocessing& preprocessing);
 /// Throws Error{data} for what is missing, of another type, or not known to this program.

@@ -11,12 +11,13 @@
 namespace stoker::config {
 namespace {
 
-const std::vector<std::string> kEveryVerb = {"",        "eval",   "predict", "bench",  "pack",   "check", "plan",
-                                             "preview", "report", "audit",   "import", "ls",     "watch", "replay",
-                                             "verify",  "diff",   "blame",   "models", "presets"};
+const std::vector<std::string> kEveryVerb = {
+    "",   "eval",  "predict", "bench",  "pack", "check", "plan",   "preview",    "report", "audit",  "import",
+    "ls", "watch", "replay",  "verify", "diff", "blame", "export", "completion", "models", "presets"};
 const std::vector<std::string> kEveryVerbThatComputes = {"",      "eval", "predict", "bench", "pack",
                                                          "check", "plan", "preview", "audit"};
 const std::vector<std::string> kInference = {"eval", "predict"};
+const std::vector<std::string> kInferenceAndExport = {"eval", "predict", "export"};
 
 int64_t count_of(const std::string& flag, const std::string& text, int64_t least, int64_t most) {
   int64_t count = 0;
@@ -86,6 +87,14 @@ std::vector<CommandFlag> make_common_flags() {
        {""},
        "Start over: an older run in the run directory is set aside as DIR.old-1, DIR.old-2, ...",
        [](CommandLine& line, const std::string&) { line.fresh = true; }},
+      {"on-end",
+       {},
+       "COMMAND",
+       {},
+       {""},
+       "Command of the shell that is run when the run ends, however: STOKER_EXIT_CODE, STOKER_REASON, STOKER_RUN_DIR, "
+       "STOKER_BEST, STOKER_METRIC, STOKER_UPDATES and STOKER_CHECKPOINT say how.",
+       [](CommandLine& line, const std::string& text) { line.on_end = text; }},
       {"help",
        {"h"},
        "",
@@ -108,6 +117,8 @@ std::vector<CommandFlag> make_common_flags() {
        "Print the version and exit.",
        [](CommandLine& line, const std::string&) { line.version = true; }},
       {"help-markdown", {}, "", {}, {""}, "", [](CommandLine& line, const std::string&) { line.help_markdown = true; }},
+      {"help-man", {}, "", {}, {""}, "", [](CommandLine& line, const std::string&) { line.document = "man"; }},
+      {"help-schema", {}, "", {}, {""}, "", [](CommandLine& line, const std::string&) { line.document = "schema"; }},
   };
 }
 
@@ -129,7 +140,7 @@ std::vector<CommandFlag> make_inference_flags() {
        {},
        "",
        {"best", "last"},
-       kInference,
+       kInferenceAndExport,
        "Checkpoint of the run directory to use (default: best).",
        [](CommandLine& line, const std::string& text) { line.which = text; }},
       {"top-k",
@@ -226,6 +237,7 @@ const std::vector<CommandFlag>& command_flags() {
     std::vector<CommandFlag> flags = make_inference_flags();
     for (CommandFlag& flag : make_pack_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_import_flags()) flags.push_back(std::move(flag));
+    for (CommandFlag& flag : make_export_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_audit_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_replay_flags()) flags.push_back(std::move(flag));
     for (CommandFlag& flag : make_plan_flags()) flags.push_back(std::move(flag));

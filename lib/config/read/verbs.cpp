@@ -40,6 +40,11 @@ std::vector<Verb> make_verbs() {
   const Positional run_dirs = {"RUN_DIR", "Run directories, of runs that are under way as well.",
                                [](CommandLine& line, const std::string& text) { line.run_dirs.push_back(text); },
                                /*is_optional=*/false, /*repeats=*/true};
+  const Positional samples = {"INPUT", "Images for the test vectors, as for predict (default: made-up ones).",
+                              [](CommandLine& line, const std::string& text) { line.inputs.push_back(text); },
+                              /*is_optional=*/true, /*repeats=*/true};
+  const Positional shell = {"SHELL", "bash, zsh or fish.",
+                            [](CommandLine& line, const std::string& text) { line.document = text; }};
   const Positional weights = {"FILE", "Weights: safetensors, an index of such files, or a state dict of torch.save().",
                               [](CommandLine& line, const std::string& text) { line.input = text; }};
   return {
@@ -76,12 +81,17 @@ std::vector<Verb> make_verbs() {
        "train import FILE [--model NAME] [--output OUT.safetensors]",
        "Lists the weights in a file of another program, and writes them as safetensors.",
        {weights}},
+      {"export",
+       "train export RUN_OR_CHECKPOINT [INPUT...] [--format NAME] [--output FILE] [--check]",
+       "Writes a trained network as ONNX, TorchScript or safetensors, with test vectors beside it.",
+       {checkpoint_positional(), samples}},
       {"report",
        "train report RUN_DIR... [--output FILE]",
        "Writes one HTML page about a run, about several side by side, or about all below a folder.",
        {run_dirs}},
       {"models", "train models", "Lists the networks for --model.", {}},
       {"presets", "train presets", "Lists the presets for --preset.", {}},
+      {"completion", "train completion SHELL", "Prints a script that completes this command line.", {shell}},
       {"audit",
        "train audit DATASET [options]",
        "Says what is wrong with a data set: an image in two splits, contradicting labels, bad files.",

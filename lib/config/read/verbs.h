@@ -48,6 +48,8 @@ std::vector<CommandFlag> make_replay_flags();
 std::vector<CommandFlag> make_plan_flags();
 /// The flags of `train import` alone.
 std::vector<CommandFlag> make_import_flags();
+/// The flags of `train export` alone.
+std::vector<CommandFlag> make_export_flags();
 /// nullptr when unknown.
 const Verb* find_verb(const std::string& name);
 bool accepts(const CommandFlag& flag, const std::string& verb);

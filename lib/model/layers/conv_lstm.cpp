@@ -21,10 +21,12 @@ ConvLstm::ConvLstm(int64_t in_channels, int64_t hidden_channels, int64_t kernel)
 }
 
 torch::Tensor ConvLstm::forward(const torch::Tensor& x) {
-  const int64_t batch = x.size(0), steps = x.size(1);
-  const torch::Tensor from_input = input_(x.flatten(0, 1)).unflatten(0, {batch, steps});  // [B, T, 4 hidden, H, W]
-  std::vector<torch::Tensor> states;                                                      // T x [B, hidden, H, W]
-  torch::Tensor cell;                                                                     // [B, hidden, H, W]
+  const int64_t steps = x.size(1);
+  const torch::Tensor from_input =
+      input_(x.flatten(0, 1))
+          .reshape({-1, steps, 4 * hidden_channels_, x.size(3), x.size(4)});  // [B, T, 4 hidden, H, W]
+  std::vector<torch::Tensor> states;                                          // T x [B, hidden, H, W]
+  torch::Tensor cell;                                                         // [B, hidden, H, W]
   for (int64_t step = 0; step < steps; ++step) {
     torch::Tensor gates = from_input.select(1, step);
     if (step > 0) gates = gates + hidden_(states.back());

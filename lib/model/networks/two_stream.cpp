@@ -43,8 +43,8 @@ class ClipStream : public torch::nn::Module {
 
   torch::Tensor forward(const torch::Tensor& frames, int64_t steps) {
     const torch::Tensor maps = narrow_->forward(backbone_->features(frames));  // [B * T, channels, h, w]
-    const torch::Tensor states =
-        memory_->forward(maps.unflatten(0, {maps.size(0) / steps, steps}));  // [B, T, channels, h, w]
+    const torch::Tensor states = memory_->forward(
+        maps.reshape({-1, steps, maps.size(1), maps.size(2), maps.size(3)}));  // [B, T, channels, h, w]
     return states.mean({1, 3, 4});
   }
 

@@ -47,12 +47,13 @@ class SelfAttention : public torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
+    const int64_t tokens = x.size(1), width = x.size(2);
+    // -1 for the batch: what is recorded for export then holds for any number of images.
     const torch::Tensor qkv = at::linear(x, in_weight_, in_bias_)
-                                  .reshape({batch, tokens, 3, heads_, width / heads_})
+                                  .reshape({-1, tokens, 3, heads_, width / heads_})
                                   .permute({2, 0, 3, 1, 4});  // [3, B, heads, S, E / heads]
     const torch::Tensor mixed = attend(qkv[0], qkv[1], qkv[2]);
-    return out_(mixed.transpose(1, 2).reshape({batch, tokens, width}));
+    return out_(mixed.transpose(1, 2).reshape({-1, tokens, width}));
   }
 
  private:
@@ -112,8 +113,8 @@ class VisionTransformer : public ImageModel {
 
   torch::Tensor forward(torch::Tensor x) override {
     require_size(x);
-    x = patches_(x).flatten(2).transpose(1, 2);                                  // [B, patches, E]
-    x = at::cat({class_token_.expand({x.size(0), -1, -1}), x}, 1) + positions_;  // [B, 1 + patches, E]
+    x = patches_(x).flatten(2).transpose(1, 2);                                   // [B, patches, E]
+    x = at::cat({class_token_.expand_as(x.narrow(1, 0, 1)), x}, 1) + positions_;  // [B, 1 + patches, E]
     for (const auto& block : blocks_) x = run_stage(*block, x);
     return classifier_(drop_out(norm_(x).select(1, 0), drop_rate_, is_training()));
   }

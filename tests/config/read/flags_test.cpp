@@ -131,8 +131,8 @@ TEST(FlagsTest, WordsOfChoicesAreSuggested) {
 TEST(FlagsTest, UnknownVerbsAreErrorsThatNameTheNearest) {
   EXPECT_EQ(parse_failure({"evl", "runs/x"}).message, "unknown verb \"evl\"; did you mean eval?");
   EXPECT_EQ(parse_failure({"zzzzz"}).message,
-            "unknown verb \"zzzzz\"; verbs: eval, predict, bench, pack, check, plan, preview, import, report, "
-            "models, presets, audit, ls, watch, replay, verify, diff and blame, or none to train");
+            "unknown verb \"zzzzz\"; verbs: eval, predict, bench, pack, check, plan, preview, import, export, report, "
+            "models, presets, completion, audit, ls, watch, replay, verify, diff and blame, or none to train");
   EXPECT_EQ(parse_failure({"evl"}).kind, core::ErrorKind::usage);
   EXPECT_EQ(parse_failure({"--epochs", "3", "eval"}).message, "the verb eval must be the first word: train eval ...");
   EXPECT_EQ(parse_failure({""}).message, "unexpected word \"\"");

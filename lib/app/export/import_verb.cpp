@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train import`: what a file of weights holds, and the same as safetensors.
 #include "app/app.h"
+#include "app/export/weights_output.h"
 #include "app/output/report_csv.h"
 #include "app/output/result_output.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/system/file_system.h"
-#include "engine/checkpoint/safetensors.h"
 #include "weights/file/weight_file.h"
 #include "weights/load/convert.h"
 
@@ -35,18 +34,6 @@ std::string file_text(const weights::WeightFile& file) {
                 core::bytes_text(static_cast<double>(bytes)));
 }
 
-/// Whole or not at all; the file that is converted may have the same name.
-void write_whole(const std::string& path, const std::vector<model::NamedTensor>& tensors) {
-  core::FileSystem& files = core::posix_file_system();
-  const std::string temporary = path + ".part";
-  files.remove(temporary);
-  engine::write_safetensors(temporary, tensors, {{"format", "pt"}}, files);
-  if (const int error_number = files.rename(temporary, path); error_number != 0) {
-    files.remove(temporary);
-    throw core::errno_error(error_number, "replace", core::printable(path), core::ErrorKind::cannot_create);
-  }
-}
-
 }  // namespace
 
 Outcome import_weights(const Invocation& invocation) {
@@ -65,7 +52,7 @@ Outcome import_weights(const Invocation& invocation) {
       command.network.empty() ? weights::convert_as_is(file) : weights::convert_for(command.network, file);
   for (const std::string& line : conversion.report) core::log_info("{}", line);
   if (command.output.empty()) return {core::kExitOk, "fits"};
-  write_whole(command.output, conversion.tensors);
+  replace_safetensors(command.output, conversion.tensors, {{"format", "pt"}});
   core::log_info("{} tensors in {}", conversion.tensors.size(), core::printable(command.output));
   return {core::kExitOk, "imported"};
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// train.1, the manual page, in the macros of man(7).
+#include <string>
+
+#include "config/config.h"
+#include "config/read/verbs.h"
+#include "config/render/describe.h"
+
+namespace stoker::config {
+namespace {
+
+/// Text that groff prints as it is: its backslashes, its minus, and lines that would begin a request.
+std::string plain(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool begins_line = escaped.empty() || escaped.back() == '\n';
+    if (begins_line && (c == '.' || c == '\'')) escaped += "\\&";
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+void append_tagged(std::string& out, const std::string& head, const std::string& text) {
+  out += ".TP\n.B " + plain(head) + "\n" + plain(text) + "\n";
+}
+
+std::string names_of(const std::vector<std::string>& verbs) {
+  std::string text;
+  for (const std::string& verb : verbs) text += (text.empty() ? "" : ", ") + (verb.empty() ? "train" : verb);
+  return text;
+}
+
+}  // namespace
+
+std::string render_man(const Table& table, const std::string& version) {
+  std::string text = ".TH TRAIN 1 \"\" \"Stoker " + version + "\" \"User Commands\"\n";
+  text += ".SH NAME\ntrain \\- train image networks, and use what was trained\n.SH SYNOPSIS\n.nf\n";
+  for (const Verb& verb : verbs()) text += ".B " + plain(verb.usage) + "\n";
+  text += ".fi\n.SH VERBS\n";
+  for (const Verb& verb : verbs()) {
+    append_tagged(text, verb.name.empty() ? "train" : "train " + verb.name, verb.summary);
+    for (const Positional& word : verb.positionals) {
+      text += ".RS\n";
+      append_tagged(text, word.name, word.help);
+      text += ".RE\n";
+    }
+  }
+  text += ".SH FLAGS OF THE COMMAND LINE\n";
+  for (const CommandFlag& flag : command_flags()) {
+    if (!flag.help.empty()) append_tagged(text, flag_text(flag), flag.help + " (" + names_of(flag.verbs) + ")");
+  }
+  text +=
+      ".SH OPTIONS\nEvery option is a flag and a key of YAML files; a flag goes before a file, a file before a "
+      "preset.\n";
+  for (const Group& group : table.groups()) {
+    text += ".SS " + plain(group.title) + "\n";
+    for (const Row& row : table.rows()) {
+      if (row.group == group.name) {
+        append_tagged(text, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
+      }
+    }
+    for (const Shorthand& shorthand : table.shorthands()) {
+      if (shorthand.group == group.name) append_tagged(text, flag_text(shorthand), shorthand.help);
+    }
+  }
+  text += ".SH EXIT STATUS\n";
+  for (const auto& [code, meaning] : {std::pair{"0", "done"},
+                                      {"64", "the command line is wrong"},
+                                      {"65", "data or a checkpoint is wrong"},
+                                      {"66", "a named input does not exist"},
+                                      {"69", "a device or library is not there"},
+                                      {"74", "input or output failed, or the disk is full"},
+                                      {"75", "stopped on request: the same command goes on"},
+                                      {"78", "the configuration is wrong"},
+                                      {"80", "training diverged"},
+                                      {"81", "memory ran out"},
+                                      {"82", "another process holds the run directory"},
+                                      {"130", "interrupted from the keyboard"}}) {
+    append_tagged(text, code, meaning);
+  }
+  return text;
+}
+
+}  // namespace stoker::config

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What moves, cuts and joins tensors. The first dimension may have any size; the others are those of the example.
+#include "deploy/translate/translator.h"
+
+namespace stoker::deploy {
+namespace {
+
+using Integers = std::vector<int64_t>;
+
+int64_t from_front(int64_t dimension, size_t rank) {
+  return dimension < 0 ? dimension + static_cast<int64_t>(rank) : dimension;
+}
+
+/// To the shape of the result, with any batch.
+void reshape(const Operation& op) {
+  Integers shape = op.result_shape();
+  shape.at(0) = -1;
+  op.set_result(op.add("Reshape", {op.tensor(0), op.integers_constant(shape)}));
+}
+
+// flatten(input, start_dim, end_dim)
+void flatten(const Operation& op) {
+  const size_t rank = op.shape(0).size();
+  const bool to_rows = from_front(op.integer(1), rank) == 1 && op.result_shape().size() == 2;
+  if (!to_rows) return reshape(op);
+  op.set_result(op.add("Flatten", {op.tensor(0)}, {{"axis", int64_t{1}}}));
+}
+
+// permute(input, dims)
+void permute(const Operation& op) {
+  Integers order = op.integers(1);
+  for (int64_t& dimension : order) dimension = from_front(dimension, order.size());
+  op.set_result(op.add("Transpose", {op.tensor(0)}, {{"perm", order}}));
+}
+
+// transpose(input, dim0, dim1)
+void transpose(const Operation& op) {
+  const size_t rank = op.shape(0).size();
+  Integers order;
+  for (size_t i = 0; i < rank; ++i) order.push_back(static_cast<int64_t>(i));
+  std::swap(order.at(static_cast<size_t>(from_front(op.integer(1), rank))),
+            order.at(static_cast<size_t>(from_front(op.integer(2), rank))));
+  op.set_result(op.add("Transpose", {op.tensor(0)}, {{"perm", order}}));
+}
+
+// select(input, dim, index)
+void select(const Operation& op) {
+  const int64_t dimension = from_front(op.integer(1), op.shape(0).size());
+  op.set_result(op.add("Gather", {op.tensor(0), op.integer_constant(op.integer(2))}, {{"axis", dimension}}));
+}
+
+std::string cut(const Operation& op, int64_t dimension, int64_t begin, int64_t end) {
+  return op.add("Slice", {op.tensor(0), op.integers_constant({begin}), op.integers_constant({end}),
+                          op.integers_constant({dimension})});
+}
+
+// narrow(input, dim, start, length)
+void narrow(const Operation& op) {
+  const int64_t dimension = from_front(op.integer(1), op.shape(0).size()), begin = op.integer(2);
+  op.set_result(cut(op, dimension, begin, begin + op.integer(3)));
+}
+
+// slice(input, dim, start, end, step)
+void slice(const Operation& op) {
+  if (op.integer(4) != 1) op.refuse("slices with steps are not translated");
+  const int64_t dimension = from_front(op.integer(1), op.shape(0).size());
+  const int64_t begin = op.is_none(2) ? 0 : op.integer(2);
+  op.set_result(cut(op, dimension, begin, begin + op.result_shape().at(static_cast<size_t>(dimension))));
+}
+
+// chunk(input, chunks, dim)
+void chunk(const Operation& op) {
+  const Integers shape = op.shape(0);
+  const int64_t dimension = from_front(op.integer(2), shape.size()), chunks = op.integer(1);
+  const int64_t whole = shape.at(static_cast<size_t>(dimension)), piece = (whole + chunks - 1) / chunks;
+  std::vector<std::string> pieces;
+  for (int64_t begin = 0; begin < whole; begin += piece) {
+    pieces.push_back(cut(op, dimension, begin, std::min(whole, begin + piece)));
+  }
+  op.set_results(pieces);
+}
+
+// cat(tensors, dim)
+void concatenate(const Operation& op) {
+  op.set_result(op.add("Concat", op.tensors(0), {{"axis", from_front(op.integer(1), op.result_shape().size())}}));
+}
+
+// stack(tensors, dim)
+void stack(const Operation& op) {
+  const int64_t dimension = from_front(op.integer(1), op.result_shape().size());
+  std::vector<std::string> pieces;
+  for (const std::string& piece : op.tensors(0)) {
+    pieces.push_back(op.add("Unsqueeze", {piece, op.integers_constant({dimension})}));
+  }
+  op.set_result(op.add("Concat", pieces, {{"axis", dimension}}));
+}
+
+/// other * 0 + input: readers differ in what they know of shapes that are computed, but all of them broadcast.
+// expand_as(input, other)
+void expand_as(const Operation& op) {
+  op.set_result(op.add("Add", {op.add("Mul", {op.tensor(1), op.number_constant(0)}), op.tensor(0)}));
+}
+
+// to(input, dtype, ...), and what changes nothing that ONNX knows of
+void convert(const Operation& op) {
+  const at::ScalarType from = op.element(0);
+  at::ScalarType to = from;
+  if (op.argument_count() > 1 && op.is_number(1)) to = op.element_argument(1);
+  if (op.argument_count() > 2 && !op.is_number(1) && op.is_number(2)) to = op.element_argument(2);  // after a device
+  if (to == from) return op.set_result(op.tensor(0));
+  if (to != at::kFloat) op.refuse("only conversions to float32 are translated");
+  op.set_result(op.add("Cast", {op.tensor(0)}, {{"to", static_cast<int64_t>(OnnxType::float32)}}));
+}
+
+void same(const Operation& op) { op.set_result(op.tensor(0)); }
+
+}  // namespace
+
+void add_shape_translations(Translations& translations) {
+  for (const char* kind : {"aten::reshape", "aten::view", "aten::unflatten", "aten::squeeze", "aten::unsqueeze"}) {
+    translations[kind] = reshape;
+  }
+  translations["aten::flatten"] = flatten;
+  translations["aten::permute"] = permute;
+  translations["aten::transpose"] = transpose;
+  translations["aten::select"] = select;
+  translations["aten::narrow"] = narrow;
+  translations["aten::slice"] = slice;
+  translations["aten::chunk"] = chunk;
+  translations["aten::cat"] = concatenate;
+  translations["aten::stack"] = stack;
+  translations["aten::expand_as"] = expand_as;
+  translations["aten::to"] = convert;
+  for (const char* kind : {"aten::contiguous", "aten::detach", "aten::alias"}) translations[kind] = same;
+}
+
+}  // namespace stoker::deploy

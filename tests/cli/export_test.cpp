@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train export` as a user calls it: what is written agrees with what the program itself predicts, in the eyes of
+// others.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kTrain = STOKER_TRAIN_PROGRAM;
+const bool kHasChecker = fs::exists(fs::path(kTrain).parent_path() / "stoker-check-onnx");
+
+bool has_python_torch() {
+  static const bool has = std::system("python3 -c 'import torch, numpy' >/dev/null 2>&1") == 0;
+  return has;
+}
+
+class ExportTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    place_finished_run(work_);
+    for (int i = 0; i < 5; ++i) {
+      work_.write("images/" + std::to_string(i) + ".png", png_of(8, 8, static_cast<uint8_t>(50 * i)));
+    }
+  }
+
+  Ended export_run(const Words& more, int exit_code = 0) {
+    Words words = {"export", "run"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, exit_code) << story_of(words, ended);
+    return ended;
+  }
+  bool has(const std::string& path) const { return fs::exists(work_ / path); }
+
+  const Workplace work_;
+};
+
+TEST_F(ExportTest, WritesOnnxIntoTheRunWithVectorsBesideIt) {
+  const Ended ended = export_run({});
+  EXPECT_TRUE(has("run/export/model.onnx") && has("run/export/model.vectors.safetensors")) << ended.err;
+  EXPECT_EQ(ended.out, "");
+  const std::string file = content_of_file(work_ / "run/export/model.onnx");
+  for (const char* const word : {"images", "logits", "batch", "class_names", "preprocess", "stoker-preprocess"}) {
+    EXPECT_NE(file.find(word), std::string::npos) << word;
+  }
+  const Ended vectors = run({"import", "run/export/model.vectors.safetensors"}, work_.path());
+  EXPECT_NE(vectors.out.find("images,F32,8x1x8x8"), std::string::npos) << vectors.out;
+  EXPECT_NE(vectors.out.find("logits,F32,8x10"), std::string::npos) << vectors.out;
+}
+
+TEST_F(ExportTest, OpenCvAgreesWithEveryBoundary) {
+  if (!kHasChecker) GTEST_SKIP() << "built without OpenCV's dnn";
+  for (const Words& boundary : std::vector<Words>{
+           {}, {"--with-preprocessing"}, {"--with-predictions"}, {"--with-preprocessing", "--with-predictions"}}) {
+    Words words = {"images", "--check", "-o", "a.onnx"};
+    words.insert(words.end(), boundary.begin(), boundary.end());
+    const Ended ended = export_run(words);
+    EXPECT_NE(ended.err.find("agrees on 5 samples"), std::string::npos) << ended.err;
+  }
+}
+
+TEST_F(ExportTest, ACheckFailsWhereAnotherReaderSaysOtherwise) {
+  work_.write("bin/stoker-check-onnx", "#!/bin/sh\n{ echo 8 10 Liar 1 batches; head -c 320 /dev/zero; } > \"$3\"\n");
+  ::chmod((work_ / "bin/stoker-check-onnx").c_str(), 0755);
+  fs::copy_file(kTrain, work_ / "bin/train");
+  const std::string command = "cd " + work_.path() + " && bin/train export run --check > said 2>&1";
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 78);
+  const std::string said = content_of_file(work_ / "said");
+  EXPECT_NE(said.find("Liar 1 says otherwise: predictions differ by up to"), std::string::npos) << said;
+}
+
+TEST_F(ExportTest, TorchScriptRunsInPythonWithTheNumbersOfTheVectors) {
+  export_run({"--format", "torchscript", "--check", "-o", "a.pt"});
+  if (!has_python_torch()) GTEST_SKIP() << "without python3-torch";
+  work_.write("check.py", R"(
+import json, struct, numpy, torch
+def read(path):
+    blob = open(path, 'rb').read()
+    n = struct.unpack('<Q', blob[:8])[0]
+    header = json.loads(blob[8:8 + n]); meta = header.pop('__metadata__')
+    return {k: torch.from_numpy(numpy.frombuffer(blob[8 + n + v['data_offsets'][0]:8 + n + v['data_offsets'][1]],
+            dtype=numpy.float32).reshape(v['shape']).copy()) for k, v in header.items()}, meta
+tensors, meta = read('a.vectors.safetensors')
+extra = {'preprocess': '', 'class_names': ''}
+network = torch.jit.load('a.pt', _extra_files=extra)
+for batch in (tensors['images'], tensors['images'][:1]):
+    outputs = network(batch)
+    assert (outputs - tensors['logits'][:len(batch)]).abs().max() < 1e-5
+assert json.loads(extra['preprocess'])['task'] == 'multiclass', extra
+assert json.loads(extra['class_names']) == [str(i) for i in range(10)], extra
+names = dict(network.named_parameters())
+assert 'fc.weight' in names, list(names)
+print('python agrees')
+)");
+  const std::string command = "cd " + work_.path() + " && python3 check.py > said 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << content_of_file(work_ / "said");
+}
+
+TEST_F(ExportTest, SafetensorsHoldTheWeightsUnderTheirNames) {
+  export_run({"--output", "weights.safetensors"});
+  const Ended listed = run({"import", "weights.safetensors", "--model", "small_cnn"}, work_.path());
+  const Ended own = run({"import", "run/checkpoints/best/model.safetensors"}, work_.path());
+  const Ended exported = run({"import", "weights.safetensors"}, work_.path());
+  EXPECT_EQ(exported.out, own.out);
+  EXPECT_NE(content_of_file(work_ / "weights.safetensors").find("class_names"), std::string::npos);
+  EXPECT_FALSE(has("weights.vectors.safetensors"));
+}
+
+TEST_F(ExportTest, RefusesWhatItCannotWrite) {
+  EXPECT_NE(export_run({"-o", "a.tflite"}, 64).err.find("no format is known by the ending"), std::string::npos);
+  EXPECT_NE(export_run({"-o", "a.safetensors", "--check"}, 64).err.find("weights alone"), std::string::npos);
+  export_run({"--format", "tflite"}, 64);
+  const std::string manifest = content_of_file(work_ / "run/checkpoints/step-00000008/manifest.json");
+  const size_t begin = manifest.find("\"preprocess.json\""), end = manifest.find('}', begin);
+  std::string without = manifest;
+  without.erase(begin, manifest.find('"', end) - begin);
+  work_.write("run/checkpoints/step-00000008/manifest.json", without);
+  EXPECT_NE(export_run({"--which", "last"}, 65).err.find("has no preprocess.json"), std::string::npos);
+}
+
+/// One update of a network on made-up images, then its export in the eyes of OpenCV, on the images it was trained on.
+class NetworkExportTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NetworkExportTest, OpenCvAgreesWithinTenThousandth) {
+  if (!kHasChecker) GTEST_SKIP() << "built without OpenCV's dnn";
+  const Workplace work;
+  write_folders(work);
+  const Words trained = {"--data-dir",
+                         "data",
+                         "--model",
+                         GetParam(),
+                         "--img-size",
+                         "64",
+                         "--epochs",
+                         "1",
+                         "--threads",
+                         "1",
+                         "--num-workers",
+                         "1",
+                         "--batch-size",
+                         "4",
+                         "--device",
+                         "cpu",
+                         "--run-dir",
+                         "run",
+                         "--no-amp",
+                         "--max-updates",
+                         "1",
+                         "--no-space-check"};
+  const Ended ended = run(trained, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(trained, ended);
+  const Words words = {"export", "run", "data/val", "--check"};
+  const Ended exported = run(words, work.path());
+  EXPECT_EQ(exported.exit_code, 0) << story_of(words, exported);
+  EXPECT_NE(exported.err.find("agrees on 8 samples"), std::string::npos) << exported.err;
+}
+
+// OpenCV 4.6 cannot run the files of ConvNeXt and ViT.
+INSTANTIATE_TEST_SUITE_P(Networks, NetworkExportTest,
+                         ::testing::Values("resnet18", "resnet50", "resnet9", "tiny_cnn", "efficientnet_b0",
+                                           "mobilenet_v3_small"));
+
+}  // namespace
+}  // namespace stoker::cli
