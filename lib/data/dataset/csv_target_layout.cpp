@@ -59,6 +59,12 @@ std::vector<std::string> tags_of(const std::string& list, char separator) {
   return tags;
 }
 
+bool is_number(const std::string& text) {
+  float value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 class CsvTargetLayout : public Layout {
  public:
   explicit CsvTargetLayout(const config::DataOptions& options) : options_(options) {}
@@ -90,7 +96,8 @@ class CsvTargetLayout : public Layout {
 
   std::shared_ptr<const Source> open(const std::string& split, const std::vector<std::string>& names, bool,
                                      std::vector<std::string>& notes) const override {
-    const std::string tags = tag_column(split);
+    std::string tags = only_column(split);
+    if (names == std::vector<std::string>{tags}) tags.clear();  // a label of this name, 0 or 1
     CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
     std::vector<size_t> columns;
     for (const std::string& name : names) columns.push_back(manifest.column(tags.empty() ? name : tags));
@@ -124,19 +131,25 @@ class CsvTargetLayout : public Layout {
  private:
   std::string file_of(const std::string& split) const { return options_.data_dir + "/" + split + ".csv"; }
 
-  /// The column with lists of tags: the only one to learn from of a multilabel file, where it is not all 0 and 1.
-  /// Empty: there is none.
-  std::string tag_column(const std::string& split) const {
+  /// The only column to learn from of a multilabel file; empty: there are several, or another task.
+  std::string only_column(const std::string& split) const {
     if (options_.task != config::TaskKind::multilabel) return "";
-    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    const CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
     std::vector<std::string> columns = named_columns(options_.csv_label);
     if (columns.empty()) columns = manifest.header();
     columns.erase(std::remove(columns.begin(), columns.end(), options_.csv_path), columns.end());
-    if (columns.size() != 1) return "";
-    const size_t column = manifest.column(columns.front());
+    return columns.size() == 1 ? columns.front() : "";
+  }
+
+  /// The only column of the training file, where it holds lists of tags: something besides numbers.
+  std::string tag_column(const std::string& split) const {
+    const std::string name = only_column(split);
+    if (name.empty()) return "";
+    CsvManifest manifest(file_of(split), options_, hint_for(options_.task));
+    const size_t column = manifest.column(name);
     while (manifest.next()) {
       const std::string& text = manifest.field(column);
-      if (text != "0" && text != "1") return columns.front();
+      if (!text.empty() && !is_number(text)) return name;
     }
     return "";
   }

@@ -4,11 +4,8 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
-<<<<<<< HEAD
-=======
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/version.h>
->>>>>>> dc3df72 (Each process has a GPU of its own: --devices N and lists of GPUs; gradients of GPUs are added from card to card through NCCL)
 
 #include <cstdlib>
 

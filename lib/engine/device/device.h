@@ -17,15 +17,11 @@ namespace stoker::engine {
 /// no CUDA context.
 core::Accelerators list_accelerators();
 
-<<<<<<< HEAD
 /// Whether this LibTorch has the kernels of float16 autocast for the CPU.
 bool cpu_computes_float16();
 
-/// "cpu" or "cuda:N". Throws Error{unavailable} when that device is not there or does not compute, which is tried.
-=======
 /// "cpu" or "cuda:N", which becomes the current device of this thread. Throws Error{unavailable} when that device is
 /// not there or does not compute, which is tried.
->>>>>>> dc3df72 (Each process has a GPU of its own: --devices N and lists of GPUs; gradients of GPUs are added from card to card through NCCL)
 torch::Device open_device(const std::string& name);
 
 struct BackendSettings {

@@ -82,6 +82,12 @@ TEST_F(CsvColumnsTest, TagsMayStandBetweenBlanksAsInListsOfPlanetImages) {
   EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{0, 1, 1}));
 }
 
+TEST_F(CsvColumnsTest, ASplitWithoutATagIsOneOfTagsAllTheSame) {
+  options_.task = config::TaskKind::multilabel;
+  const Datasets data = open("path,tags\na.png,sea;sun\n", "path,tags\nc.png,\n");
+  EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{0, 0}));
+}
+
 TEST_F(CsvColumnsTest, ATagThatTrainingLacksIsAnErrorWithTheNearestName) {
   options_.task = config::TaskKind::multilabel;
   const std::string message = trouble("path,tags\na.png,haze primary\n", "path,tags\nc.png,hase\n");
