@@ -27,7 +27,7 @@ if [ ! -f "$cuda/nccl.h" ]; then
   skipped="device_cpu|nccl_peers"
 fi
 # What asks for a device in any way: streams, locked pages, kernels that CPUs do not have.
-for source in $(grep -rlE "is_cuda|cuda::|StreamGuard|record_stream|pinned_memory|non_blocking|_fused_|_amp_foreach" lib \
+for source in $(grep -rlE "is_cuda|cuda::|StreamGuard|record_stream|pinned_memory|non_blocking|_fused_|_amp_foreach|nccl[.]h" lib \
   --include=*.cpp | grep -vE "$skipped" | sort); do
   # shellcheck disable=SC2086  # none or two words
   "${CXX:-g++}" -std="${STANDARD:-c++17}" -fsyntax-only -Wall -Wextra -Wno-unknown-pragmas -Ilib -I"$stub" \

@@ -29,7 +29,7 @@ std::string reason_of(const Outcome& outcome) {
 bool ends_the_run(const config::Configuration& configuration) {
   const config::DeviceOptions& device = configuration.options.device;
   try {
-    const auto place = rank_place(process_environment, {static_cast<int>(device.devices), device.listen});
+    const auto place = rank_place(process_environment, {static_cast<int>(device.devices.count), device.listen});
     return !place || (place->rank == 0 && place->starter != "train");
   } catch (const core::Error&) {
     return true;  // a place that cannot be understood is how this run ended
