@@ -50,7 +50,7 @@ TEST(HelpTest, EveryVerbExplainsItselfInPlainText) {
     SCOPED_TRACE(story_of(help_of(verb), ended));
     EXPECT_EQ(ended.exit_code, 0);
     EXPECT_EQ(ended.out.rfind("Usage: train " + verb, 0), 0u);
-    const Words without = {"", "report", "import", "ls", "watch", "models", "presets"};
+    const Words without = {"", "report", "import", "export", "completion", "ls", "watch", "models", "presets"};
     const bool takes_options = std::find(without.begin(), without.end(), verb) == without.end();
     EXPECT_EQ(ended.out.find("[default") != std::string::npos, takes_options);
     EXPECT_TRUE(is_plain_text(ended.out));

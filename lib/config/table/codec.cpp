@@ -9,7 +9,7 @@
 namespace stoker::config {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined_words(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
@@ -185,9 +185,9 @@ std::string find_choice(const std::string& word, const std::vector<std::string>&
     index = static_cast<size_t>(found - choices.begin());
     return "";
   }
-  if (word.empty()) return "no value given; accepted: " + joined(choices);
+  if (word.empty()) return "no value given; accepted: " + joined_words(choices);
   const std::string nearest = near_name(word, choices);
-  return shown(word) + " is not accepted; write " + (choices.size() > 1 ? "one of " : "") + joined(choices) +
+  return shown(word) + " is not accepted; write " + (choices.size() > 1 ? "one of " : "") + joined_words(choices) +
          (nearest.empty() ? "" : " (did you mean " + nearest + "?)");
 }
 
