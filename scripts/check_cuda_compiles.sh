@@ -31,6 +31,6 @@ for source in $(grep -rlE "is_cuda|cuda::|StreamGuard|record_stream|pinned_memor
   --include=*.cpp | grep -vE "$skipped" | sort); do
   # shellcheck disable=SC2086  # none or two words
   "${CXX:-g++}" -std="${STANDARD:-c++17}" -fsyntax-only -Wall -Wextra -Wno-unknown-pragmas -Ilib -I"$stub" \
-    -isystem "$cuda" -isystem "$torch/torch/csrc/api/include" $others -DSPDLOG_FMT_EXTERNAL "$source"
+    -isystem "$cuda" -isystem "$torch/torch/csrc/api/include" $others -DSPDLOG_FMT_EXTERNAL -DSTOKER_VERSION=\"\" "$source"
   echo "compiles: $source"
 done
