@@ -87,7 +87,7 @@ def trained(program, options, run_dir, way, on_two_machines=False):
 
 
 def has_lanes(program):
-    return "--lanes" in subprocess.run([str(program), "--help"], capture_output=True, text=True, check=True).stdout
+    return "--lanes" in subprocess.run([str(program), "--help-all"], capture_output=True, text=True, check=True).stdout
 
 
 class Comparison:
