@@ -59,9 +59,12 @@ void GradScaler::update() {
   const torch::Tensor bad = found_inf_ > 0;
   const torch::Tensor good_updates = growth_tracker_ + 1;
   const torch::Tensor due = good_updates == settings_.growth_interval;
-  const torch::Tensor larger = scale_ * settings_.growth_factor;
+  // Factors are double, as in torch's kernels: the product is rounded once.
+  const torch::Tensor precise = scale_.to(torch::kFloat64);
+  const torch::Tensor larger = (precise * settings_.growth_factor).to(torch::kFloat32);
+  const torch::Tensor smaller = (precise * settings_.backoff_factor).to(torch::kFloat32);
   const torch::Tensor grown = torch::where(due.logical_and(torch::isfinite(larger)), larger, scale_);
-  scale_.copy_(torch::where(bad, scale_ * settings_.backoff_factor, grown));
+  scale_.copy_(torch::where(bad, smaller, grown));
   growth_tracker_.copy_(good_updates.masked_fill(bad.logical_or(due), 0));
 }
 

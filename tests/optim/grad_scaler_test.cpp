@@ -121,6 +121,23 @@ TEST(GradScalerTest, TheSequenceOfScalesIsPythons) {
   }
 }
 
+TEST(GradScalerTest, FactorsThatAreNoPowersOfTwoMultiplyInDouble) {
+  GradScalerSettings settings = scaler_settings(65536);
+  settings.growth_interval = 1;
+  settings.growth_factor = 1.7;
+  settings.backoff_factor = 0.3;
+  GradScaler scaler(settings, torch::kCPU);
+  PythonsRule python{settings.growth_factor, settings.backoff_factor, 1, 65536};
+  core::Rng rng(12, core::RngPurpose::init, 0, 0);
+  for (int step = 0; step < 200; ++step) {
+    const bool overflow = rng.chance(0.3);
+    scaler.unscale({torch::full({4}, overflow ? kInf : 1.0F)});
+    scaler.update();
+    python.step(overflow);
+    ASSERT_EQ(scaler.scale().item<float>(), python.scale) << step;
+  }
+}
+
 TEST(GradScalerTest, NeverGrowsToInfinity) {
   GradScaler scaler(scaler_settings(3e38), torch::kCPU);
   for (int update = 0; update < 3; ++update) {

@@ -112,6 +112,7 @@ void RunFiles::on_report(const engine::ReportEvent& event) {
                  {"data_wait_share", event.data_wait_share},
                  {"gradient_norm", event.gradient_norm < 0 ? Json(nullptr) : number_or_null(event.gradient_norm)},
                  {"skipped_updates", event.skipped_updates},
+                 {"loss_scale", event.loss_scale > 0 ? Json(event.loss_scale) : Json(nullptr)},
                  {"elapsed_seconds", event.elapsed_seconds},
                  {"loader",
                   {{"read_seconds", event.loader.read_seconds},

@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""float16 with the loss scaler, on a CPU: scales beside PyTorch's own, learning beside bfloat16's, kills while the scale moves.
+
+    scripts/prove_float16.py --train build/release/apps/train --data-dir /path/to/fashion-mnist
+
+    scales  planted gradients, finite and not, go through our scaler and through torch.amp.GradScaler: scale, growth tracker
+            and the gradients that are left must be the same, bit for bit, in random cases of scales, factors and intervals
+    run     a run from a scale of 1e12 writes the scale of every update: torch.amp.GradScaler, told which of them overflowed,
+            must have the same
+    learn   the same run in float32, bfloat16 and float16, the latter from a scale of 1e12: it must skip updates, go on without
+            skipping, and be as accurate as bfloat16, to within --tolerance
+    kills   kill_anywhere.py with a scale that falls and grows to the end: weights, optimizer and scaler of every trial must
+            be those of the run that nobody killed
+
+Needs a LibTorch of 2.4 or later, and Python's torch of 2.3 or later for the first two. Without --data-dir images are made.
+Exits 1 when one of them fails.
+"""
+import argparse
+import json
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+import made_idx
+
+HERE = pathlib.Path(__file__).resolve().parent
+FLOAT16 = ["--amp", "--amp-dtype", "float16", "--init-scale", "1e12"]
+
+
+def bits_of(number):
+    return struct.unpack("<I", struct.pack("<f", number))[0]
+
+
+def planted_cases(rng, count):
+    """(initial scale, growth factor, backoff factor, interval, steps of float32 gradients as bits)."""
+    for _ in range(count):
+        overflows, zeros = rng.choice([0, 0.02, 0.3, 0.9]), rng.random() < 0.1
+        steps = []
+        for _ in range(rng.randint(1, 60)):
+            row = [bits_of(0 if zeros else rng.gauss(0, 1) * 2.0 ** rng.randint(-60, 60)) for _ in range(8)]
+            if rng.random() < overflows:
+                row[rng.randrange(8)] = rng.choice([0x7f800000, 0xff800000, 0x7fc00000])
+            steps.append(row)
+        factors = rng.choice([(2, 0.5), (2, 0.5), (rng.uniform(1.1, 8), rng.uniform(0.05, 0.9))])
+        yield rng.choice([1, 1e-4, 65536, 1e12, 1e30, 3e38, rng.uniform(1, 1e9)]), *factors, rng.choice([1, 2, 3, 7, 50]), steps
+
+
+def ours_of(tool, cases):
+    """A list of cases, each a list of steps, each (found, scale bits, tracker, gradients' bits)."""
+    text = "".join(f"{init!r} {growth!r} {backoff!r} {interval} {len(steps)} 8\n" +
+                   "".join(" ".join(f"{bits:08x}" for bits in row) + "\n" for row in steps)
+                   for init, growth, backoff, interval, steps in cases)
+    answers, case = [], []
+    for line in subprocess.run([tool], input=text, capture_output=True, text=True, check=True).stdout.splitlines():
+        if line == "end":
+            answers.append(case)
+            case = []
+        else:
+            words = line.split()
+            case.append((int(words[0]), int(words[1], 16), int(words[2]), [int(word, 16) for word in words[3:]]))
+    return answers
+
+
+def pythons_of(torch, init, growth, backoff, interval, steps):
+    """As ours_of() of one case, by PyTorch's own scaler between backward() and step() of an optimizer."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=init, growth_factor=growth, backoff_factor=backoff, growth_interval=interval)
+    parameters = [torch.nn.Parameter(torch.zeros(count)) for count in (2, 6)]
+    optimizer = torch.optim.SGD(parameters, lr=1.0)
+    steps_taken = []
+    optimizer.register_step_post_hook(lambda *_: steps_taken.append(True))
+    case = []
+    for row in steps:
+        scaler.scale(torch.zeros(1))  # it makes its state at the first loss
+        gradient = torch.tensor(struct.unpack("<8f", struct.pack("<8I", *row)))
+        parameters[0].grad, parameters[1].grad = gradient[:2].clone(), gradient[2:].clone()
+        scaler.unscale_(optimizer)
+        left = [number for parameter in parameters for number in parameter.grad.tolist()]
+        taken = len(steps_taken)
+        scaler.step(optimizer)
+        scaler.update()
+        case.append((int(len(steps_taken) == taken), bits_of(scaler.get_scale()), scaler._get_growth_tracker(), [bits_of(number) for number in left]))
+    return case
+
+
+def same_numbers(ours, pythons):
+    """The same bits; any NaN for any other."""
+    is_nan = [[bits & 0x7fffffff > 0x7f800000 for bits in row] for row in (ours, pythons)]
+    return all(x == y or (a and b) for x, y, a, b in zip(ours, pythons, *is_nan))
+
+
+def check_scales(args, rng):
+    import torch
+    cases = list(planted_cases(rng, args.cases))
+    tool = args.tool or pathlib.Path(args.train).resolve().parent.parent / "tests/optim/scaler_tool"
+    steps = skips = 0
+    for number, (case, ours) in enumerate(zip(cases, ours_of(tool, cases), strict=True)):
+        pythons = pythons_of(torch, *case)
+        for step, (mine, theirs) in enumerate(zip(ours, pythons, strict=True)):
+            if mine[:3] != theirs[:3] or not same_numbers(mine[3], theirs[3]):
+                print(f"scales: case {number} {case[:4]}, step {step}: ours {mine}, PyTorch's {theirs}")
+                return False
+            steps += 1
+            skips += mine[0]
+    print(f"scales: {len(cases)} cases, {steps} updates, {skips} of them skipped: scale, tracker and gradients of "
+          f"torch.amp.GradScaler {torch.__version__}, bit for bit")
+    return True
+
+
+def train(args, run, options):
+    words = [args.train, "--run-dir", str(run), "--device", "cpu", "--quiet", *options]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))} ended with {ended.returncode}:\n{ended.stderr}")
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def check_run(args, data, work):
+    import torch
+    events = train(args, work / "run", ["--data-dir", str(data), "--model", "small_cnn", "--width", "8", "--batch-size", "16",
+                                        *FLOAT16, "--scale-growth-interval", "5", "--epochs", "100", "--max-updates", "300",
+                                        "--report-every", "1u", "--threads", "1", "--save-every", "never"])
+    reports = {event["updates"]: event for event in events if event["event"] == "report"}
+    if sorted(reports) != list(range(1, 301)):
+        print(f"run: {len(reports)} reports of 300 updates")
+        return False
+    scaler = torch.amp.GradScaler("cpu", init_scale=1e12, growth_interval=5)
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    skipped = grown = 0
+    before = 1e12
+    for update in range(1, 301):
+        is_skipped = reports[update]["skipped_updates"] > skipped
+        skipped = reports[update]["skipped_updates"]
+        scaler.scale(torch.zeros(1))
+        parameter.grad = torch.tensor([float("inf") if is_skipped else 1.0])
+        scaler.step(optimizer)
+        scaler.update()
+        if reports[update]["loss_scale"] != scaler.get_scale():
+            print(f"run: scale after update {update}: ours {reports[update]['loss_scale']}, PyTorch's {scaler.get_scale()}")
+            return False
+        grown += scaler.get_scale() > before
+        before = scaler.get_scale()
+    print(f"run: {skipped} of 300 updates skipped, {grown} times grown, from 1e12 to {before:g}: every scale is PyTorch's")
+    return True
+
+
+def check_learn(args, data, work):
+    options = ["--data-dir", str(data), "--model", "small_cnn", "--epochs", str(args.epochs), "--batch-size", "128", "--threads",
+               str(args.threads), "--report-every", "10u", "--seed", "1"]
+    accuracy = {}
+    for name, more in (("float32", ["--no-amp"]), ("bfloat16", ["--amp", "--amp-dtype", "bfloat16"]), ("float16", FLOAT16)):
+        events = train(args, work / name, [*options, *more])
+        reports = [event for event in events if event["event"] == "report"]
+        accuracy[name] = [event["eval_top1"] for event in events if event["event"] == "epoch"][-1]
+        skips = [event["skipped_updates"] for event in reports]
+        said = f", {skips[-1]} of {reports[-1]['updates']} updates skipped, the last before update " \
+               f"{reports[skips.index(skips[-1])]['updates']}" if name == "float16" else ""
+        print(f"learn: {name}: {accuracy[name]:.2f} %{said}", flush=True)
+    recovered = skips[-1] > 0 and skips[-1] == skips[len(skips) // 2]
+    return recovered and accuracy["float16"] >= accuracy["bfloat16"] - args.tolerance
+
+
+def check_kills(args, work):
+    folder = work / "tiny"
+    folder.mkdir()
+    made_idx.write_idx(folder, "train", 500, side=12, seed=1)
+    made_idx.write_idx(folder, "t10k", 120, side=12, seed=2)
+    options = ["--data-dir", str(folder), "--device", "cpu", "--epochs", "12", "--batch-size", "16", "--model", "small_cnn",
+               "--width", "8", "--num-workers", "2", "--threads", "1", "--lr", "0.05", "--model-ema", "--save-every", "5u",
+               "--report-every", "3u", *FLOAT16, "--scale-growth-interval", "4"]
+    events = train(args, work / "whole", options)
+    scales = [event["loss_scale"] for event in events if event["event"] == "report"]
+    moves = sum(one != next_one for one, next_one in zip(scales, scales[1:]))
+    print(f"kills: from one report to the next, 3 updates later, the scale moves {moves} of {len(scales) - 1} times", flush=True)
+    words = [sys.executable, HERE / "kill_anywhere.py", "--train", args.train, "--trials", str(args.trials), "--seed", str(args.seed)]
+    ended = subprocess.run([*words, "--", *options], capture_output=True, text=True, check=False)
+    print("kills: " + (ended.stdout.strip().replace("\n", "\nkills: ") + ended.stderr).strip(), flush=True)
+    return ended.returncode == 0 and moves > len(scales) / 2
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", default="build/release/apps/train")
+    parser.add_argument("--tool", help="default: tests/optim/scaler_tool of the same build")
+    parser.add_argument("--data-dir", help="images to learn, Fashion-MNIST say")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tolerance", type=float, default=1, help="percentage points below bfloat16's accuracy")
+    parser.add_argument("--cases", type=int, default=500)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("checks", nargs="*", help="of scales, run, learn, kills; all of them by default")
+    args = parser.parse_args()
+    failed = []
+    with tempfile.TemporaryDirectory(prefix="stoker-float16-") as name:
+        work = pathlib.Path(name)
+        data = pathlib.Path(args.data_dir) if args.data_dir else work / "made"
+        if not args.data_dir:
+            data.mkdir()
+            made_idx.write_idx(data, "train", 4000, side=28, seed=1)
+            made_idx.write_idx(data, "t10k", 500, side=28, seed=2)
+        checks = {"scales": lambda: check_scales(args, random.Random(args.seed)), "run": lambda: check_run(args, data, work),
+                  "learn": lambda: check_learn(args, data, work), "kills": lambda: check_kills(args, work)}
+        for check in args.checks or checks:
+            if not checks[check]():
+                failed.append(check)
+    print(f"failed: {', '.join(failed)}" if failed else "all passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
