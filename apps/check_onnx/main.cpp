@@ -58,11 +58,20 @@ cv::Mat outputs_of(cv::dnn::Net& network, const cv::Mat& images) {
   return output.reshape(1, images.size[0]).clone();
 }
 
+cv::dnn::Net opened(const std::string& model) {
+  cv::dnn::Net network = cv::dnn::readNetFromONNX(model);
+  network.setPreferableBackend(cv::dnn::DNN_BACKEND_OPENCV);
+  network.setPreferableTarget(cv::dnn::DNN_TARGET_CPU);
+  return network;
+}
+
 /// Whether the reader takes several images at once; some of its layers do not, in which case the file may be right.
-/// Throws where it does and gives other outputs than one by one.
-bool agrees_as_batch(cv::dnn::Net& network, Inputs& inputs, const cv::Mat& answers) {
+/// Throws where it does and gives other outputs than one by one. Opens the file again: OpenCV 4.10 adds wrong numbers
+/// in residual networks when the number of images changes.
+bool agrees_as_batch(const std::string& model, Inputs& inputs, const cv::Mat& answers) {
   cv::Mat together;
   try {
+    cv::dnn::Net network = opened(model);
     together = outputs_of(network, inputs.some(0, std::min(inputs.shape.at(0), 3)));
   } catch (const cv::Exception&) {
     return false;
@@ -73,15 +82,13 @@ bool agrees_as_batch(cv::dnn::Net& network, Inputs& inputs, const cv::Mat& answe
 }
 
 int run(const std::string& model, const std::string& inputs_path, const std::string& answers_path) {
-  cv::dnn::Net network = cv::dnn::readNetFromONNX(model);
-  network.setPreferableBackend(cv::dnn::DNN_BACKEND_OPENCV);
-  network.setPreferableTarget(cv::dnn::DNN_TARGET_CPU);
+  cv::dnn::Net network = opened(model);
   Inputs inputs = read_inputs(inputs_path);
   std::vector<cv::Mat> rows;
   for (int image = 0; image < inputs.shape.at(0); ++image) rows.push_back(outputs_of(network, inputs.some(image, 1)));
   cv::Mat answers;
   cv::vconcat(rows, answers);
-  const bool takes_batches = agrees_as_batch(network, inputs, answers);
+  const bool takes_batches = agrees_as_batch(model, inputs, answers);
   std::ofstream file(answers_path, std::ios::binary);
   file << answers.rows << ' ' << answers.cols << " OpenCV " << CV_VERSION << (takes_batches ? " batches" : " single")
        << '\n';

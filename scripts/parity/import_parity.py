@@ -4,23 +4,30 @@
 
     scripts/parity/import_parity.py --train build/release/apps/train
     scripts/parity/import_parity.py --train build/release/apps/train --timm path/to/pytorch-image-models
+    scripts/parity/import_parity.py --other-python "chroot /srv/trixie python3" --images PHOTOS
 
 Needs torch, torchvision, numpy and Pillow (Debian: python3-torchvision); timm's sources for its networks. Each network
-gets random weights whose batch norms know the images, and is saved by torch.save() in both layouts. `train` starts from
+gets random weights whose batch norms know the images, and is saved by torch.save() in three layouts: the zip archive of
+this torch, the one before PyTorch 1.6 ("legacy"), and that of current releases, which another Python writes (it loads the
+weights with weights_only and saves them again), or this script, with the members that PyTorch 2.7 added. `train` starts from
 the file, does one update with everything but the classifier at rest and a learning rate that changes nothing, and
-classifies PNG files of the network's size, which need no resizing. Ends with 1 when a probability differs by more than
-the limit.
+classifies PNG files of the network's size, which need no resizing: made-up ones, or the middles of the first files of
+--images. Ends with 1 when a probability differs by more than the limit.
 """
 import argparse
 import csv
+import io
 import pathlib
 import re
+import shlex
+import subprocess
 import sys
 import tempfile
+import zipfile
 
 import torch
 
-from predict_parity import CLASSES, load_images, made_model, run, with_statistics, write_images
+from predict_parity import CLASSES, load_images, made_model, run, with_statistics, write_images, write_photos
 
 TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101", "efficientnet_b0", "efficientnet_b1", "mobilenet_v3_small",
                "mobilenet_v3_large", "convnext_tiny", "vit_b_16")
@@ -29,6 +36,22 @@ TIMM = {"resnet18": "resnet18", "resnet50": "resnet50", "efficientnet_b0": "effi
         "convnext_tiny": "convnext_tiny", "vit_small_patch16_224": "vit_s_16"}
 HEADS = {"resnet": "fc", "efficientnet": "classifier", "mobilenet": "classifier.3", "convnext": "classifier.2",
          "vit": "heads"}
+
+
+LAYOUTS = ("zip", "legacy", "current")
+SAVE_AGAIN = """
+import io, os, sys
+answer = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)  # libraries print to it while they load
+import torch
+weights = torch.load(io.BytesIO(sys.stdin.buffer.read()), weights_only=True)
+bytes = io.BytesIO()
+torch.save(weights, bytes)
+print(torch.__version__, file=sys.stderr)
+answer.write(bytes.getbuffer())
+answer.close()
+os._exit(0)
+"""
 
 
 def head_of(name):
@@ -63,6 +86,39 @@ def timm_model(name, images, seed, size=None):
     return with_statistics(model, images), None
 
 
+def as_current(saved):
+    """The bytes of a zip archive of an older torch, with the members and the alignment of PyTorch 2.7."""
+    old, bytes_ = zipfile.ZipFile(io.BytesIO(saved)), io.BytesIO()
+    records = {name.split("/", 1)[1]: old.read(name) for name in old.namelist()}
+    order = {"data.pkl": records.pop("data.pkl"), ".format_version": b"1", ".storage_alignment": b"64",
+             "byteorder": b"little"}
+    records.pop("version")
+    order.update(records)
+    order.update({"version": b"3\n", ".data/serialization_id": b"0123456789" * 4})
+    with zipfile.ZipFile(bytes_, "w", zipfile.ZIP_STORED) as new:
+        for name, data in order.items():
+            entry = zipfile.ZipInfo("archive/" + name)
+            padding = -(bytes_.tell() + 30 + len(entry.filename) + 4) % 64  # behind the header and this field's own
+            entry.extra = b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
+            new.writestr(entry, data)
+    return bytes_.getvalue()
+
+
+def save(state, file, layout, args):
+    """Writes the state dict and says by whom."""
+    torch.save(state, file, _use_new_zipfile_serialization=layout != "legacy")
+    if layout != "current":
+        return f"{layout}, torch {torch.__version__}"
+    if not args.other_python:
+        file.write_bytes(as_current(file.read_bytes()))
+        return "current, made by this script"
+    saved = subprocess.run([*shlex.split(args.other_python), "-c", SAVE_AGAIN], input=file.read_bytes(), capture_output=True)
+    if saved.returncode != 0:
+        sys.exit(f"import_parity: {args.other_python} failed:\n{saved.stderr.decode()}")
+    file.write_bytes(saved.stdout)
+    return f"current, torch {saved.stderr.decode().split()[-1]}"
+
+
 def compare(origin, their_name, our_name, model, layouts, images, paths, data, folder, args, saved=None):
     """`saved`: the network whose weights go to the file, if not `model` itself."""
     with torch.no_grad():
@@ -70,11 +126,11 @@ def compare(origin, their_name, our_name, model, layouts, images, paths, data, f
     results = []
     for layout in layouts:
         file = folder / f"{their_name.replace(' ', '-')}-{layout}.pth"
-        torch.save((saved or model).state_dict(), file, _use_new_zipfile_serialization=layout == "zip")
+        written = save((saved or model).state_dict(), file, layout, args)
         got, said = probabilities(our_name, file, images.shape[-1], folder / f"run-{origin}-{their_name}-{layout}", paths, data, args)
         largest = (got - wanted).abs().max().item()
         results.append(largest <= args.limit)
-        print(f"{origin} {their_name} ({layout}): {len(paths)} images, largest difference of a probability {largest:.2e}, "
+        print(f"{origin} {their_name} ({written}): {len(paths)} images, largest difference of a probability {largest:.2e}, "
               f"probabilities from {wanted.min():.3f} to {wanted.max():.3f}; {said.replace(str(folder), '...')}", flush=True)
         file.unlink()
     return all(results)
@@ -86,7 +142,9 @@ def main():
     parser.add_argument("--models", nargs="*", default=list(TORCHVISION), help="of torchvision")
     parser.add_argument("--timm", help="timm's sources: the folder that holds timm/")
     parser.add_argument("--timm-models", nargs="*", default=list(TIMM))
-    parser.add_argument("--layouts", nargs="+", default=["zip", "legacy"], choices=["zip", "legacy"])
+    parser.add_argument("--layouts", nargs="+", default=list(LAYOUTS), choices=LAYOUTS)
+    parser.add_argument("--other-python", help="command of a Python with a current torch, which writes the layout \"current\"")
+    parser.add_argument("--images", type=pathlib.Path, help="a folder of photos to cut the images from")
     parser.add_argument("--size", type=int, default=224, help="side of the images, pixels")
     parser.add_argument("--per-class", type=int, default=20, help="images per class")
     parser.add_argument("--limit", type=float, default=1e-4, help="largest difference of a probability")
@@ -97,8 +155,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="stoker-import-") as name:
         folder = pathlib.Path(name)
         data = folder / "data"
-        write_images(data / "train", 2, args.size, args.seed)
-        write_images(data / "val", args.per_class, args.size, args.seed + 1)
+        if args.images:
+            write_photos(data / "train", 2, args.size, args.images, skip=len(CLASSES) * args.per_class)
+            write_photos(data / "val", args.per_class, args.size, args.images)
+        else:
+            write_images(data / "train", 2, args.size, args.seed)
+            write_images(data / "val", args.per_class, args.size, args.seed + 1)
         paths = sorted((data / "val").rglob("*.png"))
         images = load_images(paths)
         results = []
@@ -109,11 +171,11 @@ def main():
             sys.path.insert(0, args.timm)
             for model in args.timm_models:
                 made, _ = timm_model(model, images, args.seed)
-                results.append(compare("timm", model, TIMM[model], made, args.layouts[:1], images, paths, data, folder, args))
+                results.append(compare("timm", model, TIMM[model], made, args.layouts, images, paths, data, folder, args))
             resized, larger = timm_model("vit_small_patch16_224", images, args.seed, size=args.size * 3 // 2 // 16 * 16)
             results.append(compare("timm", "vit_small_patch16_224 from larger images", "vit_s_16", resized,
                                    args.layouts[:1], images, paths, data, folder, args, larger))
-    print("import_parity: " + ("all within" if all(results) else "NOT within") + f" {args.limit:g}")
+    print(f"import_parity: {len(results)} networks, " + ("all within" if all(results) else "NOT within") + f" {args.limit:g}")
     return 0 if all(results) else 1
 
 

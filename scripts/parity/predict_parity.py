@@ -15,6 +15,7 @@ import argparse
 import csv
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -71,9 +72,28 @@ def write_images(folder, per_class, size, seed):
             random_image(rng, size).save(folder / name / f"{i}.png")
 
 
+def write_photos(folder, per_class, size, photos, skip=0):
+    """The middles of the files below `photos`, in the order of their names, after the first `skip`."""
+    found = sorted(path for path in photos.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
+    needed = per_class * len(CLASSES)
+    if len(found) < skip + needed:
+        sys.exit(f"{photos} holds {len(found)} images, {skip + needed} are needed")
+    for i, path in enumerate(found[skip:skip + needed]):
+        photo = Image.open(path).convert("RGB")
+        side = min(photo.size)
+        left, top = (photo.width - side) // 2, (photo.height - side) // 2
+        target = folder / CLASSES[i % len(CLASSES)] / f"{i}.png"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        photo.resize((size, size), Image.BICUBIC, (left, top, left + side, top + side)).save(target)
+
+
+def load_pixels(paths):
+    """Bytes [images, height, width, 3]."""
+    return np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths])
+
+
 def load_images(paths):
-    pixels = np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths])
-    images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255
+    images = torch.from_numpy(load_pixels(paths)).permute(0, 3, 1, 2).float() / 255
     return (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
 
 
@@ -91,8 +111,8 @@ def with_statistics(model, images):
             norm.weight.uniform_(0.5, 1)
             norm.bias.uniform_(-0.2, 0.2)
         for key, module in model.named_modules():
-            if key.endswith("bn3"):  # else rounding grows from block to block of a deep
-                module.weight.uniform_(0.1, 0.3)  # ResNet: torchvision is then 1e-3 from float64, too
+            if re.search(r"bn3$|block\.[23]\.1$", key):  # else rounding grows from block to block of a deep
+                module.weight.uniform_(0.1, 0.3)  # network: torchvision is then 1e-3 from float64, too
         for key, parameter in model.named_parameters():
             if key.endswith(("layer_scale", "gamma")):  # 1e-6 would hide what a block computes
                 parameter.uniform_(0.1, 0.5)

@@ -36,7 +36,9 @@ void silu(const Operation& op) {
 std::string hard_sigmoid_of(const Operation& op, const std::string& x) {
   return op.add("HardSigmoid", {x}, {{"alpha", 1.0F / 6}, {"beta", 0.5F}});
 }
-void hard_sigmoid(const Operation& op) { op.set_result(hard_sigmoid_of(op, op.tensor(0))); }
+/// Alone it stands apart from what multiplies it: OpenCV (4.6 to 4.10) takes every HardSigmoid that is multiplied for a
+/// HardSwish, whatever the other factor is.
+void hard_sigmoid(const Operation& op) { op.set_result(op.add("Identity", {hard_sigmoid_of(op, op.tensor(0))})); }
 void hard_swish(const Operation& op) {
   const std::string x = op.tensor(0);
   op.set_result(op.add("Mul", {x, hard_sigmoid_of(op, x)}));
