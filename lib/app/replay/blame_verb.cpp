@@ -7,6 +7,7 @@
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/replay/fault_search.h"
+#include "app/replay/skipped_updates.h"
 #include "app/replay/spike.h"
 #include "app/replay/update_files.h"
 #include "core/error.h"
@@ -41,19 +42,22 @@ int64_t start_before(const RecordedRun& run, int64_t update) {
 WatchedRange window_of(const RecordedRun& run, int64_t asked) {
   if (asked > 0) return {start_before(run, asked), std::min(asked, run.updates)};
   std::vector<double> losses;
-  for (const auto& [updates, loss] : run.reports) losses.push_back(loss);
+  for (const RecordedReport& report : run.reports) losses.push_back(report.loss);
   std::vector<Episode> episodes = episodes_of(losses, kReportSpike);
   const auto before = [&](const Episode& episode) {
-    return episode.begin == 0 ? 0 : run.reports[episode.begin - 1].first;
+    return episode.begin == 0 ? 0 : run.reports[episode.begin - 1].updates;
   };
   if (run.failed) {
+    const size_t skips = run.first_report_of_skips();
+    if (skips < run.reports.size()) return {start_before(run, skips > 0 ? run.reports[skips - 1].updates : 0), 0};
     const bool led_there = !episodes.empty() && episodes.back().end + kReportsBeforeEnd >= losses.size();
     return {start_before(run, led_there ? before(episodes.back()) + 1 : run.updates), 0};
   }
   const auto worst = std::max_element(episodes.begin(), episodes.end(),
                                       [](const Episode& a, const Episode& b) { return a.most < b.most; });
   if (worst == episodes.end()) return {start_before(run, run.updates), run.updates};
-  return {start_before(run, before(*worst) + 1), std::min(run.reports[worst->peak].first + kUpdatesAfter, run.updates)};
+  return {start_before(run, before(*worst) + 1),
+          std::min(run.reports[worst->peak].updates + kUpdatesAfter, run.updates)};
 }
 
 /// Where the epoch ends in which the run was seen last: what diverged there has no record of its last updates.
@@ -83,6 +87,7 @@ Json json_of(const Blame& blame, const Recomputation& part, const RecordedRun& r
                    {"learning_rate", blame.began.learning_rate},
                    {"loss", number(blame.began.loss)},
                    {"gradient_norm", number(blame.began.gradient_norm)},
+                   {"loss_scale", blame.began.loss_scale > 0 ? Json(blame.began.loss_scale) : Json(nullptr)},
                    {"samples", samples}};
   return json;
 }
@@ -93,8 +98,12 @@ std::string figure_text(double value) {
   return std::isinf(value) ? "infinite" : core::format("{:.4g}", value);
 }
 
-void say(const Blame& blame, const Recomputation& part, const RecordedRun& run, int64_t from, int64_t to) {
+void say(const Blame& blame, const std::vector<WatchedUpdate>& updates, const Recomputation& part,
+         const RecordedRun& run, int64_t from) {
+  const int64_t to = updates.empty() ? from : updates.back().update;
   core::log_info("watched   updates {} to {} of {}, computed again", from + 1, to, core::printable(run.path));
+  const int64_t skipped = std::count_if(updates.begin(), updates.end(), [](const auto& one) { return one.is_skipped; });
+  if (skipped > 0) core::log_info("skipped   {} of them, whose float16 gradients overflowed", skipped);
   if (blame.kind == Blame::Kind::nothing) {
     core::log_info("found     nothing: every loss, gradient and weight is finite, and none stands out");
     return;
@@ -103,13 +112,17 @@ void say(const Blame& blame, const Recomputation& part, const RecordedRun& run, 
   if (blame.not_finite_at > 0) {
     core::log_info("diverged  update {} is the first with numbers that are not finite", blame.not_finite_at);
   }
-  core::log_info("figures   loss {}, gradient norm {}, learning rate {:.4g}", figure_text(blame.began.loss),
-                 figure_text(blame.began.gradient_norm), blame.began.learning_rate);
+  core::log_info("figures   loss {}, gradient norm {}, learning rate {:.4g}{}", figure_text(blame.began.loss),
+                 figure_text(blame.began.gradient_norm), blame.began.learning_rate,
+                 blame.began.loss_scale > 0 ? format(", loss scale {:.4g}", blame.began.loss_scale) : "");
   if (!blame.layer.empty()) core::log_info("layer     {}", blame.layer);
   for (const SampleRecord& sample : blame.samples) {
     core::log_info("sample    {}  {}  loss {}{}", core::printable(part.source().relative_name(sample.sample)),
                    truth_text(sample, part.source()), figure_text(sample.loss),
                    sample.is_finite ? "" : "  holds NaN or infinity");
+  }
+  if (blame.by_skipping) {
+    core::log_info("advice    {}", advice_about_skips(updates, part.options().precision.init_scale));
   }
   core::log_info("next      train replay {} --update {}", core::printable(run.path), blame.began.update);
 }
@@ -123,6 +136,9 @@ Outcome blame(const Invocation& invocation) {
   const WatchedRange window = window_of(run, command.update);
   std::unique_ptr<Recomputation> opened;
   std::vector<WatchedUpdate> updates;
+  const bool may_end_by_skipping =
+      run.failed && command.update == 0 && (run.reports.empty() || run.first_report_of_skips() < run.reports.size());
+  engine::SkipLimits limits;  // none
   int64_t at = window.from, last = window.last;
   // From checkpoint to checkpoint: each part has options of its own, and was computed from what the checkpoint before
   // it holds, whatever that is.
@@ -137,17 +153,19 @@ Outcome blame(const Invocation& invocation) {
     }
     const auto next = run.checkpoints.upper_bound(at);
     const int64_t to = next == run.checkpoints.end() ? last : std::min(last, next->first);
-    for (WatchedUpdate& update : watch_updates(*opened, run, to)) updates.push_back(std::move(update));
+    const config::ResolvedOptions& options = opened->options();
+    if (may_end_by_skipping) limits = {options.precision.min_scale, options.precision.max_skipped};
+    watch_updates(*opened, run, to, limits, updates);
     at = opened->at().updates;
     if (!updates.empty() && !updates.back().checkpoint.empty()) {
       core::log_info("note      {} is not what its updates compute: {} differs by up to {:.3g}",
                      core::printable(updates.back().checkpoint), updates.back().changed_tensor,
                      updates.back().changed_by);
     }
-  } while (at < last && updates.back().is_finite());
+  } while (at < last && updates.back().is_finite() && !ends_by_skipping(updates, limits));
   const Recomputation& part = *opened;
-  const Blame found = find_fault(updates);
-  say(found, part, run, window.from, at);
+  const Blame found = find_fault(updates, limits);
+  say(found, updates, part, run, window.from);
   if (command.json) write_result("-", json_of(found, part, run, window.from, at).dump(1) + "\n");
   return {core::kExitOk, found.kind == Blame::Kind::nothing ? "nothing-found" : "found", found.began.update};
 }

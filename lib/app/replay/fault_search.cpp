@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "app/replay/skipped_updates.h"
 #include "app/replay/spike.h"
 #include "core/format.h"
 
@@ -182,9 +183,32 @@ std::string cause_of(const std::vector<WatchedUpdate>& updates, size_t i, const 
   return format("the learning rate {:.4g} is too high for this network", update.learning_rate);
 }
 
+/// Of a run that ends_by_skipping(): what changed just before the skipped updates, or else the scale.
+Blame fault_of_skipping(const std::vector<WatchedUpdate>& updates) {
+  const size_t first = first_of_last_skips(updates);
+  const size_t cause = cause_around(updates, {first, updates.size() - 1, first, 0}, updates.size());
+  Blame blame;
+  blame.kind = Blame::Kind::divergence;
+  blame.not_finite_at = updates[first].update;
+  blame.by_skipping = true;
+  blame.began = updates[first];
+  if (cause < updates.size()) {
+    blame.began = updates[cause];
+    blame.layer = layer_of(updates, cause);
+    blame.cause = cause_of(updates, cause, {}) + "; " + cause_of_skips(updates, first);
+    return blame;
+  }
+  blame.layer = layer_that_overflows(updates[first]);
+  blame.cause = cause_of_skips(updates, first);
+  if (!scale_is_to_blame(updates)) blame.samples = outliers_of(updates[first]);
+  return blame;
+}
+
 }  // namespace
 
-Blame find_fault(const std::vector<WatchedUpdate>& updates) {
+Blame find_fault(const std::vector<WatchedUpdate>& watched, const engine::SkipLimits& limits) {
+  if (ends_by_skipping(watched, limits)) return fault_of_skipping(watched);
+  const std::vector<WatchedUpdate> updates = with_skips_passed_over(watched);
   Blame blame;
   const std::vector<Episode> episodes = strange_episodes(updates);
   if (episodes.empty()) return blame;

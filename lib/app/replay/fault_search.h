@@ -19,9 +19,11 @@ struct Blame {
   std::string cause;                  ///< in words
   std::vector<SampleRecord> samples;  ///< that stand out in it, the worst first; empty: none does
   std::string layer;                  ///< in which it shows first; empty: cannot be told
+  bool by_skipping = false;           ///< the run ended since float16 gradients overflowed in every update
 };
 
-/// From updates in order. A spike is a loss or a gradient norm far above the median of the updates before it.
-Blame find_fault(const std::vector<WatchedUpdate>& updates);
+/// From updates in order. A spike is a loss or a gradient norm far above the median of the updates before it. What a
+/// loss scaler skipped is none, but for a run that ends_by_skipping() with `limits`.
+Blame find_fault(const std::vector<WatchedUpdate>& watched, const engine::SkipLimits& limits = {});
 
 }  // namespace stoker::app

@@ -36,7 +36,7 @@ bool names(const std::string& line, const char* event) {
 /// A process that went on from an earlier checkpoint leaves behind what others did after it.
 void forget_after(int64_t updates, RecordedRun& run) {
   run.digests.erase(run.digests.upper_bound(updates), run.digests.end());
-  while (!run.reports.empty() && run.reports.back().first > updates) run.reports.pop_back();
+  while (!run.reports.empty() && run.reports.back().updates > updates) run.reports.pop_back();
   run.updates = updates;
 }
 
@@ -50,7 +50,11 @@ void read_event(const std::string& line, RecordedRun& run) {
   run.updates = std::max(run.updates, done);
   if (names(line, "report") && event.contains("train_loss")) {
     const core::Json& loss = event.at("train_loss");  // null: not finite
-    run.reports.emplace_back(done, loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::infinity());
+    const double value = loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::infinity();
+    const auto skipped_updates = event.find("skipped_updates");
+    const bool counts = skipped_updates != event.end() && skipped_updates->is_number_integer();
+    const int64_t skipped = counts ? skipped_updates->get<int64_t>() : 0;
+    run.reports.push_back({done, value, skipped});
   }
   if (!names(line, "digest")) return;
   try {
@@ -75,6 +79,16 @@ bool says_failed(const std::string& path) {
 std::string RecordedRun::checkpoint_before(int64_t most_updates) const {
   const auto after = checkpoints.upper_bound(most_updates);
   return after == checkpoints.begin() ? "" : std::prev(after)->second;
+}
+
+size_t RecordedRun::first_report_of_skips() const {
+  size_t first = reports.size();
+  for (; first > 0; --first) {
+    const RecordedReport before = first > 1 ? reports[first - 2] : RecordedReport{};
+    const RecordedReport& report = reports[first - 1];
+    if (report.skipped - before.skipped < report.updates - before.updates) break;
+  }
+  return first;
 }
 
 std::string RecordedRun::config_path(int64_t update) const {

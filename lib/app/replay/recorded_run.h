@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace stoker::app {
@@ -17,16 +16,25 @@ struct UpdateDigests {
   std::string weights, images;
 };
 
+struct RecordedReport {
+  int64_t updates = 0;  ///< done
+  double loss = 0;      ///< mean since the report before; may be infinite
+  int64_t skipped = 0;  ///< updates so far whose float16 gradients overflowed
+};
+
 struct RecordedRun {
-  std::string path;                                 ///< run directory
-  std::map<int64_t, std::string> checkpoints;       ///< by updates: those that are there, whole or not
-  std::map<int64_t, UpdateDigests> digests;         ///< by update, from 1; those that a resume has not left behind
-  int64_t updates = 0;                              ///< the last that anything is known of
-  std::vector<std::pair<int64_t, double>> reports;  ///< updates done, mean loss since the one before
-  bool failed = false;                              ///< it ended by an error, as what diverges does
+  std::string path;                            ///< run directory
+  std::map<int64_t, std::string> checkpoints;  ///< by updates: those that are there, whole or not
+  std::map<int64_t, UpdateDigests> digests;    ///< by update, from 1; those that a resume has not left behind
+  int64_t updates = 0;                         ///< the last that anything is known of
+  std::vector<RecordedReport> reports;         ///< in order
+  bool failed = false;                         ///< it ended by an error, as what diverges does
 
   /// The newest checkpoint of at most so many updates; "": there is none, and the run is computed from its beginning.
   std::string checkpoint_before(int64_t most_updates) const;
+  /// The first of its last reports between which every update was skipped, as an index; reports.size(): the last report
+  /// saw one that was not.
+  size_t first_report_of_skips() const;
   /// The configuration under which update number `update` was computed: that of the next checkpoint, which its process
   /// wrote, else that of the last start.
   std::string config_path(int64_t update) const;

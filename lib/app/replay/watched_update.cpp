@@ -3,6 +3,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -58,6 +59,12 @@ std::string first_not_finite(const model::ImageModel& model) {
   return "";
 }
 
+optim::LossScale loss_scale_of(const engine::Learner& learner) {
+  if (!learner.scaler->enabled()) return {};
+  const torch::Tensor figures = learner.scaler->figures().to(torch::kCPU);
+  return optim::GradScaler::read(figures.data_ptr<double>());
+}
+
 /// A checkpoint that cannot be read says nothing.
 void compare_with_checkpoint(Recomputation& part, const RecordedRun& run, WatchedUpdate& update) {
   const auto checkpoint = run.checkpoints.find(update.update);
@@ -78,23 +85,36 @@ void compare_with_checkpoint(Recomputation& part, const RecordedRun& run, Watche
 }  // namespace
 
 bool WatchedUpdate::is_finite() const {
-  return std::isfinite(loss) && std::isfinite(gradient_norm) && stage.empty() && tensor.empty();
+  return std::isfinite(loss) && (is_skipped || std::isfinite(gradient_norm)) && stage.empty() && tensor.empty();
 }
 
-std::vector<WatchedUpdate> watch_updates(Recomputation& part, const RecordedRun& run, int64_t last) {
-  std::vector<WatchedUpdate> updates;
+bool ends_by_skipping(const std::vector<WatchedUpdate>& updates, const engine::SkipLimits& limits) {
+  if (updates.empty() || !updates.back().is_skipped || !updates.back().is_finite()) return false;
+  const auto taken = std::find_if(updates.rbegin(), updates.rend(), [](const auto& one) { return !one.is_skipped; });
+  const int64_t in_row = taken - updates.rbegin();
+  return (limits.max_skipped > 0 && in_row >= limits.max_skipped) || updates.back().next_scale < limits.min_scale;
+}
+
+void watch_updates(Recomputation& part, const RecordedRun& run, int64_t last, const engine::SkipLimits& limits,
+                   std::vector<WatchedUpdate>& updates) {
   StageWatch stages(*part.learner().model, !part.options().model.grad_checkpointing);
-  while (part.at().updates < last && (updates.empty() || updates.back().is_finite())) {
+  const auto go_on = [&] { return updates.empty() || updates.back().is_finite(); };
+  while (part.at().updates < last && go_on() && !ends_by_skipping(updates, limits)) {
     UpdateRecorder record(part.task(), /*keeps_images=*/false);
     const double rate_before = part.at().learning_rate;
+    const optim::LossScale scale_before = loss_scale_of(part.learner());
     stages.forget();
     part.advance(&record);
+    const optim::LossScale scale_after = loss_scale_of(part.learner());
     const engine::RunProgress at = part.at();
     WatchedUpdate update;
     update.update = at.updates;
     update.epoch = at.epoch + 1;
     update.learning_rate = at.learning_rate;
     update.rate_before = rate_before;
+    update.loss_scale = scale_before.scale;
+    update.next_scale = scale_after.scale;
+    update.is_skipped = scale_after.skipped > scale_before.skipped;
     update.samples = record.samples();
     if (!update.samples.empty()) {
       update.loss = record.mean_loss();
@@ -106,7 +126,6 @@ std::vector<WatchedUpdate> watch_updates(Recomputation& part, const RecordedRun&
     compare_with_checkpoint(part, run, update);
     updates.push_back(std::move(update));
   }
-  return updates;
 }
 
 }  // namespace stoker::app

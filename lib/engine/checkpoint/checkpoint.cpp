@@ -77,15 +77,12 @@ static std::string run_of(const CheckpointFiles& files) {
   return core::printable(slash == std::string::npos ? "." : files.directory().substr(0, slash));
 }
 
-core::Error diverged_error(const std::string& cause, const CheckpointFiles& files) {
+core::Error diverged_error(const std::string& cause, const CheckpointFiles& files, const std::string& advice) {
   const std::vector<int64_t> saved = files.list();
   const std::string left = saved.empty() ? "no checkpoint has been written yet"
                                          : "the last good checkpoint is kept: " + files.path_of(saved.front());
   return {ErrorKind::diverged, "training diverged: " + cause,
-          "train blame " + run_of(files) +
-              " says in which update, sample and layer it began; lower --lr, add "
-              "--warmup-epochs or --clip-grad 1; " +
-              left};
+          "train blame " + run_of(files) + " says in which update, sample and layer it began; " + advice + "; " + left};
 }
 
 Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)

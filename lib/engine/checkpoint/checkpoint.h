@@ -23,7 +23,8 @@
 namespace stoker::engine {
 
 /// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.
-core::Error diverged_error(const std::string& cause, const CheckpointFiles& files);
+core::Error diverged_error(const std::string& cause, const CheckpointFiles& files,
+                           const std::string& advice = "lower --lr, add --warmup-epochs or --clip-grad 1");
 
 class Checkpoints {
  public:

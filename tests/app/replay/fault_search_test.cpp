@@ -5,32 +5,12 @@
 
 #include <limits>
 
+#include "quiet_run.h"
+
 namespace stoker::app {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-/// Updates 1 to `count` of a run in which nothing stands out.
-std::vector<WatchedUpdate> quiet_run(int64_t count) {
-  std::vector<WatchedUpdate> updates;
-  for (int64_t i = 1; i <= count; ++i) {
-    WatchedUpdate update;
-    update.update = i;
-    update.epoch = 1;
-    update.learning_rate = 0.1;
-    update.loss = 1 + 0.1 * static_cast<double>(i % 3);
-    update.gradient_norm = 2;
-    update.layers = {{"stem", 1}, {"head", 1}};
-    for (int64_t s = 0; s < 8; ++s) {
-      SampleRecord sample;
-      sample.sample = 10 * i + s;
-      sample.loss = update.loss;
-      update.samples.push_back(sample);
-    }
-    updates.push_back(update);
-  }
-  return updates;
-}
 
 TEST(FaultSearchTest, FindsNothingInAQuietRun) {
   EXPECT_EQ(find_fault(quiet_run(30)).kind, Blame::Kind::nothing);

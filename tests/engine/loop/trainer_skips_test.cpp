@@ -24,6 +24,7 @@ class SkippingRunTest : public TrainerTest {
     } catch (const core::Error& error) {
       EXPECT_EQ(error.kind(), core::ErrorKind::diverged);
       EXPECT_TRUE(run.checkpoints().files().list().empty());
+      hint_ = error.hint();
       return error.what();
     }
     reports_ = run.recorder_.reports;
@@ -32,6 +33,7 @@ class SkippingRunTest : public TrainerTest {
 
   TinyOptions options_;
   std::vector<ReportEvent> reports_;
+  std::string hint_;  ///< of the error
 };
 
 TEST_F(SkippingRunTest, UpdatesThatAreSkippedForeverEndTheRun) {
@@ -40,6 +42,13 @@ TEST_F(SkippingRunTest, UpdatesThatAreSkippedForeverEndTheRun) {
                          "--max-skipped is 8"),
             std::string::npos)
       << message;
+  EXPECT_NE(hint_.find("lower --init-scale, or raise --max-skipped"), std::string::npos) << hint_;
+}
+
+TEST_F(SkippingRunTest, WhereNoScaleHelpsTheHintIsAnotherPrecision) {
+  options_.scaling.init_scale = 1;
+  failure_after(1'000'000);
+  EXPECT_NE(hint_.find("--amp-dtype bfloat16"), std::string::npos) << hint_;
 }
 
 TEST_F(SkippingRunTest, AScaleBelowItsLimitEndsTheRun) {
