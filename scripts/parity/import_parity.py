@@ -15,6 +15,7 @@ classifies PNG files of the network's size, which need no resizing: made-up ones
 --images. Ends with 1 when a probability differs by more than the limit.
 """
 import argparse
+import copy
 import csv
 import io
 import pathlib
@@ -123,6 +124,7 @@ def compare(origin, their_name, our_name, model, layouts, images, paths, data, f
     """`saved`: the network whose weights go to the file, if not `model` itself."""
     with torch.no_grad():
         wanted = model.eval()(images).double().softmax(1)
+        exact = copy.deepcopy(model).double()(images.double()).softmax(1)
     results = []
     for layout in layouts:
         file = folder / f"{their_name.replace(' ', '-')}-{layout}.pth"
@@ -131,6 +133,7 @@ def compare(origin, their_name, our_name, model, layouts, images, paths, data, f
         largest = (got - wanted).abs().max().item()
         results.append(largest <= args.limit)
         print(f"{origin} {their_name} ({written}): {len(paths)} images, largest difference of a probability {largest:.2e}, "
+              f"from float64 ours {(got - exact).abs().max():.1e}, theirs {(wanted - exact).abs().max():.1e}, "
               f"probabilities from {wanted.min():.3f} to {wanted.max():.3f}; {said.replace(str(folder), '...')}", flush=True)
         file.unlink()
     return all(results)
