@@ -50,6 +50,8 @@ ROOMS = {
 
     "model": CORE + CONFIG,
     "model/layers": CORE + ["kernels"],
+    "model/script": CORE + ["model"],
+    "torchscript": ["model/script"],
     "model/networks": CORE + ["model", "model/layers"],
 
     "optim": CORE + CONFIG + ["kernels"],
@@ -87,7 +89,8 @@ ROOMS = {
     "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
     "observe/runs": CORE + ["observe/report"],
 
-    "app/setup": ["core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "plan", "observe/diagnosis",
+    "app/network": CORE + CONFIG + ["model/script", "engine/checkpoint"],
+    "app/setup": ["app/network", "core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "plan", "observe/diagnosis",
                   "observe/resources"],
     "app/plan": ["core*", "config*", "data*", "engine*", "plan", "app/setup"],
     "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
@@ -96,9 +99,9 @@ ROOMS = {
     "app/export": ["core*", "config*", "model", "engine*", "weights*", "deploy*", "app", "app/output", "app/setup"],
     "app/output": ["core*", "config*", "statistics", "engine/run", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],
-    "app/replay": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app", "app/output", "app/setup"],
-    "app/verbs": ["core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "deploy*", "app", "app/setup", "app/audit", "app/bench", "app/export", "app/launch", "app/listeners", "app/output", "app/plan", "app/replay"],
-    "app": ["core*", "config*", "model", "engine/device", "engine/memory", "app/launch", "app/output", "app/setup"],
+    "app/replay": ["app/network", "core*", "config*", "data*", "model*", "optim*", "engine*", "app", "app/output", "app/setup"],
+    "app/verbs": ["app/network", "core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "deploy*", "app", "app/setup", "app/audit", "app/bench", "app/export", "app/launch", "app/listeners", "app/output", "app/plan", "app/replay"],
+    "app": ["core*", "config*", "model*", "engine/device", "engine/memory", "app/launch", "app/output", "app/setup"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.
 SINGLE_HEADERS = {
@@ -124,10 +127,11 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"zlib\.h": ["data/container", "data/image", "data/dataset", "weights/file"],
     r"torch/nn/modules": ["model*", "weights/load"],
     r"torch/csrc/distributed|gloo/": ["engine/group/c10d"],
+    r"torch/script\.h|torch/csrc/jit/serialization": ["torchscript"],
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
                            "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group*",
                            "engine/probe",
-                           "engine/loop", "weights/load", "deploy/trace", "deploy/translate", "app*"],
+                           "engine/loop", "weights/load", "deploy/trace", "deploy/translate", "torchscript", "app*"],
     r"\w+mmintrin\.h": ["kernels"],
     r"cuda|driver_types": ["engine/device", "engine/group/c10d"],
     r"nccl": ["engine/group/c10d"],

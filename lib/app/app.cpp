@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "model/model.h"
+#include "model/script/network_library.h"
 
 namespace stoker::app {
 namespace {
@@ -70,6 +71,7 @@ Outcome dispatch(const Invocation& invocation) {
     write_stdout(page);
     return {core::kExitOk, ""};
   }
+  if (command.trust_model) model::trust_network_files();
   core::set_console_level(console_level(configuration.options.log, command.verbose));
   if (!configuration.options.log.log_file.empty()) core::open_log_file(configuration.options.log.log_file);
   if (command.verb == "models") return list(model::model_names());

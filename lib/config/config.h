@@ -48,6 +48,7 @@ struct CommandLine {
   bool verbose = false;
   bool fresh = false;          ///< an older run in the run directory is set aside
   bool help_markdown = false;  ///< hidden: writes docs/options.md to stdout
+  bool trust_model = false;    ///< code in the file that --model names may run; no file can say so
   std::string on_end;          ///< a command of the shell, run when a training run ends; empty: none
   std::string document;        ///< hidden: "man" or "schema"; completion: the shell
   std::vector<std::string> config_files;

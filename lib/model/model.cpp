@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
+#include "model/script/network_library.h"
+#include "model/script/script_network.h"
 
 namespace stoker::model {
 namespace {
@@ -122,6 +124,7 @@ bool ImageModel::decays(const std::string& parameter) const {
 
 std::shared_ptr<ImageModel> make_model(const ModelSpec& spec) {
   check_model_spec(spec);
+  if (is_network_file(spec.name)) return make_script_network(spec);
   return known_entry(spec).factory(spec);
 }
 

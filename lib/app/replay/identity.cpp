@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/replay/identity.h"
 
+#include "app/network/network_file.h"
 #include "app/setup/assemble.h"
 #include "core/hash.h"
 #include "core/system/file.h"
@@ -36,6 +37,7 @@ engine::RunIdentity identity_of(const config::ResolvedOptions& options, const da
   identity.config_yaml = config::render_yaml(options);
   identity.preprocess = config::to_json(preprocessing_for(options, *datasets.train));
   identity.training_options = config::training_relevant_values(options);
+  identify_network_file(options, identity);
   identity.data_fingerprint = datasets.train->fingerprint() + "+" + datasets.val->fingerprint();
   identity.class_names = datasets.train->learned_names();
   identity.threads = options.device.threads;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/replay/recomputation.h"
 
+#include "app/network/network_file.h"
 #include "app/replay/identity.h"
 #include "app/setup/assemble.h"
 #include "app/setup/resume.h"
@@ -34,6 +35,8 @@ std::unique_ptr<config::Configuration> configuration_of(const CommandWords& word
 Recomputation::Recomputation(const CommandWords& words, const RecordedRun& run, const std::string& checkpoint,
                              int64_t to)
     : given_(configuration_of(words, run.config_path(to))) {
+  use_kept_network_file(run.path, *given_);
+  if (!checkpoint.empty()) use_network_file_of_run(checkpoint, engine::read_manifest(checkpoint).extra, *given_);
   settings_.emplace(*given_);
   if (!checkpoint.empty()) settings_->learn_checkpoint(checkpoint_facts(*given_, checkpoint));
   set_up_data(*settings_, /*measure=*/false, prepared_);

@@ -7,6 +7,7 @@
 #include <new>
 #include <thread>
 
+#include "app/network/network_file.h"
 #include "app/setup/diagnosing.h"
 #include "config/task_facts.h"
 #include "core/error.h"
@@ -19,6 +20,7 @@
 #include "engine/step/recompute.h"
 #include "model/freeze.h"
 #include "model/model.h"
+#include "model/script/network_library.h"
 #include "weights/load/pretrained.h"
 
 namespace stoker::app {
@@ -218,13 +220,16 @@ engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedRunOptio
 }
 
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes) {
+  refuse_copies_of_network_file(options);
   engine::Learner learner;
   learner.device = device;
   learner.model = build_model(options, device);
   if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
   if (!options.model.init_from.empty() && !resumes) {
-    for (const std::string& line : weights::load_pretrained(*learner.model, options.model.model, options.model.backbone,
-                                                            options.model.init_from)) {
+    const bool is_file = model::is_network_file(options.model.model);  // weights come under the names that it has
+    for (const std::string& line :
+         weights::load_pretrained(*learner.model, is_file ? "the network" : options.model.model, options.model.backbone,
+                                  options.model.init_from)) {
       core::log_info("starting weights: {}", line);
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/network/network_file.h"
 #include "app/setup/run_directory.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -81,6 +82,7 @@ std::unique_ptr<config::Configuration> options_of_resumed(int argc, const char* 
   auto resumed = std::make_unique<config::Configuration>();
   config::read_run_config(core::read_file(file, kMaxConfigBytes), file, *resumed);
   config::parse_command_line(argc, argv, *resumed);
+  use_network_file_of_run(checkpoint, engine::read_manifest(checkpoint).extra, *resumed);
   const std::filesystem::path folder = std::filesystem::path(checkpoint).lexically_normal().parent_path();
   if (resumed->options.run.run_dir.is_auto() && folder.filename() == "checkpoints") {
     config::Row& row = *resumed->table.find("run-dir");
@@ -132,7 +134,7 @@ config::CheckpointFacts checkpoint_facts(const config::Configuration& given, con
   for (const char* const name : {"hflip", "train-crop", "model", "lr"}) {
     const bool follows_batch = std::string(name) == "lr" && saved_text(extra, "opt") == "sgd";
     const std::string text = follows_batch ? "" : saved_text(extra, name);
-    if (!text.empty()) facts.kept.emplace_back(name, text);
+    if (!text.empty() && !is_network_identity(text)) facts.kept.emplace_back(name, text);
   }
   facts.amp = saved_switch(extra, given.table.row_of(o.precision.amp).name);
   facts.channels_last = saved_switch(extra, given.table.row_of(o.precision.channels_last).name);

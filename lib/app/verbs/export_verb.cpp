@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "app/app.h"
 #include "app/export/exported_network.h"
@@ -20,6 +21,8 @@
 #include "deploy/trace/traced_network.h"
 #include "deploy/translate/translator.h"
 #include "engine/checkpoint/weights.h"
+#include "model/script/network_library.h"
+#include "model/script/script_network.h"
 
 namespace stoker::app {
 namespace {
@@ -107,6 +110,33 @@ std::string onnx_file(const deploy::TracedNetwork& traced, const ExportedNetwork
   return deploy::onnx_bytes(model);
 }
 
+/// A file, and how to ask the network in it.
+struct Exported {
+  std::string bytes;
+  std::string reader;  ///< who `run` is
+  std::function<torch::Tensor(const torch::Tensor& input)> run;
+};
+
+/// A network of a file keeps its own code: what is written is that file with the weights of the run.
+Exported as_it_came(model::ScriptNetwork& network, const std::map<std::string, std::string>& metadata,
+                    const std::string& path) {
+  Exported exported = {network.saved(metadata), "LibTorch's loader of the file", {}};
+  exported.run = [bytes = exported.bytes, path](const torch::Tensor& input) {
+    const torch::NoGradGuard no_gradients;
+    return model::open_foreign_network(bytes, path)->forward(input);
+  };
+  return exported;
+}
+
+Exported as_traced(const ExportedNetwork& network, const torch::Tensor& inputs, bool is_onnx,
+                   const std::map<std::string, std::string>& metadata) {
+  const torch::Tensor example = at::cat({inputs, inputs}).slice(0, 0, 2).contiguous();
+  const deploy::TracedNetwork traced = deploy::trace_network(
+      network.model(), [&](const torch::Tensor& images) { return network.forward(images); }, example);
+  return {is_onnx ? onnx_file(traced, network, metadata) : traced.torchscript(metadata), "the recorded graph",
+          [traced](const torch::Tensor& input) { return traced.forward(input); }};
+}
+
 /// What another implementation says, against this program.
 void compare(const ExportedNetwork& network, const torch::Tensor& outputs, const torch::Tensor& expected,
              const std::string& reader, double tolerance) {
@@ -158,12 +188,12 @@ Outcome export_network(const Invocation& invocation) {
   const ExportedNetwork network(model, build_task(loaded.options(), torch::kCPU), record, boundary);
   if (!samples.defined()) samples = network.made_up(kMadeUp);
   const torch::Tensor inputs = network.input_of(samples), expected = network.expected(samples);
-  const torch::Tensor example = at::cat({inputs, inputs}).slice(0, 0, 2).contiguous();
-  const deploy::TracedNetwork traced = deploy::trace_network(
-      *model, [&](const torch::Tensor& images) { return network.forward(images); }, example);
   const bool is_onnx = std::string_view(wanted.name) == "onnx";
-  core::write_file_atomically(path, is_onnx ? onnx_file(traced, network, metadata) : traced.torchscript(metadata),
-                              /*durable=*/true);
+  const auto script = std::dynamic_pointer_cast<model::ScriptNetwork>(model);
+  const bool keeps_code = script && !is_onnx && !boundary.bytes_in && !boundary.predictions_out;
+  const Exported exported =
+      keeps_code ? as_it_came(*script, metadata, path) : as_traced(network, inputs, is_onnx, metadata);
+  core::write_file_atomically(path, exported.bytes, /*durable=*/true);
   const std::string vectors = fs::path(path).replace_extension(".vectors.safetensors").string();
   replace_safetensors(vectors, {{network.input_name(), inputs}, {network.output_name(), expected}}, metadata);
   core::log_info("written   {}: {} -> {}", core::printable(path), network.input_name(), network.output_name());
@@ -179,7 +209,7 @@ Outcome export_network(const Invocation& invocation) {
     if (!answers.takes_batches)
       core::log_info("          {} runs it image by image alone, not as a batch", answers.reader);
   } else {
-    compare(network, traced.forward(inputs), expected, "the recorded graph", kTorchTolerance);
+    compare(network, exported.run(inputs), expected, exported.reader, kTorchTolerance);
   }
   return outcome;
 }

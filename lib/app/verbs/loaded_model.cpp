@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/verbs/loaded_model.h"
 
+#include "app/network/network_file.h"
 #include "app/setup/assemble.h"
 #include "app/setup/evaluation_plan.h"
 #include "app/setup/plan_run.h"
@@ -61,6 +62,7 @@ LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& 
     loaded.saved.class_names = record.names;
   }
   config::parse_command_line(invocation.argc, invocation.argv, *loaded.given);
+  use_network_file_of_run(loaded.saved.path, engine::read_manifest(loaded.saved.path).extra, *loaded.given);
   loaded.settings.emplace(*loaded.given, share_of_machine(ranks.place()));
   return loaded;
 }

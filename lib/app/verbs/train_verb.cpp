@@ -6,6 +6,7 @@
 #include "app/app.h"
 #include "app/listeners/observing.h"
 #include "app/listeners/split_overlap.h"
+#include "app/network/network_file.h"
 #include "app/output/last_line.h"
 #include "app/output/result_output.h"
 #include "app/replay/identity.h"
@@ -209,6 +210,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     refuse_full_disk(options, memory.checkpoint_bytes, files.directory(), !checkpoint.empty());
     core::write_file_atomically(run_path + "/config.yaml", config::render_yaml(configuration, settings.resolution()),
                                 /*durable=*/true);
+    keep_network_file(options, run_path);
     write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
     watch.emplace(
         Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task, device,

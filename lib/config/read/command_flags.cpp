@@ -16,6 +16,8 @@ const std::vector<std::string> kEveryVerb = {
     "ls", "watch", "replay",  "verify", "diff", "blame", "export", "completion", "models", "presets"};
 const std::vector<std::string> kEveryVerbThatComputes = {"",      "eval", "predict", "bench", "pack",
                                                          "check", "plan", "preview", "audit"};
+const std::vector<std::string> kEveryVerbWithNetwork = {"",       "eval",   "predict", "bench", "check", "plan",
+                                                        "replay", "verify", "diff",    "blame", "audit", "export"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 const std::vector<std::string> kInferenceAndExport = {"eval", "predict", "export"};
 
@@ -87,6 +89,14 @@ std::vector<CommandFlag> make_common_flags() {
        {""},
        "Start over: an older run in the run directory is set aside as DIR.old-1, DIR.old-2, ...",
        [](CommandLine& line, const std::string&) { line.fresh = true; }},
+      {"trust-model",
+       {},
+       "",
+       {},
+       kEveryVerbWithNetwork,
+       "Run the code in the TorchScript file that --model, or the run, names: it can do all that you can. Only the "
+       "command line can say so, no configuration and no run.",
+       [](CommandLine& line, const std::string&) { line.trust_model = true; }},
       {"on-end",
        {},
        "COMMAND",

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/script/network_library.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/sha256.h"
+#include "core/system/file.h"
+
+namespace stoker::model {
+namespace {
+
+namespace fs = std::filesystem;
+using core::Error;
+using core::ErrorKind;
+
+constexpr const char* kLibrary = "libstoker_torchscript.so";
+constexpr uint64_t kMostBytes = uint64_t{8} << 30;
+
+std::atomic<bool> is_trusted = false;
+
+[[noreturn]] void refuse_library(const std::string& why) {
+  throw Error(ErrorKind::unavailable, core::format("networks in files need {}, {}", kLibrary, why),
+              "install it with this program, or build with -DSTOKER_TORCHSCRIPT=ON");
+}
+
+/// Beside this program, as it is built, or where `cmake --install` puts it.
+std::string library_path() {
+  std::error_code ignored;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& candidate : {folder / kLibrary, folder / "../lib/stoker" / kLibrary}) {
+    if (fs::exists(candidate, ignored)) return candidate.string();
+  }
+  refuse_library("which is not installed beside this program");
+}
+
+OpenForeignNetwork open_library() {
+  static const OpenForeignNetwork opened = [] {
+    void* const library = ::dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) refuse_library(core::format("which does not load: {}", ::dlerror()));
+    void* const function = ::dlsym(library, kOpenForeignNetwork);
+    if (function == nullptr) refuse_library("and the one beside this program is of another version");
+    return reinterpret_cast<OpenForeignNetwork>(function);
+  }();
+  return opened;
+}
+
+/// The lines that say something: LibTorch adds pages of C++ frames and generated code.
+std::string first_lines(const std::string& text) {
+  constexpr size_t kMost = 400;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + " ...";
+}
+
+}  // namespace
+
+bool is_network_file(const std::string& model) { return model.find_first_of("./") != std::string::npos; }
+
+void trust_network_files() { is_trusted = true; }
+
+NetworkFile read_network_file(const std::string& path) {
+  NetworkFile file;
+  file.bytes = core::read_file(path, kMostBytes);
+  file.sha256 = core::sha256_hex(file.bytes);
+  return file;
+}
+
+std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, const std::string& path) {
+  if (!is_trusted) {
+    throw Error(ErrorKind::config,
+                core::format("--model {}: a network in a file is a program, which runs as you", core::printable(path)),
+                "add --trust-model where you know who wrote it; train models lists the networks that need no trust");
+  }
+  std::string problem;
+  std::unique_ptr<ForeignNetwork> network(open_library()(bytes, problem));
+  if (network) return network;
+  throw Error(ErrorKind::data, core::format("{} holds no TorchScript: {}", core::printable(path), first_lines(problem)),
+              "write it in Python with torch.jit.script(network).save(FILE); weights alone are read by --init-from");
+}
+
+}  // namespace stoker::model

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks in files that bring their own code: whether this process trusts them, and the library that opens them.
+// Knows nothing of what is done with a network.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "model/script/foreign_network.h"
+
+namespace stoker::model {
+
+/// Whether a name of --model is the path of a file: names of networks have neither a dot nor a slash.
+bool is_network_file(const std::string& model);
+
+/// From now on code of such files may run in this process. Before other threads start; never taken back.
+void trust_network_files();
+
+/// A file as it was read at one moment.
+struct NetworkFile {
+  std::string bytes;
+  std::string sha256;  ///< of them, 64 digits
+};
+/// Throws Error{no_input}, {permission}, {io}.
+NetworkFile read_network_file(const std::string& path);
+
+/// `path` is for messages. Throws Error{config} where trust_network_files() was not called, Error{unavailable} where
+/// the library is not installed or is of another version, Error{data} where the bytes are no network.
+std::unique_ptr<ForeignNetwork> open_foreign_network(const std::string& bytes, const std::string& path);
+
+}  // namespace stoker::model
