@@ -87,23 +87,29 @@ def write_network(args, classes, file):
     return network
 
 
-def train_until_done(words, kills, seconds, rng):
-    """Kills it at random moments, at most `kills` times, then lets it end. `seconds`: what the whole run takes."""
-    done, seconds = 0, 0.8 * seconds
+def newest_update(run_dir):
+    return max((int(path.name[5:]) for path in (run_dir / "checkpoints").glob("step-*") if path.name[5:].isdigit()), default=0)
+
+
+def train_until_done(words, run_dir, kills, rng):
+    """Kills it up to `kills` times, at random moments after it has saved some further checkpoints; then lets it end."""
+    done = []
     while True:
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if done < kills:
-            try:
-                process.wait(timeout=rng.uniform(0.3, 1) * seconds)
-            except subprocess.TimeoutExpired:
+        with open(run_dir.parent / "killed.log", "a") as log:
+            process = subprocess.Popen(words, stdout=log, stderr=log)
+        before, further = newest_update(run_dir), 10 * rng.randint(1, 3)
+        while process.poll() is None and len(done) < kills:
+            if newest_update(run_dir) >= before + further:
+                time.sleep(rng.uniform(0, 0.3))
                 process.send_signal(signal.SIGKILL)
-                process.wait()
-                done += 1
-                continue
-        error = process.communicate()[1]
-        if process.returncode != 0:
-            sys.exit(f"ended with {process.returncode}:\n{error}")
-        return done
+                break
+            time.sleep(0.01)
+        code = process.wait()
+        if code == 0:
+            return done
+        if code != -signal.SIGKILL:
+            sys.exit(f"ended with {code}; see {run_dir.parent / 'killed.log'}")
+        done.append(newest_update(run_dir))
 
 
 def differing(one, other):
@@ -139,20 +145,21 @@ def main():
     common = [args.train, "--trust-model", "--data-dir", data, "--img-size", args.img_size, "--threads", args.threads,
               "--batch-size", 32, "--num-workers", 1]
     picked(run([*common, "--model", made, "--epochs", 1, "--no-amp", "--run-dir", work / "first"]), "model", "memory", "compute",
-           "epoch 1/1", "train:")
+           "epoch 1/1 done", "train:")
     began = work / "began.pt"
     picked(run([args.train, "export", work / "first", "--trust-model", "--output", began, "--check"]), "checked")
 
     words = [*common, "--model", began, "--epochs", args.epochs, "--freeze", args.freeze, "--model-ema", "--opt", "adamw", "--lr",
              "0.002", "--save-every", "10u", "--amp" if args.amp else "--no-amp", "--rand-augment", "1,5"]
     whole, killed = work / "whole", work / "killed"
-    before = time.monotonic()
-    picked(run([*words, "--run-dir", whole]), "model", "recipe", "memory", "epoch", "best", "train:")
-    kills = train_until_done([str(word) for word in [*words, "--run-dir", killed]], args.kills, time.monotonic() - before, rng)
+    picked(run([*words, "--run-dir", whole]), "model", "recipe", "memory", "best", "train:",
+           *(f"epoch {n}/{args.epochs} done" for n in range(1, args.epochs + 1)))
+    kills = train_until_done([str(word) for word in [*words, "--run-dir", killed]], killed, args.kills, rng)
     files, different = differing(whole / "checkpoints/last", killed / "checkpoints/last")
-    print(f"killed {kills} times: {len(files)} files of numbers compared ({', '.join(files)}), {len(different)} differ")
-    if different or kills == 0:
-        failed.append(f"bits: {different}, {kills} kills")
+    print(f"killed {len(kills)} times, with checkpoints of updates {kills} as the newest: {len(files)} files of numbers "
+          f"compared ({', '.join(files)}), {len(different)} differ")
+    if different or not kills:
+        failed.append(f"bits: {different}, killed {len(kills)} times")
 
     exported, weights = work / "exported.pt", work / "exported.safetensors"
     some = sorted((data / "val" / names[0]).iterdir())[:10]

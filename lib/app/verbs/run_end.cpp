@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "model/script/network_library.h"
 #include "observe/listeners/progress.h"
 
 namespace stoker::app {
@@ -39,10 +40,9 @@ engine::Metric best_metric(config::EvalMetric which, const engine::Task& task) {
   return wanted;  // the loss, which is no metric of a task
 }
 
-void say_where_it_is(const config::ResolvedRunOptions& options, const engine::FinishEvent& finish,
-                     engine::Metric best) {
+void say_where_it_is(const config::ResolvedOptions& all, const engine::FinishEvent& finish, engine::Metric best) {
   if (finish.reason == engine::StopReason::signal || finish.reason == engine::StopReason::max_time) return;
-  const std::string& run_dir = options.run_dir;
+  const std::string& run_dir = all.run.run_dir;
   core::log_info("finished ({}) after {} epoch{}, {} updates, {}", engine::reason_text(finish.reason, ""),
                  finish.epochs_done, finish.epochs_done == 1 ? "" : "s", finish.updates,
                  core::duration_text(finish.elapsed_seconds));
@@ -51,7 +51,8 @@ void say_where_it_is(const config::ResolvedRunOptions& options, const engine::Fi
     core::log_info("best      {} in epoch {}", observe::metric_text(best, /*percent_digits=*/2), finish.best_epoch + 1);
   }
   core::log_info("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)", run_dir);
-  core::log_info("next      train eval {0}    train predict {0} IMAGES", core::shell_word(run_dir));
+  core::log_info("next      train eval {0}    train predict {0} IMAGES{1}", core::shell_word(run_dir),
+                 model::is_network_file(all.model.model) ? "    each with --trust-model" : "");
 }
 
 void write_report_or_warn(const std::string& run_dir) {

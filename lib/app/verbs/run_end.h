@@ -19,7 +19,7 @@ void add_result(const engine::Metric& best, int64_t best_epoch, double best_valu
 Outcome outcome_of(const engine::FinishEvent& finish, const config::ResolvedRunOptions& options,
                    const engine::Metric& best);
 /// For people; nothing of a run that will go on. `best`: what chooses.
-void say_where_it_is(const config::ResolvedRunOptions& options, const engine::FinishEvent& finish, engine::Metric best);
+void say_where_it_is(const config::ResolvedOptions& all, const engine::FinishEvent& finish, engine::Metric best);
 /// What ended a run stays its exit code: a page that cannot be written can be made again.
 void write_report_or_warn(const std::string& run_dir);
 

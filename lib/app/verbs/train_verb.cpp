@@ -230,7 +230,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
   if (ranks.is_root()) {
     write_plan_file(run_path, memory, prepared.room, observed_memory(device));
-    say_where_it_is(options.run, finish, best_metric(training.eval_metric, *prepared.task));
+    say_where_it_is(options, finish, best_metric(training.eval_metric, *prepared.task));
     if (options.run.report) write_report_or_warn(run_path);
   }
   return outcome_of(finish, options.run, best_metric(training.eval_metric, *prepared.task));
