@@ -43,6 +43,23 @@ LaunchRequest request_of(const std::string& text) {
   return request;
 }
 
+/// A text of a request and the program's two outputs beside it, as the socket carries them.
+struct Message {
+  Message(char* text, size_t bytes) : part{text, bytes} {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  static constexpr size_t kFilesBytes = 2 * sizeof(int);
+  iovec part;
+  alignas(cmsghdr) char control[CMSG_SPACE(kFilesBytes)] = {};
+  msghdr header = {};
+};
+
 }  // namespace
 
 int connect_to_launcher(const std::string& path) {
@@ -59,36 +76,24 @@ pid_t launch_over(int connection, const LaunchRequest& request, int out, int err
   std::string text = text_of(request);
   if (text.size() > kMostBytes) return -1;
   const int files[2] = {out, err};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof files)] = {};
-  iovec part = {text.data(), text.size()};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  Message message(text.data(), text.size());
+  cmsghdr* const header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof files);
+  header->cmsg_len = CMSG_LEN(Message::kFilesBytes);
   std::memcpy(CMSG_DATA(header), files, sizeof files);
   pid_t pid = -1;
-  if (::sendmsg(connection, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) return -1;
+  if (::sendmsg(connection, &message.header, MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) return -1;
   return ::recv(connection, &pid, sizeof pid, 0) == sizeof pid ? pid : -1;
 }
 
 bool receive_request(int connection, LaunchRequest& request, int& out, int& err) {
   std::string text(kMostBytes, '\0');
   int files[2] = {-1, -1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof files)] = {};
-  iovec part = {text.data(), text.size()};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t got = ::recvmsg(connection, &message, 0);
-  const cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (header == nullptr || header->cmsg_len != CMSG_LEN(sizeof files)) return false;
+  Message message(text.data(), text.size());
+  const ssize_t got = ::recvmsg(connection, &message.header, 0);
+  const cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message.header) : nullptr;
+  if (header == nullptr || header->cmsg_len != CMSG_LEN(Message::kFilesBytes)) return false;
   std::memcpy(files, CMSG_DATA(header), sizeof files);
   text.resize(static_cast<size_t>(got));
   request = request_of(text);

@@ -280,13 +280,6 @@ Ended run(const Words& words, const std::string& directory, double seconds) {
   return run(launch, seconds);
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
 std::vector<pid_t> children_of(pid_t parent) {
   const std::string id = std::to_string(parent);
   std::ifstream list("/proc/" + id + "/task/" + id + "/children");

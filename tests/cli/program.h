@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "lines_of.h"
+
 namespace stoker::cli {
 
 using Words = std::vector<std::string>;
@@ -95,7 +97,6 @@ std::vector<pid_t> children_of(pid_t parent);
 std::string last_line(const std::string& text);
 /// A last line of the program less its metric and value.
 std::string without_result(const std::string& line);
-std::vector<std::string> lines_of(const std::string& text);
 /// For failure messages: the command line, the exit and both streams.
 std::string story_of(const Words& words, const Ended& ended);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/setup/assemble.h"
+#include "config/read/flag_integer.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -19,9 +20,10 @@ using core::format;
 
 constexpr plan::LinkSpeed kUsualLink = {1.25e9, 5e-5};  // 10 Gbit/s in a machine room
 
+constexpr char kHint[] = "train plan --help lists every flag";
+
 [[noreturn]] void refuse(const std::string& flag, const std::string& text, const std::string& wanted) {
-  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted),
-              "train plan --help lists every flag");
+  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted), kHint);
 }
 
 std::vector<std::string> split_at_commas(const std::string& text) {
@@ -36,9 +38,7 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 }
 
 int64_t whole_number(const std::string& flag, const std::string& text) {
-  int64_t value = 0;
-  if (!config::read_integer(text, 1, 4096, value).empty()) refuse(flag, text, config::range_text(1, 4096));
-  return value;
+  return config::flag_integer(flag, text, 1, 4096, kHint);
 }
 
 /// The number in front of one of the units, times what the unit stands for; below 0: it ends with none of them.

@@ -6,6 +6,7 @@
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
+#include "config/read/flag_integer.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -25,16 +26,15 @@ using core::ErrorKind;
 using core::format;
 using Clock = std::chrono::steady_clock;
 
+constexpr char kHint[] = "train pack --help lists every flag";
+
 [[noreturn]] void refuse(const std::string& flag, const std::string& text, const std::string& wanted) {
-  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted),
-              "train pack --help lists every flag");
+  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted), kHint);
 }
 
+/// 0 where the flag is not given.
 int64_t whole_number(const std::string& flag, const std::string& text, int64_t min, int64_t max) {
-  int64_t value = 0;
-  if (text.empty()) return 0;
-  if (!config::read_integer(text, min, max, value).empty()) refuse(flag, text, config::range_text(min, max));
-  return value;
+  return text.empty() ? 0 : config::flag_integer(flag, text, min, max, kHint);
 }
 
 /// "512MB" (powers of 1000) and "1GiB" (of 1024) are bytes, a plain number is images.

@@ -3,10 +3,8 @@
 // flags of their own have a file each.
 #include <algorithm>
 
+#include "config/read/flag_integer.h"
 #include "config/read/verbs.h"
-#include "config/table/parse_value.h"
-#include "core/error.h"
-#include "core/format.h"
 
 namespace stoker::config {
 namespace {
@@ -20,23 +18,6 @@ const std::vector<std::string> kEveryVerbWithNetwork = {"",       "eval",   "pre
                                                         "replay", "verify", "diff",    "blame", "audit", "export"};
 const std::vector<std::string> kInference = {"eval", "predict"};
 const std::vector<std::string> kInferenceAndExport = {"eval", "predict", "export"};
-
-int64_t count_of(const std::string& flag, const std::string& text, int64_t least, int64_t most) {
-  int64_t count = 0;
-  if (read_integer(text, least, most, count).empty()) return count;
-  throw core::Error(core::ErrorKind::usage,
-                    core::format("{}: {} is not accepted; {}", flag, shown(text), range_text(least, most)),
-                    "train predict --help lists every flag");
-}
-
-int64_t resamples_of(const std::string& text) {
-  constexpr int64_t kMost = 1'000'000;
-  int64_t resamples = 0;
-  if (read_integer(text, 0, kMost, resamples).empty()) return resamples;
-  throw core::Error(core::ErrorKind::usage,
-                    core::format("--resamples: {} is not accepted; {}", shown(text), range_text(0, kMost)),
-                    "train eval --help lists every flag");
-}
 
 std::vector<CommandFlag> make_common_flags() {
   return {
@@ -159,7 +140,9 @@ std::vector<CommandFlag> make_inference_flags() {
        {},
        {"predict"},
        "Classes that are named for each image, the most probable first (default: 1).",
-       [](CommandLine& line, const std::string& text) { line.top_k = count_of("--top-k", text, 1, 1'000'000); }},
+       [](CommandLine& line, const std::string& text) {
+         line.top_k = flag_integer("--top-k", text, 1, 1'000'000, "train predict --help lists every flag");
+       }},
       {"probabilities",
        {},
        "",
@@ -229,7 +212,9 @@ std::vector<CommandFlag> make_inference_flags() {
        {},
        {"eval"},
        "Resamples of the images from which intervals are told (default: 2000); 0: no intervals.",
-       [](CommandLine& line, const std::string& text) { line.resamples = resamples_of(text); }},
+       [](CommandLine& line, const std::string& text) {
+         line.resamples = flag_integer("--resamples", text, 0, 1'000'000, "train eval --help lists every flag");
+       }},
       {"logits",
        {},
        "",

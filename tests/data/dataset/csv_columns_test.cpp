@@ -2,37 +2,18 @@
 // CSV files as others write them: other columns, other delimiters, lists of tags; and shares of each class.
 #include <gtest/gtest.h>
 
-#include "data/open_datasets.h"
-#include "made_data.h"
+#include "tests/data/dataset/csv_files.h"
 
 namespace stoker::data {
 namespace {
 
 using Names = std::vector<std::string>;
 
-class CsvColumnsTest : public testing::Test {
+class CsvColumnsTest : public CsvFiles {
  protected:
-  CsvColumnsTest() {
-    for (const char* const name : {"a.png", "b.png", "c.png"}) folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
-    options_.data_dir = folder_.path();
-  }
-
-  Datasets open(const std::string& train, const std::string& val) {
-    folder_.write("train.csv", train);
-    folder_.write("val.csv", val);
-    return open_datasets(options_);
-  }
   std::string trouble(const std::string& train, const std::string& val) {
     return error_of([&] { open(train, val); }).what();
   }
-  static std::vector<float> targets(const Source& source, int64_t index) {
-    std::vector<float> row(static_cast<size_t>(source.num_targets()));
-    source.targets(index, row.data());
-    return row;
-  }
-
-  const TempFolder folder_;
-  config::DataOptions options_;
 };
 
 TEST_F(CsvColumnsTest, OptionsNameTheColumns) {

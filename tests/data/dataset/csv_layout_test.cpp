@@ -3,25 +3,15 @@
 
 #include <filesystem>
 
-#include "data/open_datasets.h"
 #include "data/storage/sample_file.h"
-#include "made_data.h"
+#include "tests/data/dataset/csv_files.h"
 
 namespace stoker::data {
 namespace {
 
-class CsvLayoutTest : public testing::Test {
+class CsvLayoutTest : public CsvFiles {
  protected:
-  CsvLayoutTest() {
-    for (const char* const name : {"a.png", "sub/b.png", "c,d.png"}) folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
-    options_.data_dir = folder_.path();
-  }
-
-  Datasets open(const std::string& train, const std::string& val) {
-    folder_.write("train.csv", train);
-    folder_.write("val.csv", val);
-    return open_datasets(options_);
-  }
+  CsvLayoutTest() : CsvFiles({"a.png", "sub/b.png", "c,d.png"}) {}
 
   /// The message without the folder.
   std::string trouble(const std::string& train, const std::string& val = "path,label\na.png,0\n") {
@@ -31,8 +21,6 @@ class CsvLayoutTest : public testing::Test {
     return std::string(error.what()).substr(folder_.path().size() + 1);
   }
 
-  TempFolder folder_;
-  config::DataOptions options_;
   std::string hint_;
 };
 

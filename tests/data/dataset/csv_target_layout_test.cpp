@@ -3,40 +3,20 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset/subset_source.h"
-#include "data/open_datasets.h"
 #include "data/source.h"
-#include "made_data.h"
+#include "tests/data/dataset/csv_files.h"
 
 namespace stoker::data {
 namespace {
 
-class CsvTargetTest : public testing::Test {
+class CsvTargetTest : public CsvFiles {
  protected:
-  CsvTargetTest() {
-    for (const char* const name : {"a.png", "b.png", "c.png"}) folder_.write(name, png_of({1, 2, 3}, 1, 1, 3));
-    options_.data_dir = folder_.path();
-    options_.task = config::TaskKind::regression;
-  }
-
-  Datasets open(const std::string& train, const std::string& val) {
-    folder_.write("train.csv", train);
-    folder_.write("val.csv", val);
-    return open_datasets(options_);
-  }
+  CsvTargetTest() { options_.task = config::TaskKind::regression; }
 
   std::string trouble(const std::string& train, const std::string& val = "path,x\na.png,1\n") {
     const std::string message = error_of([&] { open(train, val); }).what();
     return message.find(".csv") == std::string::npos ? message : message.substr(message.rfind('/') + 1);
   }
-
-  static std::vector<float> targets(const Source& source, int64_t index) {
-    std::vector<float> row(static_cast<size_t>(source.num_targets()));
-    source.targets(index, row.data());
-    return row;
-  }
-
-  const TempFolder folder_;
-  config::DataOptions options_;
 };
 
 TEST_F(CsvTargetTest, EveryColumnButPathIsATargetInTheOrderOfTheTrainingFile) {

@@ -2,71 +2,19 @@
 // Sums over peers have the bits of the tree that a group promises, and c10d carries them between processes' sockets.
 #include "engine/group/peers.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <map>
 #include <thread>
 
 #include "core/error.h"
 #include "engine/group/c10d/device_peers.h"
 #include "engine/group/c10d/join.h"
+#include "tests/engine/group/post_peers.h"
 #include "tests/engine/group/thread_group.h"
 
 namespace stoker::engine {
 namespace {
-
-/// What ranks send each other, in order, by (from, to).
-class Post {
- public:
-  void put(int from, int to, std::string bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    sent_bytes[from] += bytes.size();
-    letters_[{from, to}].push_back(std::move(bytes));
-    changed_.notify_all();
-  }
-  std::string take(int from, int to) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    std::deque<std::string>& letters = letters_[{from, to}];
-    changed_.wait(lock, [&] { return !letters.empty(); });
-    std::string bytes = std::move(letters.front());
-    letters.pop_front();
-    return bytes;
-  }
-  std::map<int, size_t> sent_bytes;  ///< by rank
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::pair<int, int>, std::deque<std::string>> letters_;
-};
-
-class PostPeers : public Peers {
- public:
-  PostPeers(Post& post, int rank, int size) : post_(post), rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  void exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) override {
-    if (out_bytes > 0) post_.put(rank_, peer, {static_cast<const char*>(out), out_bytes});
-    if (in_bytes == 0) return;
-    const std::string bytes = post_.take(peer, rank_);
-    ASSERT_EQ(bytes.size(), in_bytes);
-    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(in));
-  }
-
- private:
-  Post& post_;
-  const int rank_, size_;
-};
-
-/// Numbers whose sum depends on the order.
-std::vector<at::Tensor> numbers_of(int rank, int64_t count) {
-  const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(7 + rank));
-  return {at::randn({count}, random, at::kFloat).mul(at::randn({count}, random, at::kFloat).mul(8).exp()),
-          at::full({2, 3}, rank, at::kLong), at::randn({3, 4, 2}, random, at::kDouble).permute({2, 0, 1})};
-}
 
 void run_threads(int count, const std::function<void(int)>& work) {
   std::vector<std::thread> threads;

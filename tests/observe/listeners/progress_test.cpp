@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
+#include "tests/lines_of.h"
 
 namespace stoker::observe {
 namespace {
@@ -75,13 +75,6 @@ TEST(ProgressTest, WithoutATerminalReportsAreLines) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
-std::vector<std::string> rows_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
 TEST(ProgressTest, AnEpochIsTwoLinesOf80ColumnsAndADiagnosisIsSaidWhenItChanges) {
   engine::EpochEvent epoch;
   epoch.has_eval = true;
@@ -109,7 +102,7 @@ TEST(ProgressTest, AnEpochIsTwoLinesOf80ColumnsAndADiagnosisIsSaidWhenItChanges)
     progress.on_epoch(epoch);
   }
   const std::string text = ::testing::internal::GetCapturedStdout();
-  const std::vector<std::string> lines = rows_of(text);
+  const std::vector<std::string> lines = lines_of(text);
   ASSERT_EQ(lines.size(), 8u) << text;
   for (const size_t i : {0, 1, 3, 4, 5, 6}) EXPECT_LE(lines[i].size(), 80u) << lines[i];
   for (const size_t i : {2, 7}) EXPECT_EQ(lines[i].rfind("  diagnosis: ", 0), 0u) << lines[i];

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/system/file.h"
 #include "tests/faulty_file_system.h"
+#include "tests/lines_of.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::observe {
@@ -181,13 +182,6 @@ TEST_F(RunFilesTest, TheStatusSaysHowTheRunStands) {
   finish.signal_name = "TERM";
   files.on_finish(finish);
   EXPECT_EQ(state(), "stopped");
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
 }
 
 TEST_F(RunFilesTest, AResumeNeverGluesAnEventToHalfALine) {
