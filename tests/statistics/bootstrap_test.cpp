@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <string>
 
 #include "simulated.h"
 #include "statistics/certainty.h"
@@ -86,9 +88,17 @@ TEST(WilsonTest, HoldsWhereAllAreHits) {
 
 class CoverageTest : public ::testing::TestWithParam<config::TaskKind> {};
 
+/// 1,000 take a minute of a CPU for all tasks; STOKER_EVALUATIONS asks for fewer.
+int evaluations() {
+  const char* const asked = std::getenv("STOKER_EVALUATIONS");
+  return asked == nullptr ? 1000 : std::stoi(asked);
+}
+
 /// The truth is what the network is worth: its figure on very many samples.
-TEST_P(CoverageTest, About950Of1000IntervalsAt95PercentHoldTheTruth) {
-  constexpr int kEvaluations = 1000;
+TEST_P(CoverageTest, IntervalsAt95PercentHoldTheTruth93To97TimesOfAHundred) {
+  const int count = evaluations();
+  // Where there are few evaluations: three standard deviations of the share.
+  const double slack = std::max(0.02, 3 * std::sqrt(0.95 * 0.05 / count));
   constexpr int64_t kSamples = 400;
   const EvaluatedSamples very_many = simulated(GetParam(), 200'000, /*evaluation=*/1'000'000);
   const auto metrics = make_weighted_metrics(very_many);
@@ -98,7 +108,7 @@ TEST_P(CoverageTest, About950Of1000IntervalsAt95PercentHoldTheTruth) {
   BootstrapSettings settings;
   settings.resamples = 1000;
   settings.threads = 4;
-  for (int evaluation = 0; evaluation < kEvaluations; ++evaluation) {
+  for (int evaluation = 0; evaluation < count; ++evaluation) {
     settings.seed = static_cast<uint64_t>(evaluation);
     const Certainty certainty = certainty_of(simulated(GetParam(), kSamples, settings.seed), settings);
     for (size_t k = 0; k < truth.size(); ++k) {
@@ -107,10 +117,10 @@ TEST_P(CoverageTest, About950Of1000IntervalsAt95PercentHoldTheTruth) {
     }
   }
   for (size_t k = 0; k < truth.size(); ++k) {
-    const double share = static_cast<double>(covered[k]) / kEvaluations;
+    const double share = static_cast<double>(covered[k]) / count;
     RecordProperty(metrics->names()[k].name, std::to_string(share));
-    EXPECT_GE(share, 0.93) << metrics->names()[k].name;
-    EXPECT_LE(share, 0.97) << metrics->names()[k].name;
+    EXPECT_GE(share, 0.95 - slack) << metrics->names()[k].name;
+    EXPECT_LE(share, 0.95 + slack) << metrics->names()[k].name;
   }
 }
 INSTANTIATE_TEST_SUITE_P(Tasks, CoverageTest,

@@ -13,7 +13,7 @@ namespace {
 
 using core::Json;
 
-constexpr uint64_t kMaxBytes = 16 << 20;
+constexpr uint64_t kMaxCertaintyBytes = 16 << 20;
 constexpr size_t kMaxThresholds = 1000;
 
 double number_of(const Json& object, const char* name) {
@@ -61,7 +61,7 @@ void read_certainty(RunRecord& record) {
   const std::string path = record.path + "/eval/certainty.json";
   if (!core::file_exists(path)) return;
   try {
-    record.sure = sure_of(core::parse_json(core::read_file(path, kMaxBytes), core::printable(path)));
+    record.sure = sure_of(core::parse_json(core::read_file(path, kMaxCertaintyBytes), core::printable(path)));
   } catch (const core::Error&) {
   } catch (const Json::exception&) {
   }
