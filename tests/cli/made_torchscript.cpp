@@ -5,6 +5,7 @@
 // gives two tensors.
 #include <ATen/Functions.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/utils.h>
 
 #include <string>
 
