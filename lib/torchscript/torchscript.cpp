@@ -24,8 +24,8 @@ class TorchScriptNetwork : public model::ForeignNetwork {
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
-    // As it is written. The optimizer would compute the first calls in one way and later ones in another, with other
-    // bits: a run that is killed and resumed would differ.
+    // As it is written. The optimizer rewrites the graph after its first calls, and what it writes may have other bits:
+    // a run that is killed and resumed could differ.
     const jit::GraphOptimizerEnabledGuard as_written(false);
     const c10::IValue output = module_.forward({images});
     if (output.isTensor()) return output.toTensor();
