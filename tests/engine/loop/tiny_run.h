@@ -233,6 +233,7 @@ class TinyRun {
     return static_cast<const LinearModel&>(*learner_.model).searches();
   }
   Checkpoints& checkpoints() { return checkpoints_; }
+  Learner& learner() { return learner_; }
   Recorder recorder_;
   Observers listeners_;
   Slot slot_;
