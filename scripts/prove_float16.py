@@ -149,8 +149,8 @@ def check_run(args, data, work):
 
 
 def check_learn(args, data, work):
-    options = ["--data-dir", str(data), "--model", "small_cnn", "--epochs", str(args.epochs), "--batch-size", "128", "--threads",
-               str(args.threads), "--report-every", "10u", "--seed", "1"]
+    options = ["--data-dir", str(data), "--model", "small_cnn", "--width", "16", "--epochs", str(args.epochs), "--batch-size",
+               "32", "--threads", str(args.threads), "--report-every", "10u", "--seed", "1"]
     accuracy = {}
     for name, more in (("float32", ["--no-amp"]), ("bfloat16", ["--amp", "--amp-dtype", "bfloat16"]), ("float16", FLOAT16)):
         events = train(args, work / name, [*options, *more])
@@ -187,7 +187,7 @@ def main():
     parser.add_argument("--train", default="build/release/apps/train")
     parser.add_argument("--tool", help="default: tests/optim/scaler_tool of the same build")
     parser.add_argument("--data-dir", help="images to learn, Fashion-MNIST say")
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tolerance", type=float, default=1, help="percentage points below bfloat16's accuracy")
     parser.add_argument("--cases", type=int, default=500)

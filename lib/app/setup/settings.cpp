@@ -43,6 +43,7 @@ core::MachineFacts machine_with_accelerators() {
   core::Accelerators found = engine::list_accelerators();
   machine.accelerators = std::move(found.devices);
   machine.accelerator_trouble = std::move(found.trouble);
+  machine.accelerator_absence = std::move(found.absence);
   machine.computes_float16 = engine::cpu_computes_float16();
   return machine;
 }

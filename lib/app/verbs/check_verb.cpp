@@ -105,7 +105,7 @@ Outcome check(const Invocation& invocation) {
   CheckFacts facts;
   facts.version = STOKER_VERSION;
   facts.libtorch = engine::libtorch_text();
-  facts.cuda_build = at::globalContext().hasCUDA();
+  facts.cuda_build = engine::is_cuda_build();
   facts.machine = machine_with_accelerators();
   Settings settings = settings_or_note(configuration, facts);
   const config::ResolvedOptions& options = settings.options();

@@ -105,10 +105,11 @@ DeviceChoice choose_device(const DeviceOptions& given, const core::MachineFacts&
     return {"cpu", "no CUDA device found"};
   }
   if (gpus == 0) {
-    throw Error(ErrorKind::unavailable,
-                format("device {} was asked for, but no CUDA device is available{}{}", asked,
-                       trouble.empty() ? "" : ": ", trouble),
-                kOtherMachine);
+    const std::string& why = trouble.empty() ? machine.accelerator_absence : trouble;
+    throw Error(
+        ErrorKind::unavailable,
+        format("device {} was asked for, but no CUDA device is available{}{}", asked, why.empty() ? "" : ": ", why),
+        kOtherMachine);
   }
   const bool names_one = asked != "cuda";
   const bool is_alone = devices.gpus.empty() && std::max<int64_t>(machine.local_ranks, devices.count) == 1;

@@ -20,6 +20,7 @@ struct AcceleratorFacts {
 struct Accelerators {
   std::vector<AcceleratorFacts> devices;
   std::string trouble{};  ///< why there are none although the machine has a driver for them; empty: all is well
+  std::string absence{};  ///< why there are none, where nothing is wrong: "there is no NVIDIA driver here"
 };
 
 struct MachineFacts {
@@ -35,6 +36,7 @@ struct MachineFacts {
   bool computes_float16 = false;  ///< the CPU does, in this LibTorch
   std::vector<AcceleratorFacts> accelerators;
   std::string accelerator_trouble{};  ///< as in Accelerators
+  std::string accelerator_absence{};  ///< as in Accelerators
   int local_rank = 0;                 ///< of this process among the ranks of its run on this machine
   int local_ranks = 0;                ///< how many these are; 0: it is not one of several
 };

@@ -37,11 +37,12 @@ void try_to_compute(torch::Device device) {
 
 torch::Device open_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
-  const auto [accelerators, trouble] = list_accelerators();
+  const auto [accelerators, trouble, absence] = list_accelerators();
+  const std::string& why = trouble.empty() ? absence : trouble;
   if (accelerators.empty()) {
     throw core::Error(core::ErrorKind::unavailable,
                       core::format("device {} was asked for, but {} sees no CUDA device{}", name, libtorch_text(),
-                                   trouble.empty() ? "" : ": " + trouble),
+                                   why.empty() ? "" : ": " + why),
                       "check the driver with nvidia-smi and that LibTorch is a CUDA build, or say --device cpu");
   }
   const torch::Device device(name);
@@ -112,7 +113,7 @@ NoSearchScope::~NoSearchScope() { at::globalContext().setBenchmarkCuDNN(searched
 
 std::string libtorch_text() {
   return core::format("LibTorch {}.{}.{}, {} build", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH,
-                      at::globalContext().hasCUDA() ? "CUDA" : "CPU");
+                      is_cuda_build() ? "CUDA" : "CPU");
 }
 
 }  // namespace stoker::engine

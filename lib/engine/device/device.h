@@ -73,6 +73,8 @@ std::vector<std::string> driver_names(torch::Device device);
 /// "1b4e28ba-2fa1-11d2-883f-0016d3cca427" of 16 bytes.
 std::string uuid_text(const char* bytes);
 
+/// Whether LibTorch was built for CUDA, with a device at hand or without.
+bool is_cuda_build();
 /// "LibTorch 1.13.0, CPU build".
 std::string libtorch_text();
 

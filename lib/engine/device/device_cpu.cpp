@@ -5,7 +5,9 @@
 
 namespace stoker::engine {
 
-core::Accelerators list_accelerators() { return {}; }
+core::Accelerators list_accelerators() { return {{}, {}, "this LibTorch is a CPU build"}; }
+
+bool is_cuda_build() { return false; }
 
 DeviceMemory device_memory(torch::Device) noexcept { return {}; }
 

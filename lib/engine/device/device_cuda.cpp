@@ -17,14 +17,21 @@ namespace stoker::engine {
 
 namespace {
 
-/// Where there is no driver, "insufficient driver" says no more than that.
-bool has_driver() { return ::access("/dev/nvidiactl", F_OK) == 0; }
+/// The kernel's part of it, or that of Windows. /dev/nvidiactl says nothing: libcuda makes it where it may.
+bool has_driver() { return ::access("/proc/driver/nvidia/version", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0; }
 
 /// No device and no driver are answers. Anything else is a machine that should compute and does not.
-std::string trouble_of(cudaError_t error) {
+core::Accelerators none_because_of(cudaError_t error) {
   cudaGetLastError();  // clears it
-  if (error == cudaErrorNoDevice || (error == cudaErrorInsufficientDriver && !has_driver())) return {};
-  return cudaGetErrorString(error);
+  core::Accelerators none;
+  if ((error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) && !has_driver()) {
+    none.absence = "there is no NVIDIA driver on this machine";
+  } else if (error == cudaErrorNoDevice) {
+    none.absence = "CUDA sees none (is CUDA_VISIBLE_DEVICES set?)";
+  } else {
+    none.trouble = cudaGetErrorString(error);
+  }
+  return none;
 }
 
 }  // namespace
@@ -33,13 +40,13 @@ core::Accelerators list_accelerators() {
   core::Accelerators found;
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    found.trouble = trouble_of(error);
-    return found;
+    return none_because_of(error);
   }
   for (int index = 0; index < count; ++index) {  // makes no context, which would take memory of the device
     cudaDeviceProp properties{};
     if (const cudaError_t error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
-      found.trouble = core::format("device {}: {}", index, trouble_of(error));
+      found.trouble = core::format("device {}: {}", index, cudaGetErrorString(error));
+      cudaGetLastError();  // clears it
       return found;
     }
     core::AcceleratorFacts facts;
@@ -51,6 +58,8 @@ core::Accelerators list_accelerators() {
   }
   return found;
 }
+
+bool is_cuda_build() { return true; }
 
 DeviceMemory device_memory(torch::Device device) noexcept {
   if (!device.is_cuda()) return {};

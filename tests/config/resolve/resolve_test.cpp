@@ -75,6 +75,15 @@ TEST(ResolveTest, ADriverThatDoesNotWorkIsAnErrorAndNeverTheCpuInSilence) {
   EXPECT_EQ(resolved({"--device", "cpu"}, broken).options.device.device, "cpu");
 }
 
+TEST(ResolveTest, WhoAsksForAGpuIsToldWhyThereIsNone) {
+  core::MachineFacts without = cpu_machine(8);
+  without.accelerator_absence = "there is no NVIDIA driver on this machine";
+  const auto error = failure_of([&] { resolved({"--device", "cuda"}, without); });
+  EXPECT_EQ(error.kind, core::ErrorKind::unavailable);
+  EXPECT_TRUE(error.says("there is no NVIDIA driver on this machine")) << error.message;
+  EXPECT_EQ(resolved({}, without).options.device.device, "cpu");
+}
+
 TEST(ResolveTest, TheDefaultsOfAGpuAreItsFastOnes) {
   const Resolution fast = resolved({}, cuda_machine(2));
   EXPECT_TRUE(fast.options.precision.amp && fast.options.precision.tf32 && fast.options.precision.channels_last);
