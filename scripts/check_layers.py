@@ -101,6 +101,7 @@ ROOMS = {
     "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],
     "app/replay": ["app/network", "core*", "config*", "data*", "model*", "optim*", "engine*", "app", "app/output", "app/setup"],
     "app/verbs": ["app/network", "core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "deploy*", "app", "app/setup", "app/audit", "app/bench", "app/export", "app/launch", "app/listeners", "app/output", "app/plan", "app/replay"],
+    "embed": ["core*", "config*", "data*", "model*", "engine*", "app/setup"],
     "app": ["core*", "config*", "model*", "engine/device", "engine/memory", "app/launch", "app/output", "app/setup"],
 }
 # Headers that a room reads without reaching into the rest of the folder they lie in.
@@ -131,7 +132,7 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
                            "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group*",
                            "engine/probe",
-                           "engine/loop", "weights/load", "deploy/trace", "deploy/translate", "torchscript", "app*"],
+                           "engine/loop", "weights/load", "deploy/trace", "deploy/translate", "torchscript", "embed", "app*"],
     r"\w+mmintrin\.h": ["kernels"],
     r"cuda|driver_types": ["engine/device", "engine/group/c10d"],
     r"nccl": ["engine/group/c10d"],

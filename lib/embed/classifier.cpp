@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "embed/classifier.h"
+
+#include "app/setup/assemble.h"
+#include "app/setup/run_directory.h"
+#include "config/preprocess/preprocessing.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "data/leaf_source.h"
+#include "data/loader/sample_reader.h"
+#include "engine/checkpoint/weights.h"
+#include "engine/task/evaluate.h"
+#include "model/script/network_library.h"
+
+namespace stoker::embed {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+/// The image at hand, for the reader of samples.
+class OneImage : public data::LeafSource {
+ public:
+  explicit OneImage(const data::SampleContent& image) : image_(image) {}
+  int64_t size() const override { return 1; }
+  int64_t label(int64_t /*index*/) const override { return -1; }
+  std::string name(int64_t /*index*/) const override { return "image"; }
+  std::string relative_name(int64_t /*index*/) const override { return "image"; }
+  std::string read(int64_t /*index*/, std::vector<uint8_t>& /*buffer*/, data::SampleContent& content) const override {
+    content = image_;
+    return "";
+  }
+
+ private:
+  data::SampleContent image_;
+};
+
+void refuse_other_samples(const config::Preprocessing& record) {
+  if (record.frames > 0) throw Error(ErrorKind::config, "this network takes clips, not single images");
+  if (record.element == "uint8") return;
+  throw Error(ErrorKind::config, core::format("this network takes samples of {}, not images", record.element));
+}
+
+}  // namespace
+
+Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& which) {
+  const engine::SavedModel saved = engine::load_saved_model(app::find_checkpoint(run_or_checkpoint, which));
+  if (saved.preprocess.is_null()) {
+    throw Error(ErrorKind::data, core::format("{} has no preprocess.json: an older program wrote it", saved.path));
+  }
+  const std::string record_path = saved.path + "/preprocess.json";
+  const config::Preprocessing record = config::preprocessing_from_json(saved.preprocess, record_path);
+  refuse_other_samples(record);
+  config::read_run_config(saved.config_yaml, saved.path + "/config.yaml", given_);
+  config::take_over(record, record_path, given_);
+  if (model::is_network_file(given_.options.model.model)) {
+    throw Error(
+        ErrorKind::config, core::format("the network of {} comes from a TorchScript file", saved.path),
+        "libstoker opens networks of Stoker's own; LibTorch opens what `train export --format torchscript` writes");
+  }
+  core::MachineFacts machine = core::read_machine_facts();  // without accelerators: this library computes on the CPU
+  settings_ = std::make_unique<app::Settings>(given_, machine);
+  settings_->settle(config::facts_of(record));
+  const config::ResolvedOptions& options = settings_->options();
+
+  preprocess_json_ = saved.preprocess.dump(1);
+  names_ = record.names;
+  while (static_cast<int64_t>(names_.size()) < record.num_classes) {
+    names_.push_back(core::format("output {}", names_.size()));
+  }
+  if (record.task == config::TaskKind::binary && names_.size() == 2) names_.erase(names_.begin());  // of "yes" alone
+  task_ = app::build_task(options, torch::kCPU);
+  model_ = app::build_model(options, torch::kCPU);
+  engine::load_weights(*model_, saved.weights, saved.path);
+  model_->eval();
+  precision_ = app::precision_of(options, torch::kCPU);
+  plan_ = data::make_transform_plan(options.data, options.augment, /*training=*/false);
+  limits_ = app::decode_limits(options.data.max_image_megapixels);
+  normal_ = data::make_normal_table(options.data.mean, options.data.std);
+}
+
+std::vector<float> Classifier::classify(const data::SampleContent& image) {
+  const config::ResolvedOptions& options = settings_->options();
+  const OneImage source(image);
+  data::SampleReader reader(source, plan_, limits_, options.train.seed);
+  std::vector<uint8_t> row(static_cast<size_t>(plan_.shape.bytes()));
+  data::StageTimes times;
+  const std::string reason = reader.read_into(0, 0, 0, row.data(), nullptr, times);
+  if (!reason.empty()) throw Error(ErrorKind::data, "the image cannot be read: " + reason);
+
+  const int64_t area = plan_.shape.height * plan_.shape.width;
+  torch::Tensor images = torch::empty({1, plan_.shape.channels, plan_.shape.height, plan_.shape.width}, at::kFloat);
+  data::normalise(row.data(), 1, area, plan_.shape.channels, normal_, /*channels_last=*/false,
+                  images.data_ptr<float>());
+  if (options.precision.channels_last) images = images.contiguous(torch::MemoryFormat::ChannelsLast);
+  const torch::Tensor outputs = engine::infer(*model_, images, precision_, options.train.tta);
+  const torch::NoGradGuard no_gradients;
+  const torch::Tensor said = task_->predictions(outputs).to(at::kFloat).contiguous().reshape({-1});
+  const float* const numbers = said.data_ptr<float>();
+  return {numbers, numbers + said.numel()};
+}
+
+}  // namespace stoker::embed

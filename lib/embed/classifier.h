@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpoint that answers about single images, on the CPU, as `train predict` does. Knows no C and no command line.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/setup/settings.h"
+#include "data/feed/normalise.h"
+#include "data/source.h"
+#include "data/transform/transform.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/device/precision.h"
+#include "engine/task/task.h"
+#include "model/model.h"
+
+namespace stoker::embed {
+
+/// One thread at a time.
+class Classifier {
+ public:
+  /// `which`: best or last of a run directory. Throws Error{no_input}, Error{data}; Error{config} for networks of clips
+  /// and of samples that are no bytes.
+  Classifier(const std::string& run_or_checkpoint, const std::string& which);
+
+  const std::vector<std::string>& names() const { return names_; }
+  const std::string& preprocess_json() const { return preprocess_json_; }
+  /// [names] what Task::predictions() says. Throws Error{data} for a bad image.
+  std::vector<float> classify(const data::SampleContent& image);
+
+ private:
+  std::vector<std::string> names_;
+  std::string preprocess_json_;
+  config::Configuration given_;
+  std::unique_ptr<app::Settings> settings_;
+  std::unique_ptr<engine::Task> task_;
+  std::shared_ptr<model::ImageModel> model_;
+  engine::Precision precision_;
+  data::TransformPlan plan_;
+  data::DecodeLimits limits_;
+  data::NormalTable normal_;
+};
+
+}  // namespace stoker::embed

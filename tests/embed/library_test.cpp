@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// libstoker says of images what `train predict` says, says what is wrong, and the examples that come with it work.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <thread>
+
+#include "embed/stoker.h"
+#include "finished_run.h"
+
+namespace stoker::cli {
+namespace {
+
+constexpr int kImages = 4;
+
+class LibraryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    place_finished_run(work_);
+    for (int i = 0; i < kImages; ++i) {
+      contents_.push_back(png_of(8, 8, gray_of(i)));
+      work_.write("images/" + std::to_string(i) + ".png", contents_.back());
+    }
+  }
+  void TearDown() override { stoker_close(network_); }
+
+  static uint8_t gray_of(int image) { return static_cast<uint8_t>(60 * image); }
+  std::string path_of(int image) const { return work_ / ("images/" + std::to_string(image) + ".png"); }
+
+  /// All probabilities that the program gives of the images, a row each, by way of its CSV.
+  std::vector<std::vector<float>> predicted(const Words& more = {}) {
+    Words words = {"predict", "run", "images", "--probabilities", "--num-workers", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    std::vector<std::vector<float>> rows;
+    bool is_header = true;
+    for (const std::string& line : lines_of(ended.out)) {
+      if (!is_header) rows.push_back(numbers_behind_the_class(line));
+      is_header = false;
+    }
+    return rows;
+  }
+  /// path, class, probability of it, then those of all classes.
+  static std::vector<float> numbers_behind_the_class(const std::string& line) {
+    std::vector<float> numbers;
+    std::istringstream cells(line);
+    std::string cell;
+    for (int i = 0; std::getline(cells, cell, ','); ++i) {
+      if (i >= 3) numbers.push_back(std::stof(cell));
+    }
+    return numbers;
+  }
+
+  stoker_network* open(const std::string& path, const char* which = nullptr) {
+    stoker_close(network_);
+    network_ = stoker_open(path.c_str(), which);
+    EXPECT_NE(network_, nullptr) << stoker_error();
+    return network_;
+  }
+  static std::vector<float> said_of(stoker_network* network, const std::string& file) {
+    std::vector<float> said(static_cast<size_t>(stoker_outputs(network)));
+    EXPECT_EQ(stoker_classify_file_bytes(network, file.data(), file.size(), said.data()), 0) << stoker_error();
+    return said;
+  }
+  static void expect_near(const std::vector<float>& said, const std::vector<float>& expected) {
+    ASSERT_EQ(said.size(), expected.size());
+    for (size_t i = 0; i < said.size(); ++i) EXPECT_NEAR(said[i], expected[i], 2e-6) << i;
+  }
+  /// Standard output of a command that ends well.
+  static std::string out_of(const std::string& command) {
+    FILE* const pipe = ::popen(command.c_str(), "r");
+    std::string out;
+    char part[4096];
+    for (size_t count; (count = std::fread(part, 1, sizeof part, pipe)) > 0;) out.append(part, count);
+    EXPECT_EQ(::pclose(pipe), 0) << command << "\n" << out;
+    return out;
+  }
+
+  const Workplace work_;
+  std::vector<std::string> contents_;
+  stoker_network* network_ = nullptr;
+};
+
+TEST_F(LibraryTest, FilesAndPixelsGetTheProbabilitiesOfPredict) {
+  const auto expected = predicted();
+  ASSERT_EQ(expected.size(), static_cast<size_t>(kImages));
+  open(work_ / "run");
+  bool differ = false;
+  for (int i = 0; i < kImages; ++i) {
+    const std::vector<float> said = said_of(network_, contents_[static_cast<size_t>(i)]);
+    expect_near(said, expected[static_cast<size_t>(i)]);
+    const std::vector<uint8_t> pixels(8 * 8, gray_of(i));
+    std::vector<float> of_pixels(said.size());
+    ASSERT_EQ(stoker_classify_pixels(network_, pixels.data(), 8, 8, 1, of_pixels.data()), 0) << stoker_error();
+    EXPECT_EQ(of_pixels, said);
+    differ |= said != said_of(network_, contents_[0]);
+  }
+  EXPECT_TRUE(differ) << "a network that says the same of all images shows nothing";
+}
+
+TEST_F(LibraryTest, OpensBestOrLastAndCheckpoints) {
+  const auto last = predicted({"--which", "last"});
+  expect_near(said_of(open(work_ / "run", "last"), contents_[1]), last[1]);
+  expect_near(said_of(open(work_ / "run/checkpoints/step-00000008"), contents_[1]), last[1]);
+}
+
+TEST_F(LibraryTest, NamesAndPreprocessingAreThoseOfTheCheckpoint) {
+  open(work_ / "run");
+  ASSERT_EQ(stoker_outputs(network_), 10);
+  EXPECT_STREQ(stoker_name(network_, 3), "3");
+  EXPECT_EQ(stoker_name(network_, 10), nullptr);
+  EXPECT_EQ(stoker_name(network_, -1), nullptr);
+  EXPECT_NE(std::string(stoker_preprocess_json(network_)).find("\"height\": 8"), std::string::npos)
+      << stoker_preprocess_json(network_);
+}
+
+TEST_F(LibraryTest, WhatIsWrongIsACodeAndAText) {
+  EXPECT_EQ(stoker_open((work_ / "nothing").c_str(), nullptr), nullptr);
+  EXPECT_NE(std::string(stoker_error()).find(work_ / "nothing"), std::string::npos) << stoker_error();
+  EXPECT_EQ(stoker_open(nullptr, nullptr), nullptr);
+  EXPECT_STRNE(stoker_error(), "");
+
+  open(work_ / "run");
+  EXPECT_STREQ(stoker_error(), "");
+  float said[10];
+  EXPECT_EQ(stoker_classify_file_bytes(network_, "no image", 8, said), 65);
+  EXPECT_NE(std::string(stoker_error()).find("image"), std::string::npos) << stoker_error();
+  EXPECT_EQ(stoker_classify_file_bytes(network_, nullptr, 0, said), 65);
+  EXPECT_EQ(stoker_classify_file_bytes(nullptr, "x", 1, said), 64);
+  EXPECT_EQ(stoker_classify_file_bytes(network_, "x", 1, nullptr), 64);
+  const uint8_t pixels[64] = {};
+  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 8, 4, 2, said), 64);
+  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 0, 8, 1, said), 64);
+  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 8, 8, 1, said), 0) << "after errors it goes on";
+  EXPECT_STREQ(stoker_error(), "");
+  stoker_close(nullptr);
+}
+
+TEST_F(LibraryTest, SeveralThreadsMayAskOneNetwork) {
+  open(work_ / "run");
+  std::vector<std::vector<float>> expected;
+  for (const std::string& content : contents_) expected.push_back(said_of(network_, content));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kImages; ++i) {
+    threads.emplace_back([&, image = static_cast<size_t>(i)] {
+      for (int round = 0; round < 20; ++round) EXPECT_EQ(said_of(network_, contents_[image]), expected[image]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(LibraryTest, ExamplesInCCppAndPythonSayTheClassThatPredictSays) {
+  const auto expected = predicted();
+  const std::string run_and_image = " " + (work_ / "run") + " " + path_of(2);
+  const auto best = std::max_element(expected[2].begin(), expected[2].end());
+  const std::string name = std::to_string(best - expected[2].begin());
+  for (const std::string program : {STOKER_EXAMPLE_IN_C, STOKER_EXAMPLE_IN_CPP,
+                                    "LD_LIBRARY_PATH=" STOKER_LIBRARY_FOLDER " python3 " STOKER_EXAMPLE_IN_PYTHON}) {
+    std::istringstream words(out_of(program + run_and_image));
+    std::string path, said;
+    double probability = 0;
+    words >> path >> said >> probability;
+    EXPECT_EQ(path, path_of(2)) << program;
+    EXPECT_EQ(said, name) << program;
+    EXPECT_NEAR(probability, *best, 2e-6) << program;
+  }
+}
+
+}  // namespace
+}  // namespace stoker::cli
