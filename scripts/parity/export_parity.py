@@ -24,8 +24,8 @@ import torch
 from import_parity import head_of
 from predict_parity import CLASSES, load_images, load_pixels, made_model, run, write_images, write_photos
 
-OURS = ("small_cnn", "resnet9")
-THEIRS = ("resnet18", "resnet50", "efficientnet_b0", "mobilenet_v3_small", "mobilenet_v3_large", "convnext_tiny",
+OURS = ("tiny_cnn", "small_cnn", "resnet9")
+THEIRS = ("resnet18", "resnet34", "resnet50", "efficientnet_b0", "mobilenet_v3_small", "mobilenet_v3_large", "convnext_tiny",
           "vit_s_16", "vit_b_16")
 
 
