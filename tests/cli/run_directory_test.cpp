@@ -124,7 +124,7 @@ TEST(DryRunTest, ChecksEverythingAndLeavesNothing) {
   const Ended ended = run(train_words({"--dry-run"}), work.path());
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_NE(ended.out.find("64 training and 20 validation images, 10 classes"), std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.find("= 16 images per update"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("= 16 per update"), std::string::npos) << ended.out;
   EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=dry-run");
   EXPECT_EQ(listing_of(work.path()), before);
 }

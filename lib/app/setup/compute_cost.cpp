@@ -43,10 +43,10 @@ engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine:
 
 std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options) {
   if (cost.training_flop <= 0) return "";
-  std::string text = core::format("{:.3g} GFLOP forward and {:.3g} in training for each image",
-                                  1e-9 * cost.forward_flop, 1e-9 * cost.training_flop);
+  std::string text =
+      core::format("{:.3g} GFLOP an image, {:.3g} in training", 1e-9 * cost.forward_flop, 1e-9 * cost.training_flop);
   if (cost.peak_flop_per_second > 0) {
-    text += core::format("; peak {:.3g} GFLOP/s in {}, measured", 1e-9 * cost.peak_flop_per_second, dtype_of(options));
+    text += core::format("; peak {:.3g} GFLOP/s in {}", 1e-9 * cost.peak_flop_per_second, dtype_of(options));
   }
   return text;
 }

@@ -16,7 +16,7 @@ namespace stoker::app {
 engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine::Learner& learner,
                                  const engine::ProbeSettings& noise, int64_t devices);
 
-/// "2.4 GFLOP forward and 7.1 in training for each image; peak 310 GFLOP/s in bfloat16, measured"; "" where not known.
+/// "2.4 GFLOP an image, 7.1 in training; peak 310 GFLOP/s in bfloat16" (forward, measured); "" where not known.
 std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options);
 
 }  // namespace stoker::app

@@ -20,21 +20,21 @@ std::string model_text(const BannerFacts& facts) {
   return text + format(", {} of them frozen", count_text(facts.frozen_parameters));
 }
 
-std::string batch_text(const BannerFacts& facts) {
+std::vector<std::string> batch_lines(const BannerFacts& facts) {
   const int64_t images = facts.batch_size * facts.accumulation * facts.replicas;
   if (facts.replicas == 1) {
-    return format("batch     {} images per device x {} accumulation x 1 device = {} images per update",
-                  facts.batch_size, facts.accumulation, images);
+    return {format("batch     {} images per device x {} accumulation x 1 device = {} per update", facts.batch_size,
+                   facts.accumulation, images)};
   }
   const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
-  return format(
-      "batch     {} images x {} accumulation x {} replicas = {} images per update; {} process{} with {} replica{} "
-      "each, on {} lane{}, {}",
-      facts.batch_size, facts.accumulation, facts.replicas, images, facts.ranks, facts.ranks == 1 ? "" : "es",
-      facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s", facts.lanes, facts.lanes == 1 ? "" : "s",
-      facts.adds_fast   ? "exchange fast: bits that hold for this number of processes"
-      : is_power_of_two ? "the same bits for any number of them"
-                        : "bits that hold for this number of processes");
+  return {format("batch     {} images x {} accumulation x {} replicas = {} per update", facts.batch_size,
+                 facts.accumulation, facts.replicas, images),
+          format("          {} process{} with {} replica{} each, on {} lane{}", facts.ranks,
+                 facts.ranks == 1 ? "" : "es", facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s",
+                 facts.lanes, facts.lanes == 1 ? "" : "s"),
+          format("          {}", facts.adds_fast   ? "exchange fast: bits that hold for this number of processes"
+                                 : is_power_of_two ? "the same bits for any number of them"
+                                                   : "bits that hold for this number of processes")};
 }
 
 /// "memory    host 210.0 MB of 24.9 GB" without its parts.
@@ -57,7 +57,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
       "augment   " + facts.augment,
       "model     " + model_text(facts)};
   if (!facts.compute.empty()) lines.push_back("compute   " + facts.compute);
-  lines.push_back(batch_text(facts));
+  for (const std::string& line : batch_lines(facts)) lines.push_back(line);
   for (const std::string& line : facts.recipe) {
     lines.push_back((line == facts.recipe.front() ? "recipe    " : "          ") + line);
   }

@@ -21,7 +21,7 @@ struct BannerFacts {
   std::string augment;              ///< "padded crop, mirrored 0.5"
   std::vector<std::string> data_notes;
   std::string model;    ///< "small_cnn"
-  std::string compute;  ///< "2.4 GFLOP forward ..."; "": not known
+  std::string compute;  ///< "2.4 GFLOP an image ..."; "": not known
   int64_t parameters = 0;
   int64_t frozen_parameters = 0;
   int64_t batch_size = 0, accumulation = 1, replicas = 1, ranks = 1, lanes = 1, updates_per_epoch = 0, epochs = 0,

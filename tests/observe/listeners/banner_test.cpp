@@ -37,6 +37,20 @@ TEST(BannerTest, HasAtMost15LinesAndLeavesTheRestToTheDetails) {
   EXPECT_NE(details.find("+ data 379.9 kB"), std::string::npos);
 }
 
+TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
+  BannerFacts many = facts();
+  many.batch_size = 4096;
+  many.accumulation = 16;
+  many.ranks = 16;
+  many.replicas = many.lanes = 64;
+  const std::vector<std::string> lines = banner_lines(many);
+  EXPECT_NE(joined(lines).find("4096 images x 16 accumulation x 64 replicas = 4194304 per update\n"),
+            std::string::npos);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
+  many.replicas = many.ranks = many.lanes = 1;
+  for (const std::string& line : banner_lines(many)) EXPECT_LE(line.size(), 80u) << line;
+}
+
 TEST(BannerTest, NamesTheRecipe) {
   EXPECT_NE(joined(banner_lines(facts())).find("recipe    sgd lr 0.1\n          seed 42\n"), std::string::npos);
 }
