@@ -13,20 +13,31 @@ cd "$work"
 
 say() { echo "check_package: $*"; }
 die() { say "FAILED: $*"; exit 1; }
-# Files outside of what packages and programs write while they work.
+# Files outside of what packages and programs write while they work. Those that are not named after the program are found by
+# the packages' own lists.
 files() { find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /root -o -path /home -o -path /run \) -prune -o -print | grep -i stoker | sort; }
 
 files > before
 say "installing on Debian $(cat /etc/debian_version)"
 apt-get install -y -qq --no-install-recommends "$packages"/stoker_*.deb > apt.log 2>&1 || { tail -5 apt.log; die "apt-get install"; }
 if command -v python3 > /dev/null; then say "python3 was here before or came with the libraries"; else say "the program needs no Python"; fi
-apt-get install -y -qq --no-install-recommends "$packages"/libstoker*.deb cmake make gcc g++ python3-minimal > apt.log 2>&1 \
+apt-get install -y -qq --no-install-recommends "$packages"/libstoker*.deb cmake make gcc g++ python3 man-db > apt.log 2>&1 \
   || { tail -5 apt.log; die "apt-get install of the library"; }
+
+dpkg -L stoker libstoker0 libstoker-dev | sort -u > paths
 
 test "$(command -v train)" = /usr/bin/train || die "train is not on the path"
 say "$(train --version)"
 test -s /usr/share/man/man1/train.1 -o -s /usr/share/man/man1/train.1.gz || die "no manual page"
-bash -c '. /usr/share/bash-completion/completions/train && complete -p train' > /dev/null || die "no completion in bash"
+MANPAGER=cat man train > man.txt 2> man.err && grep -q -e --epochs man.txt || die "man train: $(cat man.err)"
+say "man train: $(wc -l < man.txt) lines"
+# shellcheck disable=SC2016
+completed=$(bash -c '
+  . /usr/share/bash-completion/completions/train
+  how=$(complete -p train) && how=${how#*-F } && how=${how%% *}
+  COMP_WORDS=(train --epo) COMP_CWORD=1 COMP_LINE="train --epo" COMP_POINT=11
+  "$how" train --epo train && echo "${COMPREPLY[*]}"')
+case $completed in *--epochs*) say "bash completes --epo to $completed" ;; *) die "bash completes --epo to '$completed'" ;; esac
 for file in /usr/share/zsh/vendor-completions/_train /usr/share/fish/vendor_completions.d/train.fish /usr/share/stoker/options.schema.json; do
   test -s $file || die "no $file"
 done
@@ -68,4 +79,12 @@ if ! cmp -s before after; then
   diff before after || true
   die "files stayed"
 fi
-say "removed, nothing is left"
+while read -r path; do
+  if [ -L "$path" ] || [ -f "$path" ]; then
+    echo "$path"
+  elif [ -d "$path" ] && ! dpkg-query -S "$path" > /dev/null 2>&1; then  # a folder of nobody
+    echo "$path/"
+  fi
+done < paths > left
+test ! -s left || die "stayed: $(cat left)"
+say "removed, nothing is left of $(wc -l < paths) paths"
