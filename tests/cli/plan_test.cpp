@@ -121,8 +121,7 @@ TEST(PlanTest, AnUpdateKeepsItsSizeWhateverTheBatch) {
   const Words words = train_words({"--batch-size", "auto", "--total-batch-size", "48", "--dry-run"});
   const Ended ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
-  EXPECT_NE(ended.out.find("48 images per device x 1 accumulation x 1 device = 48 per update"),
-            std::string::npos)
+  EXPECT_NE(ended.out.find("48 images per device x 1 accumulation x 1 device = 48 per update"), std::string::npos)
       << ended.out;
   const Words given = train_words({"--batch-size", "16", "--total-batch-size", "48", "--dry-run"});
   EXPECT_NE(run(given, work.path()).out.find("16 images per device x 3 accumulation"), std::string::npos);
