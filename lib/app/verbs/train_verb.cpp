@@ -172,7 +172,8 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   observe::BannerFacts facts = banner_facts(invocation, settings.resolution(), prepared.datasets, training, learner,
                                             train_feed->loader().stats());
   facts.ranks = std::max<int64_t>(ranks.place().size, options.device.devices.count);
-  for (const std::string& note : notes_of(ranks.place(), options.device.restarts)) facts.data_notes.push_back(note);
+  const std::vector<std::string> of_ranks = notes_of(ranks.place(), options.device.restarts);
+  facts.data_notes.insert(facts.data_notes.begin(), of_ranks.begin(), of_ranks.end());  // before what may be left out
   facts.lanes = std::min(options.device.lanes, std::max<int64_t>(1, facts.replicas / facts.ranks));
   const auto end = engine::limit_reached(training.limits, at);
   if (ranks.is_root() && !command.dry_run && !end) {

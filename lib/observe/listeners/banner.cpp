@@ -29,12 +29,12 @@ std::vector<std::string> batch_lines(const BannerFacts& facts) {
   const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
   return {format("batch     {} images x {} accumulation x {} replicas = {} per update", facts.batch_size,
                  facts.accumulation, facts.replicas, images),
-          format("          {} process{} with {} replica{} each, on {} lane{}", facts.ranks,
-                 facts.ranks == 1 ? "" : "es", facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s",
-                 facts.lanes, facts.lanes == 1 ? "" : "s"),
-          format("          {}", facts.adds_fast   ? "exchange fast: bits that hold for this number of processes"
-                                 : is_power_of_two ? "the same bits for any number of them"
-                                                   : "bits that hold for this number of processes")};
+          format("          {} process{} x {} replica{} on {} lane{}: {}", facts.ranks, facts.ranks == 1 ? "" : "es",
+                 facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s", facts.lanes,
+                 facts.lanes == 1 ? "" : "s",
+                 facts.adds_fast   ? "exchange fast, bits of this number"
+                 : is_power_of_two ? "the same bits for any number"
+                                   : "bits of this number of processes")};
 }
 
 /// "memory    host 210.0 MB of 24.9 GB" without its parts.
