@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <torch/version.h>
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "loop/tiny_run.h"
 #include "optim/torch_kernels.h"
 #include "tests/hidden_syncs.h"
@@ -52,11 +56,10 @@ TEST_F(TrainerTest, UpdatesReadNothingFromTheDeviceAndReportsOnce) {
   for (const Names& names : recorder.reports) EXPECT_EQ(names, Names{"aten::to"});
 }
 
-TEST_F(TrainerTest, ANumberThatIsReadInAnUpdateIsFound) {
-  TinyRun run(folder_ / "run", sync_options());
-  double read = 0;
-  run.learner().model->named_parameters()["fc.weight"].register_hook(
-      [&read](const torch::Tensor& gradient) { read += gradient.sum().item<double>(); });
+/// Trains with `read` at the gradient of a weight: each update shows the operation `name` first.
+void expect_found(const std::string& folder, const std::function<void(const torch::Tensor&)>& read, const char* name) {
+  TinyRun run(folder, sync_options());
+  run.learner().model->named_parameters()["fc.weight"].register_hook(read);
   SyncRecorder recorder;
   run.listeners_.add(recorder);
   const optim::DeviceKernelsScope as_on_a_device;
@@ -64,23 +67,20 @@ TEST_F(TrainerTest, ANumberThatIsReadInAnUpdateIsFound) {
   ASSERT_FALSE(recorder.updates.empty());
   for (const Names& names : recorder.updates) {
     ASSERT_FALSE(names.empty());
-    EXPECT_EQ(names.front(), "aten::_local_scalar_dense");
+    EXPECT_EQ(names.front(), name);
   }
 }
 
+TEST_F(TrainerTest, ANumberThatIsReadInAnUpdateIsFound) {
+  double read = 0;
+  expect_found(
+      folder_ / "run", [&read](const torch::Tensor& gradient) { read += gradient.sum().item<double>(); },
+      "aten::_local_scalar_dense");
+}
+
 TEST_F(TrainerTest, ACopyToTheHostInAnUpdateIsFound) {
-  TinyRun run(folder_ / "run", sync_options());
-  run.learner().model->named_parameters()["fc.weight"].register_hook(
-      [](const torch::Tensor& gradient) { gradient.to(torch::kCPU); });
-  SyncRecorder recorder;
-  run.listeners_.add(recorder);
-  const optim::DeviceKernelsScope as_on_a_device;
-  run.go();
-  ASSERT_FALSE(recorder.updates.empty());
-  for (const Names& names : recorder.updates) {
-    ASSERT_FALSE(names.empty());
-    EXPECT_EQ(names.front(), "aten::to");
-  }
+  expect_found(
+      folder_ / "run", [](const torch::Tensor& gradient) { gradient.to(torch::kCPU); }, "aten::to");
 }
 
 }  // namespace
