@@ -79,6 +79,10 @@ std::string utc_text(int64_t unix_seconds) {
   return text;
 }
 
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
 std::string list_text(const std::vector<std::string>& items, size_t limit) {
   const size_t shown = std::min(limit, items.size());
   const size_t rest = items.size() - shown;

@@ -17,6 +17,7 @@ std::string bytes_text(double bytes);        ///< "18.4 MB", "1.2 GB": powers of
 std::string duration_text(double seconds);   ///< "4.2s", "3m12s", "2h05m"
 std::string count_text(int64_t count);       ///< "60,000"
 std::string utc_text(int64_t unix_seconds);  ///< "2026-11-21T05:41:36Z"
+bool ends_with(std::string_view text, std::string_view end);
 /// "a, b and 3 more": at most `limit` of `items`.
 std::string list_text(const std::vector<std::string>& items, size_t limit = 10);
 /// The candidate with the smallest edit distance to `word`, or "" when none is close.

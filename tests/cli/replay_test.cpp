@@ -10,34 +10,8 @@ namespace stoker::cli {
 namespace {
 
 Words words_of(const std::string& run_dir, const Words& more = {}) {
-  Words words = {"--data-dir",
-                 "data",
-                 "--epochs",
-                 "2",
-                 "--threads",
-                 "1",
-                 "--num-workers",
-                 "1",
-                 "--batch-size",
-                 "16",
-                 "--device",
-                 "cpu",
-                 "--run-dir",
-                 run_dir,
-                 "--model",
-                 "small_cnn",
-                 "--width",
-                 "4",
-                 "--no-amp",
-                 "--mixup",
-                 "0.4",
-                 "--digest-every",
-                 "1",
-                 "--save-every",
-                 "3u",
-                 "--keep-last",
-                 "99",
-                 "--class-balanced"};
+  Words words = train_words({"--epochs", "2", "--run-dir", run_dir, "--width", "4", "--mixup", "0.4", "--digest-every",
+                             "1", "--save-every", "3u", "--keep-last", "99", "--class-balanced"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -26,6 +26,13 @@ TEST(FormatTest, CountsHaveSeparators) {
   EXPECT_EQ(count_text(-1234567), "-1,234,567");
 }
 
+TEST(FormatTest, AnEndIsFoundWhereTheTextIsAsLongAtLeast) {
+  EXPECT_TRUE(ends_with("a.h5", ".h5"));
+  EXPECT_TRUE(ends_with(".h5", ".h5"));
+  EXPECT_FALSE(ends_with("h5", ".h5"));
+  EXPECT_FALSE(ends_with("a.h5.part", ".h5"));
+}
+
 TEST(FormatTest, ListsSayHowManyWereLeftOut) {
   EXPECT_EQ(list_text({"a"}), "a");
   EXPECT_EQ(list_text({"a", "b"}), "a and b");

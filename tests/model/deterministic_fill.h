@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/format.h"
 #include "model/model.h"
 
 namespace stoker::model {
@@ -30,10 +31,6 @@ inline torch::Tensor uniform_numbers(int64_t count, uint32_t stream) {
   return values;
 }
 
-inline bool name_ends_with(const std::string& name, const std::string& end) {
-  return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
-}
-
 inline void fill_by_formula(torch::nn::Module& module) {
   torch::NoGradGuard no_grad;
   uint32_t stream = 0;
@@ -45,7 +42,7 @@ inline void fill_by_formula(torch::nn::Module& module) {
       values *= std::sqrt(6.0 / static_cast<double>(item.tensor[0].numel()));
     } else if (item.tensor.dim() == 2) {
       values *= std::sqrt(3.0 / static_cast<double>(item.tensor.size(1)));
-    } else if (name_ends_with(item.name, "running_var") || name_ends_with(item.name, "weight")) {
+    } else if (core::ends_with(item.name, "running_var") || core::ends_with(item.name, "weight")) {
       values = 1 + values / 4;
     } else {
       values = values / 8;

@@ -22,17 +22,6 @@ using core::ErrorKind;
 constexpr const char* kChecker = "stoker-check-onnx";
 constexpr uint64_t kMaxAnswers = uint64_t{1} << 32;
 
-/// Beside this program, as it is built, or where `cmake --install` puts it.
-std::string checker() {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& candidate : {folder / kChecker, folder / "../libexec/stoker" / kChecker}) {
-    if (fs::exists(candidate, ignored)) return candidate.string();
-  }
-  throw Error(ErrorKind::unavailable, core::format("--check: {} is not installed beside this program", kChecker),
-              "build with OpenCV's dnn module (libopencv-dnn-dev), or leave --check out");
-}
-
 /// Removed with all that is in it.
 class Scratch {
  public:
@@ -53,7 +42,11 @@ class Scratch {
 }  // namespace
 
 OnnxAnswers run_onnx(const std::string& path, const torch::Tensor& inputs) {
-  const std::string program = checker();
+  const std::string program = core::find_beside_program(kChecker, "../libexec/stoker");
+  if (program.empty()) {
+    throw Error(ErrorKind::unavailable, core::format("--check: {} is not installed beside this program", kChecker),
+                "build with OpenCV's dnn module (libopencv-dnn-dev), or leave --check out");
+  }
   const Scratch scratch;
   const std::string questions = scratch / "inputs.safetensors", answers = scratch / "answers";
   engine::write_safetensors(questions, {{"inputs", inputs}});

@@ -44,15 +44,11 @@ std::vector<std::string> listed_inputs(const std::vector<std::string>& inputs) {
   return paths;
 }
 
-bool ends_with(const std::string& text, const std::string& ending) {
-  return text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0;
-}
-
 /// "val" of "a/val-000003.tar"; empty: no shard.
 std::string shard_split(const std::string& path) {
   const std::string name = std::filesystem::path(path).stem().string();
   const size_t dash = name.find_last_of('-');
-  return ends_with(path, ".tar") && dash != std::string::npos ? name.substr(0, dash) : "";
+  return core::ends_with(path, ".tar") && dash != std::string::npos ? name.substr(0, dash) : "";
 }
 
 }  // namespace
@@ -62,11 +58,11 @@ std::shared_ptr<const data::Source> open_inputs(const config::Configuration& giv
   config::DataOptions options = given.options.data;
   const std::vector<std::string> paths = listed_inputs(given.command.inputs);
   const std::string& first = paths.front();
-  const bool is_set = ends_with(first, ".h5") || !shard_split(first).empty();
+  const bool is_set = core::ends_with(first, ".h5") || !shard_split(first).empty();
   if (is_set && paths.size() > 1) {
     throw Error(ErrorKind::usage, "HDF5 files and shards are predicted one at a time", "name one of them");
   }
-  if (ends_with(first, ".h5")) return data::open_labelled(options, first, "", trained);
+  if (core::ends_with(first, ".h5")) return data::open_labelled(options, first, "", trained);
   if (is_set) {
     const std::filesystem::path folder = std::filesystem::path(first).parent_path();
     options.dataset = config::DatasetType::shards;

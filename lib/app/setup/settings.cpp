@@ -22,12 +22,6 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Those who start ranks set OMP_NUM_THREADS to 1, whatever is free.
-bool is_started_as_rank() {
-  return !environment("WORLD_SIZE").empty() || !environment("OMPI_COMM_WORLD_SIZE").empty() ||
-         !environment("SLURM_STEP_NUM_TASKS").empty() || !environment("STOKER_LAUNCHER").empty();
-}
-
 }  // namespace
 
 std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_num_threads, int cpus) {
@@ -60,7 +54,8 @@ Settings::Settings(const config::Configuration& given, core::MachineFacts machin
       given.options.device.device.is_auto() &&
       (dtype.origin.kind == config::Origin::Kind::file || dtype.origin.kind == config::Origin::Kind::preset);
   facts_.machine = std::move(machine);
-  if (!is_started_as_rank()) facts_.threads = asked_threads(environment("OMP_NUM_THREADS"), facts_.machine.cpus);
+  const bool is_rank = facts_.machine.local_ranks > 0;  // those who start ranks set the variable to 1, whatever is free
+  if (!is_rank) facts_.threads = asked_threads(environment("OMP_NUM_THREADS"), facts_.machine.cpus);
   facts_.deals_replicas = given.command.verb != "eval" && given.command.verb != "predict";
   resolve();
 }

@@ -51,9 +51,6 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
       return stopped_before(core::stop_signal_name(), place, options.run.stop_exit_code);
     } catch (const std::exception& exception) {
       const Error error = error_of(exception, options);
-      if (const std::string signal = stopped_elsewhere(error); !signal.empty()) {
-        return stopped_before(signal, place, options.run.stop_exit_code);
-      }
       const bool is_first = ranks.group()->abort(error.what());
       if (error.kind() == ErrorKind::peer_lost) throw Error(error);
       if (!is_first) return end_quietly(error);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -63,6 +64,15 @@ std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& f
 bool file_exists(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0;
+}
+
+std::string find_beside_program(const std::string& name, const std::string& installed) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const std::filesystem::path& candidate : {folder / name, folder / installed / name}) {
+    if (std::filesystem::exists(candidate, ignored)) return candidate.string();
+  }
+  return "";
 }
 
 uint64_t free_bytes(const std::string& directory) {

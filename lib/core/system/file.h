@@ -18,6 +18,9 @@ namespace stoker::core {
 std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files = posix_file_system());
 
 bool file_exists(const std::string& path);
+/// The path of a file that comes with this program: beside it, as it is built, or in `installed`, the folder where
+/// `cmake --install` puts it, seen from that of the program ("../lib/stoker"). Empty: it is at neither place.
+std::string find_beside_program(const std::string& name, const std::string& installed);
 uint64_t free_bytes(const std::string& directory);  ///< for an unprivileged user; 0 when unknown
 
 /// An error of a call that changes files. As errno_error(), but a name that is missing is no wrong input: somebody

@@ -23,10 +23,6 @@ constexpr char kHeldOutSubjects[] = "val";
 constexpr char kCameraFile[] = "rgb.cal";
 constexpr uint64_t kMaxAnnotationBytes = 16 << 20;
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 /// The colour cameras of BIWI's folders, each read once.
 class Cameras {
  public:
@@ -106,7 +102,7 @@ class PoseLayout : public Layout {
 
   void add_image(const std::string& path, const FileStamp& stamp, FileList& files, Cameras& cameras,
                  ScanNotes& left_out) const {
-    if (!ends_with(path, image_end_)) return;
+    if (!core::ends_with(path, image_end_)) return;
     const std::string annotation = path.substr(0, path.size() - image_end_.size()) + pose_end_;
     const std::string whole = files.absolute(annotation);
     if (stamp_of(whole).size < 0) return left_out.count("images without " + pose_end_ + " beside them", path);

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <filesystem>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -14,7 +13,6 @@
 namespace stoker::model {
 namespace {
 
-namespace fs = std::filesystem;
 using core::Error;
 using core::ErrorKind;
 
@@ -28,19 +26,11 @@ std::atomic<bool> is_trusted = false;
               "install it with this program, or build with -DSTOKER_TORCHSCRIPT=ON");
 }
 
-/// Beside this program, as it is built, or where `cmake --install` puts it.
-std::string library_path() {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& candidate : {folder / kLibrary, folder / "../lib/stoker" / kLibrary}) {
-    if (fs::exists(candidate, ignored)) return candidate.string();
-  }
-  refuse_library("which is not installed beside this program");
-}
-
 OpenForeignNetwork open_library() {
   static const OpenForeignNetwork opened = [] {
-    void* const library = ::dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    const std::string path = core::find_beside_program(kLibrary, "../lib/stoker");
+    if (path.empty()) refuse_library("which is not installed beside this program");
+    void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) refuse_library(core::format("which does not load: {}", ::dlerror()));
     void* const function = ::dlsym(library, kOpenForeignNetwork);
     if (function == nullptr) refuse_library("and the one beside this program is of another version");

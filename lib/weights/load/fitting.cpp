@@ -20,10 +20,6 @@ bool begins_with(const std::string& text, const std::string& begin) {
   return text.compare(0, begin.size(), begin) == 0;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 std::string kind_text(at::ScalarType type, at::IntArrayRef shape) {
   std::string text = format("{}[", c10::toString(type));
   for (size_t i = 0; i < shape.size(); ++i) text += format("{}{}", i > 0 ? "," : "", shape[i]);
@@ -66,7 +62,7 @@ class Fitting {
     if (found == sources_.end()) {
       if (is_head(target.name)) {
         fitted_.fresh_absent.push_back(target.name);
-      } else if (!ends_with(target.name, ".num_batches_tracked")) {  // PyTorch before 0.4.1 had none
+      } else if (!core::ends_with(target.name, ".num_batches_tracked")) {  // PyTorch before 0.4.1 had none
         fitted_.problems.push_back(target.name + " is missing");
       }
       return;
@@ -125,7 +121,7 @@ class Fitting {
                               : format("its {} input channels repeated to {}, scaled by {:g}", given[1], wanted[1],
                                        static_cast<double>(given[1]) / static_cast<double>(wanted[1])));
     }
-    if (ends_with(target.name, "pos_embedding") && given.size() == 3 && given[0] == 1 && given[2] == wanted[2]) {
+    if (core::ends_with(target.name, "pos_embedding") && given.size() == 3 && given[0] == 1 && given[2] == wanted[2]) {
       return keep_changed(target, resample_positions(read(source), wanted[1]),
                           format("resampled from {} to {} positions, bicubic", given[1] - 1, wanted[1] - 1));
     }
