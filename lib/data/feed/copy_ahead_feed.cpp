@@ -117,7 +117,10 @@ class CopyAheadFeed : public FeedPath {
     require_per_channel(settings_.mean, settings_.std, planes.size(1));
     const torch::Tensor floats = planes.to(torch::kFloat32);  // float32: the copy itself, which nobody else holds
     const torch::Tensor& scale = planes.scalar_type() == torch::kUInt8 ? byte_scale_ : float_scale_;
-    return as_clips(floats.mul_(scale).add_(offset_).contiguous(settings_.memory_format()), pixels);
+    const torch::Tensor images = floats.mul_(scale).add_(offset_).contiguous(settings_.memory_format());
+    // A single channel lies either way; with the strides that it has here it is taken for channels-last.
+    const bool is_ambiguous = images.size(1) == 1 && !settings_.channels_last;
+    return as_clips(is_ambiguous ? images.select(1, 0).unsqueeze(1) : images, pixels);
   }
 
   Loader& loader_;

@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "engine/device/device.h"
+#include "engine/device/stream_order.h"
 
 namespace stoker::engine {
 namespace {
@@ -53,7 +53,7 @@ std::vector<std::vector<NamedTensor>> Staging::copy(const std::vector<std::vecto
       offset += padded_bytes(source);
     }
   }
-  synchronize(device_);
+  finish_stream(device_);
   return copies;
 }
 

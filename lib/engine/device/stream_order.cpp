@@ -48,4 +48,10 @@ std::unique_ptr<StreamOrder> stream_order(const c10::Device& device, size_t mark
   return std::make_unique<DeviceStreams>(device, marks);
 }
 
+void finish_stream(const c10::Device& device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  streams.synchronizeStream(streams.getStream(device));
+}
+
 }  // namespace stoker::engine

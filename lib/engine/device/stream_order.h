@@ -29,4 +29,8 @@ class StreamOrder {
 /// With so many marks; null for a CPU.
 std::unique_ptr<StreamOrder> stream_order(const c10::Device& device, size_t marks);
 
+/// Waits until all is done that the calling thread has given to its current stream of any device; nothing to wait for
+/// on a CPU.
+void finish_stream(const c10::Device& device);
+
 }  // namespace stoker::engine

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "data/feed/device_feed.h"
 #include "data/leaf_source.h"
-#include "feed/simulated_device.h"
+#include "tests/simulated_device.h"
 
 namespace stoker::data {
 namespace {

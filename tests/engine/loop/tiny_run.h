@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <csignal>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -118,6 +119,12 @@ struct TinyOptions {
   optim::GradScalerSettings scaling;
   SkipLimits skips;
   config::Interval report_every = config::Interval::updates(1);
+  torch::Device device = torch::kCPU;
+  std::vector<double> mean = {0.3}, std = {0.2};
+  std::function<std::shared_ptr<model::ImageModel>()> make_model = {};  ///< empty: LinearModel
+  config::ResolvedOptimOptions optim;
+  double clip_grad = 0;
+  double ema_decay = 0;  ///< 0: no average
 };
 
 /// Remembers events and can ask for a stop after an update.
@@ -168,12 +175,16 @@ class TinyRun {
     checkpoints_.files().prepare();
     listeners_.add(recorder_);
     torch::manual_seed(1);
-    learner_.model = std::make_shared<LinearModel>(options.memory, options.has_batch_norm);
+    learner_.device = options.device;
+    learner_.model = options.make_model ? options.make_model()
+                                        : std::make_shared<LinearModel>(options.memory, options.has_batch_norm);
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : learner_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
-    config::ResolvedOptimOptions optim_options;
-    learner_.optimizer = std::make_unique<optim::Optimizer>(parameters, optim_options);
-    learner_.scaler = std::make_unique<optim::GradScaler>(options.scaling, torch::kCPU);
+    learner_.optimizer = std::make_unique<optim::Optimizer>(parameters, options.optim);
+    learner_.scaler = std::make_unique<optim::GradScaler>(options.scaling, options.device);
+    if (options.ema_decay > 0) {
+      learner_.ema = std::make_unique<optim::Ema>(*learner_.model, options.ema_decay, /*warmup=*/true);
+    }
     train_feed_ = feed(options.images, options.one_is_bad, /*training=*/true);
     val_feed_ = feed(40, false, /*training=*/false);
   }
@@ -185,7 +196,7 @@ class TinyRun {
     if (!newest.empty()) at = checkpoints_.load(newest, learner_, bad);
     TaskSpec spec;
     spec.num_classes = 4;
-    const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
+    const std::unique_ptr<Task> task = make_task(spec, options_.device);
     TrainerSettings settings;
     settings.eval_metric = config::EvalMetric::top1;
     settings.plan = {train_feed_->loader().images_per_epoch(), options_.batch_size,
@@ -195,6 +206,8 @@ class TinyRun {
     settings.val_every = config::Interval::epochs(1);
     settings.save_every = options_.save_every;
     settings.updater.mix = options_.mix;
+    settings.updater.step.precision.device = options_.device;
+    settings.updater.step.clip_grad = options_.clip_grad;
     settings.updater.auto_micro_batch = options_.auto_micro_batch;
     settings.report_every = options_.report_every;
     settings.skips = options_.skips;
@@ -254,8 +267,9 @@ class TinyRun {
     auto loader = std::make_shared<data::Loader>(
         std::make_shared<RowSource>(images, one_is_bad, training ? options_.left_out : -1), plan, settings);
     data::FeedSettings feed_settings;
-    feed_settings.mean = {0.3};
-    feed_settings.std = {0.2};
+    feed_settings.device = options_.device;
+    feed_settings.mean = options_.mean;
+    feed_settings.std = options_.std;
     return std::make_unique<data::DeviceFeed>(loader, feed_settings);
   }
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "feed/simulated_device.h"
+#include "tests/simulated_device.h"
 
-#include <ATen/Functions.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <torch/library.h>
-#include <torch/version.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 namespace stoker::fixtures {
+namespace {
+
+constexpr size_t kAlignment = 64;  // bytes
+
+}  // namespace
 
 SimulatedDevice& SimulatedDevice::instance() {
   static SimulatedDevice device;
@@ -17,6 +21,7 @@ SimulatedDevice& SimulatedDevice::instance() {
 
 void SimulatedDevice::begin(uint64_t seed, DeviceFault fault) {
   finish();
+  failure_.clear();
   rng_ = core::Rng(seed, core::RngPurpose::init, 1, 0);
   fault_ = fault;
   pace_ = rng_.below(5);
@@ -31,6 +36,11 @@ void SimulatedDevice::finish() {
   }
 }
 
+void SimulatedDevice::forget() {
+  for (auto& stream : streams_) stream.clear();
+  std::fill(has_passed_.begin(), has_passed_.end(), true);
+}
+
 void SimulatedDevice::go_on() {
   for (uint64_t pieces = rng_.below(pace_ + 1); pieces > 0; --pieces) {
     do_one(static_cast<StreamId>(rng_.below(streams_.size())));
@@ -43,7 +53,12 @@ bool SimulatedDevice::do_one(StreamId stream) {
   if (pieces.empty() || !has_passed_[static_cast<size_t>(pieces.front().waits_for)]) return false;
   const Piece piece = std::move(pieces.front());
   pieces.pop_front();
-  if (piece.run) piece.run();
+  if (!piece.run) return true;
+  try {
+    piece.run();
+  } catch (const std::exception& error) {  // who asked for it has gone on
+    if (failure_.empty()) failure_ = error.what();
+  }
   return true;
 }
 
@@ -76,9 +91,19 @@ bool SimulatedDevice::passed(int64_t event) {
   return has_passed_[static_cast<size_t>(event)];
 }
 
-/// Other streams do what it waits for, and perhaps more.
 void SimulatedDevice::synchronise(StreamId stream) {
-  if (fault_ == DeviceFault::no_synchronisation) return;
+  if (fault_ != DeviceFault::no_synchronisation) drain(stream);
+}
+
+void SimulatedDevice::finish_work() { drain(current); }
+
+void SimulatedDevice::wait_to_read() {
+  ++reads_;
+  if (fault_ != DeviceFault::reads_too_early) drain(current);
+}
+
+/// Other streams do what it waits for, and perhaps more.
+void SimulatedDevice::drain(StreamId stream) {
   while (!streams_[static_cast<size_t>(stream)].empty()) {
     if (!do_one(stream)) do_one(static_cast<StreamId>(rng_.below(streams_.size())));
   }
@@ -103,9 +128,10 @@ c10::DataPtr SimulatedDevice::allocate(size_t bytes) {
     break;
   }
   if (!chosen) {
-    auto memory = std::make_unique<char[]>(std::max<size_t>(1, bytes));
-    chosen = memory.get();
-    blocks_[chosen] = {std::move(memory), bytes, current, {}, {}, false};
+    // Aligned as tensors of the CPU are: sums depend on it. What is read before it was written is NaN, or -1.
+    chosen = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+    std::memset(chosen, 0xff, bytes);
+    blocks_[chosen] = {Memory(static_cast<char*>(chosen)), bytes, current, {}, {}, false};
   }
   Block& block = blocks_[chosen];
   block.is_free = false;
@@ -129,18 +155,6 @@ void SimulatedDevice::give_back(void* memory) {
 }
 
 namespace {
-
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
-template <typename T>
-using Maybe = std::optional<T>;
-#else
-template <typename T>
-using Maybe = c10::optional<T>;
-#endif
-
-#ifndef C10_AS_INTARRAYREF_SLOW
-#define C10_AS_INTARRAYREF_SLOW(numbers) c10::asIntArrayRefSlow(numbers)
-#endif
 
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 
@@ -181,78 +195,6 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
 };
 const c10::impl::DeviceGuardImplRegistrar registrar(kType, new Guard());
-
-torch::Tensor made(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype) {
-  const auto type = c10::scalarTypeToTypeMeta(dtype);
-  int64_t numbers = 1;
-  for (size_t i = 0; i < sizes.size(); ++i) numbers += (sizes[i] - 1) * strides[i];
-  for (const int64_t size : sizes) numbers = size == 0 ? 0 : numbers;
-  const size_t bytes = static_cast<size_t>(numbers) * type.itemsize();
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                                       SimulatedDevice::instance().allocate(bytes), nullptr, false);
-  torch::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(std::move(storage)), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type);
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
-  return tensor;
-}
-
-torch::Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, Maybe<at::ScalarType> dtype,
-                            Maybe<at::Layout>, Maybe<at::Device>, Maybe<bool>) {
-  return made(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), dtype.value_or(at::kFloat));
-}
-
-torch::Tensor empty(c10::SymIntArrayRef sizes, Maybe<at::ScalarType> dtype, Maybe<at::Layout>, Maybe<at::Device>,
-                    Maybe<bool>, Maybe<at::MemoryFormat> format) {
-  const at::IntArrayRef size = C10_AS_INTARRAYREF_SLOW(sizes);
-  const torch::Tensor like = at::empty(size, at::TensorOptions(), format.value_or(at::MemoryFormat::Contiguous));
-  return made(size, like.strides(), dtype.value_or(at::kFloat));
-}
-
-torch::Tensor as_strided(const torch::Tensor& self, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
-                         Maybe<c10::SymInt> offset) {
-  torch::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(self.storage()),
-                                                                self.key_set(), self.dtype());
-  auto* const impl = view.unsafeGetTensorImpl();
-  impl->set_storage_offset(offset ? offset->expect_int() : self.storage_offset());
-  impl->set_sizes_and_strides(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides));
-  return view;
-}
-
-/// The same memory as a tensor of the CPU, which does not keep it: neither does a device.
-torch::Tensor on_cpu(const torch::Tensor& tensor) {
-  auto* const memory = static_cast<char*>(tensor.storage().data_ptr().get()) +
-                       static_cast<size_t>(tensor.storage_offset()) * tensor.dtype().itemsize();
-  return at::from_blob(memory, tensor.sizes(), tensor.strides(), at::TensorOptions(tensor.scalar_type()));
-}
-
-torch::Tensor& copy(torch::Tensor& self, const torch::Tensor& from, bool non_blocking) {
-  SimulatedDevice& device = SimulatedDevice::instance();
-  device.work([to = on_cpu(self), source = on_cpu(from)]() mutable { to.copy_(source); });
-  if (!non_blocking && (self.is_cpu() || from.is_cpu())) device.finish();
-  return self;
-}
-
-torch::Tensor& multiply(torch::Tensor& self, const torch::Tensor& factor) {
-  SimulatedDevice::instance().work([to = on_cpu(self), by = on_cpu(factor)]() mutable { to.mul_(by); });
-  return self;
-}
-
-torch::Tensor& add(torch::Tensor& self, const torch::Tensor& other, const at::Scalar& alpha) {
-  SimulatedDevice::instance().work([to = on_cpu(self), by = on_cpu(other), alpha]() mutable { to.add_(by, alpha); });
-  return self;
-}
-
-void record_stream(torch::Tensor& self, c10::Stream stream) { SimulatedDevice::instance().use_on(self, stream.id()); }
-
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("empty.memory_format", &empty);
-  library.impl("empty_strided", &empty_strided);
-  library.impl("as_strided", &as_strided);
-  library.impl("copy_", &copy);
-  library.impl("mul_.Tensor", &multiply);
-  library.impl("add_.Tensor", &add);
-  library.impl("record_stream", &record_stream);
-}
 
 }  // namespace
 }  // namespace stoker::fixtures
