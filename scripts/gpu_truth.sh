@@ -9,6 +9,7 @@
 #                                                   # does not need a GPU
 # DEVICE   cuda:0 or cpu             SCALE  full or small (fewer and smaller runs)
 # OUT      folder of results         TRAIN  a built program; without it build-gpu is made from the sources
+# HOOKS    train_with_hooks of the same build; by default where the build of TRAIN has it
 # DATA     a folder with Fashion-MNIST's four IDX files, for whole runs
 # ONLY     names of checks, separated by spaces; CUDA_HOME, CMAKE_PREFIX_PATH as for any build
 #
@@ -17,6 +18,7 @@ set -u
 cd "$(dirname "$0")/.."
 export DEVICE=${DEVICE:-cuda:0} SCALE=${SCALE:-full} OUT=${OUT:-$PWD/gpu_truth_results} BUILD=${BUILD:-$PWD/build-gpu}
 export TRAIN=${TRAIN:-$BUILD/apps/train} DATA=${DATA:-}
+export HOOKS=${HOOKS:-$(dirname "$(dirname "$TRAIN")")/tests/hooks/train_with_hooks}
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 
@@ -73,6 +75,7 @@ check_build() {
   [ -x "$TRAIN" ] && { echo "was built before: $TRAIN"; return 0; }
   cmake -G Ninja -S . -B "$BUILD" -DCMAKE_BUILD_TYPE=Release > "$OUT/cmake.log" 2>&1 || { tail -5 "$OUT/cmake.log"; return 1; }
   cmake --build "$BUILD" --target train > "$OUT/build.log" 2>&1 || { grep -m5 error "$OUT/build.log"; return 1; }
+  cmake --build "$BUILD" --target train_with_hooks > "$OUT/build-hooks.log" 2>&1 || echo "train_with_hooks is not built"
   echo "built"
 }
 
@@ -175,6 +178,17 @@ check_step_against_pytorch() {
   python3 scripts/gpu_truth_peer.py --train "$TRAIN" --device "$DEVICE" --model resnet50 --batch-size 256
 }
 
+# No update waits for the device, and a planted read is found: with train_with_hooks, which is built with the tests.
+check_sync_errors() {
+  [ -x "$HOOKS" ] || { echo "there is no train_with_hooks: HOOKS names it"; exit 77; }
+  local options="--data-dir $(made_data 28 400) --model small_cnn --batch-size 16 --epochs 99 --max-updates 300 --threads 1 --model-ema"
+  export STOKER_TEST_SYNC=error
+  TRAIN=$HOOKS run_of sync_errors $options --report-every 50u --save-every 100u || return 1
+  STOKER_TEST_PLANTED_READ=7 TRAIN=$HOOKS run_of planted $options > /dev/null && { echo "a planted read is not found"; return 1; }
+  grep -o "update 7 .* waits for the device: .*" "$OUT/runs-planted.log" | head -1 || return 1
+  on_gpu || return 0
+  TRAIN=$HOOKS run_of sync_errors_fp16 $options --fp16 && echo "300 updates of each without a wait"
+}
 # Calls of the CUDA runtime per update: no wait, no memory taken once training is under way.
 check_syncs() {
   only_a_gpu
@@ -275,7 +289,7 @@ check_allocator() {
 
 # Name and the seconds that it may take on a GPU; a CPU has five times as long.
 CHECKS="build:900 facts:20 check:60 defaults:60 bits_again:60 bits_recompute:60 bits_fp16:60 bits_not_asked_for:60
-  fp16_scale:60 fp16_skips:30 feed_resident:60 bits_kill:120 step_speed:150 step_against_pytorch:90 syncs:60 memory:90 batch_auto:60 out_of_memory:90 feed:90
+  fp16_scale:60 fp16_skips:30 feed_resident:60 bits_kill:120 step_speed:150 step_against_pytorch:90 sync_errors:60 syncs:60 memory:90 batch_auto:60 out_of_memory:90 feed:90
   saving:60 whole_run:120 stop:40 cpu_leaves_the_gpu_alone:30 allocator:60"
 
 if [ "${1:-}" = --check ]; then  # in a process of its own

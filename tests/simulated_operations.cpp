@@ -104,7 +104,9 @@ torch::Tensor& copy(torch::Tensor& self, const torch::Tensor& from, bool non_blo
   SimulatedDevice& device = SimulatedDevice::instance();
   const bool is_waited_for = !non_blocking && (self.is_cpu() || from.is_cpu());
   if (is_waited_for && is_simulated(from)) device.wait_to_read();
-  auto run = [to = on_cpu(self), source = on_cpu(from)]() mutable {
+  // Page-locked memory of the host is kept until copies are done, as LibTorch keeps it.
+  const auto place = [](const torch::Tensor& tensor) { return tensor.is_cpu() ? tensor : on_cpu(tensor); };
+  auto run = [to = place(self), source = place(from)]() mutable {
     const OnDevice on_device;
     to.copy_(source);
   };

@@ -9,6 +9,7 @@
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
+#include "engine/device/without_sync.h"
 #include "engine/loop/group_exchange.h"
 
 namespace stoker::engine {
@@ -144,7 +145,10 @@ void Trainer::do_update(RunProgress& at) {
   ImageDigest images;
   const bool has_digest = digest_due(settings_.digest_every, at.updates + 1);
   updater_.set_watcher(has_digest ? &images : nullptr);
-  at.images += updater_.update(batches_, window, rates);
+  const auto update = [&] { at.images += updater_.update(batches_, window, rates); };
+  // Digests are read at once, and what replicas and ranks exchange passes through the host.
+  const bool reads = has_digest || window.replicas > 1 || group_;
+  reads ? update() : without_sync(learner_.device, update);
   at.learning_rate = rates.lr;
   at.pieces = updater_.pieces();
   ++at.updates;
