@@ -7,7 +7,7 @@
     scripts/bench/bottlenecks.py --list
 
 Each case trains briefly, reads verdict, knob and predicted gain from the run's metrics.jsonl, trains again with the
-advice taken, and compares images/s. Right: the verdict is one of those that name the bottleneck. Reached: at least 70 %
+advice taken, and compares images/s. Right: the verdict is one of those that name the bottleneck. Reached: at least 80 %
 of the predicted gain. Exit 0 when at most one verdict is wrong and at least nine gains are reached (of those that ran, in
 proportion). Wants a machine with two CPUs on which nothing else runs.
 """
@@ -157,8 +157,9 @@ CASES = [
          lambda work: (["--data-dir", MNIST, "--model", "small_cnn", "--amp", "--width", "16", "--threads", "1", "--batch-size", "64",
                         "-j", "1"], WITHOUT_BFLOAT16)),
     Case("wrong-layout", ("device-bound",),
-         lambda work: (["--data-dir", str(work.small()), "--img-size", "96", "--model", "resnet18", "--batch-size", "16", "-j", "1",
-                        "--threads", "1", "--cache", "ram", "--no-amp", "--no-channels-last"], WITHOUT_BFLOAT16)),
+         # Depthwise convolutions: of a ResNet's time the layout is a tenth here.
+         lambda work: (["--data-dir", str(work.small()), "--img-size", "96", "--model", "efficientnet_b0", "--batch-size", "16", "-j",
+                        "1", "--threads", "1", "--cache", "ram", "--no-amp", "--no-channels-last"], WITHOUT_BFLOAT16)),
     # As competing-threads, but the neighbour stays on one CPU, as a pinned service does.
     Case("neighbour-on-one-cpu", ("another process competes with the threads", "CPU contention"),
          lambda work: (on_mnist("--width", "16", "--threads", "2", "--batch-size", "64", "-j", "1"), {}), hogs=1, pinned=True),
@@ -273,9 +274,9 @@ def examine(case, work):
     print(f"{case.name:23s} {'right' if right else 'WRONG':5s}  {said['verdict']}\n"
           f"{'':23s} {said['advice']}\n"
           f"{'':23s} {base:.1f} -> {after_rate:.1f} images/s: {gain:+.0f}%, predicted {predicted:+.0f}%: "
-          f"{'reached' if reached >= 0.7 else 'MISSED'} ({100 * reached:.0f}%)\n"
+          f"{'reached' if reached >= 0.8 else 'MISSED'} ({100 * reached:.0f}%)\n"
           f"{'':23s} because: {'; '.join(said['evidence'])}", flush=True)
-    return {"case": case.name, "right": right, "reached": reached >= 0.7, "verdict": said["verdict"],
+    return {"case": case.name, "right": right, "reached": reached >= 0.8, "verdict": said["verdict"],
             "advice": said["advice"], "before": base, "after": after_rate, "gain_percent": gain,
             "predicted_percent": predicted}
 
@@ -311,7 +312,7 @@ def main():
     rows = [results[name] for name in SIXTEEN if name in results] or list(results.values())
     right, reached = sum(row["right"] for row in rows), sum(row["reached"] for row in rows)
     enough = right >= len(rows) - 1 and reached >= math.ceil(0.75 * len(rows))
-    print(f"\n{len(rows)} cases: {right} verdicts right, {reached} predicted gains reached to 70%: "
+    print(f"\n{len(rows)} cases: {right} verdicts right, {reached} predicted gains reached to 80%: "
           f"{'good' if enough else 'NOT GOOD ENOUGH'}")
     return 0 if enough else 1
 

@@ -11,12 +11,13 @@
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/compute_probe.h"
 #include "engine/probe/launch_overhead.h"
+#include "engine/probe/training_speed.h"
 
 namespace stoker::app {
 namespace {
 
-constexpr double kSpeedSeconds = 0.02, kLaunchSeconds = 0.02;  // each probe
-constexpr int64_t kLookedAt = 256;                             // samples whose stored size is asked for
+constexpr double kSpeedSeconds = 0.02, kLaunchSeconds = 0.02, kPassSeconds = 0.05;  // each probe
+constexpr int64_t kLookedAt = 256;  // samples whose stored size is asked for
 
 double stored_bytes_of(const data::Source& source) {
   const int64_t count = std::min(kLookedAt, source.size());
@@ -95,7 +96,6 @@ Diagnosing::Diagnosing(const Run& run, observe::ResourceSampler& resources)
   const std::string device = run.options.device.device;
   // A device is not probed: it would be measured while it warms up, and in memory that the run may need.
   if (device != "cpu") return;
-  probes_.threads_speed = [](int64_t threads) { return engine::threads_speed(threads, kSpeedSeconds); };
   if (run.machine.native_bfloat16)
     probes_.bfloat16_speed = [device] { return engine::bfloat16_speed(device, kSpeedSeconds); };
 }
@@ -106,19 +106,35 @@ engine::Findings Diagnosing::run(engine::Learner& learner, const engine::Interlu
   found.resources = after_epoch ? resources_.since_epoch() : resources_.since_report();
   observe::ThroughputProbes probes = probes_;
   probes.overhead_seconds = [this, &learner] { return overhead_seconds(learner); };
+  if (learner.device.is_cpu()) {
+    probes.pass_seconds = [this, &learner](int64_t threads, int64_t images) {
+      return pass_seconds(learner, threads, images);
+    };
+  }
   found.diagnosis = diagnoser_.judge(interlude, *found.resources, probes);
   return found;
 }
 
 /// Where memory runs out (a run that computes its batches in pieces, say), what it took is given back.
-double Diagnosing::overhead_seconds(engine::Learner& learner) const {
+double Diagnosing::measured(const torch::Device& device, const std::function<double()>& probe) {
   try {
-    return engine::overhead_seconds(learner, task_, settings_, batch_size_, kLaunchSeconds);
+    return probe();
   } catch (const std::exception& error) {
     if (!engine::is_out_of_memory(error)) throw;
   }
-  engine::release_unused_memory(learner.device);
+  engine::release_unused_memory(device);
   return 0;
+}
+
+double Diagnosing::overhead_seconds(engine::Learner& learner) const {
+  return measured(learner.device,
+                  [&] { return engine::overhead_seconds(learner, task_, settings_, batch_size_, kLaunchSeconds); });
+}
+
+double Diagnosing::pass_seconds(engine::Learner& learner, int64_t threads, int64_t images) const {
+  return measured(learner.device, [&] {
+    return engine::pass_seconds({&learner, settings_, threads}, task_, images, kPassSeconds);
+  });
 }
 
 }  // namespace stoker::app

@@ -38,7 +38,9 @@ class Diagnosing : public engine::BetweenUpdates {
 
  private:
   static observe::DiagnosisFacts facts_of_run(const Run& run);
+  static double measured(const torch::Device& device, const std::function<double()>& probe);
   double overhead_seconds(engine::Learner& learner) const;
+  double pass_seconds(engine::Learner& learner, int64_t threads, int64_t images) const;
 
   const engine::Task& task_;
   const engine::ProbeSettings settings_;

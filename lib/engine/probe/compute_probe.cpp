@@ -131,17 +131,6 @@ ThreadSpeed probe_threads(int64_t threads, double seconds) {
   return speed;
 }
 
-double threads_speed(int64_t threads, double seconds) {
-  const torch::NoGradGuard no_grad;
-  const torch::Tensor images = torch::ones({4, 32, 28, 28}).contiguous(torch::MemoryFormat::ChannelsLast);
-  const torch::Tensor weight = torch::ones({32, 32, 3, 3}).contiguous(torch::MemoryFormat::ChannelsLast);
-  const auto call = [&] { torch::conv2d(images, weight, {}, /*stride=*/1, /*padding=*/1); };
-  const ThreadCount count(1);
-  const double alone = rate_of(call, torch::kCPU, seconds / 2);
-  count.set(threads);
-  return rate_of(call, torch::kCPU, seconds / 2) / alone;
-}
-
 double bfloat16_speed(const std::string& device_name, double seconds) {
   const torch::NoGradGuard no_grad;
   const torch::Device device = open_device(device_name);

@@ -34,11 +34,8 @@ struct ThreadSpeed {
 /// The number of threads is as before afterwards.
 ThreadSpeed probe_threads(int64_t threads, double seconds);
 
-// What a run may ask in between updates: nothing random is drawn, and the number of threads stays what it was.
-
-/// How many times as fast as one thread `threads` CPU threads are now, with short operations like a small network's.
-double threads_speed(int64_t threads, double seconds);
-/// How many times as fast as in float32 convolutions are in bfloat16; 0 where this build cannot.
+/// How many times as fast as in float32 convolutions are in bfloat16; 0 where this build cannot. Draws nothing random:
+/// a run may ask between updates.
 double bfloat16_speed(const std::string& device, double seconds);
 
 }  // namespace stoker::engine

@@ -30,4 +30,9 @@ enum class PassClock {
 std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const Task& task, PassClock clock,
                                      int64_t batch_size, double least_seconds);
 
+/// Seconds that pass in forward and backward on `images` images, the median of a few passes; on a CPU, with as many
+/// threads as `way` says, whoever else keeps CPUs busy. Of noise. Takes about `least_seconds`, or one pass where that
+/// is long. Learner and number of threads are as before afterwards. Throws as training_seconds().
+double pass_seconds(const TrainingWay& way, const Task& task, int64_t images, double least_seconds);
+
 }  // namespace stoker::engine

@@ -64,25 +64,28 @@ std::string BottleneckAnalysis::percent_text(double share) { return format("{:.0
 std::string BottleneckAnalysis::waits_text() const { return "waits for data " + percent_text(wait_share_); }
 
 void BottleneckAnalysis::check_threads() {
-  if (!facts_.on_cpu || facts_.threads < 2 || !facts_.threads_speed) return;
-  const double others = facts_.resources.other_cpus.value_or(0), speed = *facts_.threads_speed;
-  const auto with_speed = [&](double speed_then, double threads) {
-    StepModel changed = now_;
-    changed.training -= computing_ * std::max(0.0, 1 - speed / speed_then);
-    changed.network_cpu = std::min(now_.network_cpu, (changed.training) * threads);
-    changed.slack = 1;
-    return changed;
-  };
-  const std::string measured = format("{} threads compute at {:.2g} times the speed of one", facts_.threads, speed);
-  if (facts_.threads > facts_.cpus && facts_.cpus_speed && *facts_.cpus_speed > speed) {
-    propose(Verdict::oversubscribed_threads, with_speed(*facts_.cpus_speed, static_cast<double>(facts_.cpus)),
-            "--threads", std::to_string(facts_.cpus), "",
+  if (!facts_.on_cpu || facts_.threads < 2) return;
+  const double pass = facts_.pass_seconds(), others = facts_.resources.other_cpus.value_or(0);
+  const std::string measured = format("{} threads compute a batch in {}", facts_.threads, short_seconds_text(pass));
+  if (facts_.threads > facts_.cpus && facts_.cpus_seconds && *facts_.cpus_seconds < pass) {
+    propose(Verdict::oversubscribed_threads, with_pass_of(*facts_.cpus_seconds, facts_.cpus), "--threads",
+            std::to_string(facts_.cpus), "",
             {format("{} threads on {} CPUs", facts_.threads, facts_.cpus), measured,
-             format("{} at {:.2g}", facts_.cpus, *facts_.cpus_speed)});
-  } else if (others >= kOthersTake && speed < 0.9) {
-    propose(Verdict::competing_threads, with_speed(1, 1), "--threads", "1", "",
-            {measured, format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
+             format("{} in {}", facts_.cpus, short_seconds_text(*facts_.cpus_seconds))});
+  } else if (others >= kOthersTake && facts_.one_thread_seconds && *facts_.one_thread_seconds < 0.9 * pass) {
+    propose(Verdict::competing_threads, with_pass_of(*facts_.one_thread_seconds, 1), "--threads", "1", "",
+            {measured, format("one in {}", short_seconds_text(*facts_.one_thread_seconds)),
+             format("other processes keep {:.1f} of {} CPUs busy", others, facts_.cpus)});
   }
+}
+
+/// With another number of threads, on which forward and backward of a batch take `seconds`.
+StepModel BottleneckAnalysis::with_pass_of(double seconds, int64_t threads) const {
+  StepModel changed = now_;
+  changed.training -= std::max(0.0, 1 - seconds / facts_.pass_seconds()) * computing_;
+  changed.network_cpu = std::min(now_.network_cpu, changed.training * static_cast<double>(threads));
+  changed.slack = 1;
+  return changed;
 }
 
 void BottleneckAnalysis::check_contention() {
@@ -233,14 +236,13 @@ void BottleneckAnalysis::check_device() {
   const double spare =
       static_cast<double>(facts_.cpus) - (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
   // Lanes compute with one thread each.
-  if (facts_.on_cpu && facts_.lanes == 1 && facts_.threads < facts_.cpus && facts_.cpus_speed && spare >= 0.4) {
-    const double speed = facts_.threads_speed.value_or(1);
-    const double left = 0.3 + 0.7 * std::min(1.0, speed / *facts_.cpus_speed);
+  if (facts_.on_cpu && facts_.lanes == 1 && facts_.threads < facts_.cpus && facts_.cpus_seconds && spare >= 0.4) {
     StepModel changed = now_;
-    changed.training -= (1 - left) * computing_;
+    changed.training -= std::max(0.0, 1 - *facts_.cpus_seconds / facts_.pass_seconds()) * computing_;
     propose(Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",
             {busy, format("{:.1f} of {} CPUs are idle", spare, facts_.cpus),
-             format("{} threads compute at {:.2g} times the speed of one", facts_.cpus, *facts_.cpus_speed)});
+             format("{} threads compute a batch in {}, {} in {}", facts_.cpus, short_seconds_text(*facts_.cpus_seconds),
+                    facts_.threads, short_seconds_text(facts_.pass_seconds()))});
   }
 }
 

@@ -45,6 +45,7 @@ class BottleneckAnalysis {
   /// A side: it becomes the verdict when it gains more than those before it.
   void propose(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
                const std::string& advice, std::vector<std::string> evidence);
+  StepModel with_pass_of(double seconds, int64_t threads) const;
   bool fits(double bytes) const;
   double per_update(double seconds_of_window) const;
   double stage_share(double seconds) const;

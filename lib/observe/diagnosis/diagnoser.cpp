@@ -2,6 +2,7 @@
 #include "observe/diagnosis/diagnoser.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -18,6 +19,7 @@ using engine::StepPart;
 constexpr int64_t kLeastUpdates = 5;   // in an epoch, for a verdict about it
 constexpr double kShortUpdate = 0.03;  // seconds of computing
 constexpr double kThreadsHold = 30;    // seconds: then others may compete or have gone
+constexpr double kTriedSeconds = 0.1;  // of a pass with another number of threads, about
 
 using Clock = std::chrono::steady_clock;
 
@@ -69,23 +71,34 @@ std::optional<double> Diagnoser::within_budget(const std::function<double()>& pr
   return measured;
 }
 
+/// Of forward and backward of a batch; of a long one some of its images are enough to tell.
+std::optional<double> Diagnoser::batch_seconds(const DiagnosisFacts& facts, const ThroughputProbes& probes,
+                                               int64_t threads) {
+  const double now = facts.pass_seconds();
+  const auto batch = static_cast<double>(facts.batch_size);
+  const double images = std::clamp(std::ceil(batch * kTriedSeconds / std::max(1e-9, now)), std::min(batch, 2.0), batch);
+  const std::optional<double> seconds =
+      within_budget([&] { return probes.pass_seconds(threads, static_cast<int64_t>(images)); });
+  return seconds.value_or(0) > 0 ? std::optional(*seconds * batch / images) : std::nullopt;
+}
+
 /// Only those that this window gives reason to ask for.
 void Diagnoser::measure_ceilings(DiagnosisFacts& facts, const ThroughputProbes& probes) {
   const double computing = facts.times.computing_seconds() / std::max(1e-9, facts.times.update.mean_seconds);
   if (computing < 0.25) return;
   const bool suffer = facts.threads > facts.cpus || (facts.threads > 1 && facts.resources.other_cpus.value_or(0) > 0.2);
   const bool idle = facts.threads < facts.cpus && facts.resources.cpu_percent.value_or(100) < 85;
-  if (facts.on_cpu && probes.threads_speed && (suffer || idle)) {
+  if (facts.on_cpu && facts.lanes == 1 && probes.pass_seconds && (suffer || idle)) {  // lanes have one thread each
     if (core::seconds_since(threads_measured_) > kThreadsHold) {
-      threads_speed_.reset();
-      cpus_speed_.reset();
+      one_thread_seconds_.reset();
+      cpus_seconds_.reset();
       threads_measured_ = Clock::now();
     }
-    const auto speed_of = [&](int64_t threads) { return within_budget([&] { return probes.threads_speed(threads); }); };
-    if (facts.threads > 1 && !threads_speed_) threads_speed_ = speed_of(facts.threads);
-    if (facts.cpus != facts.threads && !cpus_speed_) cpus_speed_ = speed_of(facts.cpus);
-    facts.threads_speed = threads_speed_;
-    facts.cpus_speed = cpus_speed_;
+    const auto seconds_on = [&](int64_t threads) { return batch_seconds(facts, probes, threads); };
+    if (suffer && facts.threads > 1 && !one_thread_seconds_) one_thread_seconds_ = seconds_on(1);
+    if (facts.cpus != facts.threads && !cpus_seconds_) cpus_seconds_ = seconds_on(facts.cpus);
+    facts.one_thread_seconds = one_thread_seconds_;
+    facts.cpus_seconds = cpus_seconds_;
   }
   // Of a long update the fixed part is small, and trying it takes a while.
   if (!fixed_seconds_ && computing * facts.times.update.mean_seconds < kShortUpdate)

@@ -18,9 +18,10 @@ inline constexpr double kWorthInterrupting = 10;
 /// Ceilings, measured on the training thread in between updates: each some hundredths of a second, once or
 /// seldom. May throw core::StopRequested; another exception means that the figure cannot be had.
 struct ThroughputProbes {
-  std::function<double(int64_t threads)> threads_speed;  ///< over one thread
-  std::function<double()> bfloat16_speed;                ///< over float32; empty: bfloat16 is no choice here
-  std::function<double()> overhead_seconds;              ///< of an update, for whatever batch
+  /// Of the network's forward and backward on so many images, with so many threads of the CPU; 0: not measured.
+  std::function<double(int64_t threads, int64_t images)> pass_seconds;
+  std::function<double()> bfloat16_speed;    ///< over float32; empty: bfloat16 is no choice here
+  std::function<double()> overhead_seconds;  ///< of an update, for whatever batch
 };
 
 /// One thread.
@@ -39,6 +40,7 @@ class Diagnoser {
   Diagnosis examine(const engine::Interlude& interlude, const ResourceReading& resources,
                     const ThroughputProbes& probes);
   void measure_ceilings(DiagnosisFacts& facts, const ThroughputProbes& probes);
+  std::optional<double> batch_seconds(const DiagnosisFacts& facts, const ThroughputProbes& probes, int64_t threads);
   std::optional<double> within_budget(const std::function<double()>& probe);
 
   const DiagnosisFacts known_;
@@ -46,7 +48,7 @@ class Diagnoser {
   bool warmed_up_ = false, a_probe_failed_ = false;
   Verdict said_ = Verdict::nothing;
   // Ceilings, and how long more may be measured.
-  std::optional<double> bfloat16_speed_, fixed_seconds_, threads_speed_, cpus_speed_;
+  std::optional<double> bfloat16_speed_, fixed_seconds_, one_thread_seconds_, cpus_seconds_;
   std::chrono::steady_clock::time_point threads_measured_;
   double seconds_allowed_ = 0;
 };

@@ -48,6 +48,13 @@ std::optional<double> without_other_ranks(const DiagnosisFacts& facts) {
 
 }  // namespace
 
+double DiagnosisFacts::pass_seconds() const {
+  const auto own_replicas = static_cast<double>(replicas) / static_cast<double>(std::max<size_t>(1, ranks.size()));
+  const engine::StepParts& parts = times.judged();
+  return (parts[engine::StepPart::forward].mean_seconds + parts[engine::StepPart::backward].mean_seconds) /
+         (static_cast<double>(accumulation_steps) * own_replicas);
+}
+
 Diagnosis diagnose(const DiagnosisFacts& facts) {
   DiagnosisFacts alone = facts;
   alone.resources.other_cpus = without_other_ranks(facts);

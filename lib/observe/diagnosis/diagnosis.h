@@ -53,10 +53,13 @@ struct DiagnosisFacts {
   std::optional<double> other_layout_speed;  ///< of training in the other layout, over this one; absent: not measured
 
   // Ceilings, measured when they are needed.
-  std::optional<double> threads_speed;     ///< of `threads` threads over one, now
-  std::optional<double> cpus_speed;        ///< of as many threads as CPUs over one, now
-  std::optional<double> bfloat16_speed;    ///< of convolutions over float32, where the network was not measured
-  std::optional<double> overhead_seconds;  ///< of an update, for whatever batch: launching operations
+  std::optional<double> one_thread_seconds;  ///< of forward and backward of a batch on one thread, now
+  std::optional<double> cpus_seconds;        ///< the same on as many threads as CPUs
+  std::optional<double> bfloat16_speed;      ///< of convolutions over float32, where the network was not measured
+  std::optional<double> overhead_seconds;    ///< of an update, for whatever batch: launching operations
+
+  /// Forward and backward of one batch, by the clock of StepTimings::judged().
+  double pass_seconds() const;
 };
 
 Diagnosis diagnose(const DiagnosisFacts& facts);

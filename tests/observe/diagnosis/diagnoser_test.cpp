@@ -73,7 +73,7 @@ TEST_F(DiagnoserTest, KeepsQuietWhenThereIsLittleToGain) {
 
 TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
   int asked_threads = 0, asked_bfloat16 = 0, asked_fixed = 0;
-  probes_.threads_speed = [&](int64_t) { return ++asked_threads, 1.0; };
+  probes_.pass_seconds = [&](int64_t, int64_t) { return ++asked_threads, 1.0; };
   probes_.bfloat16_speed = [&] { return ++asked_bfloat16, 2.0; };
   probes_.overhead_seconds = [&] { return ++asked_fixed, 0.0; };
   DiagnosisFacts known;
@@ -89,6 +89,29 @@ TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
   EXPECT_EQ(asked_threads, 0) << "nobody competes, and there are as many threads as CPUs";
   EXPECT_EQ(asked_bfloat16, 1);
   EXPECT_EQ(asked_fixed, 1);
+}
+
+TEST_F(DiagnoserTest, OfALongBatchSomeImagesAreComputedWithOtherThreads) {
+  int64_t images = 0;
+  probes_.pass_seconds = [&](int64_t threads, int64_t tried) {
+    images = tried;
+    return threads == 2 ? 0.05 : 1;
+  };
+  DiagnosisFacts known;
+  known.threads = 16;
+  known.cpus = 2;
+  known.batch_size = 64;
+  Diagnoser diagnoser(known);
+  engine::StepTimings times = window(0);
+  times.update.mean_seconds = 1;
+  times.parts[StepPart::forward].mean_seconds = 0.8;
+  for (int i = 0; i < 2; ++i) report(diagnoser, times);
+  const std::optional<Diagnosis> last = report(diagnoser, times);
+  EXPECT_EQ(images, 8) << "0.1 of 0.8 seconds";
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->verdict, Verdict::oversubscribed_threads);
+  EXPECT_NE(diagnosis_text(*last).find("16 threads compute a batch in 800ms, 2 in 400ms"), std::string::npos)
+      << diagnosis_text(*last);
 }
 
 TEST_F(DiagnoserTest, OfALongUpdateTheFixedPartIsNotAskedFor) {

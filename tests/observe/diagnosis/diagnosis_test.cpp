@@ -217,13 +217,12 @@ std::vector<Golden> table() {
       FactsOf().network(3000).with([](DiagnosisFacts& f) {
         f.threads = 2;
         f.resources.other_cpus = 0.9;
-        f.threads_speed = 0.02;
+        f.one_thread_seconds = 0.02 * 2.85;
       }),
       Verdict::competing_threads, "--threads", "1", 2225);
   add("sixteen threads on two CPUs", FactsOf().network(400).with([](DiagnosisFacts& f) {
     f.threads = 16;
-    f.threads_speed = 0.3;
-    f.cpus_speed = 1.8;
+    f.cpus_seconds = 0.38 * 0.3 / 1.8;
   }),
       Verdict::oversubscribed_threads, "--threads", "2", 271);
   add("pageable memory",
@@ -275,13 +274,13 @@ std::vector<Golden> table() {
       }),
       Verdict::nothing, "", "", 0);
   add("one thread on two CPUs of which one idles",
-      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_speed = 1.8; }),
-      Verdict::device, "--threads", "2", 45);
+      FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_seconds = 0.285 / 1.8; }),
+      Verdict::device, "--threads", "2", 76);
   add("two lanes on four CPUs, of which two idle",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
         f.cpus = 4;
         f.lanes = 2;
-        f.cpus_speed = 3.5;
+        f.cpus_seconds = 0.285 / 3.5;
       }),
       Verdict::nothing, "", "", 0);
   add("ranks that wait for their sums for half of the time",
