@@ -73,9 +73,11 @@ void Trainer::report(const RunProgress& at) {
   event.skipped_updates = figures.loss_scale.skipped;
   ranks_.read(timer_.since_epoch_began());
   event.ranks = ranks_.since_report();
+  timer_.done(StepPart::report);
   const StepTimings judged = timer_.recent(kJudgedSeconds);
   event.found = examine(Interlude::After::report_interval, judged,
                         judged.updates > 0 ? ranks_.recent() : std::vector<RankTimes>(), at);
+  timer_.done(StepPart::other);  // what is measured once is no cost of a report
   last_report_ = {sums, event.loader.consumer_wait_seconds, now};
   observer_.on_report(event);
   timer_.done(StepPart::report);

@@ -8,6 +8,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <limits>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -149,9 +151,11 @@ class Slot : public BetweenUpdates {
  public:
   int64_t stop_at_call = -1;
   bool stops_after_epochs = false;  ///< else after reports
+  std::chrono::milliseconds takes{0};
   std::vector<Interlude> calls;
   Findings run(Learner&, const Interlude& interlude) override {
     calls.push_back(interlude);
+    std::this_thread::sleep_for(takes);
     const bool after_epoch = interlude.after == Interlude::After::epoch;
     seen_ += after_epoch == stops_after_epochs ? 1 : 0;
     if (after_epoch == stops_after_epochs && seen_ == stop_at_call) {

@@ -90,6 +90,16 @@ TEST_F(TrainerTest, TheSlotIsToldItsTimeAndItsFindingsReachTheListeners) {
   EXPECT_EQ(calls.back().seconds_allowed, 0) << "a stop was asked for";
 }
 
+TEST_F(TrainerTest, WhatIsMeasuredInTheSlotIsNoCostOfReports) {
+  const TinyOptions options;
+  TinyRun run(folder_ / "a", options);
+  run.slot_.takes = std::chrono::milliseconds(10);
+  run.go();
+  const StepTimings& times = run.recorder_.epochs.at(0).times;
+  const double slept = 13 * 0.010, all = times.parts[StepPart::other].mean_seconds * static_cast<double>(times.updates);
+  EXPECT_GE(all, 0.9 * slept);
+}
+
 /// A listener that breaks its contract, or loses a record.
 class Thrower : public Observer {
  public:
