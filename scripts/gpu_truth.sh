@@ -156,6 +156,23 @@ check_feed_resident() {
   [ "$(weights_of feed-loader)" = "$(weights_of feed-resident)" ]
 }
 
+# Replayed updates: the bits of launched ones, and images/s of both. Dropout and a short last batch come along.
+check_graphs() {
+  only_a_gpu
+  local mode options=(--data-dir "$(made_data 28 2050)" --model small_cnn --width 8 --drop-rate 0.2 --epochs 4 --batch-size 32
+    --deterministic --threads 1 --num-workers 2 --model-ema)
+  for mode in off on; do
+    run_of "graphs-$mode" "${options[@]}" --graphs $mode || return 1
+    echo "$mode $(weights_of "graphs-$mode")$(grep -oE " [0-9,]+ images/s" "$OUT/runs-graphs-$mode.log" | tail -1)"
+  done
+  [ "$(weights_of graphs-off)" = "$(weights_of graphs-on)" ] || return 1
+  for mode in off on; do
+    "$TRAIN" bench step --device "$DEVICE" --model small_cnn --img-size 28 --batch-size 32 --graphs $mode --json \
+      > "$OUT/graphs.json" 2> "$OUT/graphs.log" || { tail -1 "$OUT/graphs.log"; return 1; }
+    figure step "$OUT/graphs.json" "small_cnn --graphs $mode"
+  done
+}
+
 # Images/s of updates alone, against PyTorch's own loop where its Python is installed.
 check_step_speed() {
   local worst=0
@@ -289,7 +306,7 @@ check_allocator() {
 
 # Name and the seconds that it may take on a GPU; a CPU has five times as long.
 CHECKS="build:900 facts:20 check:60 defaults:60 bits_again:60 bits_recompute:60 bits_fp16:60 bits_not_asked_for:60
-  fp16_scale:60 fp16_skips:30 feed_resident:60 bits_kill:120 step_speed:150 step_against_pytorch:90 sync_errors:60 syncs:60 memory:90 batch_auto:60 out_of_memory:90 feed:90
+  fp16_scale:60 fp16_skips:30 feed_resident:60 graphs:60 bits_kill:120 step_speed:150 step_against_pytorch:90 sync_errors:60 syncs:60 memory:90 batch_auto:60 out_of_memory:90 feed:90
   saving:60 whole_run:120 stop:40 cpu_leaves_the_gpu_alone:30 allocator:60"
 
 if [ "${1:-}" = --check ]; then  # in a process of its own

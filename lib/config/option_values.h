@@ -57,6 +57,8 @@ enum class ClipMode { norm, value };
 enum class CacheTier { none, ram, compressed };
 /// How batches reach the device: made by workers and copied, or made on the device of pixels that stay there.
 enum class FeedKind { loader, resident };
+/// Whether the host launches each operation of an update, or a graph of all of them.
+enum class Graphs { off, on };
 enum class TaskKind { multiclass, binary, multilabel, regression, head_pose };
 enum class RegressionLoss { l1, l2, smooth_l1 };
 enum class PoseHead { direct, binned };

@@ -229,6 +229,7 @@ struct DeviceOptionsOf {
   Devices devices{};
   Exchange exchange = Exchange::exact;
   bool overlap_exchange = true;          ///< with the backward pass
+  std::optional<Graphs> graphs;          ///< none: where training is found to wait for launches
   double exchange_timeout_seconds = 60;  ///< that one of them waits for another
   std::string listen;                    ///< the address at which rank 0 waits for ranks on other machines; empty: none
   int64_t restarts = 0;                  ///< of all processes, after one was lost

@@ -57,7 +57,9 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
   engine::Learner learner = build_learner(options, device);
   learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  engine::Updater updater(updater_settings(options, precision), *task, learner);
+  const auto graphs = graph_runner_for(options, device);  // auto measures a whole run: here only --graphs on has them
+  engine::Updater updater(updater_settings(options, precision), *task, learner, /*timer=*/nullptr, /*group=*/nullptr,
+                          graphs.get());
   engine::RepeatedBatch batches(
       engine::noise_batch(noise_of(options), options.loader.batch_size, options.data.img_size, device));
   engine::UpdateWindow window;

@@ -262,7 +262,8 @@ engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options,
       options.train.auto_micro_batch,
       options.device.lanes,
       options.device.exchange == config::Exchange::fast ? engine::RankSum::Order::fast : engine::RankSum::Order::exact,
-      options.device.overlap_exchange && !options.model.grad_checkpointing};
+      options.device.overlap_exchange && !options.model.grad_checkpointing,
+      options.device.graphs == config::Graphs::on};
 }
 
 namespace {
@@ -289,6 +290,7 @@ engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options,
   settings.save_every = options.run.save_every;
   settings.report_every = in_updates(options.run.report_every, plan.updates());
   settings.digest_every = options.run.digest_every;
+  settings.tries_graphs = !options.device.graphs;
   settings.skips = {options.precision.min_scale, options.precision.max_skipped};
   return settings;
 }

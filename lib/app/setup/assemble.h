@@ -11,6 +11,7 @@
 #include "data/feed/device_feed.h"
 #include "data/source.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/device/graph_runner.h"
 #include "engine/device/precision.h"
 #include "engine/loop/trainer.h"
 #include "engine/run/plan.h"
@@ -27,6 +28,12 @@ config::DataFacts evaluation_facts(const data::Source& source, const config::Dat
 torch::Device open_and_configure_device(const config::ResolvedOptions& options);
 engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device);
 std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision);
+
+/// Records updates of such a run; null where --graphs is off, or auto and something is in the way. Throws Error{config}
+/// where graphs were asked for and cannot be.
+std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOptions& options, torch::Device device);
+/// What the banner says of them behind the precision: ", graphs"; empty where there are none.
+std::string graphs_text(const config::ResolvedOptions& options, torch::Device device);
 
 /// What the run learns.
 engine::TaskSpec task_spec(const config::ResolvedOptions& options);

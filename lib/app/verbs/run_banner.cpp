@@ -61,7 +61,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
     const core::AcceleratorFacts device = engine::list_accelerators().devices.at(index);
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
   }
-  facts.precision = precision_text(options, settings.updater.step.precision);
+  facts.precision = precision_text(options, settings.updater.step.precision) + graphs_text(options, learner.device);
   facts.train_images = datasets.train->size();
   facts.val_images = datasets.val->size();
   facts.num_classes = options.data.num_classes;

@@ -158,6 +158,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
 
   const torch::Device device = prepared.learner.device;
   engine::Learner& learner = prepared.learner;
+  const auto graphs = graph_runner_for(options, device);
   const auto train_feed = training_feed(options, prepared.datasets.train, device, ranks.share());
   const auto val_feed = evaluation_feed(options, prepared.datasets.val, device, ranks.share(), /*is_repeated=*/true);
   const engine::EpochPlan plan = plan_epoch(options, train_feed->loader());
@@ -220,9 +221,9 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   }
   engine::Observers others;  // of the other ranks
   others.add(split_overlap);
-  engine::Trainer trainer(
-      training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
-                 watch ? watch->observer() : others, watch ? &watch->between_updates() : nullptr, ranks.group()});
+  engine::Trainer trainer(training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
+                                     watch ? watch->observer() : others, watch ? &watch->between_updates() : nullptr,
+                                     ranks.group(), graphs.get()});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   const engine::FinishEvent finish = or_leave_device([&] { return trainer.run(at); });

@@ -100,6 +100,12 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
           "Exchange gradients while the backward pass still computes others. Bits do not depend on it. Without effect "
           "with grad-checkpointing.")
       .per_process();
+  d.add("graphs", o.graphs, choice_codec<Graphs>({{"on", Graphs::on}, {"off", Graphs::off}}))
+      .help(
+          "Record forward, loss and backward of full batches as a CUDA graph, which one launch does again. Bits do not "
+          "depend on it. auto tries it where launching is found to hold the device up, and keeps it where updates "
+          "become shorter. Needs CUDA, LibTorch 2.1 or newer and one replica; not with grad-checkpointing.")
+      .per_process();
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
       .help(
           "Time that processes that work together wait for one of them in an update before the run ends with 76. A "

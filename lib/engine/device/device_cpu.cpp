@@ -2,6 +2,7 @@
 // For a LibTorch without CUDA: there are no accelerators.
 #include "engine/device/device.h"
 #include "engine/device/device_timeline.h"
+#include "engine/device/graph_runner.h"
 
 namespace stoker::engine {
 
@@ -20,5 +21,9 @@ std::vector<std::string> driver_names(torch::Device) { return {}; }
 void synchronize(torch::Device) {}
 
 std::unique_ptr<DeviceTimeline> make_device_timeline(torch::Device) { return nullptr; }
+
+std::string graph_obstacle(torch::Device) { return "the device is no CUDA device"; }
+
+std::unique_ptr<GraphRunner> make_graph_runner(torch::Device) { return nullptr; }
 
 }  // namespace stoker::engine

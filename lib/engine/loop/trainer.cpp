@@ -49,7 +49,7 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       observer_(parts.observer),
       between_updates_(parts.between_updates),
       timer_(parts.learner.device, parts.train_feed.loader()),
-      updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group),
+      updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group, parts.graphs),
       group_(with_others(parts.group)),
       share_(group_ ? RankShare{group_->rank(), group_->size()} : RankShare{}),
       batches_(parts.train_feed, share_.count),

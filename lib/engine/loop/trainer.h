@@ -17,6 +17,7 @@
 #include "engine/loop/rank_ledger.h"
 #include "engine/run/cadence.h"
 #include "engine/run/events.h"
+#include "engine/run/graph_trial.h"
 #include "engine/run/plan.h"
 #include "engine/run/run_progress.h"
 #include "engine/step/step_timer.h"
@@ -36,8 +37,9 @@ struct TrainerSettings {
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
   SkipLimits skips;
-  int64_t digest_every = 0;  ///< updates; the first has one, too. 0: none
-  ComputeCost compute = {};  ///< for listeners
+  int64_t digest_every = 0;   ///< updates; the first has one, too. 0: none
+  bool tries_graphs = false;  ///< where launching is found to hold the device up; see GraphTrial
+  ComputeCost compute = {};   ///< for listeners
 };
 
 /// All are borrowed, and outlive the trainer.
@@ -51,6 +53,7 @@ struct TrainerParts {
   Observer& observer;
   BetweenUpdates* between_updates = nullptr;  ///< may use the learner in its slot; nullptr: nobody does
   Group* group = nullptr;                     ///< the ranks that train together; nullptr: this one is alone
+  GraphRunner* graphs = nullptr;              ///< records updates; nullptr: they are not recorded
 };
 
 /// What the host learns of training, in one read.
@@ -107,6 +110,7 @@ class Trainer {
   EpochEvent summarize_epoch(const RunProgress& at);
   Findings examine(Interlude::After after, const StepTimings& times, const std::vector<RankTimes>& ranks,
                    const RunProgress& at);
+  void judge_graphs(const StepTimings& window);
   double slot_seconds_left(const RunProgress& at) const;
   UpdateEvent update_event(const RunProgress& at) const;
   DeviceFigures read_figures() const;
@@ -129,6 +133,7 @@ class Trainer {
   EpochFeed batches_;
   Decisions decisions_;
   RankLedger ranks_;
+  GraphTrial graph_trial_;
   double decision_waited_ = 0;  ///< seconds: for the last decision
   Cadence val_every_;
   StartEvent start_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "engine/digest/tensor_digest.h"
@@ -77,6 +78,7 @@ void Trainer::report(const RunProgress& at) {
   const StepTimings judged = timer_.recent(kJudgedSeconds);
   event.found = examine(Interlude::After::report_interval, judged,
                         judged.updates > 0 ? ranks_.recent() : std::vector<RankTimes>(), at);
+  judge_graphs(judged);
   timer_.done(StepPart::other);  // what is measured once is no cost of a report
   last_report_ = {sums, event.loader.consumer_wait_seconds, now};
   observer_.on_report(event);
@@ -112,6 +114,7 @@ EpochEvent Trainer::summarize_epoch(const RunProgress& at) {
   ranks_.read(event.times);
   event.ranks = ranks_.since_epoch_began();
   event.working_bytes = activation_arena_held();
+  if (event.times.wall_seconds < kJudgedSeconds) judge_graphs(event.times);  // no report could judge within it
   return event;
 }
 
@@ -135,6 +138,16 @@ Findings Trainer::examine(Interlude::After after, const StepTimings& times, cons
   }
   seconds_in_slot_ += core::seconds_since(begin);
   return found;
+}
+
+/// What is found is done from the next update on.
+void Trainer::judge_graphs(const StepTimings& window) {
+  if (!settings_.tries_graphs || !updater_.graph() || graph_trial_.is_decided()) return;
+  const bool uses = graph_trial_.judge(window) && !updater_.graph()->has_given_up();
+  updater_.use_graphs(uses);
+  if (!graph_trial_.is_decided() || updater_.graph()->has_given_up()) return;
+  core::log_info("graphs are {}: an update takes {:.3g} ms with them, {:.3g} ms without", uses ? "used" : "not used",
+                 1e3 * graph_trial_.replayed_seconds(), 1e3 * graph_trial_.launched_seconds());
 }
 
 /// Of the time that the run will take at its speed so far: what is worth measuring is worth it early, while memory

@@ -25,21 +25,30 @@ data::Batch rows_of(const data::Batch& batch, int64_t begin, int64_t end) {
 
 }  // namespace
 
-/// `batch` holds mixed images; `partners` their other labels and targets, empty when nothing is mixed.
-Forward UpdateStep::accumulate_piece(const Computing& by, const data::Batch& batch, const data::Batch& partners,
-                                     int64_t images_in_update, const Mix& mix, bool is_last) const {
-  Forward out;
+PassResult UpdateStep::accumulate_piece(const Computing& by, const MicroBatch& piece, bool is_last) const {
+  PassResult out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.outputs = by.network.forward(batch.images);
-    out.loss_sum = task_.training_loss_sum(out.outputs, batch);
-    if (mix.lambda < 1) {
-      out.loss_sum = mix.lambda * out.loss_sum + (1 - mix.lambda) * task_.training_loss_sum(out.outputs, partners);
+    out.outputs = by.network.forward(piece.batch.images);
+    out.loss_sum = task_.training_loss_sum(out.outputs, piece.batch);
+    if (piece.is_mixed()) {
+      const torch::Tensor partners = task_.training_loss_sum(out.outputs, piece.partners);
+      out.loss_sum = piece.shares.defined() ? piece.shares[0] * out.loss_sum + piece.shares[1] * partners
+                                            : piece.own_share * out.loss_sum + (1 - piece.own_share) * partners;
     }
   }
   if (by.timer) by.timer->done(StepPart::forward);
   if (is_last && by.before_last_backward) by.before_last_backward();
-  learner_.scaler->scaled(out.loss_sum / static_cast<double>(images_in_update)).backward();
+  learner_.scaler->scaled(out.loss_sum / static_cast<double>(piece.planned_images)).backward();
+  if (by.timer) by.timer->done(StepPart::backward);
+  return out;
+}
+
+/// The marks of a timer would become part of the record: both passes count as the one that ends them.
+PassResult UpdateStep::accumulate_by_graph(const Computing& by, const MicroBatch& whole) const {
+  Computing unmarked{by.network};
+  PassResult out = by.graph->compute(
+      whole, [&](const MicroBatch& input) { return accumulate_piece(unmarked, input, /*is_last=*/true); });
   if (by.timer) by.timer->done(StepPart::backward);
   return out;
 }
@@ -56,16 +65,20 @@ Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, in
   std::vector<torch::Tensor> outputs;
   for (int64_t i = 0; i < pieces; ++i) {
     const int64_t begin = i * images / pieces, end = (i + 1) * images / pieces;
-    Forward piece = accumulate_piece(by, rows_of(mixed, begin, end),
-                                     is_mixed ? rows_of(partners, begin, end) : partners, images_in_update, mix,
-                                     /*is_last=*/i + 1 == pieces);
+    const MicroBatch piece{rows_of(mixed, begin, end),
+                           is_mixed ? rows_of(partners, begin, end) : partners,
+                           mix.lambda,
+                           {},
+                           images_in_update};
     if (pieces == 1) {
-      out = std::move(piece);
+      static_cast<PassResult&>(out) =
+          by.graph ? accumulate_by_graph(by, piece) : accumulate_piece(by, piece, /*is_last=*/true);
       break;
     }
     // Without its graph: the activations of this piece go before those of the next come.
-    outputs.push_back(piece.outputs.detach());
-    out.loss_sum = i == 0 ? piece.loss_sum.detach() : out.loss_sum + piece.loss_sum.detach();
+    PassResult result = accumulate_piece(by, piece, /*is_last=*/i + 1 == pieces);
+    outputs.push_back(result.outputs.detach());
+    out.loss_sum = i == 0 ? result.loss_sum.detach() : out.loss_sum + result.loss_sum.detach();
   }
   if (pieces > 1) out.outputs = at::cat(outputs);
   out.scored_against = mix.lambda < 0.5 ? partners : batch;

@@ -12,6 +12,7 @@
 #include "engine/device/precision.h"
 #include "engine/step/learner.h"
 #include "engine/step/mixup.h"
+#include "engine/step/step_graph.h"
 #include "engine/step/step_timer.h"
 #include "engine/step/step_watcher.h"
 #include "engine/task/task.h"
@@ -24,12 +25,9 @@ struct UpdateSettings {
   config::ClipMode clip_mode = config::ClipMode::norm;
 };
 
-/// What a forward pass gave; both stay on the device.
-struct Forward {
-  torch::Tensor outputs;   ///< [B, num_outputs], float32 or the autocast type
-  torch::Tensor loss_sum;  ///< float32 [], sum over the micro-batch
-  data::Batch
-      scored_against;  ///< whose labels or targets results are counted against: of mixed images the larger share's
+/// What a forward pass gave, and against whose labels or targets it is counted: of mixed images the larger share's.
+struct Forward : PassResult {
+  data::Batch scored_against;
 };
 
 class UpdateStep {
@@ -47,6 +45,7 @@ class UpdateStep {
         {};  ///< called before the backward pass of the last piece; may be empty
     StepWatcher* watcher = nullptr;
     int64_t batch_in_window = 0;
+    StepGraph* graph = nullptr;  ///< that the batch may be computed by, of the learner's own network; null: no graph
   };
   Computing own_thread() const { return {*learner_.model, timer_}; }
 
@@ -76,8 +75,8 @@ class UpdateStep {
   const torch::Tensor& gradient_norm() const { return gradient_norm_; }
 
  private:
-  Forward accumulate_piece(const Computing& by, const data::Batch& batch, const data::Batch& partners,
-                           int64_t images_in_update, const Mix& mix, bool is_last) const;
+  PassResult accumulate_piece(const Computing& by, const MicroBatch& piece, bool is_last) const;
+  PassResult accumulate_by_graph(const Computing& by, const MicroBatch& whole) const;
 
   UpdateSettings settings_;
   const Task& task_;

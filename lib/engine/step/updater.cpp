@@ -18,7 +18,8 @@
 
 namespace stoker::engine {
 
-Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer, Group* group)
+Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer, Group* group,
+                 GraphRunner* graphs)
     : settings_(settings),
       task_(task),
       learner_(learner),
@@ -32,6 +33,10 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
     rank_sum_.emplace(*group_, sum_parts_of(learner, lanes_), learner.optimizer->parameters().size(),
                       settings.sum_order);
     if (settings.overlap) lanes_.make_hooks();
+  }
+  if (graphs && !group_) {
+    graph_.emplace(*graphs, learner, settings.requires_graphs);
+    uses_graph_ = settings.requires_graphs;
   }
   if (settings.auto_micro_batch) learner.optimizer->state();  // made now: nothing is allocated once weights move
 }
@@ -138,10 +143,22 @@ int64_t Updater::add_batch(const data::Batch& batch, const UpdateWindow& window,
   UpdateStep::Computing watched = by;
   watched.watcher = watcher_;
   watched.batch_in_window = batch_in_window;
+  if (suits_graph(batch, window)) watched.graph = &*graph_;
   const Forward out = step_.accumulate(watched, batch, window.planned_images, mix);
   sums.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against), batch.image_count());  // on the device
   if (by.timer) by.timer->done(StepPart::other);
   return batch.image_count();
+}
+
+void Updater::use_graphs(bool use) {
+  if (graph_ && uses_graph_ && !use) graph_->forget();
+  uses_graph_ = use;
+}
+
+/// All of a full batch, in one piece, that nobody looks at on its way.
+bool Updater::suits_graph(const data::Batch& batch, const UpdateWindow& window) const {
+  return graph_ && uses_graph_ && window.replicas == 1 && !watcher_ && step_.pieces() == 1 &&
+         batch.image_count() == window.batch_size && batch.planned_images == window.batch_size;
 }
 
 /// Whether enough of `batch` is left once bad images are skipped. That is a matter of the data alone, so a resumed run
@@ -179,6 +196,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
     }
     sum.reset();
     lanes_.forget_gradients();
+    if (graph_) graph_->forget();  // its memory may be what is missing
     before.restore();
     sums_ = sums_before;
     release_unused_memory(learner_.device);

@@ -28,6 +28,8 @@ struct UpdaterSettings {
   RankSum::Order sum_order = RankSum::Order::exact;  ///< over ranks
   bool overlap = true;  ///< gradients are summed over ranks while others are computed; each stage of the network runs
                         ///< once in a backward pass
+  bool requires_graphs = false;  ///< full batches are recorded at once, and a record that fails is an error; else they
+                                 ///< are while use_graphs() says so
 };
 
 /// One thread, besides its lanes. `learner` is in training mode whenever update() is called.
@@ -35,8 +37,9 @@ class Updater {
  public:
   /// `timer` is told where the time goes; may be absent.
   /// `group`: whose ranks do each update together; null: this one is alone.
+  /// `graphs`: records on the learner's device; null: nothing is recorded. All are borrowed.
   Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr,
-          Group* group = nullptr);
+          Group* group = nullptr, GraphRunner* graphs = nullptr);
 
   /// Does the update of `window`, whose first batch is the next one of `feed`; returns how many images had a part in
   /// it. Their losses and scores are added to sums(). An update that has begun is finished: throws core::StopRequested
@@ -68,6 +71,11 @@ class Updater {
   void set_pieces(int64_t pieces) { step_.set_pieces(pieces); }
   /// Looks on from the next update on; borrowed. null: nobody.
   void set_watcher(StepWatcher* watcher) { watcher_ = watcher; }
+  /// Whether full batches are replayed from a record of what the host launched for one of them. From the next update
+  /// on; without effect where nothing can be recorded. No bit depends on it.
+  void use_graphs(bool use);
+  /// null where nothing can be recorded: without a runner, or with several replicas.
+  const StepGraph* graph() const { return graph_ ? &*graph_ : nullptr; }
   /// See UpdateStep::gradient_norm.
   const torch::Tensor& gradient_norm() const { return step_.gradient_norm(); }
 
@@ -82,6 +90,7 @@ class Updater {
   std::optional<int64_t> exchange(ReplicaSum& sum, bool ran_out_of_memory);
   int64_t add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window,
                     const UpdateStep::Computing& by, RunningSums& sums);
+  bool suits_graph(const data::Batch& batch, const UpdateWindow& window) const;
   void split_batches(const UpdateWindow& window, const std::string& cause);
   bool is_one_replica(const UpdateWindow& window) const { return window.replicas == 1 && !group_; }
   bool can_train_on(const data::Batch& batch, model::ImageModel& network);
@@ -94,6 +103,8 @@ class Updater {
   Group* const group_;  ///< null: alone
   const RankShare share_;
   UpdateStep step_;
+  std::optional<StepGraph> graph_;
+  bool uses_graph_ = false;
   Lanes lanes_;
   std::optional<RankSum> rank_sum_;  ///< in a group
   int64_t sent_before_ = 0;          ///< bytes to other ranks, before the update

@@ -13,7 +13,10 @@ torch::Tensor drop_path(const torch::Tensor& x, double rate, bool training) {
   if (!training || rate == 0) return x;
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
   shape[0] = x.size(0);
-  return x * at::empty(shape, x.options()).bernoulli_(1 - rate, random_source()).div_(1 - rate);
+  torch::Tensor kept = at::empty(shape, x.options());
+  const at::Generator& source = random_source();
+  source.defined() ? kept.bernoulli_(1 - rate, source) : kept.bernoulli_(1 - rate);
+  return x * kept.div_(1 - rate);
 }
 
 torch::Tensor drop_out(const torch::Tensor& x, double rate, bool training) {

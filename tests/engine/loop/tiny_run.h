@@ -126,7 +126,8 @@ struct TinyOptions {
   std::function<std::shared_ptr<model::ImageModel>()> make_model = {};  ///< empty: LinearModel
   config::ResolvedOptimOptions optim;
   double clip_grad = 0;
-  double ema_decay = 0;  ///< 0: no average
+  double ema_decay = 0;           ///< 0: no average
+  GraphRunner* graphs = nullptr;  ///< required, where there is one
 };
 
 /// Remembers events and can ask for a stop after an update.
@@ -215,9 +216,11 @@ class TinyRun {
     settings.updater.auto_micro_batch = options_.auto_micro_batch;
     settings.report_every = options_.report_every;
     settings.skips = options_.skips;
+    settings.updater.requires_graphs = options_.graphs != nullptr;
     const optim::Schedule schedule(options_.schedule, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
-    Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, listeners_, &slot_});
+    Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, listeners_, &slot_,
+                               /*group=*/nullptr, options_.graphs});
     return trainer.run(at);
   }
 
