@@ -107,6 +107,7 @@ ROOMS = {
 # Headers that a room reads without reaching into the rest of the folder they lie in.
 SINGLE_HEADERS = {
     "engine/run": ["data/loader/loader_stats.h"],
+    "optim": ["model/buffers.h"],
     "engine/step": ["model/layers/random_source.h"],
     "plan": ["data/loader/batch_ring.h"],  # the size of a ring of batch buffers has one formula
 }

@@ -38,9 +38,9 @@ class Ema {
  private:
   void take_counters();
 
-  std::vector<NamedAverage> averages_;
-  std::vector<torch::Tensor> own_;                      ///< the model's, as averages_ has them
-  std::vector<torch::Tensor> floats_, float_averages_;  ///< of both, what is averaged
+  std::vector<NamedAverage> averages_;                  ///< views of what follows
+  std::vector<torch::Tensor> floats_, float_averages_;  ///< the model's, and the averages of each
+  std::vector<torch::Tensor> counters_, own_counters_;  ///< of the average, and the model's
   bool counters_are_behind_ = false;
   double decay_;
   bool warmup_;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "engine/probe/memory_probe.h"
+#include "model/buffers.h"
 
 namespace stoker::fixtures {
 
@@ -24,6 +25,7 @@ struct ProbedRun {
     spec.width = width;
     spec.drop_rate = 0.2;
     learner.model = model::make_model(spec);
+    model::join_buffers(*learner.model);
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : learner.model->named_parameters()) parameters.push_back({item.key(), item.value()});
     learner.optimizer = std::make_unique<optim::Optimizer>(parameters, config::ResolvedOptimOptions());

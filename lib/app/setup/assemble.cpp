@@ -18,6 +18,7 @@
 #include "engine/device/out_of_memory.h"
 #include "engine/device/random_state.h"
 #include "engine/step/recompute.h"
+#include "model/buffers.h"
 #include "model/freeze.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
@@ -183,6 +184,7 @@ std::shared_ptr<model::ImageModel> build_twin(const config::ResolvedOptions& opt
   std::shared_ptr<model::ImageModel> twin = make_model_that_fits(model_spec(options));
   engine::restore_random_state(before, torch::kCPU);
   prepare_to_learn(*twin, options.model);
+  model::join_buffers(*twin);
   return twin;
 }
 
@@ -234,6 +236,8 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
     }
   }
   prepare_to_learn(*learner.model, options.model);
+  // Those of a network from a file belong to LibTorch's module there.
+  if (!model::is_network_file(options.model.model)) model::join_buffers(*learner.model);
   learner.make_twin = [options] { return build_twin(options); };
   learner.optimizer =
       std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options.optim.layer_decay), options.optim);

@@ -3,6 +3,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "core/format.h"
 #include "engine/device/precision.h"
 #include "engine/memory/activation_arena.h"
+#include "model/buffers.h"
 
 namespace stoker::engine {
 namespace {
@@ -26,11 +28,16 @@ Lane lane_with(std::shared_ptr<model::ImageModel> network, const Learner& learne
   for (const optim::NamedParameter& parameter : learner.optimizer->parameters()) {
     lane.parameters.push_back(by_name.at(parameter.name));
   }
-  for (const torch::Tensor& buffer : network->buffers()) {
+  for (const torch::Tensor& buffer : model::joined_buffers(*network)) {
     (buffer.is_floating_point() ? lane.floats : lane.others).push_back(buffer);
   }
   lane.network = std::move(network);
   return lane;
+}
+
+bool same_sizes(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const torch::Tensor& x, const torch::Tensor& y) { return x.sizes() == y.sizes(); });
 }
 
 void prepare_thread(int64_t lane) {
@@ -42,7 +49,12 @@ void prepare_thread(int64_t lane) {
 
 Lanes::Lanes(Learner& learner, int64_t count) : learner_(learner), team_(count, prepare_thread) {
   lanes_.push_back(lane_with(learner.model, learner));
-  for (int64_t i = 1; i < count; ++i) lanes_.push_back(lane_with(twin_of(learner), learner));
+  for (int64_t i = 1; i < count; ++i) {
+    lanes_.push_back(lane_with(twin_of(learner), learner));
+    if (!same_sizes(lanes_[0].floats, lanes_.back().floats) || !same_sizes(lanes_[0].others, lanes_.back().others)) {
+      throw core::Error(core::ErrorKind::bug, "the buffers of a twin lie in another way");
+    }
+  }
 }
 
 void Lanes::run(const std::function<void(int64_t)>& work) {

@@ -19,8 +19,8 @@ class BufferSnapshot {
 
  private:
   struct Kept {
-    std::vector<torch::Tensor> buffers;  ///< of one type, on one device
-    torch::Tensor values;                ///< of all of them, one after another
+    torch::Tensor buffers;  ///< as model::joined_buffers() has them
+    torch::Tensor values;   ///< what they were
   };
   std::vector<Kept> kept_;
 };

@@ -24,6 +24,7 @@
 #include "core/system/stop_signal.h"
 #include "data/leaf_source.h"
 #include "engine/loop/trainer.h"
+#include "model/buffers.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::engine::tiny_run {
@@ -183,6 +184,7 @@ class TinyRun {
     learner_.device = options.device;
     learner_.model = options.make_model ? options.make_model()
                                         : std::make_shared<LinearModel>(options.memory, options.has_batch_norm);
+    model::join_buffers(*learner_.model);
     std::vector<optim::NamedParameter> parameters;
     for (const auto& item : learner_.model->named_parameters()) parameters.push_back({item.key(), item.value()});
     learner_.optimizer = std::make_unique<optim::Optimizer>(parameters, options.optim);

@@ -6,6 +6,9 @@
 
 #include <cstdio>
 
+#include "engine/step/lanes.h"
+#include "engine/step/replica_sum.h"
+#include "engine/step/state_snapshot.h"
 #include "engine/step/update_step.h"
 #include "optim/torch_kernels.h"
 #include "probed_run.h"
@@ -15,7 +18,7 @@ namespace stoker::engine {
 namespace {
 
 struct Measured {
-  int64_t forward_and_backward = 0, optimizer = 0, average = 0;
+  int64_t forward_and_backward = 0, optimizer = 0, average = 0, snapshot = 0;
   int64_t all() const { return forward_and_backward + optimizer + average; }
 };
 
@@ -39,6 +42,7 @@ Measured operations_of_update(const std::string& model, int64_t side) {
     measured.optimizer = fixtures::operations_of([&] { step.apply({0.01}); });
     run.learner.ema = std::move(average);
     measured.average = fixtures::operations_of([&] { run.learner.ema->update(); });
+    measured.snapshot = fixtures::operations_of([&] { BufferSnapshot(*run.learner.model).restore(); });
   }
   return measured;
 }
@@ -48,22 +52,51 @@ struct Ceiling {
   int64_t side, forward_and_backward;
 };
 
-class DispatchedOperationsTest : public ::testing::TestWithParam<Ceiling> {};
+class OperationsOfNetworksTest : public ::testing::TestWithParam<Ceiling> {};
 
-TEST_P(DispatchedOperationsTest, AnUpdateStaysBelowItsCeiling) {
+TEST_P(OperationsOfNetworksTest, AnUpdateStaysBelowItsCeiling) {
   const Measured measured = operations_of_update(GetParam().model, GetParam().side);
-  std::printf("%s: forward and backward %lld, clipping and optimizer %lld, average %lld, all %lld\n", GetParam().model,
-              static_cast<long long>(measured.forward_and_backward), static_cast<long long>(measured.optimizer),
-              static_cast<long long>(measured.average), static_cast<long long>(measured.all()));
+  std::printf(
+      "%s: forward and backward %lld, clipping and optimizer %lld, average %lld, all %lld; buffers kept and put back "
+      "%lld\n",
+      GetParam().model, static_cast<long long>(measured.forward_and_backward),
+      static_cast<long long>(measured.optimizer), static_cast<long long>(measured.average),
+      static_cast<long long>(measured.all()), static_cast<long long>(measured.snapshot));
   // Releases divide operations in different ways; the ceilings are tight for 1.13.
   EXPECT_LE(static_cast<double>(measured.forward_and_backward),
             (TORCH_VERSION_MAJOR > 1 ? 1.25 : 1) * static_cast<double>(GetParam().forward_and_backward));
   EXPECT_LE(measured.average, 2);
+  EXPECT_LE(measured.snapshot, 20) << "buffers are copied one by one";
+}
+
+/// Of two replicas without gradients: what is done to buffers.
+int64_t operations_of_exchange(fixtures::ProbedRun& run) {
+  Lanes lanes(run.learner, 1);
+  return fixtures::operations_of([&] {
+    ReplicaSum sum(run.learner, lanes, 2, {});
+    for (int64_t turn = 0; turn < 2; ++turn) {
+      sum.begin_replica(lanes.lane(0));
+      sum.end_replica(lanes.lane(0), turn, {});
+    }
+    sum.agree(/*ran_out_of_memory=*/false);
+    sum.finish();
+  });
+}
+
+TEST(DispatchedOperationsTest, ReplicasExchangeTheirBuffersInAFewOperations) {
+  fixtures::ProbedRun run("resnet50", 64, /*width=*/32);
+  const int64_t together = operations_of_exchange(run);
+  for (torch::Tensor buffer : run.learner.model->buffers()) buffer.set_data(buffer.clone());
+  const int64_t one_by_one = operations_of_exchange(run);
+  std::printf("resnet50: buffers of two replicas, %lld operations; were each by itself, %lld\n",
+              static_cast<long long>(together), static_cast<long long>(one_by_one));
+  EXPECT_LE(together, 60);
+  EXPECT_GE(one_by_one, 1000);
 }
 
 std::string name_of(const ::testing::TestParamInfo<Ceiling>& info) { return info.param.model; }
 
-INSTANTIATE_TEST_SUITE_P(Networks, DispatchedOperationsTest,
+INSTANTIATE_TEST_SUITE_P(DispatchedOperationsTest, OperationsOfNetworksTest,
                          ::testing::Values(Ceiling{"small_cnn", 32, 560}, Ceiling{"resnet18", 64, 1120},
                                            Ceiling{"resnet50", 64, 3140}),
                          name_of);
