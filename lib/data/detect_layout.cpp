@@ -22,7 +22,7 @@ bool has_class_folders(const config::DataOptions& options) {
 
 void check_data_dir(const config::DataOptions& options) {
   if (is_directory(options.data_dir)) return;
-  if (only_hdf5_file(options.data_dir) == options.data_dir) return;  // the file itself
+  if (core::file_exists(options.data_dir) && has_hdf5_name(options.data_dir)) return;  // the file itself
   const char* const cause = core::file_exists(options.data_dir) ? "is not a folder" : "does not exist";
   throw core::Error(core::ErrorKind::no_input,
                     core::format("the data folder {} {}", core::printable(options.data_dir), cause),
@@ -57,9 +57,9 @@ std::string expected_data_tree(const config::DataOptions& options) {
       "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
       "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
-      "  HDF5:   {0}.h5 and val.h5, or one .h5 with the groups {0} and val; in each a data set x, data, images, "
-      "inputs,\n"
-      "          spectrograms or features [N, H, W] or [N, C, H, W] and one y, labels or targets [N]{2}",
+      "  HDF5:   {0}.h5 and val.h5, or of each several ({0}-*.h5, {0}/*.h5), or one .h5 with the groups\n"
+      "          {0} and val; in each a data set x, data, images, inputs, spectrograms or features [N, H, W] or [N, C, "
+      "H, W] and one y, labels or targets [N]{2}",
       train, is_pose ? " or path,yaw,pitch,roll" : "",
       is_pose
           ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
@@ -86,9 +86,9 @@ std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
   if (csv->has_split(options.train_split)) return csv;
   auto shards = make_shard_layout(options);
   if (shards->has_split(options.train_split)) return shards;
-  if (!hdf5_file_of(options.data_dir, options.train_split).empty()) return make_hdf5_layout(options);
+  if (!hdf5_files_of(options.data_dir, options.train_split).empty()) return make_hdf5_layout(options);
   if (has_class_folders(options)) return folder_layout(options, looks_like_clips(options));
-  if (!only_hdf5_file(options.data_dir).empty()) return make_hdf5_layout(options);
+  if (!whole_hdf5_files(options.data_dir).empty()) return make_hdf5_layout(options);
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
                     expected_data_tree(options));

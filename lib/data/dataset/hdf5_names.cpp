@@ -16,6 +16,16 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
+/// Sorted; a folder that cannot be listed has none.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<core::DirectoryEntry> entries;
+  core::posix_file_system().list(folder, entries);
+  std::vector<std::string> names;
+  for (const core::DirectoryEntry& entry : entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 }  // namespace
 
 bool has_hdf5_name(const std::string& path) {
@@ -24,33 +34,43 @@ bool has_hdf5_name(const std::string& path) {
   return extension == ".h5" || extension == ".hdf5";
 }
 
-std::string hdf5_file_of(const std::string& data_dir, const std::string& split) {
-  for (const char* const extension : {".h5", ".hdf5", ".H5", ".HDF5"}) {
-    const std::string path = data_dir + "/" + split + extension;
-    if (is_file(path)) return path;
-  }
-  return "";
-}
-
 std::vector<std::string> hdf5_files_in(const std::string& data_dir) {
-  constexpr size_t kMax = 40;
-  if (is_file(data_dir)) return {data_dir};
+  if (is_file(data_dir)) {
+    if (has_hdf5_name(data_dir)) return {data_dir};
+    return {};
+  }
   std::vector<std::string> files;
-  std::vector<core::DirectoryEntry> entries;
-  core::posix_file_system().list(data_dir, entries);  // a folder that cannot be listed has none
-  for (const core::DirectoryEntry& entry : entries) {
-    const std::string path = (fs::path(data_dir) / entry.name).string();
+  for (const std::string& name : names_in(data_dir)) {
+    const std::string path = (fs::path(data_dir) / name).string();
     if (has_hdf5_name(path) && is_file(path)) files.push_back(path);
   }
-  std::sort(files.begin(), files.end());
-  if (files.size() > kMax) files.resize(kMax);
   return files;
 }
 
-std::string only_hdf5_file(const std::string& data_dir) {
-  if (is_file(data_dir)) return has_hdf5_name(data_dir) ? data_dir : "";
+std::vector<std::string> hdf5_files_of(const std::string& data_dir, const std::string& split) {
+  std::vector<std::string> numbered;
+  for (const std::string& path : hdf5_files_in(data_dir)) {
+    const std::string stem = fs::path(path).stem().string();
+    if (path == data_dir) continue;
+    if (stem == split) return {path};
+    if (stem.rfind(split + "-", 0) == 0 || stem.rfind(split + "_", 0) == 0) numbered.push_back(path);
+  }
+  if (!numbered.empty()) return numbered;
+  const std::string folder = (fs::path(data_dir) / split).string();
+  const std::vector<std::string> names = names_in(folder);
+  std::error_code ignored;
+  const auto is_folder = [&](const std::string& name) { return fs::is_directory(fs::path(folder) / name, ignored); };
+  if (std::any_of(names.begin(), names.end(), is_folder)) return {};
+  return hdf5_files_in(folder);
+}
+
+std::vector<std::string> whole_hdf5_files(const std::string& data_dir) {
   const std::vector<std::string> files = hdf5_files_in(data_dir);
-  return files.size() == 1 ? files.front() : "";
+  if (files.size() < 2) return files;
+  for (const char* const split : {"train", "val", "valid", "validation", "test", "eval", "dev"}) {
+    if (!hdf5_files_of(data_dir, split).empty()) return {};
+  }
+  return files;
 }
 
 }  // namespace stoker::data

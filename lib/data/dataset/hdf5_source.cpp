@@ -29,28 +29,40 @@ class Hdf5Source : public LeafSource, private StoredSamples {
       : samples_(std::move(samples)) {
     class_names_ = std::move(class_names);
     target_names_ = std::move(target_names);
+    for (const Hdf5SampleFile& file : samples_.files) ends_.push_back(size() + file.array->samples());
     fingerprint_ = digest();
   }
 
-  int64_t size() const override { return samples_.array->samples(); }
+  int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
   int64_t label(int64_t index) const override {
     return samples_.labels.empty() ? -1 : samples_.labels[static_cast<size_t>(index)];
   }
   void targets(int64_t index, float* out) const override {
     std::copy_n(samples_.targets.data() + index * num_targets(), num_targets(), out);
   }
-  std::string name(int64_t index) const override { return core::format("{}#{}", samples_.path, index); }
+  std::string name(int64_t index) const override {
+    const Found found = find(index);
+    return core::format("{}#{}", found.file.path, found.index);
+  }
   std::string relative_name(int64_t index) const override { return core::format("#{}", index); }
   SampleShape fixed_shape() const override { return samples_.shape; }
   SourceMemory memory() const override {
-    const auto list_bytes =
-        static_cast<int64_t>(samples_.labels.size() * sizeof(int32_t) + samples_.targets.size() * sizeof(float) +
-                             samples_.array->array().places.size() * sizeof(ChunkPlace));
-    return {list_bytes, 0};
+    size_t list_bytes = samples_.labels.size() * sizeof(int32_t) + samples_.targets.size() * sizeof(float);
+    for (const Hdf5SampleFile& file : samples_.files) {
+      list_bytes += file.array->array().places.size() * sizeof(ChunkPlace);
+    }
+    return {static_cast<int64_t>(list_bytes), 0};
   }
   const StoredSamples* stored() const override { return this; }
 
-  std::vector<int64_t> run_ends() const override { return samples_.array->run_ends(); }
+  std::vector<int64_t> run_ends() const override {
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < ends_.size(); ++i) {
+      const int64_t begin = i == 0 ? 0 : ends_[i - 1];
+      for (const int64_t end : samples_.files[i].array->run_ends()) all.push_back(begin + end);
+    }
+    return all;
+  }
   int64_t stored_bytes(int64_t) const override { return -1; }  // chunks hold several samples, or parts of them
   std::string read_head(int64_t index, int64_t, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return read(index, buffer, content);
@@ -60,11 +72,12 @@ class Hdf5Source : public LeafSource, private StoredSamples {
     thread_local ArrayScratch scratch;
     const SampleShape& shape = samples_.shape;
     const auto bytes = static_cast<size_t>(shape.image_bytes());
-    const bool has_planes = samples_.channels_first && shape.channels > 1;
+    const Found found = find(index);
+    const bool has_planes = found.file.channels_first && shape.channels > 1;
     const size_t needed = has_planes ? 2 * bytes : bytes;
     if (buffer.size() < needed) buffer.resize(needed);
     uint8_t* const stored = buffer.data() + (has_planes ? bytes : 0);
-    if (std::string cause = samples_.array->read(index, scratch, stored); !cause.empty()) return cause;
+    if (std::string cause = found.file.array->read(found.index, scratch, stored); !cause.empty()) return cause;
     if (has_planes) interleave_planes(stored, buffer.data());
     content.bytes = buffer.data();
     content.size = bytes;
@@ -76,6 +89,14 @@ class Hdf5Source : public LeafSource, private StoredSamples {
   }
 
  private:
+  struct Found {
+    const Hdf5SampleFile& file;
+    int64_t index;  ///< in the file
+  };
+  Found find(int64_t index) const {
+    const auto at = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+    return {samples_.files[at], at == 0 ? index : index - ends_[at - 1]};
+  }
   void interleave_planes(const uint8_t* planes, uint8_t* out) const {
     const int64_t channels = samples_.shape.channels, area = samples_.shape.height * samples_.shape.width;
     switch (samples_.shape.element) {
@@ -109,6 +130,7 @@ class Hdf5Source : public LeafSource, private StoredSamples {
   }
 
   const Hdf5Samples samples_;
+  std::vector<int64_t> ends_;  ///< of the samples of each file
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source over the numbers of an HDF5 file: samples of one shape, with a class or with numbers to learn.
+// A source over the numbers of HDF5 files: samples of one shape, with a class or with numbers to learn.
 // Knows nothing of the library, of splits or of names of data sets.
 #pragma once
 
@@ -13,19 +13,24 @@
 
 namespace stoker::data {
 
-/// What a source is made of.
-struct Hdf5Samples {
+struct Hdf5SampleFile {
   std::shared_ptr<const SampleArray> array;
-  SampleShape shape;                         ///< of a sample, as the network gets it
   bool channels_first = false;               ///< as stored: [C, H, W] instead of [H, W, C]
-  std::vector<int32_t> labels;               ///< [samples] or none
-  std::vector<float> targets;                ///< [samples, target names] or none
   std::string path;                          ///< for names: the file that was given, not its copy
   std::shared_ptr<const StagedFile> staged;  ///< the copy that is read, if any: it goes with the source
 };
 
-/// The fingerprint is that of shape, labels and 64 samples: the same for a copy, and for a file with other
-/// chunks or filters. Throws core::Error when one of these samples cannot be read.
+/// What a source is made of.
+struct Hdf5Samples {
+  std::vector<Hdf5SampleFile> files;  ///< the samples of one behind those of the other
+  SampleShape shape;                  ///< of a sample, as the network gets it
+  std::vector<int32_t> labels;        ///< [samples] or none
+  std::vector<float> targets;         ///< [samples, target names] or none
+};
+
+/// The fingerprint is that of shape, labels and 64 samples: the same for a copy, for files with other
+/// chunks or filters, and for the same samples in other files. Throws core::Error when one of these samples cannot be
+/// read.
 std::shared_ptr<const Source> make_hdf5_source(Hdf5Samples samples, std::vector<std::string> class_names,
                                                std::vector<std::string> target_names);
 

@@ -120,6 +120,68 @@ TEST_F(Hdf5SourceTest, WithoutGroupsAPartOfTheFileIsHeldOut) {
   EXPECT_EQ(datasets.train->fixed_shape().height, kHeight);
 }
 
+/// Part `part` of `parts` of the samples and labels.
+void write_part(const std::string& path, int part, int parts) {
+  MadeHdf5 file(path);
+  const Bytes all = made_samples(1);
+  const std::vector<int64_t> labels = alternating_labels();
+  const int64_t begin = kSamples * part / parts, end = kSamples * (part + 1) / parts;
+  constexpr int64_t kBytes = kHeight * kWidth;
+  file.add("x", "uint8", {end - begin, kHeight, kWidth},
+           Bytes(all.begin() + begin * kBytes, all.begin() + end * kBytes));
+  file.add_labels("y", {labels.begin() + begin, labels.begin() + end});
+}
+
+TEST_F(Hdf5SourceTest, SeveralFilesOfASplitAreOneDataSet) {
+  write_part(folder_ / "one.h5", 0, 1);
+  options_.data_dir = folder_ / "one.h5";
+  options_.val_fraction = 0.3;
+  const std::shared_ptr<const Source> one = open_datasets(options_).train;
+  // By their names, in folders, and all of a folder.
+  for (const std::string folder : {"named", "folders/train", "folders/val", "whole"}) folder_.make_folder(folder);
+  write_part(folder_ / "named/val.h5", 0, 1);
+  for (int part = 0; part < 3; ++part) {
+    const std::string number = std::to_string(part);
+    write_part(folder_ / ("named/train-" + number + ".h5"), part, 3);
+    for (const std::string folder : {"folders/train", "folders/val", "whole"}) {
+      write_part(folder_ / (folder + "/part" + number + ".h5"), part, 3);
+    }
+  }
+  options_.val_fraction = 0;
+  for (const std::string layout : {"named", "folders"}) {
+    options_.data_dir = folder_ / layout;
+    const Datasets datasets = open_datasets(options_);
+    const Source& train = *datasets.train;
+    ASSERT_EQ(train.size(), kSamples);
+    EXPECT_EQ(datasets.val->size(), kSamples);
+    Bytes read;
+    for (int64_t i = 0; i < kSamples; ++i) {
+      EXPECT_EQ(train.label(i), i * 7 % 2);
+      const Bytes sample = sample_of(train, i);
+      read.insert(read.end(), sample.begin(), sample.end());
+    }
+    EXPECT_EQ(read, made_samples(1));
+    EXPECT_EQ(train.fingerprint(), datasets.val->fingerprint()) << "of the same samples in other files";
+  }
+  EXPECT_EQ(open_datasets(options_).train->name(kSamples - 1).rfind(folder_ / "folders/train/part2.h5#", 0), 0u);
+  options_.data_dir = folder_ / "whole";
+  EXPECT_EQ(open_error().kind(), core::ErrorKind::no_input) << "nothing says which files are for validation";
+  options_.val_fraction = 0.3;
+  EXPECT_EQ(open_datasets(options_).train->fingerprint(), one->fingerprint());
+}
+
+TEST_F(Hdf5SourceTest, FilesOfASplitThatDifferAreNamed) {
+  write_part(folder_ / "a.h5", 0, 1);
+  {
+    MadeHdf5 file(folder_ / "b.h5");
+    file.add("x", "float32", {kSamples, kHeight, kWidth}, made_samples(4));
+    file.add_labels("y", alternating_labels());
+  }
+  options_.val_fraction = 0.3;
+  EXPECT_EQ(std::string(open_error().what()),
+            (folder_ / "a.h5") + " and " + (folder_ / "b.h5") + " hold samples of 5 x 7 uint8 and of 5 x 7 float32");
+}
+
 TEST_F(Hdf5SourceTest, DataSetsAreFoundByTheNamesThatAreGiven) {
   {
     MadeHdf5 file(folder_ / "all.h5");

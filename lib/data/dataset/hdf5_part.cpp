@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/dataset/hdf5_part.h"
+
+#include "core/error.h"
+#include "core/format.h"
+#include "data/dataset/hdf5_names.h"
+
+namespace stoker::data {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+/// The data set that was named, else the first of the usual names that is there.
+std::string found_name(const Hdf5File& file, const std::string& train_split, const Hdf5Place& place,
+                       const std::string& given, const std::vector<const char*>& usual, const char* option,
+                       std::string& note) {
+  const auto refuse = [&](const std::string& cause) {
+    std::string list;
+    for (const std::string& line : file.data_set_lines()) list += "\n  " + line;
+    throw Error(ErrorKind::data, format("{}: {}", core::printable(place.path), cause),
+                format("name it with --{}; {}{}", option,
+                       list.empty() ? "the file holds no data sets" : "the file holds", list));
+  };
+  if (!given.empty()) {
+    // "train/x" names x of every split.
+    const std::string prefix = train_split + "/";
+    const std::string name = place.inside(given.rfind(prefix, 0) == 0 ? given.substr(prefix.size()) : given);
+    if (!file.has_data_set(name)) refuse(format("there is no data set {}", core::printable(name)));
+    return name;
+  }
+  std::vector<std::string> present;
+  for (const char* const name : usual) {
+    if (file.has_data_set(place.inside(name))) present.push_back(name);
+  }
+  if (present.empty()) {
+    refuse(format("no data set{} is called {}", place.group.empty() ? "" : " in group " + core::printable(place.group),
+                  core::list_text({usual.begin(), usual.end()}, usual.size())));
+  }
+  if (present.size() > 1) {
+    note = format("of {} the first usual name is taken: --{} names another", core::list_text(present), option);
+  }
+  return place.inside(present.front());
+}
+
+/// [N, H, W], [N, C, H, W], or [N, H, W, C] where the second number cannot be that of channels.
+void read_shape(Hdf5Part& part) {
+  const NumberArray& array = part.array->array();
+  const std::vector<int64_t>& dims = array.dims;
+  const auto refuse = [&](const std::string& cause) {
+    throw Error(ErrorKind::data,
+                format("{}: data set {}: {}", core::printable(part.place.path), core::printable(array.name), cause),
+                "samples are [N, H, W], [N, C, H, W] or [N, H, W, C] with 1 or 3 channels");
+  };
+  const auto can_be_channels = [](int64_t side) { return side == 1 || side == 3; };
+  std::vector<int64_t> image = {dims.begin() + 1, dims.end()};  // H, W, C
+  if (image.size() == 2) {
+    image.push_back(1);
+  } else if (image.size() == 3 && can_be_channels(image[0])) {
+    part.channels_first = true;
+    image = {image[1], image[2], image[0]};
+    part.notes.push_back(format("{} is taken as [N, C, H, W]", array.name));
+  } else if (image.size() == 3 && can_be_channels(image[2])) {
+    part.notes.push_back(format("{} is taken as [N, H, W, C]", array.name));
+  } else {
+    std::string text;
+    for (const int64_t side : dims) text += (text.empty() ? "" : ", ") + std::to_string(side);
+    refuse(format("its shape is [{}]", text));
+  }
+  constexpr int64_t kMaxSide = 65'535;
+  if (image[0] > kMaxSide || image[1] > kMaxSide) refuse(format("samples of {} x {}", image[0], image[1]));
+  part.shape = {0, image[0], image[1], image[2], array.element};
+}
+
+void describe(Hdf5Part& part, const std::vector<std::string>& found) {
+  const NumberArray& array = part.array->array();
+  std::string storage = "in one piece";
+  if (!array.chunk.empty()) {
+    storage = format("in {} chunks", core::count_text(static_cast<int64_t>(array.places.size())));
+    for (const ChunkFilter filter : array.filters)
+      storage += filter == ChunkFilter::deflate ? ", deflated" : ", shuffled";
+  }
+  part.notes.push_back(format("{}: {} {} of {} x {}, {}; labels {} {}", part.place.path, array.name,
+                              element_name(array.element), part.shape.height, part.shape.width, storage,
+                              part.labels.name, part.labels.type));
+  for (const std::string& note : found) {
+    if (!note.empty()) part.notes.push_back(note);
+  }
+  if (part.array->decoded_together() > 1) {
+    part.notes.push_back(
+        format("{} samples share a deflated chunk, which a full shuffle decodes for few of them at a time: "
+               "--shuffle-buffer {} keeps neighbours together",
+               part.array->decoded_together(), 64 * part.array->decoded_together()));
+  }
+}
+
+}  // namespace
+
+void Hdf5Part::fail_labels(const std::string& cause, const std::string& hint) const {
+  throw Error(ErrorKind::data,
+              format("{}: data set {}: {}", core::printable(place.path), core::printable(labels.name), cause), hint);
+}
+
+Hdf5Part open_hdf5_part(
+    const config::DataOptions& options, const Hdf5Place& place,
+    const std::function<std::shared_ptr<const StagedFile>(const std::string& path, std::vector<std::string>& notes)>&
+        stage) {
+  Hdf5Part part;
+  part.place = place;
+  part.staged = stage(place.path, part.notes);
+  const Hdf5File file(part.staged ? part.staged->path() : place.path);
+  std::vector<std::string> found(2);
+  const std::string input =
+      found_name(file, options.train_split, place, options.hdf5_input, kUsualInputs, "hdf5-input", found[0]);
+  const std::string label =
+      found_name(file, options.train_split, place, options.hdf5_label, kUsualLabels, "hdf5-label", found[1]);
+  part.array = std::make_shared<SampleArray>(file.bytes(), file.array(input));
+  part.labels = file.labels(label, part.array->samples());
+  read_shape(part);
+  describe(part, found);
+  return part;
+}
+
+}  // namespace stoker::data

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one HDF5 file has of a split: samples of one shape, and their labels as numbers. Knows nothing of classes, nor
+// of the other files of the split.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "data/container/hdf5_file.h"
+#include "data/container/sample_array.h"
+#include "data/sample_shape.h"
+#include "data/storage/staged_file.h"
+
+namespace stoker::data {
+
+/// A file and the group in it that holds the split; the root where it is the whole file.
+struct Hdf5Place {
+  std::string path, group;
+  std::string inside(const std::string& name) const { return group.empty() ? name : group + "/" + name; }
+  std::string text() const { return group.empty() ? path : path + ":" + group; }
+};
+
+struct Hdf5Part {
+  Hdf5Place place;
+  std::shared_ptr<const StagedFile> staged;  ///< the copy that is read; null where there is none
+  std::shared_ptr<const SampleArray> array;
+  LabelArray labels;
+  SampleShape shape;            ///< of a sample, as the network gets it
+  bool channels_first = false;  ///< as stored
+  std::vector<std::string> notes;
+
+  /// Throws core::Error{data} that names the file and its labels.
+  [[noreturn]] void fail_labels(const std::string& cause, const std::string& hint = "") const;
+};
+
+/// Opens it and reads its labels. `stage` gives the copy of a file that is to be read, or null. Throws core::Error.
+Hdf5Part open_hdf5_part(const config::DataOptions& options, const Hdf5Place& place,
+                        const std::function<std::shared_ptr<const StagedFile>(const std::string& path,
+                                                                              std::vector<std::string>& notes)>& stage);
+
+}  // namespace stoker::data
