@@ -58,8 +58,8 @@ std::string expected_data_tree(const config::DataOptions& options) {
       "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
       "  HDF5:   {0}.h5 and val.h5, or of each several ({0}-*.h5, {0}/*.h5), or one .h5 with the groups\n"
-      "          {0} and val; in each a data set x, data, images, inputs, spectrograms or features [N, H, W] or [N, C, "
-      "H, W] and one y, labels or targets [N]{2}",
+      "          {0} and val; in each a data set x, data, images, inputs, spectrograms or\n"
+      "          features [N, H, W] or [N, C, H, W] and one y, labels or targets [N]{2}",
       train, is_pose ? " or path,yaw,pitch,roll" : "",
       is_pose
           ? "\n  --dataset 300wlp: <split>/**/<name>.jpg and <name>.mat (--train-split 300W_LP --val-split AFLW2000)\n"
