@@ -80,6 +80,7 @@ std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
     case config::DatasetType::hdf5: return make_hdf5_layout(options);
     case config::DatasetType::automatic: break;
   }
+  if (!is_directory(options.data_dir)) return make_hdf5_layout(options);  // the only files that are data sets
   auto idx = make_idx_layout(options);
   if (idx->has_split(options.train_split)) return idx;
   auto csv = csv_layout(options);

@@ -36,7 +36,7 @@ SampleArray::Box SampleArray::box_of(const std::vector<int64_t>& sides) {
   return {side(2), side(1), side(0)};
 }
 
-SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray array)
+SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray array, int64_t arrays)
     : file_(std::move(file)), array_(std::move(array)), element_(bytes_of(array_.element)) {
   const size_t rank = array_.dims.size();
   const auto is_positive = [](int64_t side) { return side > 0; };
@@ -68,8 +68,8 @@ SampleArray::SampleArray(std::shared_ptr<const FileBytes> file, NumberArray arra
   check_chunks();
   if (is_filtered() && array_.chunk[0] > 1) {
     // At least what a few neighbouring runs of samples need.
-    cache_ =
-        std::make_unique<ChunkCache>(std::max(kCacheBytes, std::min(kMaxBytes, 4 * grid_.numbers() * chunk_bytes_)));
+    const int64_t least = std::min(kMaxBytes / arrays, 4 * grid_.numbers() * chunk_bytes_);
+    cache_ = std::make_unique<ChunkCache>(std::max(kCacheBytes / arrays, least));
   }
 }
 

@@ -24,7 +24,8 @@ class SampleArray {
  public:
   /// Checks every place against the file's size. Throws core::Error{data}: an array that does not lie inside
   /// the file, a chunk that was never written, or one that is too large or cannot be what it is said to be.
-  SampleArray(std::shared_ptr<const FileBytes> file, NumberArray array);
+  /// `arrays`: how many arrays in as many files are read together and share the memory for decoded chunks.
+  SampleArray(std::shared_ptr<const FileBytes> file, NumberArray array, int64_t arrays = 1);
 
   const NumberArray& array() const { return array_; }
   int64_t samples() const { return array_.dims[0]; }

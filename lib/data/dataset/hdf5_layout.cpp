@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// <data_dir>/<split>.h5 or several files of a split, or one file with a group per split: samples and labels are data
+// <data_dir>/<split>.h5 or several files of a split, or files with a group per split: samples and labels are data
 // sets of a file. Labels are numbers of classes, or what the task learns.
 #include <algorithm>
 #include <cmath>
@@ -58,11 +58,13 @@ std::vector<Hdf5Place> Hdf5Layout::places_of(const std::string& split) const {
   if (!places.empty()) return places;
   const std::vector<std::string> whole = whole_hdf5_files(options_.data_dir);
   if (whole.empty()) return {};
-  if (whole.size() == 1) {
-    const Hdf5File file(whole.front());
-    if (file.has_group(split)) return {{whole.front(), split}};
-    if (file.has_group(options_.train_split)) return {};
+  bool has_train_group = false;
+  for (const std::string& path : whole) {
+    const Hdf5File file(path);
+    if (file.has_group(split)) places.push_back({path, split});
+    has_train_group = has_train_group || file.has_group(options_.train_split);
   }
+  if (!places.empty() || has_train_group) return places;
   // Without groups all of it is the training split, of which a part is held out.
   if (split != options_.train_split || options_.val_fraction <= 0) return {};
   for (const std::string& path : whole) places.push_back({path, ""});
@@ -145,9 +147,10 @@ const Hdf5Layout::Parts& Hdf5Layout::opened(const std::string& split) const {
   const auto known = opened_.find(split);
   if (known != opened_.end()) return known->second;
   Parts parts;
-  for (const Hdf5Place& place : places_of(split)) {
-    parts.push_back(
-        open_hdf5_part(options_, place, [this](const std::string& path, auto& notes) { return staged(path, notes); }));
+  const std::vector<Hdf5Place> places = places_of(split);
+  for (const Hdf5Place& place : places) {
+    parts.push_back(open_hdf5_part(options_, place, static_cast<int64_t>(places.size()),
+                                   [this](const std::string& path, auto& notes) { return staged(path, notes); }));
     const Hdf5Part &first = parts.front(), &last = parts.back();
     const auto refuse = [&](const std::string& cause) {
       throw Error(ErrorKind::data,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/dataset/hdf5_names.h"
-#include "core/system/file_system.h"
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+
+#include "core/system/file_system.h"
+#include "data/storage/natural_order.h"
 
 namespace stoker::data {
 namespace {
@@ -16,13 +18,13 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-/// Sorted; a folder that cannot be listed has none.
+/// In the order in which people number files; a folder that cannot be listed has none.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<core::DirectoryEntry> entries;
   core::posix_file_system().list(folder, entries);
   std::vector<std::string> names;
   for (const core::DirectoryEntry& entry : entries) names.push_back(entry.name);
-  std::sort(names.begin(), names.end());
+  std::sort(names.begin(), names.end(), comes_before);
   return names;
 }
 

@@ -103,7 +103,7 @@ void Hdf5Part::fail_labels(const std::string& cause, const std::string& hint) co
 }
 
 Hdf5Part open_hdf5_part(
-    const config::DataOptions& options, const Hdf5Place& place,
+    const config::DataOptions& options, const Hdf5Place& place, int64_t files,
     const std::function<std::shared_ptr<const StagedFile>(const std::string& path, std::vector<std::string>& notes)>&
         stage) {
   Hdf5Part part;
@@ -115,7 +115,7 @@ Hdf5Part open_hdf5_part(
       found_name(file, options.train_split, place, options.hdf5_input, kUsualInputs, "hdf5-input", found[0]);
   const std::string label =
       found_name(file, options.train_split, place, options.hdf5_label, kUsualLabels, "hdf5-label", found[1]);
-  part.array = std::make_shared<SampleArray>(file.bytes(), file.array(input));
+  part.array = std::make_shared<SampleArray>(file.bytes(), file.array(input), files);
   part.labels = file.labels(label, part.array->samples());
   read_shape(part);
   describe(part, found);

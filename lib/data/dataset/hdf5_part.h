@@ -36,8 +36,9 @@ struct Hdf5Part {
   [[noreturn]] void fail_labels(const std::string& cause, const std::string& hint = "") const;
 };
 
-/// Opens it and reads its labels. `stage` gives the copy of a file that is to be read, or null. Throws core::Error.
-Hdf5Part open_hdf5_part(const config::DataOptions& options, const Hdf5Place& place,
+/// Opens one of `files` that are read together, and reads its labels. `stage` gives the copy of a file that is to be
+/// read, or null. Throws core::Error.
+Hdf5Part open_hdf5_part(const config::DataOptions& options, const Hdf5Place& place, int64_t files,
                         const std::function<std::shared_ptr<const StagedFile>(const std::string& path,
                                                                               std::vector<std::string>& notes)>& stage);
 
