@@ -29,6 +29,8 @@ torch::Device open_and_configure_device(const config::ResolvedOptions& options);
 engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device);
 std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision);
 
+/// Why updates of such a run cannot be recorded, in a few words, also those `of_device`; empty where they can.
+std::string graphs_obstacle(const config::ResolvedOptions& options, const std::string& of_device);
 /// Records updates of such a run; null where --graphs is off, or auto and something is in the way. Throws Error{config}
 /// where graphs were asked for and cannot be.
 std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOptions& options, torch::Device device);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/training_speed.h"
 
-#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <stdexcept>
 
+#include "engine/device/torch_compat.h"
 #include "tests/engine/nothing_left_behind.h"
 #include "tests/engine/probed_run.h"
 
@@ -50,7 +50,8 @@ class FloatOnly : public model::ImageModel {
  public:
   FloatOnly() { weight_ = register_parameter("weight", torch::ones({3})); }
   torch::Tensor forward(torch::Tensor images) override {
-    if (at::autocast::is_cpu_enabled()) throw std::runtime_error("could not create a primitive descriptor iterator");
+    if (compat::autocast_enabled(at::kCPU))
+      throw std::runtime_error("could not create a primitive descriptor iterator");
     return images.mean({2, 3}) * weight_;
   }
   std::string head_prefix() const override { return ""; }

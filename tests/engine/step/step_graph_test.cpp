@@ -335,6 +335,32 @@ TEST(StepGraphTest, GraphsMayBeginAndEndAtAnyUpdate) {
   expect_replays(setup, 4);
 }
 
+TEST(StepGraphTest, AKindOfBatchThatDoesNotComeAnyMoreGivesItsPlaceToAnother) {
+  Trained setup;
+  Learner learner = made_learner(setup);
+  fixtures::OperationRecorder recorder;
+  StepGraph graph(recorder, learner, /*is_required=*/true);
+  const StepGraph::Compute compute = [&learner](const MicroBatch& input) {
+    const torch::Tensor outputs = learner.model->forward(input.batch.images), loss = outputs.sum();
+    (loss / static_cast<double>(input.planned_images)).backward();
+    return PassResult{outputs, loss};
+  };
+  MicroBatch input;
+  input.batch.images = at::ones({2, 3, 32, 32});
+  input.batch.labels = at::zeros({2}, at::kLong);
+  const auto replays_of = [&](int64_t batches, int64_t planned_images) {
+    input.planned_images = planned_images;
+    const int64_t before = graph.replays();
+    for (int64_t i = 0; i < batches; ++i) graph.compute(input, compute);
+    return graph.replays() - before;
+  };
+  EXPECT_EQ(replays_of(5, 2), 2);
+  EXPECT_EQ(replays_of(63, 4), 0);
+  EXPECT_EQ(replays_of(1, 2), 1) << "it did come";
+  EXPECT_EQ(replays_of(70, 4), 4) << "63 are computed, then three warm up";
+  EXPECT_EQ(recorder.records, 2);
+}
+
 TEST(StepGraphTest, WhatCannotBeRecordedIsComputedWithTheSameBits) {
   Trained setup;
   setup.accumulation = 2;
