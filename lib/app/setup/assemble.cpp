@@ -199,11 +199,6 @@ std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& op
   return model;
 }
 
-engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
-  return {loader.images_per_epoch(),        options.loader.batch_size, loader.batches_per_epoch(),
-          options.train.accumulation_steps, options.train.replicas,    options.device.lanes};
-}
-
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before) {
   const double seconds = options.train.max_time_seconds;
   return {options.train.epochs, options.train.max_updates, seconds > 0 ? seconds_before + seconds : 0,

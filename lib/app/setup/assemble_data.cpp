@@ -222,4 +222,9 @@ std::string augment_text(const config::ResolvedOptions& options, const data::Sou
          (mixing.empty() ? "" : ", " + mixing);
 }
 
+engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
+  return {loader.images_per_epoch(),        options.loader.batch_size, loader.batches_per_epoch(),
+          options.train.accumulation_steps, options.train.replicas,    options.device.lanes};
+}
+
 }  // namespace stoker::app
