@@ -6,13 +6,16 @@
 #include <gtest/gtest.h>
 #include <torch/library.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 
 #include "engine/checkpoint/staging.h"
 #include "engine/checkpoint/trained_state.h"
 #include "loop/tiny_run.h"
 #include "optim/torch_kernels.h"
+#include "tests/faulty_file_system.h"
 #include "tests/simulated_device.h"
 #include "tests/simulated_operations.h"
 
@@ -197,6 +200,25 @@ TEST_F(SimulatedRunTest, ARunThatWasStoppedEndsWithTheBitsOfOneThatWasNot) {
     EXPECT_TRUE(same(unbroken.state, resumed.state)) << seed;
     EXPECT_TRUE(same(unbroken.saved, resumed.saved)) << seed;
   }
+}
+
+/// Each checkpoint takes longer than the updates up to the next one.
+class SlowFileSystem : public fixtures::FaultyFileSystem {
+ public:
+  using FaultyFileSystem::FaultyFileSystem;
+  int make_directory(const std::string& path) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return FaultyFileSystem::make_directory(path);
+  }
+};
+
+TEST_F(SimulatedRunTest, ACheckpointThatIsStillWrittenKeepsItsCopyUntilItIsDone) {
+  const Ended cpu = on_cpu();
+  SlowFileSystem slow(folder_.path());
+  TinyOptions options = options_on(SimulatedDevice::device());
+  options.file_system = &slow;
+  SimulatedDevice::instance().begin(1, DeviceFault::none);
+  EXPECT_TRUE(same(cpu, trained(options)));
 }
 
 TEST_F(SimulatedRunTest, UpdatesReadNothingFromTheDevice) {

@@ -127,8 +127,9 @@ struct TinyOptions {
   std::function<std::shared_ptr<model::ImageModel>()> make_model = {};  ///< empty: LinearModel
   config::ResolvedOptimOptions optim;
   double clip_grad = 0;
-  double ema_decay = 0;           ///< 0: no average
-  GraphRunner* graphs = nullptr;  ///< required, where there is one
+  core::FileSystem* file_system = nullptr;  ///< that checkpoints are written to; null: the machine's
+  double ema_decay = 0;                     ///< 0: no average
+  GraphRunner* graphs = nullptr;            ///< required, where there is one
 };
 
 /// Remembers events and can ask for a stop after an update.
@@ -177,7 +178,7 @@ class Slot : public BetweenUpdates {
 class TinyRun {
  public:
   TinyRun(const std::string& folder, const TinyOptions& options)
-      : options_(options), checkpoints_({folder, 2, true, true}, RunIdentity{}) {
+      : options_(options), checkpoints_(settings_of(folder, options), RunIdentity{}) {
     checkpoints_.files().prepare();
     listeners_.add(recorder_);
     torch::manual_seed(1);
@@ -261,6 +262,11 @@ class TinyRun {
   Slot slot_;
 
  private:
+  static Checkpoints::Settings settings_of(const std::string& folder, const TinyOptions& options) {
+    Checkpoints::Settings settings{folder, 2, true, true};
+    if (options.file_system) settings.file_system = options.file_system;
+    return settings;
+  }
   std::unique_ptr<data::DeviceFeed> feed(int64_t images, bool one_is_bad, bool training) {
     data::TransformPlan plan;
     plan.training = training;
