@@ -22,16 +22,16 @@ struct SkipLimits {
   int64_t max_skipped = 0;  ///< updates in a row; 0: no limit
 };
 
-/// Throws Error{diverged} when updates are skipped beyond a limit.
+/// Throws Error{diverged} when updates are skipped beyond a limit. Else it waits for no save that is under way.
 inline void require_learning(const optim::LossScale& seen, const SkipLimits& limits, const RunProgress& at,
-                             const CheckpointFiles& files) {
+                             Checkpoints& checkpoints) {
   // At a scale below 1 gradients overflow by themselves.
   const std::string without_scale = "train with --amp-dtype bfloat16 or --no-amp, or lower --lr";
   if (limits.max_skipped > 0 && seen.skipped_in_row >= limits.max_skipped) {
     throw diverged_error(core::format("float16 gradients overflowed in {} updates in a row, up to update {} (loss "
                                       "scale {:g}); --max-skipped is {}",
                                       seen.skipped_in_row, at.updates, seen.scale, limits.max_skipped),
-                         files,
+                         checkpoints.files(),
                          seen.scale > 1
                              ? "lower --init-scale, or raise --max-skipped, so that the scale can fall further"
                              : without_scale);
@@ -40,7 +40,7 @@ inline void require_learning(const optim::LossScale& seen, const SkipLimits& lim
     throw diverged_error(core::format("float16 gradients overflow at update {} although the loss scale is {:g}; "
                                       "--min-scale is {:g}",
                                       at.updates, seen.scale, limits.min_scale),
-                         files, seen.scale > 1 ? "lower --min-scale" : without_scale);
+                         checkpoints.files(), seen.scale > 1 ? "lower --min-scale" : without_scale);
   }
 }
 

@@ -167,7 +167,7 @@ Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
   EpochEvent event = summarize_epoch(at);
   if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
   if (learner_.scaler->enabled()) {
-    require_learning(read_figures().loss_scale, settings_.skips, at, checkpoints_.files());
+    require_learning(read_figures().loss_scale, settings_.skips, at, checkpoints_);
   }
   RunProgress next = at;
   if (end == EpochEnd::complete) {

@@ -84,7 +84,7 @@ void Trainer::report(const RunProgress& at) {
   observer_.on_report(event);
   timer_.done(StepPart::report);
   if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
-  if (learner_.scaler->enabled()) require_learning(figures.loss_scale, settings_.skips, at, checkpoints_.files());
+  if (learner_.scaler->enabled()) require_learning(figures.loss_scale, settings_.skips, at, checkpoints_);
 }
 
 /// In a group each rank has seen its own batches; all of them come here.
