@@ -142,24 +142,27 @@ std::string overview_section(const std::vector<RunRecord>& runs) {
   return "<h2>Overview</h2><div class=\"scroll\"><table>" + rows + "</table></div>" + notes;
 }
 
+std::string differences_section(const std::vector<RunRecord>& runs) {
+  if (runs.size() < 2) return "";
+  std::vector<std::string> names;
+  for (const RunRecord& run : runs) {
+    for (const auto& [name, value] : run.options) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  std::string rows;
+  for (const std::string& name : names) {
+    const bool differs = std::any_of(runs.begin(), runs.end(),
+                                     [&](const RunRecord& run) { return run.option(name) != runs[0].option(name); });
+    if (differs) rows += fact_row(runs, name, [&](const RunRecord& run) { return or_unknown(run.option(name)); });
+  }
+  return "<h2>Options that differ</h2>" +
+         (rows.empty() ? "<p>All options are the same.</p>"
+                       : "<div class=\"scroll\"><table>" + heading_row(runs) + rows + "</table></div>");
+}
+
 std::string options_section(const std::vector<RunRecord>& runs) {
   std::string html;
-  if (runs.size() > 1) {
-    std::vector<std::string> names;
-    for (const RunRecord& run : runs) {
-      for (const auto& [name, value] : run.options) {
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      }
-    }
-    std::string rows;
-    for (const std::string& name : names) {
-      const bool differs = std::any_of(runs.begin(), runs.end(),
-                                       [&](const RunRecord& run) { return run.option(name) != runs[0].option(name); });
-      if (differs) rows += fact_row(runs, name, [&](const RunRecord& run) { return or_unknown(run.option(name)); });
-    }
-    html += rows.empty() ? "<p>All options are the same.</p>"
-                         : "<div class=\"scroll\"><table>" + heading_row(runs) + rows + "</table></div>";
-  }
   for (size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].options.empty()) continue;
     html += "<details><summary>All options of " + run_label(runs, i) + "</summary><table>";
@@ -168,14 +171,13 @@ std::string options_section(const std::vector<RunRecord>& runs) {
     }
     html += "</table></details>\n";
   }
-  if (html.empty()) return "";
-  return (runs.size() > 1 ? "<h2>Options that differ</h2>" : "<h2>Options</h2>") + html;
+  return html.empty() ? "" : "<h2>Options</h2>" + html;
 }
 
 std::string report_page(const std::vector<RunRecord>& runs, const std::string& made_by, const std::string& time) {
   const std::string title = runs.size() == 1 ? runs[0].path : format("{} runs", runs.size());
-  const std::string body = overview_section(runs) + diagnosis_section(runs) + curves_section(runs) +
-                           time_section(runs) + resources_section(runs) + memory_section(runs) +
+  const std::string body = differences_section(runs) + overview_section(runs) + diagnosis_section(runs) +
+                           curves_section(runs) + time_section(runs) + resources_section(runs) + memory_section(runs) +
                            certainty_section(runs) + confusion_section(runs) + worst_section(runs) +
                            options_section(runs);
   return page_of(title, "Report by " + made_by, time, body);

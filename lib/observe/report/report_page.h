@@ -23,6 +23,8 @@ std::string resources_section(const std::vector<RunRecord>& runs);
 std::string memory_section(const std::vector<RunRecord>& runs);
 std::string certainty_section(const std::vector<RunRecord>& runs);
 std::string confusion_section(const std::vector<RunRecord>& runs);
+/// Options whose values are not the same in all runs; "" for one run.
+std::string differences_section(const std::vector<RunRecord>& runs);
 std::string options_section(const std::vector<RunRecord>& runs);
 
 /// Colour class of run `index` on a page of several.

@@ -20,7 +20,9 @@ constexpr size_t kMaxDots = 40;     // as long as single values can be told apar
 
 struct Range {
   double low = 0, high = 1;
+  bool logarithmic = false;  ///< low is above 0
   double place(double value, double begin, double end) const {
+    if (logarithmic) return begin + std::log(std::max(value, low) / low) / std::log(high / low) * (end - begin);
     return begin + (value - low) / (high - low) * (end - begin);
   }
 };
@@ -51,12 +53,28 @@ std::optional<Range> range_of(const std::vector<ChartLine>& lines, std::vector<d
   std::optional<Range> range;
   for (const ChartLine& line : lines) {
     for (const double value : line.*values) {
-      if (!range) range = Range{value, value};
+      if (!range) range = Range{value, value, false};
       range->low = std::min(range->low, value);
       range->high = std::max(range->high, value);
     }
   }
   return range;
+}
+
+/// Powers of ten around what is above 0, at most 8; empty where a linear axis shows the points.
+std::vector<double> decades_of(const std::vector<ChartLine>& lines) {
+  constexpr double kWide = 100, kMostDecades = 8;
+  std::vector<double> values;
+  for (const ChartLine& line : lines) values.insert(values.end(), line.y.begin(), line.y.end());
+  std::sort(values.begin(), values.end());
+  const auto first = std::upper_bound(values.begin(), values.end(), 0.0);
+  const auto small = std::lower_bound(first, values.end(), values.empty() ? 0 : values.back() / kWide);
+  if ((small - first) * 10 < static_cast<std::ptrdiff_t>(values.size()) || small == first) return {};
+  const double high = std::ceil(std::log10(values.back()) - 1e-9);
+  const double low = std::max(std::floor(std::log10(*first) + 1e-9), high - kMostDecades);
+  std::vector<double> ticks;
+  for (double power = low; power <= high; ++power) ticks.push_back(std::pow(10, power));
+  return ticks;
 }
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text) {
@@ -77,7 +95,7 @@ std::string axes(const Chart& chart, const Range& x, const Range& y, const std::
   }
   svg += format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\"/>", kLeft, kTop, kBottom, kRight);
   svg += text_at((kLeft + kRight) / 2, kHeight - 5, "middle", chart.x_label);
-  return svg + text_at(2, 12, "start", chart.y_label);
+  return svg + text_at(2, 12, "start", chart.y_label + (y.logarithmic ? ", logarithmic" : ""));
 }
 
 std::string curve(const ChartLine& line, const Thinned& points, const Range& x, const Range& y) {
@@ -134,10 +152,14 @@ std::string tick_text(double value) {
 std::string svg_chart(const Chart& chart) {
   const auto x_data = range_of(chart.lines, &ChartLine::x), y_data = range_of(chart.lines, &ChartLine::y);
   if (!x_data || !y_data) return "";
-  const std::vector<double> y_ticks =
-      nice_ticks(chart.y_min.value_or(y_data->low), std::max(chart.least_high, chart.y_max.value_or(y_data->high)), 5);
-  const Range y = {y_ticks.front(), y_ticks.back()};
-  Range x = {std::min(0.0, x_data->low), x_data->high};  // epochs and minutes begin at 0
+  std::vector<double> y_ticks = chart.may_be_logarithmic ? decades_of(chart.lines) : std::vector<double>();
+  const bool logarithmic = !y_ticks.empty();
+  if (!logarithmic) {
+    const double high = std::max(chart.least_high, chart.y_max.value_or(y_data->high));
+    y_ticks = nice_ticks(chart.y_min.value_or(y_data->low), high, 5);
+  }
+  const Range y = {y_ticks.front(), y_ticks.back(), logarithmic};
+  Range x = {std::min(0.0, x_data->low), x_data->high, false};  // epochs and minutes begin at 0
   if (x.high <= x.low) x.high = x.low + 1;
   std::string svg = axes(chart, x, y, nice_ticks(x.low, x.high, 6), y_ticks);
   for (const ChartLine& line : chart.lines) {

@@ -76,6 +76,33 @@ TEST(SvgChartTest, ManyPointsAreAveragedAndItIsSaid) {
   EXPECT_NE(svg.find("up to 25 values per point"), std::string::npos);
 }
 
+TEST(SvgChartTest, ValuesOfSeveralDecadesStandOnALogarithmicAxis) {
+  Chart chart = chart_with({"steps", {0, 5, 10}, {10, 0.1, 0.001}});
+  EXPECT_EQ(svg_chart(chart).find("logarithmic"), std::string::npos) << "only where it is asked for";
+  chart.may_be_logarithmic = true;
+  const std::string svg = svg_chart(chart);
+  EXPECT_NE(svg.find("nats, logarithmic"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("M46.0 22.0L217.0 108.0L388.0 194.0"), std::string::npos) << "equal steps down\n" << svg;
+  for (const char* const tick : {">10<", ">1<", ">0.1<", ">0.01<", ">0.001<"}) {
+    EXPECT_NE(svg.find(tick), std::string::npos) << tick;
+  }
+  chart.lines[0].y[2] = 0;
+  EXPECT_EQ(svg_chart(chart).find("logarithmic"), std::string::npos) << "10 and 0.1 are two decades";
+  chart.lines = {{"with a zero", {0, 5, 10}, {0, 10, 0.01}, 0, false}};
+  EXPECT_NE(svg_chart(chart).find("M46.0 194.0L217.0 22.0L388.0 194.0"), std::string::npos) << svg_chart(chart);
+}
+
+TEST(SvgChartTest, AFewLowPointsKeepTheAxisLinear) {
+  ChartLine line = {"cosine", {}, {}, 0, false};
+  for (int i = 0; i < 100; ++i) {
+    line.x.push_back(i);
+    line.y.push_back(i < 94 ? 1.0 : 1e-6);
+  }
+  Chart chart = chart_with(line);
+  chart.may_be_logarithmic = true;
+  EXPECT_EQ(svg_chart(chart).find("logarithmic"), std::string::npos);
+}
+
 TEST(SvgChartTest, LabelsCannotBreakOut) {
   const std::string svg = svg_chart(chart_with({"<script>alert(1)</script>\"'&\x01", {1}, {2}}));
   EXPECT_EQ(svg.find("<script"), std::string::npos);
