@@ -31,11 +31,7 @@ struct SampleShape {
   int64_t images() const { return std::max<int64_t>(1, frames); }
   int64_t image_bytes() const { return height * width * channels * bytes_of(element); }
   int64_t bytes() const { return images() * image_bytes(); }
-  /// Bytes are gray or RGB; other numbers may have any channels.
-  bool is_possible() const {
-    const bool has_channels = element == Element::uint8 ? channels == 1 || channels == 3 : channels > 0;
-    return frames >= 0 && height > 0 && width > 0 && has_channels;
-  }
+  bool is_possible() const { return frames >= 0 && height > 0 && width > 0 && channels > 0; }
   /// Whether rows can have this shape where a source fixes `fixed`: all of it, or without a height the
   /// frames.
   bool agrees_with(const SampleShape& fixed) const {

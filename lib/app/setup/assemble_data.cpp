@@ -113,7 +113,7 @@ config::DataFacts kind_of(const data::Source& source) {
 
 void measure_sizes(const data::Source& source, double max_image_megapixels, config::DataFacts& facts) {
   const data::SizeProbe probe = data::probe_sizes(source, max_image_megapixels);
-  facts.channels = probe.channels;
+  if (!facts.has_fixed_size) facts.channels = probe.channels;
   facts.median_height = probe.median_height;
   facts.median_width = probe.median_width;
 }

@@ -262,6 +262,11 @@ std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const
   RuleBook rules;
   check_channels("mean", options.data.mean, options.data.in_chans, rules);
   check_channels("std", options.data.std, options.data.in_chans, rules);
+  const int64_t channels = options.data.in_chans;
+  rules.require(data.has_fixed_size || channels == 1 || channels == 3,
+                core::format("in-chans is {}, but images become gray (1) or RGB (3); samples of HDF5 files have any "
+                             "number of channels",
+                             channels));
   check_task_data(options, data, rules);
   if (!data.of_training) {
     if (data.has_fixed_size) check_shape(options, data, rules);

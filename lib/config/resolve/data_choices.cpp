@@ -92,8 +92,10 @@ void refuse_what_training_knows(Draft& draft, const DataFacts& data) {
   add(o.task.pos_weight, true);
   add(o.task.target_mean, has_scaled_targets(task) && task != TaskKind::head_pose);
   add(o.task.target_scale, has_scaled_targets(task) && task != TaskKind::head_pose);
-  add(o.data.mean, data.has_float_samples);
-  add(o.data.std, data.has_float_samples);
+  const bool has_measured_inputs =
+      data.has_float_samples || (data.has_fixed_size && data.channels != 1 && data.channels != 3);
+  add(o.data.mean, has_measured_inputs);
+  add(o.data.std, has_measured_inputs);
   if (names.empty()) return;
   throw core::Error(core::ErrorKind::config,
                     core::format("{}: auto is measured on the training split, which is not read here", names),
@@ -103,7 +105,8 @@ void refuse_what_training_knows(Draft& draft, const DataFacts& data) {
 void choose_shape(Draft& draft, const DataFacts& data) {
   draft.choose(draft.options().data.num_classes, std::to_string(data.num_classes),
                learns_numbers(draft.options().data.task) ? "targets in the data" : "classes in the data");
-  draft.choose(draft.options().data.in_chans, std::to_string(data.channels), "channels of most images");
+  draft.choose(draft.options().data.in_chans, std::to_string(data.channels),
+               data.has_fixed_size ? "channels of the samples" : "channels of most images");
   if (data.has_fixed_size) {
     draft.choose(draft.options().data.img_size, std::to_string(data.median_height),
                  core::format("samples stay as they are, {} high and {} wide", data.median_height, data.median_width));

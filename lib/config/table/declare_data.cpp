@@ -98,8 +98,9 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .unit("pixels")
       .help("The network sees img-size x img-size; auto takes the median size up to 64, else 224.")
       .used_in_inference();
-  d.add("in-chans", o.in_chans, choice_codec<int64_t>({{"1", 1}, {"3", 3}}))
-      .help("1 is gray, 3 is RGB; auto takes what most images have.");
+  d.add("in-chans", o.in_chans, integer_codec(1, 1024))
+      .unit("channels")
+      .help("Of images 1, gray, or 3, RGB: auto takes what most have. Samples of HDF5 files have their own number.");
   d.add("num-classes", o.num_classes, integer_codec(1, 1'000'000))
       .unit("classes")
       .help("Outputs of the network; auto takes the number in the data.")
@@ -110,10 +111,14 @@ template <template <typename> class Pick>
 void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
   d.add_list("mean", o.mean, {-kUnbounded, kUnbounded}, "auto")
       .unit("per channel, of pixels in [0, 1] or of floats as they are")
-      .help("Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1, and measures floats.");
+      .help(
+          "Subtracted from each channel; auto takes ImageNet's for 3 channels and 0.5 for 1, and measures others and "
+          "floats.");
   d.add_list("std", o.std, {0, kUnbounded, true, false}, "auto")
       .unit("per channel, of pixels in [0, 1] or of floats as they are")
-      .help("Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1, and measures floats.");
+      .help(
+          "Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1, and measures others and "
+          "floats.");
   d.add("on-bad-image", o.on_bad_image,
         choice_codec<OnBadImage>({{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}}))
       .help("What an image that cannot be decoded does: stop the run, or be left out and counted.")

@@ -44,24 +44,35 @@ std::string found_name(const Hdf5File& file, const std::string& train_split, con
   return place.inside(present.front());
 }
 
-/// [N, H, W], [N, C, H, W], or [N, H, W, C] where the second number cannot be that of channels.
+/// Where the channels of a sample lie: 0 as in [C, H, W], 2 as in [H, W, C], -1 where the sizes do not tell. Gray and
+/// RGB are known by their number, others by being fewer than rows and columns.
+int channel_dimension(const std::vector<int64_t>& sides) {
+  for (const int at : {0, 2}) {
+    const int64_t side = sides[static_cast<size_t>(at)];
+    if (side == 1 || side == 3) return at;
+  }
+  if (sides[0] < std::min(sides[1], sides[2])) return 0;
+  return sides[2] < std::min(sides[0], sides[1]) ? 2 : -1;
+}
+
 void read_shape(Hdf5Part& part) {
   const NumberArray& array = part.array->array();
   const std::vector<int64_t>& dims = array.dims;
   const auto refuse = [&](const std::string& cause) {
     throw Error(ErrorKind::data,
                 format("{}: data set {}: {}", core::printable(part.place.path), core::printable(array.name), cause),
-                "samples are [N, H, W], [N, C, H, W] or [N, H, W, C] with 1 or 3 channels");
+                "samples are [N, H, W], [N, C, H, W] or [N, H, W, C] where channels are 1, 3, or fewer than "
+                "rows and columns");
   };
-  const auto can_be_channels = [](int64_t side) { return side == 1 || side == 3; };
   std::vector<int64_t> image = {dims.begin() + 1, dims.end()};  // H, W, C
+  const int channels = image.size() == 3 ? channel_dimension(image) : -1;
   if (image.size() == 2) {
     image.push_back(1);
-  } else if (image.size() == 3 && can_be_channels(image[0])) {
+  } else if (channels == 0) {
     part.channels_first = true;
     image = {image[1], image[2], image[0]};
     part.notes.push_back(format("{} is taken as [N, C, H, W]", array.name));
-  } else if (image.size() == 3 && can_be_channels(image[2])) {
+  } else if (channels == 2) {
     part.notes.push_back(format("{} is taken as [N, H, W, C]", array.name));
   } else {
     std::string text;
@@ -70,6 +81,8 @@ void read_shape(Hdf5Part& part) {
   }
   constexpr int64_t kMaxSide = 65'535;
   if (image[0] > kMaxSide || image[1] > kMaxSide) refuse(format("samples of {} x {}", image[0], image[1]));
+  constexpr int64_t kMaxChannels = 1024;
+  if (image[2] > kMaxChannels) refuse(format("{} channels; {} are read at most", image[2], kMaxChannels));
   part.shape = {0, image[0], image[1], image[2], array.element};
 }
 

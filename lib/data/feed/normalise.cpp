@@ -47,6 +47,19 @@ void normalise_planes(const uint8_t* pixels, int64_t area, const NormalTable& ta
   }
 }
 
+/// The same for any number of channels, one after another.
+void normalise_any(const uint8_t* pixels, int64_t images, int64_t area, int64_t channels, const NormalTable& table,
+                   bool channels_last, float* out) {
+  const int64_t pixel_step = channels_last ? channels : 1, channel_step = channels_last ? 1 : area;
+  for (int64_t image = 0; image < images; ++image, pixels += area * channels, out += area * channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* const lookup = table[static_cast<std::size_t>(c)].data();
+      float* const to = out + c * channel_step;
+      for (int64_t i = 0; i < area; ++i) to[i * pixel_step] = lookup[pixels[i * channels + c]];
+    }
+  }
+}
+
 }  // namespace
 
 void require_per_channel(const std::vector<double>& mean, const std::vector<double>& std, int64_t channels) {
@@ -68,9 +81,7 @@ NormalTable make_normal_table(const std::vector<double>& mean, const std::vector
 void normalise(const uint8_t* pixels, int64_t images, int64_t area, int64_t channels, const NormalTable& table,
                bool channels_last, float* out) {
   require_values(table.size(), channels);
-  if (channels != 1 && channels != 3) {
-    throw core::Error(core::ErrorKind::bug, core::format("pixels of {} channels cannot be normalised", channels));
-  }
+  if (channels != 1 && channels != 3) return normalise_any(pixels, images, area, channels, table, channels_last, out);
   if (channels == 1) return normalise_interleaved<1>(pixels, images * area, table, out);
   if (channels_last) return normalise_interleaved<3>(pixels, images * area, table, out);
   for (int64_t i = 0; i < images; ++i) {

@@ -14,7 +14,8 @@
 namespace stoker::data {
 namespace {
 
-double float_at(const uint8_t* bytes, Element element, int64_t index) {
+double number_at(const uint8_t* bytes, Element element, int64_t index) {
+  if (element == Element::uint8) return bytes[index] / 255.0;
   if (element == Element::float16) {
     c10::Half value;
     std::memcpy(&value, bytes + index * 2, sizeof value);
@@ -45,7 +46,8 @@ InputStatistics measure_inputs(const Source& source) {
   constexpr int64_t kPlaces = 100, kNeighbours = 20;
   InputStatistics statistics;
   const SampleShape shape = source.fixed_shape();
-  if (shape.height == 0 || shape.element == Element::uint8) return statistics;
+  const bool has_usual_values = shape.element == Element::uint8 && (shape.channels == 1 || shape.channels == 3);
+  if (shape.height == 0 || has_usual_values) return statistics;
   std::vector<ChannelSums> sums(static_cast<size_t>(shape.channels));
   std::vector<uint8_t> buffer;
   const int64_t numbers = shape.height * shape.width * shape.channels;
@@ -57,7 +59,7 @@ InputStatistics measure_inputs(const Source& source) {
       SampleContent content;
       if (!source.read(index, buffer, content).empty()) continue;  // the loader decides about bad samples
       for (int64_t i = 0; i < numbers; ++i) {
-        const double value = float_at(content.bytes, shape.element, i);
+        const double value = number_at(content.bytes, shape.element, i);
         if (!std::isfinite(value)) {
           throw core::Error(core::ErrorKind::data,
                             core::format("{} holds {}", core::printable(source.name(index)), value),

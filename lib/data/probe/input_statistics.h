@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and deviation of samples that are floats, from some of them. Knows nothing of what they are used for.
+// Mean and deviation of samples that are floats, or that are neither gray nor RGB, from some of them. Knows nothing of
+// what they are used for.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace stoker::data {
 
 struct InputStatistics {
   std::vector<double> mean,
-      deviation;        ///< per channel, in the unit of the data; empty where samples are no floats
+      deviation;  ///< per channel, of floats as they are, of bytes in [0, 1]; empty for images, gray and RGB bytes
   int64_t samples = 0;  ///< that were looked at
 };
 

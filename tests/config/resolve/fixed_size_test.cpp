@@ -76,5 +76,24 @@ TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
       resolved_for({"--freq-masks", "2", "--time-masks", "2", "--mixup", "0.2", "--hflip", "0"}, spectrograms()));
 }
 
+TEST(FixedSizeTest, SamplesHaveAnyNumberOfChannelsAndImagesOneOrThree) {
+  DataFacts bands = spectrograms();
+  bands.channels = 6;
+  bands.has_float_samples = false;
+  bands.input_mean = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
+  bands.input_deviation = {0.1, 0.1, 0.1, 0.1, 0.1, 0};
+  const auto c = resolved_for({}, bands);
+  EXPECT_EQ(c.options.data.in_chans, 6);
+  EXPECT_EQ(c.options.data.mean, bands.input_mean);
+  EXPECT_EQ(c.options.data.std, std::vector<double>({0.1, 0.1, 0.1, 0.1, 0.1, 1}));
+  DataFacts images = bands;
+  images.has_fixed_size = false;
+  images.channels = 3;
+  images.input_mean.clear();
+  const auto failure = failure_of([&] { resolved_for({"--in-chans", "6"}, images); });
+  EXPECT_NE(failure.message.find("in-chans is 6, but images become gray (1) or RGB (3)"), std::string::npos)
+      << failure.message;
+}
+
 }  // namespace
 }  // namespace stoker::config
