@@ -148,6 +148,14 @@ const Hdf5Layout::Parts& Hdf5Layout::opened(const std::string& split) const {
   if (known != opened_.end()) return known->second;
   Parts parts;
   const std::vector<Hdf5Place> places = places_of(split);
+  std::vector<std::string> paths, said;
+  for (const Hdf5Place& place : places) {
+    if (staged_.count(place.path) == 0) paths.push_back(place.path);
+  }
+  if (!options_.stage_dir.empty() && paths.size() > 1) {  // room for all of them, before the first is copied
+    auto copies = StagedFile::stage_all(paths, options_.stage_dir, said);
+    for (size_t i = 0; i < paths.size(); ++i) staged_[paths[i]] = std::move(copies[i]);
+  }
   for (const Hdf5Place& place : places) {
     parts.push_back(open_hdf5_part(options_, place, static_cast<int64_t>(places.size()),
                                    [this](const std::string& path, auto& notes) { return staged(path, notes); }));
@@ -164,6 +172,7 @@ const Hdf5Layout::Parts& Hdf5Layout::opened(const std::string& split) const {
       refuse(format("hold labels of {} and of {} columns", first.labels.columns(), last.labels.columns()));
     }
   }
+  if (!said.empty()) parts.front().notes.insert(parts.front().notes.begin(), said.begin(), said.end());
   return opened_.emplace(split, std::move(parts)).first->second;
 }
 

@@ -46,6 +46,7 @@ class ShardLayout : public Layout {
           split, split_content.without_index, split_content.shards.size(), core::printable(options_.data_dir)));
     }
     for (const Shard& shard : split_content.shards) check_labels(shard, static_cast<int64_t>(class_names.size()));
+    stage(split, split_content.shards, notes);
     return make_shard_source(std::move(split_content.shards), class_names);
   }
 
@@ -55,6 +56,16 @@ class ShardLayout : public Layout {
     ScanNotes notes;
     int64_t without_index = 0;
   };
+
+  /// Copies the archives to where they are read faster, if that is asked for.
+  void stage(const std::string& split, std::vector<Shard>& shards, std::vector<std::string>& notes) const {
+    if (options_.stage_dir.empty()) return;
+    std::vector<std::string> paths, said;
+    for (const Shard& shard : shards) paths.push_back(shard.path);
+    auto copies = StagedFile::stage_all(paths, options_.stage_dir, said);
+    for (size_t i = 0; i < shards.size(); ++i) shards[i].staged = std::move(copies[i]);
+    for (const std::string& note : said) notes.push_back(split + ": " + note);
+  }
 
   /// Reads the indexes of a split, once.
   const Loaded& loaded(const std::string& split) const {

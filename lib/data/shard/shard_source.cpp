@@ -28,7 +28,7 @@ class ShardSource : public LeafSource, private StoredSamples {
     ListFingerprint fingerprint(class_names_);
     const bool keep_open = shards_.size() <= open_limit();
     for (const Shard& shard : shards_) {
-      auto file = std::make_unique<FileBytes>(shard.path);
+      auto file = std::make_unique<FileBytes>(shard.read_path());
       if (file->size() != shard.index.shard_bytes) refuse_other_size(shard, file->size());
       stamps_.push_back(file->stamp());
       if (keep_open) open_.push_back(std::move(file));
@@ -103,7 +103,7 @@ class ShardSource : public LeafSource, private StoredSamples {
   /// "" or what makes a bad image.
   std::string read_member(size_t shard, uint64_t at, uint8_t* bytes, uint64_t count) const {
     if (!open_.empty()) return open_[shard]->try_read(at, bytes, count);
-    const FileBytes file(shards_[shard].path);
+    const FileBytes file(shards_[shard].read_path());
     if (file.stamp().size != stamps_[shard].size || file.stamp().modified_ns != stamps_[shard].modified_ns) {
       return "the shard has changed since the scan";
     }

@@ -153,30 +153,70 @@ uint64_t room_in(const std::string& directory) {
   return memory > 0 ? std::min(on_storage, static_cast<uint64_t>(memory)) : on_storage;
 }
 
-void require_room(const FileBytes& original, const std::string& directory) {
-  if (room_in(directory) >= original.size()) return;
+/// `what` has so many bytes, for messages.
+void require_room(uint64_t bytes, const std::string& what, const std::string& directory) {
+  if (room_in(directory) >= bytes) return;
   for (const fs::path& unused : copies_in(directory, kStagePrefix)) remove_unused(unused);
   const uint64_t room = room_in(directory);
-  if (room >= original.size()) return;
+  if (room >= bytes) return;
   throw Error(ErrorKind::cannot_create,
-              core::format("{} has room for {}, but {} has {}", core::printable(directory), bytes_text(room),
-                           core::printable(original.name()), bytes_text(original.size())),
+              core::format("{} has room for {}, but {} has {}", core::printable(directory), bytes_text(room), what,
+                           bytes_text(bytes)),
               "choose another --stage-dir, free some room there, or leave --stage-dir out");
+}
+
+void require_folder(const std::string& directory) {
+  if (fs::is_directory(directory)) return;
+  throw Error(ErrorKind::no_input, core::format("--stage-dir {} is no folder", core::printable(directory)),
+              "name one in memory, such as /dev/shm");
+}
+
+/// With what the names of all copies of a path begin.
+std::string prefix_of(const std::string& path) {
+  return core::format("{}{:016x}-", kStagePrefix, core::hash64(absolute_path(path)));
+}
+
+/// The path of the copy of a file as it is now.
+std::string copy_path(const FileBytes& original, const std::string& path, const std::string& directory) {
+  const std::string version = core::format("{} {}", original.stamp().size, original.stamp().modified_ns);
+  return core::format("{}/{}{:016x}-{}", directory, prefix_of(path), core::hash64(version),
+                      fs::path(path).filename().string());
 }
 
 }  // namespace
 
+std::vector<std::shared_ptr<const StagedFile>> StagedFile::stage_all(const std::vector<std::string>& paths,
+                                                                     const std::string& directory,
+                                                                     std::vector<std::string>& notes) {
+  std::vector<std::shared_ptr<const StagedFile>> copies;
+  if (paths.size() == 1) return {stage(paths.front(), directory, notes)};
+  if (paths.empty()) return copies;
+  require_folder(directory);
+  uint64_t all = 0, missing = 0;
+  for (const std::string& path : paths) {
+    const FileBytes original(path);
+    all += original.size();
+    if (const int fd = open_copy(copy_path(original, path, directory), original.stamp()); fd >= 0) {
+      ::close(fd);
+    } else {
+      missing += original.size();
+    }
+  }
+  const std::string files = core::format("{} and {} others", core::printable(paths.front()), paths.size() - 1);
+  if (missing > 0) require_room(missing, "what has no copy there yet of " + files, directory);
+  std::vector<std::string> of_each;
+  for (const std::string& path : paths) copies.push_back(stage(path, directory, of_each));
+  notes.push_back(
+      core::format("{} are read from copies in {} ({}, of which {} were there already), which go with the run", files,
+                   core::printable(directory), bytes_text(all), bytes_text(all - missing)));
+  return copies;
+}
+
 std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, const std::string& directory,
                                                     std::vector<std::string>& notes) {
-  if (!fs::is_directory(directory)) {
-    throw Error(ErrorKind::no_input, core::format("--stage-dir {} is no folder", core::printable(directory)),
-                "name one in memory, such as /dev/shm");
-  }
+  require_folder(directory);
   const FileBytes original(path);
-  const std::string same_path = core::format("{}{:016x}-", kStagePrefix, core::hash64(absolute_path(path)));
-  const std::string version = core::format("{} {}", original.stamp().size, original.stamp().modified_ns);
-  const std::string copy =
-      core::format("{}/{}{:016x}-{}", directory, same_path, core::hash64(version), fs::path(path).filename().string());
+  const std::string same_path = prefix_of(path), copy = copy_path(original, path, directory);
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (const int fd = open_copy(copy, original.stamp()); fd >= 0) {
       notes.push_back(core::format("{} is read from its copy in {}, which was there already", core::printable(path),
@@ -184,7 +224,7 @@ std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, con
       return std::shared_ptr<const StagedFile>(new StagedFile(copy, fd));
     }
     for (const fs::path& leftover : copies_in(directory, same_path)) remove_unused(leftover);
-    require_room(original, directory);
+    require_room(original.size(), core::printable(original.name()), directory);
     core::log_info("staging   {} ({}) in {}", core::printable(path), bytes_text(original.size()),
                    core::printable(directory));
     const auto start = std::chrono::steady_clock::now();

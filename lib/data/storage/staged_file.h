@@ -20,6 +20,11 @@ class StagedFile {
   /// core::StopRequested when a stop is asked for meanwhile. Nothing is left behind then.
   static std::shared_ptr<const StagedFile> stage(const std::string& path, const std::string& directory,
                                                  std::vector<std::string>& notes);
+  /// Whole copies of all `paths`, in their order. There must be room for all that are not there yet before the first is
+  /// made. One line about all of them in `notes`; else as stage().
+  static std::vector<std::shared_ptr<const StagedFile>> stage_all(const std::vector<std::string>& paths,
+                                                                  const std::string& directory,
+                                                                  std::vector<std::string>& notes);
   /// Removes the copy unless another process uses it.
   ~StagedFile();
   StagedFile(const StagedFile&) = delete;

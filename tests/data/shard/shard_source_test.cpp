@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/format.h"
+#include "core/log.h"
 #include "core/system/file.h"
 #include "data/container/tar_header.h"
 #include "data/open_datasets.h"
@@ -74,6 +75,28 @@ TEST_F(ShardSourceTest, AnIndexChangesNothingButTheNote) {
   EXPECT_EQ(content_digest(*open().train), without);
   EXPECT_EQ(open().train->fingerprint(), fingerprint);
   EXPECT_TRUE(open().notes.empty());
+}
+
+TEST_F(ShardSourceTest, StagedShardsAreReadFromCopiesThatGoWithTheSource) {
+  write_loose_images(folder_);
+  pack_folder(folder_.path(), pack_settings(folder_ / "packed"));
+  config::DataOptions options = options_for(folder_ / "packed");
+  const Datasets plain = open_datasets(options);
+  const std::string whole = content_digest(*plain.train);
+  options.stage_dir = folder_ / "fast";
+  std::filesystem::create_directory(options.stage_dir);
+  core::set_console_level(core::LogLevel::error);
+  {
+    const Datasets staged = open_datasets(options);
+    EXPECT_EQ(staged.train->fingerprint(), plain.train->fingerprint());
+    EXPECT_EQ(staged.train->name(0), plain.train->name(0)) << "the file that was given";
+    const std::string first = "packed/train-000000.tar";
+    folder_.write(first, Bytes(std::filesystem::file_size(folder_ / first)));
+    EXPECT_EQ(content_digest(*staged.train), whole) << "the copies are read";
+    EXPECT_GE(std::distance(std::filesystem::directory_iterator(options.stage_dir), {}), 4) << "3 of train, 1 of val";
+  }
+  core::set_console_level(core::LogLevel::info);
+  EXPECT_TRUE(std::filesystem::is_empty(options.stage_dir));
 }
 
 TEST_F(ShardSourceTest, LabelsComeFromClsThenFromJsonAndMayBeNames) {

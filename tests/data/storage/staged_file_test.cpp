@@ -108,6 +108,34 @@ TEST_F(StagedFileTest, AMissingFolderIsNamed) {
   EXPECT_EQ(error.what(), "--stage-dir " + fast_ + " is no folder");
 }
 
+TEST_F(StagedFileTest, SeveralFilesAreCopiedOnceAndSaidInOneLine) {
+  const std::string second = folder_.write("data/val.h5", pattern_pixels(20, 10, 3));
+  const auto before = stage();
+  notes_.clear();
+  auto copies_of_both = StagedFile::stage_all({original_, second}, fast_, notes_);
+  ASSERT_EQ(copies_of_both.size(), 2u);
+  EXPECT_EQ(copies_of_both[0]->path(), before->path());
+  EXPECT_EQ(core::read_file(copies_of_both[1]->path(), 1 << 24), core::read_file(second, 1 << 24));
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_NE(notes_[0].find(original_ + " and 1 others are read from copies in " + fast_ +
+                           " (922.2 kB, of which 921.6 kB were there already)"),
+            std::string::npos)
+      << notes_[0];
+  copies_of_both.clear();
+  EXPECT_EQ(copies().size(), 1u) << "the one that is in use";
+}
+
+TEST_F(StagedFileTest, RoomForAllIsAskedForBeforeTheFirstIsCopied) {
+  const std::string large = folder_ / "large.h5";
+  std::ofstream(large) << "x";
+  fs::resize_file(large, core::free_bytes(fast_) + (uint64_t{1} << 30));  // a hole: takes no room here
+  const core::Error error = error_of([&] { StagedFile::stage_all({original_, large}, fast_, notes_); });
+  EXPECT_EQ(error.kind(), core::ErrorKind::cannot_create);
+  EXPECT_NE(std::string(error.what()).find("what has no copy there yet of " + original_ + " and 1 others has "),
+            std::string::npos)
+      << error.what();
+}
+
 TEST_F(StagedFileTest, AFileThatDoesNotFitIsRefusedBeforeItIsCopied) {
   const std::string large = folder_ / "large.h5";
   std::ofstream(large) << "x";
