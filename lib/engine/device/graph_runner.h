@@ -30,7 +30,7 @@ class GraphRunner {
   virtual void warm_up(const std::function<void()>& work) = 0;
   /// Calls `work` and records what it gives to the device; nothing of it is done. Memory that it allocates belongs to
   /// the record, also behind its tensors' life. The same work was warmed up before. Throws what `work` throws, and
-  /// c10::Error where an operation cannot be recorded; then all is as before.
+  /// c10::Error where an operation cannot be recorded; then all is as before, but memory that LibTorch keeps of it.
   virtual std::unique_ptr<RecordedWork> record(const std::function<void()>& work) = 0;
 };
 
