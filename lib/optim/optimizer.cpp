@@ -151,7 +151,9 @@ void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, con
 }
 
 bool Optimizer::skips_on_device() const {
-  return !plain_ && !parameters_[0].tensor.is_cpu() && (options_.opt != config::OptimizerKind::sgd || has_fused_sgd());
+  const torch::Tensor& any = parameters_[0].tensor;
+  if (plain_ || !takes_device_kernels(any)) return false;
+  return options_.opt == config::OptimizerKind::sgd ? has_fused_sgd() : !any.is_cpu();
 }
 
 }  // namespace stoker::optim

@@ -59,6 +59,7 @@ std::string other_value(Row& row) {
                                  "hflip",
                                  "semicolon",
                                  "resident",
+                                 "on",
                                  "debug"}) {
     if (row.assign(text).empty() && row.render() != before) return row.render();
   }
