@@ -146,7 +146,7 @@ CASES = [
          lambda work: (on_folder(work.small(900), "--img-size", "64", "--batch-size", "16", "-j", "2", "--cache", "none"),
                        work.slow_storage(work.small(900), 25000, once=True)), remedy="next-epoch", seconds=22),
     Case("undersized-prefetch", ("input-bound: undersized prefetch",),
-         lambda work: (["--data-dir", str(work.bursty()), "--model", "small_cnn", "--width", "16", "--amp", "--threads",
+         lambda work: (["--data-dir", str(work.bursty()), "--model", "small_cnn", "--width", "16", "--threads",
                         "1", "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none", "--prefetch-factor",
                         "1"], {})),
     Case("oversubscribed-threads", ("oversubscribed threads",),
@@ -164,7 +164,7 @@ CASES = [
     Case("neighbour-on-one-cpu", ("another process competes with the threads", "CPU contention"),
          lambda work: (on_mnist("--width", "16", "--threads", "2", "--batch-size", "64", "-j", "1"), {}), hogs=1, pinned=True),
     Case("reference-blas", ("device-bound",),
-         lambda work: (["--data-dir", str(work.small()), "--img-size", "64", "--model", "vit_s_16", "--batch-size", "16", "-j", "1",
+         lambda work: (["--data-dir", str(work.small()), "--img-size", "64", "--model", "vit_s_16", "--batch-size", "4", "-j", "1",
                         "--threads", "1", "--cache", "ram", "--no-amp"], {"LD_LIBRARY_PATH": REFERENCE_BLAS}),
          remedy="other-blas"),
 ]
