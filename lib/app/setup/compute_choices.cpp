@@ -39,9 +39,10 @@ std::string times_text(double factor) { return format("{:.{}f}", factor, factor 
 
 /// oneDNN's convolutions are made for channels last where vectors have 256 bits. Small images can be faster without,
 /// but a choice that goes with the noise of a measurement would change the bits of runs that are started alike. And
-/// those of replicas must not depend on the machine.
+/// those of replicas must not depend on the machine, nor those of deterministic runs on a measurement.
 bool channels_last_is_known(const Settings& settings) {
-  return (engine::blas_facts().onednn && settings.facts().machine.avx2) || settings.options().train.replicas > 1;
+  const config::ResolvedTrainOptions& train = settings.options().train;
+  return (engine::blas_facts().onednn && settings.facts().machine.avx2) || train.replicas > 1 || train.deterministic;
 }
 
 /// A learner holds weights, gradients and what the optimizer keeps of each.
@@ -121,6 +122,7 @@ void measure_threads(const TriedRun& run) {
   const int64_t most = device.threads;
   if (!run.learner.device.is_cpu() || settings.facts().checkpoint || most < 2) return;
   if (!settings.given().options.device.threads.is_auto() || settings.facts().threads) return;
+  if (settings.options().train.deterministic) return;  // the number of threads changes bits
   std::vector<engine::TrainingWay> ways;
   for (int64_t threads = most; threads >= 1; threads /= 2) {
     ways.push_back({&run.learner, run.noise(), threads});

@@ -81,12 +81,13 @@ void choose_amp(Draft& draft, bool amp, const std::string& reason) {
   draft.choose(draft.options().precision.amp, amp ? "true" : "false", reason);
 }
 
-/// Not every network is faster in bfloat16 where a CPU computes it: it is measured. Returns whether Facts::amp decides
-/// and is not known.
+/// Not every network is faster in bfloat16 where a CPU computes it: it is measured, except for runs that must come out
+/// alike each time. Returns whether Facts::amp decides and is not known.
 bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
   const PrecisionOptions& o = draft.options().precision;
   if (o.amp_dtype.value() == AmpDtype::float16) choose_amp(draft, false, "float16 gains nothing on a CPU");
   if (!facts.machine.native_bfloat16) choose_amp(draft, false, "this CPU does not compute bfloat16 natively");
+  if (draft.options().train.deterministic) choose_amp(draft, false, "deterministic: speed is not tried");
   if (facts.amp) choose_amp(draft, facts.amp->value, facts.amp->reason);
   if (!o.amp.is_auto()) return false;
   draft.assume(true);

@@ -204,7 +204,9 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .help("Of weights, order and augmentation; in eval of the resamples.")
       .used_in_eval();
   d.add_switch("deterministic", o.deterministic)
-      .help("Only algorithms that give the same bits each time on the same device; slower on CUDA.");
+      .help(
+          "Only algorithms that give the same bits each time on the same device, and no choice by measured speed: on a "
+          "CPU, amp auto is off. Slower.");
 }
 
 template <template <typename> class Pick>

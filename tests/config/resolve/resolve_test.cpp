@@ -126,6 +126,20 @@ TEST(ResolveTest, AmpOnACpuIsDecidedByTheMeasuredNetworkWhereTheCpuComputesBfloa
   EXPECT_EQ(reason_of(emulated, "amp"), "this CPU does not compute bfloat16 natively");
 }
 
+TEST(ResolveTest, AmpOfADeterministicRunOnACpuDoesNotWaitForAMeasurementThatMayComeOutOtherwiseNextTime) {
+  Facts facts = facts_of(cpu_machine(2));
+  facts.machine.native_bfloat16 = true;
+  const Resolution alike = resolved({"--deterministic"}, facts);
+  EXPECT_FALSE(alike.waits_for_amp);
+  EXPECT_FALSE(alike.options.precision.amp);
+  EXPECT_EQ(reason_of(alike, "amp"), "deterministic: speed is not tried");
+  EXPECT_TRUE(resolved({"--deterministic", "--amp"}, facts).options.precision.amp) << "what is given";
+  facts.checkpoint = CheckpointFacts{};
+  facts.checkpoint->amp = true;
+  EXPECT_TRUE(resolved({"--deterministic"}, facts).options.precision.amp) << "a run keeps what it began with";
+  EXPECT_TRUE(resolved({"--deterministic"}, cuda_machine(2)).options.precision.amp) << "a card's kind decides";
+}
+
 TEST(ResolveTest, LayoutAndThreadsOfACpuFollowWhatWasMeasuredUnlessTheyAreGivenOrTheRunGoesOn) {
   Facts facts = facts_of(cpu_machine(8));
   EXPECT_TRUE(resolved({}, facts).options.precision.channels_last);
