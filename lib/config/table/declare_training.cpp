@@ -110,7 +110,7 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
                                     {"cosine", ScheduleKind::cosine},
                                     {"one-cycle", ScheduleKind::one_cycle},
                                     {"polynomial", ScheduleKind::polynomial}}))
-      .alias({"lr-scheduler"})
+      .alias({"lr-scheduler", "scheduler"})
       .help("Shape over the whole run; set once per update.");
   d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
       .unit("epochs")
