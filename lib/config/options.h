@@ -125,7 +125,7 @@ using ResolvedLoaderOptions = LoaderOptionsOf<Plain>;
 template <template <typename> class Pick>
 struct ModelOptionsOf {
   std::string model = "small_cnn";
-  std::string init_from;            ///< file with starting weights; empty: none
+  std::string init_from;            ///< file with starting weights, or a run or checkpoint; empty: none
   bool zero_init_residual = false;  ///< last batch norm of each residual block starts at 0
   Pick<double> drop_rate{};         ///< dropout before the classifier; auto: what the network is usually trained with
   Pick<double> drop_path_rate{};    ///< stochastic depth of the last residual branch; auto: as above

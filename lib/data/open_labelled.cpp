@@ -62,7 +62,7 @@ std::shared_ptr<const Source> open_labelled(config::DataOptions options, const s
     for (const std::string& name : candidates) {
       if (const auto layout = layout_with(options, name)) return opened(*layout, options.data_dir, name, learned);
     }
-    if (!split.empty() || is_own) {
+    if (!split.empty() || (is_own && layout_with(options, options.train_split))) {
       throw core::Error(
           core::ErrorKind::no_input,
           core::format("{} has none of the splits {}", core::printable(path), core::list_text(candidates)),

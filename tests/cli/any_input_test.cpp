@@ -51,7 +51,9 @@ TEST_F(AnyInputTest, EvalTakesFoldersOfClassesOfSplitsAndCsvFiles) {
   for (const std::string data : {"other", "other/val", "classes", "classes/", "list.csv", "./list.csv"}) {
     EXPECT_EQ(succeed({"eval", "run", data}).out, own) << data;
   }
-  EXPECT_EQ(succeed({"eval", "run", "--data-dir", "other"}).out, own) << "no training split is needed";
+  for (const std::string data : {"other", "classes"}) {
+    EXPECT_EQ(succeed({"eval", "run", "--data-dir", data}).out, own) << data << ": no training split is needed";
+  }
   EXPECT_TRUE(says(succeed({"eval", "run", "data", "--split", "train"}).err, "split 'train', data"));
 }
 
@@ -66,6 +68,8 @@ TEST_F(AnyInputTest, EvalMatchesClassesByName) {
   EXPECT_TRUE(says(fail({"eval", "run", "odd.csv"}, kData).err, "did you mean 'dog'?"));
   fail({"eval", "run", "nowhere"}, kNoInput);
   fail({"eval", "run", "data/val/dog/0.png"}, kData);
+  fs::rename(work_ / "data/val", work_ / "val");
+  EXPECT_TRUE(says(fail({"eval", "run", "--data-dir", "data"}, kNoInput).err, "data has none of the splits val"));
 }
 
 TEST_F(AnyInputTest, PredictTakesFilesFoldersPatternsAndLists) {

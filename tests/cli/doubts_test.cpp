@@ -51,6 +51,9 @@ TEST(DoubtsTest, AClassifierOfOtherClassesIsWarnedOf) {
   for (const std::string split : {"train", "val"})
     fs::rename(work / ("data/" + split + "/dog"), work / ("data/" + split + "/eel"));
   EXPECT_TRUE(warns(train(work, from), "was trained on the classes cat and dog, but the data has cat and eel"));
+  Words from_run = from;
+  from_run[3] = "run";
+  EXPECT_TRUE(warns(train(work, from_run), "was trained on the classes cat and dog, but the data has cat and eel"));
 }
 
 TEST(DoubtsTest, ImagesOfNumbersAreNotMirrored) {

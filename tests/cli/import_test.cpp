@@ -46,6 +46,25 @@ TEST_F(ImportTest, WritesSafetensorsThatItReadsBackAlike) {
   EXPECT_FALSE(fs::exists(work_ / "w.safetensors.part"));
 }
 
+TEST_F(ImportTest, ARunStartsFromTheWeightsThatAnotherRunOrACheckpointIsEvaluatedWith) {
+  const auto starting_with = [&](const std::string& from) {
+    Words words = train_words({"--run-dir", "next", "--fresh", "--init-from", from, "--dry-run"});
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
+    const std::string before = " tensors from ";
+    const size_t begin = ended.out.find(before) + before.size();
+    return ended.out.substr(begin, ended.out.find(" (", begin) - begin);
+  };
+  const std::string best = std::string("run/checkpoints/") + fs::read_symlink(work_ / "run/checkpoints/best").string();
+  EXPECT_EQ(starting_with("run"), best + "/model.safetensors");
+  EXPECT_EQ(starting_with("run/checkpoints/step-00000008"), weights_);
+  fs::create_directory(work_ / "hub");
+  fs::copy_file(work_ / weights_, work_ / "hub/model.safetensors");
+  EXPECT_EQ(starting_with("hub"), "hub/model.safetensors");
+  fs::copy_file(work_ / weights_, work_ / (best + "/model_ema.safetensors"));
+  EXPECT_EQ(starting_with("run"), best + "/model_ema.safetensors") << "as train eval takes them";
+}
+
 TEST_F(ImportTest, RefusalsNameTheFileAndWriteNothing) {
   work_.write("evil.pth",
               std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.\x80\x02", 23) +

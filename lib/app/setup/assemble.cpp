@@ -9,6 +9,7 @@
 
 #include "app/network/network_file.h"
 #include "app/setup/diagnosing.h"
+#include "app/setup/run_directory.h"
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -226,7 +227,7 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
     const bool is_file = model::is_network_file(options.model.model);  // weights come under the names that it has
     for (const std::string& line :
          weights::load_pretrained(*learner.model, is_file ? "the network" : options.model.model, options.model.backbone,
-                                  options.model.init_from)) {
+                                  starting_weights(options.model.init_from))) {
       core::log_info("starting weights: {}", line);
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/setup/run_directory.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
@@ -59,7 +60,7 @@ std::vector<std::string> doubts_about(const config::Configuration& given, const 
       if (count > 0) doubts.push_back(format("--{} is for spectrograms, but the data are images", name));
     }
   }
-  const std::vector<std::string> before = classes_beside(options.model.init_from);
+  const std::vector<std::string> before = classes_beside(starting_weights(options.model.init_from));
   const std::vector<std::string>& now = datasets.train->learned_names();
   if (!before.empty() && before.size() == now.size() && before != now) {
     doubts.push_back(

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/files/checkpoint_files.h"
 
 namespace stoker::app {
@@ -55,6 +56,16 @@ std::string find_checkpoint(const std::string& path, const std::string& which) {
   }
   throw core::Error(core::ErrorKind::no_input, "no checkpoint in " + core::printable(path),
                     "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json)");
+}
+
+std::string starting_weights(const std::string& path) {
+  if (!fs::is_directory(path)) return path;
+  const bool is_ours = core::file_exists(path + "/manifest.json") || core::file_exists(path + "/checkpoints");
+  if (is_ours) return engine::evaluated_weights(find_checkpoint(path, "best"));
+  for (const char* const name : {"/model.safetensors.index.json", "/model.safetensors"}) {
+    if (core::file_exists(path + name)) return path + name;
+  }
+  return path;
 }
 
 }  // namespace stoker::app

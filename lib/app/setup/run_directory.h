@@ -34,4 +34,10 @@ std::string set_run_aside(const std::string& path);
 /// falls back to last, with a note in the log, when the run has not evaluated yet). Throws Error{no_input}.
 std::string find_checkpoint(const std::string& path, const std::string& which);
 
+/// The file that --init-from means: `path` itself; of a run directory or a checkpoint the weights that are evaluated
+/// (the best checkpoint's, averaged ones where there are any); of any other folder with model.safetensors, or the index
+/// of several such files, that. A folder without any is returned as it is. Throws Error{no_input} for a run without a
+/// checkpoint.
+std::string starting_weights(const std::string& path);
+
 }  // namespace stoker::app

@@ -24,8 +24,9 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.add("init-from", o.init_from, text_codec("FILE", true))
       .alias({"pretrained", "weights"})
       .help(
-          "File with the weights to start from: safetensors, or a state dict of torch.save() (.pth); empty: random "
-          "ones.");
+          "The weights to start from: a file (safetensors, or a state dict of torch.save(), .pth), or a run or "
+          "checkpoint "
+          "of train; empty: random ones.");
   d.add_switch("zero-init-residual", o.zero_init_residual)
       .help("Start the last batch norm of each residual block at 0 (ResNets).");
   d.add("width", o.width, integer_codec(1, 1024))

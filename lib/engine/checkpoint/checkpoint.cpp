@@ -266,9 +266,13 @@ SavedModel load_saved_model(const std::string& path) {
     const std::string file = path + "/" + kPreprocessFile;
     saved.preprocess = core::parse_json(core::read_file(file, kMaxTextBytes), file);
   }
-  const bool averaged = manifest.files.count(kAverageFile) > 0;
-  saved.weights = read_safetensors(path + "/" + (averaged ? kAverageFile : kModelFile)).tensors;
+  saved.weights = read_safetensors(evaluated_weights(path)).tensors;
   return saved;
+}
+
+std::string evaluated_weights(const std::string& path) {
+  const std::string averages = path + "/" + kAverageFile;
+  return core::file_exists(averages) ? averages : path + "/" + kModelFile;
 }
 
 }  // namespace stoker::engine
