@@ -58,7 +58,7 @@ ROOMS = {
 
     "engine/run": CORE + CONFIG,
     "engine/files": CORE,
-    "engine/device": CORE + ["model"],
+    "engine/device": CORE + ["model", "engine/run"],
     "engine/memory": CORE,
     "engine/task": CORE + CONFIG + ["statistics", "data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
@@ -95,7 +95,7 @@ ROOMS = {
     "app/plan": ["core*", "config*", "data*", "engine*", "plan", "app/setup"],
     "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
     "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
-    "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/setup"],
+    "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/output", "app/setup"],
     "app/export": ["core*", "config*", "model", "engine*", "weights*", "deploy*", "app", "app/output", "app/setup"],
     "app/output": ["core*", "config*", "statistics", "engine/run", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
     "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],

@@ -2,6 +2,8 @@
 // Gathers parameters, gradients and state, and hands them to the kernels for their device.
 #include "optim/optimizer.h"
 
+#include <ATen/record_function.h>
+
 #include "core/error.h"
 #include "core/format.h"
 #include "kernels/cpu.h"
@@ -124,6 +126,7 @@ void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const 
     is_sgd ? foreach_sgd(lists, sgd_rule(group, rates)) : foreach_adam(lists, adam_rule(group, rates), steps_);
     return;
   }
+  RECORD_USER_SCOPE(is_sgd ? "stoker::sgd_step" : "stoker::adam_step");  // for profilers
   const SgdRule sgd = sgd_rule(group, rates);
   const AdamRule adam = adam_rule(group, rates);
   for (size_t i = 0; i < group.parameters.size(); ++i) {

@@ -116,6 +116,32 @@ TEST(RecordsTest, AProfileHasTheLoadersThreadsAndTheTrainingThreadOnOneTimeLine)
   EXPECT_FALSE(std::filesystem::exists(work / "run/profile.json.tmp"));
 }
 
+TEST(RecordsTest, AProfileHasTheTimeOfEachOperatorAndChangesNoBit) {
+  const Workplace work;
+  write_folders(work);
+  const Words plain = train_words({"--img-size", "16", "--batch-size", "2"});
+  ASSERT_EQ(run(plain, work.path()).exit_code, 0);
+  const std::string weights = content_of_file(work / "run/checkpoints/last/model.safetensors");
+  EXPECT_FALSE(std::filesystem::exists(work / "run/operators.csv"));
+  std::filesystem::remove_all(work / "run");
+  const Ended ended = run(train_words({"--img-size", "16", "--batch-size", "2", "--profile", "3u"}), work.path());
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(content_of_file(work / "run/checkpoints/last/model.safetensors"), weights);
+  const std::string table = content_of_file(work / "run/operators.csv");
+  EXPECT_EQ(table.rfind("operator,calls,total_ms,own_ms,own_percent\n", 0), 0u) << table;
+  for (const char* const name : {"\naten::convolution,", "\naten::convolution_backward,", "\n(no operator),1,",
+                                 "\naten::cross_entropy_loss,", "\nstoker::sgd_step,"}) {
+    EXPECT_NE(table.find(name), std::string::npos) << name << " in " << table;
+  }
+  double percent = 0;
+  for (const std::string& line : lines_of(table)) {
+    if (line.rfind("operator,", 0) != 0) percent += std::stod(line.substr(line.rfind(',') + 1));
+  }
+  EXPECT_NEAR(percent, 100, 0.1);
+  EXPECT_NE(content_of_file(work / "run/operator_shapes.csv").find("operator,input_shapes,calls,"), std::string::npos);
+  EXPECT_NE(content_of_file(work / "run/train.log").find("operators of an update of "), std::string::npos);
+}
+
 TEST(RecordsTest, CheckAndPreviewPrintTheirConfigurationLikeOtherVerbs) {
   const Workplace work;
   write_idx(work);

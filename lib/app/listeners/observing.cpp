@@ -16,6 +16,7 @@ Watch::Watch(const Watched& run, const std::string& run_dir, observe::Console& c
       progress_(console, &resources_) {
   if (run.options.run.profile.unit != config::Interval::Unit::never) {
     observers_.add(profile_.emplace(run_dir, run.options.run.profile));
+    observers_.add(operators_.emplace(run_dir, run.options.run.profile, run.device, !run.records_graphs));
   }
   observers_.add(run_files_);
   if (run.options.run.tensorboard) observers_.add(tensorboard_.emplace(run_dir));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/listeners/operator_profile.h"
 #include "app/listeners/worst_file.h"
 #include "app/setup/diagnosing.h"
 #include "config/facts.h"
@@ -33,6 +34,7 @@ struct Watched {
   engine::Observer& split_overlap;
   engine::ComputeCost compute = {};
   std::optional<double> bfloat16_speed = {}, other_layout_speed = {};  ///< see RunSetup
+  bool records_graphs = false;                                         ///< updates may be recorded as graphs
 };
 
 /// Owns the listeners of a run, and what examines it.
@@ -41,9 +43,12 @@ class Watch {
   Watch(const Watched& run, const std::string& run_dir, observe::Console& console);
   engine::Observer& observer();
   engine::BetweenUpdates& between_updates() { return diagnosing_; }
+  /// nullptr: no update is profiled.
+  engine::OperatorRecorder* operators() { return operators_ ? &operators_->recorder() : nullptr; }
 
  private:
   std::optional<observe::Profile> profile_;
+  std::optional<OperatorProfile> operators_;
   observe::ResourceSampler resources_;
   Diagnosing diagnosing_;
   observe::RunFiles run_files_;

@@ -214,16 +214,16 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
                                 /*durable=*/true);
     keep_network_file(options, run_path);
     write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
-    watch.emplace(
-        Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task, device,
-                split_overlap, training.compute, prepared.bfloat16_speed, prepared.other_layout_speed},
-        run_path, console);
+    watch.emplace(Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task,
+                          device, split_overlap, training.compute, prepared.bfloat16_speed, prepared.other_layout_speed,
+                          graphs != nullptr},
+                  run_path, console);
   }
   engine::Observers others;  // of the other ranks
   others.add(split_overlap);
   engine::Trainer trainer(training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
                                      watch ? watch->observer() : others, watch ? &watch->between_updates() : nullptr,
-                                     ranks.group(), graphs.get()});
+                                     ranks.group(), graphs.get(), watch ? watch->operators() : nullptr});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   const engine::FinishEvent finish = or_leave_device([&] { return trainer.run(at); });

@@ -176,7 +176,9 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .per_process()
       .used_in_inference();
   d.add("profile", o.profile, interval_codec())
-      .help("Record the start of the run, as in 10u, as a trace for chrome://tracing in run-dir/profile.json.")
+      .help(
+          "Record the start of the run, as in 10u: a trace for chrome://tracing in run-dir/profile.json, and the time "
+          "of each operator over a few updates in operators.csv.")
       .per_process();
   d.add("stop-exit-code", o.stop_exit_code, integer_codec(0, 255))
       .help(

@@ -48,6 +48,7 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       checkpoints_(parts.checkpoints),
       observer_(parts.observer),
       between_updates_(parts.between_updates),
+      operators_(parts.operators),
       timer_(parts.learner.device, parts.train_feed.loader()),
       updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group, parts.graphs),
       group_(with_others(parts.group)),
@@ -148,7 +149,8 @@ void Trainer::do_update(RunProgress& at) {
   const auto update = [&] { at.images += updater_.update(batches_, window, rates); };
   // Digests are read at once, and what replicas and ranks exchange passes through the host.
   const bool reads = has_digest || window.replicas > 1 || group_;
-  reads ? update() : without_sync(learner_.device, update);
+  const auto in_order = [&] { reads ? update() : without_sync(learner_.device, update); };
+  operators_ ? operators_->update(in_order) : in_order();
   at.learning_rate = rates.lr;
   at.pieces = updater_.pieces();
   ++at.updates;

@@ -10,6 +10,7 @@
 #include "config/options.h"
 #include "data/feed/device_feed.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/device/operator_recorder.h"
 #include "engine/digest/image_digest.h"
 #include "engine/loop/between_updates.h"
 #include "engine/loop/decision.h"
@@ -54,6 +55,7 @@ struct TrainerParts {
   BetweenUpdates* between_updates = nullptr;  ///< may use the learner in its slot; nullptr: nobody does
   Group* group = nullptr;                     ///< the ranks that train together; nullptr: this one is alone
   GraphRunner* graphs = nullptr;              ///< records updates; nullptr: they are not recorded
+  OperatorRecorder* operators = nullptr;      ///< profiles some updates; nullptr: none
 };
 
 /// What the host learns of training, in one read.
@@ -125,6 +127,7 @@ class Trainer {
   Checkpoints& checkpoints_;
   Observer& observer_;
   BetweenUpdates* const between_updates_;
+  OperatorRecorder* const operators_;
 
   StepTimer timer_;
   Updater updater_;

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "engine/device/precision.h"
+#include "engine/device/recorded_threads.h"
 #include "engine/memory/activation_arena.h"
 #include "model/buffers.h"
 
@@ -59,7 +60,9 @@ Lanes::Lanes(Learner& learner, int64_t count) : learner_(learner), team_(count, 
 
 void Lanes::run(const std::function<void(int64_t)>& work) {
   follow_learner();
-  team_.run([&work](int64_t lane) {
+  const RecordedThreads recorded;
+  team_.run([&](int64_t lane) {
+    const RecordedThreads::Scope recorded_too(recorded);
     // Some releases share the cache of converted weights between threads: one would empty it for the others.
     const NoAutocastCacheScope without_cache;
     work(lane);

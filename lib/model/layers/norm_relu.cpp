@@ -3,6 +3,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/record_function.h>
 #include <c10/core/MemoryFormat.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -59,6 +60,7 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
   /// `added` without values: nothing is added. Autograd knows no tensors that are not there.
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight,
                                const torch::Tensor& bias, const torch::Tensor& added, const Running& running) {
+    RECORD_USER_SCOPE("stoker::NormAddRelu");  // for profilers
     const NormShape shape = shape_of(x);
     const torch::Tensor y = at::empty_like(x), mean = channel_values(shape.channels),
                         inverse = channel_values(shape.channels);
