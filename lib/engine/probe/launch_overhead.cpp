@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/launch_overhead.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
-#include <chrono>
 
 #include "core/system/stop_signal.h"
-#include "core/time/elapsed.h"
 #include "engine/device/device.h"
+#include "engine/probe/pass_clock.h"
 
 namespace stoker::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+/// Where a busy CPU is shared, passes of many images are interrupted more often than those of few, and the line through
+/// both is that of the neighbours. What one thread computes itself they do not change.
+PassClock clock_of(const Learner& learner) {
+  return learner.device.is_cpu() && at::get_num_threads() == 1 ? PassClock::own_thread : PassClock::wall;
+}
 
 /// The least time of several passes: what others do on the machine only adds to it.
 double seconds_on(UpdateStep& step, Learner& learner, const data::Batch& batch, double least_seconds) {
-  const Clock::time_point begin = Clock::now();
+  const PassClock clock = clock_of(learner);
+  const double begin = seconds_by(clock);
   double least = 0;
-  for (int pass = 0; pass < 2 || core::seconds_since(begin) < least_seconds; ++pass) {
+  for (int pass = 0; pass < 2 || seconds_by(clock) - begin < least_seconds; ++pass) {
     core::throw_if_stopped();
-    const Clock::time_point one = Clock::now();
+    const double one = seconds_by(clock);
     step.accumulate(batch, batch.planned_images);
     learner.optimizer->zero_grad();
     synchronize(learner.device);
-    const double seconds = core::seconds_since(one);
+    const double seconds = seconds_by(clock) - one;
     if (pass == 1 || (pass > 1 && seconds < least)) least = seconds;  // the first one makes plans and buffers
   }
   return least;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/training_speed.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <deque>
 #include <exception>
@@ -10,15 +8,13 @@
 
 #include "core/system/stop_signal.h"
 #include "engine/device/out_of_memory.h"
+#include "engine/probe/compared_passes.h"
 #include "engine/probe/thread_count.h"
 
 namespace stoker::engine {
 namespace {
 
-// Seconds. Some loops are chosen by the number of images: EfficientNet-B0 of 96 pixels trains 1.1 times as fast
-// channels-last with 4 images and 1.6 times with 16.
-constexpr double kLongPass = 0.15;
-constexpr double kVeryLongPass = 0.4;  // seconds; one of each is enough
+constexpr double kOneIsEnough = 0.4;  // seconds
 
 /// Of larger images two may not fit in memory; what they say about speed smaller ones say, too.
 int64_t tried_side(const ProbeSettings& settings) {
@@ -26,12 +22,6 @@ int64_t tried_side(const ProbeSettings& settings) {
   const int64_t side = side_of(settings);
   const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
   return is_square && side > kTooLarge ? kEnough : side;
-}
-
-double now(PassClock clock) {
-  timespec time = {};
-  ::clock_gettime(clock == PassClock::wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 /// One way, tried again and again.
@@ -42,18 +32,18 @@ class Trial {
 
   void take(int64_t images) { take(images, tried_side(way_.settings)); }
   void take(int64_t images, int64_t side) { batch_ = noise_batch(way_.settings, images, side, way_.learner->device); }
+  /// With as many threads as are set.
   double pass() {
     core::throw_if_stopped();
-    const ThreadCount threads(way_.threads);
-    const double begin = now(clock_);
+    const double begin = seconds_by(clock_);
     step_.accumulate(batch_, batch_.planned_images);
     way_.learner->optimizer->zero_grad();
-    return now(clock_) - begin;
+    return seconds_by(clock_) - begin;
   }
   /// False where LibTorch or oneDNN have no way to compute it.
-  bool can_pass(double& seconds) {
+  bool can_pass() {
     try {
-      seconds = pass();
+      pass();
       return true;
     } catch (const core::StopRequested&) {
       throw;
@@ -69,11 +59,6 @@ class Trial {
   UpdateStep step_;
   data::Batch batch_;
 };
-
-double typical(std::vector<double> seconds, PassClock clock) {
-  std::sort(seconds.begin(), seconds.end());
-  return clock == PassClock::wall ? seconds[seconds.size() / 2] : seconds.front();
-}
 
 /// Of each learner, however many ways use it.
 std::vector<std::unique_ptr<ScopedSnapshot>> snapshots_of(const std::vector<TrainingWay>& ways) {
@@ -95,37 +80,17 @@ std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const
   const auto undisturbed = snapshots_of(ways);
   std::deque<Trial> trials;
   for (const TrainingWay& way : ways) trials.emplace_back(way, task, clock);
-
-  // The first pass makes plans and buffers: of a long one these are little.
-  int64_t images = 2;  // of one alone batch norm may not be able to train
-  std::vector<double> firsts(ways.size(), 0);
-  std::vector<size_t> able = {0};
-  trials[0].take(images);
-  firsts[0] = trials[0].pass();
-  for (size_t i = 1; i < ways.size(); ++i) {
-    trials[i].take(images);
-    if (trials[i].can_pass(firsts[i])) able.push_back(i);
-  }
-  if (able.size() == 1 && ways.size() > 1) return firsts;
-  if (firsts[0] > kVeryLongPass) return firsts;
-  while (images < batch_size && trials[0].pass() < kLongPass) {
-    images = std::min(2 * images, batch_size);
-    trials[0].take(images);
-    trials[0].pass();
-  }
-  for (const size_t i : able) {
-    trials[i].take(images);
-    trials[i].pass();
-  }
-
-  std::vector<std::vector<double>> passes(ways.size());
-  const double begin = now(clock), wanted = least_seconds * static_cast<double>(able.size());
-  for (int round = 0; round < 2 || now(clock) - begin < wanted; ++round) {
-    for (const size_t i : able) passes[i].push_back(trials[i].pass());
-  }
-  std::vector<double> seconds(ways.size(), 0);
-  for (const size_t i : able) seconds[i] = typical(passes[i], clock);
-  return seconds;
+  ComparedPasses passes;
+  passes.ways = ways.size();
+  passes.take = [&](size_t way, int64_t images) { trials[way].take(images); };
+  passes.begin_turn = [&](size_t way) { at::set_num_threads(static_cast<int>(ways[way].threads)); };
+  passes.pass = [&](size_t way) { return trials[way].pass(); };
+  passes.can_pass = [&](size_t way) { return trials[way].can_pass(); };
+  passes.turns_disturb = std::any_of(ways.begin(), ways.end(),
+                                     [&](const TrainingWay& way) { return way.threads != ways.front().threads; });
+  passes.takes_median = clock == PassClock::wall;
+  const ThreadCount as_before(at::get_num_threads());
+  return compared_seconds(passes, batch_size, least_seconds);
 }
 
 double pass_seconds(const TrainingWay& way, const Task& task, int64_t images, double least_seconds) {
@@ -135,11 +100,13 @@ double pass_seconds(const TrainingWay& way, const Task& task, int64_t images, do
   const ThreadCount threads(way.threads);  // once: threads that are made anew for each pass have no turn at a busy CPU
   Trial trial(way, task, PassClock::wall);
   trial.take(images, side_of(way.settings));
-  if (const double first = trial.pass(); first > kVeryLongPass) return first;
+  if (const double first = trial.pass(); first > kOneIsEnough) return first;
   std::vector<double> passes;
-  const double begin = now(PassClock::wall);
-  while (passes.size() < kLeastPasses || now(PassClock::wall) - begin < least_seconds) passes.push_back(trial.pass());
-  return typical(std::move(passes), PassClock::wall);
+  const double begin = seconds_by(PassClock::wall);
+  while (passes.size() < kLeastPasses || seconds_by(PassClock::wall) - begin < least_seconds)
+    passes.push_back(trial.pass());
+  std::sort(passes.begin(), passes.end());
+  return passes[passes.size() / 2];
 }
 
 }  // namespace stoker::engine

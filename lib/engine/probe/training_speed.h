@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/probe/pass_clock.h"
 #include "engine/probe/probe_input.h"
 
 namespace stoker::engine {
@@ -17,16 +18,11 @@ struct TrainingWay {
   int64_t threads = 1;         ///< of the CPU
 };
 
-enum class PassClock {
-  own_thread,  ///< time that the calling thread computed, which neighbours do not change; for one thread
-  wall         ///< time that passed
-};
-
-/// On a CPU: seconds of forward and backward on the same number of images, for each way in turn; 0: this build or this
-/// CPU cannot compute it. Of several passes the least by the thread's own time, the median by the wall's. The images
-/// are so many that a pass takes some time, `batch_size` or 2 at most; large squares are tried smaller. Takes about
-/// `least_seconds` for each way, or one pass over 2 images where that is long. Learners and number of threads are as
-/// before afterwards. Throws what the first way throws, core::StopRequested, and what says that memory ran out.
+/// On a CPU: seconds of forward and backward on the same number of images, for each way; 0: this build or this CPU
+/// cannot compute it. Of several passes the least by the thread's own time, the median by the wall's; in the order of
+/// compared_seconds() (compared_passes.h). Large squares are tried smaller. Takes about `least_seconds` for each way,
+/// or two passes over 2 images where these are long. Learners and number of threads are as before afterwards. Throws
+/// what the first way throws, core::StopRequested, and what says that memory ran out.
 std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const Task& task, PassClock clock,
                                      int64_t batch_size, double least_seconds);
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/probe/compared_passes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace stoker::engine {
+namespace {
+
+/// Ways whose seconds are told: so many for each image, more in a way's first pass and in the first of a turn.
+class ToldPasses {
+ public:
+  ToldPasses(std::vector<double> of_image, double first, double turn) : of_image_(std::move(of_image)) {
+    passes.ways = of_image_.size();
+    passes.turns_disturb = turn > 0;
+    passes.take = [this](size_t way, int64_t images) { images_[way] = images; };
+    passes.begin_turn = [this, turn](size_t way) {
+      if (way != in_turn_) disturbed_ = turn;
+      in_turn_ = way;
+    };
+    passes.pass = [this, first](size_t way) {
+      EXPECT_EQ(way, in_turn_);
+      const double more = disturbed_ + (taken_[way]++ == 0 ? first : 0);
+      disturbed_ = 0;
+      const double seconds = of_image_[way] * static_cast<double>(images_[way]) + more;
+      spent += seconds;
+      return seconds;
+    };
+    passes.can_pass = [this](size_t way) { return of_image_[way] > 0 && passes.pass(way) > 0; };
+  }
+  int taken(size_t way) const { return taken_.count(way) > 0 ? taken_.at(way) : 0; }
+  int64_t images(size_t way) const { return images_.at(way); }
+
+  ComparedPasses passes;
+  double spent = 0;
+
+ private:
+  const std::vector<double> of_image_;
+  std::map<size_t, int> taken_;
+  std::map<size_t, int64_t> images_;
+  size_t in_turn_ = 0;
+  double disturbed_ = 0;
+};
+
+TEST(ComparedPassesTest, WhatAFirstPassMakesDoesNotDecide) {
+  for (const double of_image : {0.001, 0.05, 0.5}) {  // seconds: short passes, long ones, and very long ones
+    ToldPasses told({of_image, 1.2 * of_image}, /*first=*/10, /*turn=*/0);
+    const std::vector<double> seconds = compared_seconds(told.passes, /*batch_size=*/16, /*least_seconds=*/0.1);
+    EXPECT_NEAR(seconds[1] / seconds[0], 1.2, 1e-9) << of_image;
+  }
+}
+
+TEST(ComparedPassesTest, ThreadsThatAreMadeAnewForATurnDoNotDecide) {
+  ToldPasses told({0.01, 0.015, 0.02}, /*first=*/1, /*turn=*/3);
+  const std::vector<double> seconds = compared_seconds(told.passes, 16, 0.1);
+  EXPECT_NEAR(seconds[1] / seconds[0], 1.5, 1e-9);
+  EXPECT_NEAR(seconds[2] / seconds[0], 2, 1e-9);
+}
+
+TEST(ComparedPassesTest, ImagesAreDoubledUntilAPassTakesSomeTimeAndAreTheSameForEachWay) {
+  ToldPasses told({0.03, 0.02}, 0, 0);
+  compared_seconds(told.passes, /*batch_size=*/64, 0.1);
+  EXPECT_EQ(told.images(0), 8);
+  EXPECT_EQ(told.images(1), 8);
+  ToldPasses quick({1e-6, 1e-6}, 0, 0);
+  compared_seconds(quick.passes, /*batch_size=*/20, 1e-9);
+  EXPECT_EQ(quick.images(0), 20);
+  ToldPasses two({0.03, 0.02}, 0, 0);
+  compared_seconds(two.passes, /*batch_size=*/1, 0.1);
+  EXPECT_EQ(two.images(0), 2) << "of one image batch norm may not be able to train";
+}
+
+TEST(ComparedPassesTest, OfVeryLongPassesFewAreTakenAndAWayThatIsFarSlowerIsTheLast) {
+  ToldPasses told({1, 2, 4, 8}, 0, 0);  // seconds an image with 8, 4, 2 and 1 threads
+  const std::vector<double> seconds = compared_seconds(told.passes, 16, 0.1);
+  EXPECT_EQ(seconds, (std::vector<double>{2, 4, 4, 4}));
+  EXPECT_EQ(told.taken(1), 2);
+  EXPECT_EQ(told.taken(2) + told.taken(3), 0);
+  ToldPasses beside({8, 1, 2, 4}, 0, 0);  // a neighbour holds a CPU that all threads wait for
+  EXPECT_EQ(compared_seconds(beside.passes, 16, 0.1), (std::vector<double>{16, 2, 4, 4}));
+}
+
+TEST(ComparedPassesTest, AWayThatCannotBeComputedTakesNoTime) {
+  for (const double of_image : {0.001, 0.5}) {
+    ToldPasses told({of_image, 0, 2 * of_image}, 0, 0);
+    const std::vector<double> seconds = compared_seconds(told.passes, 16, 0.01);
+    EXPECT_EQ(seconds[1], 0);
+    EXPECT_NEAR(seconds[2] / seconds[0], 2, 1e-9);
+  }
+}
+
+}  // namespace
+}  // namespace stoker::engine
