@@ -17,9 +17,27 @@ std::string rate_text(double rate) { return core::count_text(static_cast<int64_t
 
 }  // namespace
 
-DriftWatch::Epoch DriftWatch::epoch_of(const engine::EpochEvent& event) {
-  Epoch epoch;
-  epoch.number = event.epoch + 1;
+void DriftWatch::Stretch::append(const Stretch& next) {
+  const double all = seconds + next.seconds, share = all > 0 ? next.seconds / all : 1;
+  const auto mix = [&](double& mean, double value) { mean += share * (value - mean); };
+  mix(images_per_second, next.images_per_second);
+  mix(data_wait_share, next.data_wait_share);
+  mix(other_cpus, next.other_cpus);
+  mix(exchange_share, next.exchange_share);
+  is_slowed = next.is_slowed;
+  if (first == 0) first = next.first;
+  last = next.last;
+  seconds = all;
+}
+
+std::string DriftWatch::Stretch::name() const {
+  return first == last ? format("epoch {}", first) : format("epochs {} to {}", first, last);
+}
+
+DriftWatch::Stretch DriftWatch::stretch_of(const engine::EpochEvent& event) {
+  Stretch epoch;
+  epoch.first = epoch.last = event.epoch + 1;
+  epoch.seconds = event.train_seconds;
   epoch.images_per_second = event.images_per_second;
   epoch.data_wait_share = event.data_wait_share;
   if (const auto ranks = engine::rank_summary(event.ranks)) epoch.exchange_share = ranks->exchange_share;
@@ -31,7 +49,7 @@ DriftWatch::Epoch DriftWatch::epoch_of(const engine::EpochEvent& event) {
   return epoch;
 }
 
-std::string DriftWatch::cause(const Epoch& best, const Epoch& now) {
+std::string DriftWatch::cause(const Stretch& best, const Stretch& now) {
   if (now.data_wait_share > best.data_wait_share + kMoreWaiting) {
     return format("it waits for data {:.0f}% of the time, then {:.0f}%: storage or page cache gives less than it did",
                   100 * now.data_wait_share, 100 * best.data_wait_share);
@@ -54,7 +72,15 @@ std::string DriftWatch::judge(const engine::EpochEvent& event) {
     is_first_ = false;
     return "";
   }
-  const Epoch now = epoch_of(event), before = before_;
+  open_.append(stretch_of(event));
+  if (open_.seconds < kLeastSeconds) return "";
+  const Stretch now = open_;
+  open_ = {};
+  return compare(now);
+}
+
+std::string DriftWatch::compare(const Stretch& now) {
+  const Stretch before = before_;
   before_ = now;
   if (now.images_per_second >= best_.images_per_second) {
     best_ = now;
@@ -63,15 +89,16 @@ std::string DriftWatch::judge(const engine::EpochEvent& event) {
   }
   const double slower_of_best = kSlower * best_.images_per_second;
   const double slow = std::max(now.images_per_second, before.images_per_second);
-  if (slow >= slower_of_best || before.number == best_.number) {
+  if (slow >= slower_of_best || before.last == best_.last) {
     if (now.images_per_second >= slower_of_best) said_ = 0;
     return "";
   }
   if (said_ > 0 && slow >= kSlower * said_) return "";
   said_ = slow;
-  return format("{} images/s in the last two epochs, {:.0f}% below the {} of epoch {}: {}", rate_text(slow),
-                100 * (1 - slow / best_.images_per_second), rate_text(best_.images_per_second), best_.number,
-                cause(best_, now));
+  const int64_t epochs = now.last - before.first + 1;
+  return format("{} images/s in the last {} epochs, {:.0f}% below the {} of {}: {}", rate_text(slow),
+                epochs == 2 ? "two" : core::count_text(epochs), 100 * (1 - slow / best_.images_per_second),
+                rate_text(best_.images_per_second), best_.name(), cause(best_, now));
 }
 
 }  // namespace stoker::observe

@@ -9,30 +9,37 @@
 
 namespace stoker::observe {
 
-/// One thread. The first epoch of a process is left out: it fills caches and measures.
+/// One thread. The first epoch of a process is left out: it fills caches and measures. What is compared are stretches
+/// of epochs that train for at least kLeastSeconds together: shorter ones say what else the machine did in that moment.
 class DriftWatch {
  public:
-  /// Share of the best rate below which two epochs in a row have to stay.
+  /// Share of the best rate below which two stretches in a row have to stay.
   static constexpr double kSlower = 0.85;
+  static constexpr double kLeastSeconds = 10;  ///< of a stretch; mostly one epoch
 
   /// After each epoch. "" or the verdict: "640 images/s in the last two epochs, 37% below the 1,020 of epoch 2: ...".
   /// Said once, and again when the run has lost as much once more.
   std::string judge(const engine::EpochEvent& event);
 
  private:
-  struct Epoch {
-    int64_t number = 0;  ///< from 1
-    double images_per_second = 0, data_wait_share = 0;
+  struct Stretch {
+    int64_t first = 0, last = 0;  ///< epochs, from 1; 0: none yet
+    double seconds = 0, images_per_second = 0, data_wait_share = 0;
     double other_cpus = 0;  ///< kept busy by other processes; 0 where unknown
     double exchange_share = 0;
     bool is_slowed = false;  ///< the GPU's clocks are below what the board allows
+
+    /// Means by time.
+    void append(const Stretch& next);
+    std::string name() const;  ///< "epoch 2", "epochs 2 to 40"
   };
-  static Epoch epoch_of(const engine::EpochEvent& event);
-  static std::string cause(const Epoch& best, const Epoch& now);
+  static Stretch stretch_of(const engine::EpochEvent& event);
+  static std::string cause(const Stretch& best, const Stretch& now);
+  std::string compare(const Stretch& now);
 
   bool is_first_ = true;
-  Epoch best_, before_;  ///< number 0: none yet
-  double said_ = 0;      ///< rate at the last verdict; 0: none
+  Stretch best_, before_, open_;
+  double said_ = 0;  ///< rate at the last verdict; 0: none
 };
 
 }  // namespace stoker::observe

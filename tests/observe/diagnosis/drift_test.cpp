@@ -6,8 +6,10 @@
 namespace stoker::observe {
 namespace {
 
-engine::EpochEvent epoch(int64_t number, double images_per_second, double data_wait_share = 0, double other_cpus = 0) {
+engine::EpochEvent epoch(int64_t number, double images_per_second, double data_wait_share = 0, double other_cpus = 0,
+                         double seconds = DriftWatch::kLeastSeconds) {
   engine::EpochEvent event;
+  event.train_seconds = seconds;
   event.epoch = number - 1;
   event.images_per_second = images_per_second;
   event.data_wait_share = data_wait_share;
@@ -58,6 +60,22 @@ TEST(DriftTest, ItIsSaidOnceAndAgainWhenAsMuchIsLostOnceMore) {
   EXPECT_EQ(said[5], "");
   EXPECT_EQ(said[6], "");
   EXPECT_NE(said[7], "");
+}
+
+TEST(DriftTest, OfShortEpochsManyTogetherAreCompared) {
+  std::vector<engine::EpochEvent> epochs = {epoch(1, 1)};
+  const auto add = [&](int count, double rate) {
+    for (int i = 0; i < count; ++i) {
+      const double noise = i % 2 == 0 ? 1.4 : 0.6;  // of epochs of a second
+      epochs.push_back(epoch(static_cast<int64_t>(epochs.size()) + 1, noise * rate, 0, 0, /*seconds=*/1));
+    }
+  };
+  add(40, 1000);
+  for (const std::string& said : said_of(epochs)) EXPECT_EQ(said, "");
+  add(20, 700);
+  const std::string verdict = said_of(epochs).back();
+  EXPECT_EQ(verdict.rfind("700 images/s in the last 20 epochs, 30% below the ", 0), 0u) << verdict;
+  EXPECT_NE(verdict.find(" of epochs "), std::string::npos) << verdict;
 }
 
 }  // namespace
