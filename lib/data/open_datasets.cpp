@@ -126,11 +126,23 @@ std::string clips_note(const config::DataOptions& options) {
                                                  frames, options.frame_stride);
 }
 
+void require_same_views(const Source& train, const Source& val) {
+  if (train.fixed_shape().views == val.fixed_shape().views) return;
+  const bool train_has = train.fixed_shape().views > 1;
+  throw core::Error(core::ErrorKind::data,
+                    core::format("{} videos are pairs of high and low quality, {} ones are not",
+                                 train_has ? "training" : "validation", train_has ? "validation" : "training"),
+                    "give all videos the folders hq and lq, or none");
+}
+
 Datasets scanned_datasets(const config::DataOptions& options) {
   const std::unique_ptr<Layout> layout = detect_layout(options);
   Datasets datasets;
   datasets.train = open_train(*layout, options, datasets.notes);
   if (holds_videos(*datasets.train)) datasets.notes.push_back(clips_note(options));
+  if (datasets.train->fixed_shape().views > 1) {
+    datasets.notes.push_back("videos: each frame in high and in low quality, from the folders hq and lq");
+  }
   if (holds_out(options)) {
     hold_out_val(options, datasets);
     return datasets;
@@ -140,6 +152,7 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   if (!layout->has_split(val)) on_missing_split(*layout, options, val);
   datasets.val = layout->open(val, datasets.train->learned_names(), /*is_train=*/false, datasets.notes);
   require_images(*datasets.val, val);
+  require_same_views(*datasets.train, *datasets.val);
   if (chosen)
     datasets.notes.push_back(core::format("validation: split '{}', the first of the usual names that exists", val));
   if (chosen && val == "test") {

@@ -100,10 +100,12 @@ std::shared_ptr<const Source> open_loose_videos(const std::string& path, const c
   ScanNotes ignored;
   TreeWalker walker(options.follow_symlinks, ignored);
   walker.claim_with_ancestors(path);
-  std::map<std::string, std::vector<VideoFrame>> videos;  // by their folder
+  std::map<std::string, VideoFrames> videos;  // by their folder
   walker.visit_images(path, "", [&](const std::string& relative, const FileStamp& stamp) {
-    const size_t slash = relative.find_last_of('/');
-    videos[slash == std::string::npos ? "" : relative.substr(0, slash)].push_back({relative, stamp});
+    const FramePlace place = place_of_frame(relative);
+    VideoFrames& video = videos[place.video];
+    video.folder = place.video;
+    (video.*place.frames).push_back({relative, stamp});
   });
   if (videos.empty()) {
     throw core::Error(core::ErrorKind::no_input, core::printable(path) + " has no frames",

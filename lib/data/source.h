@@ -57,7 +57,9 @@ struct SourceMemory {
 /// `frame` is in [0, frame_count(index)).
 class FrameSource {
  public:
-  virtual int64_t frame_count(int64_t index) const = 0;  ///< at least 1
+  /// At least 1. With two views (fixed_shape()) of both: the frames in low quality behind those in high quality, in the
+  /// same order.
+  virtual int64_t frame_count(int64_t index) const = 0;
   /// What a frame is called below name(index), such as "frame_0001.jpg". Never empty.
   virtual std::string frame_name(int64_t index, int64_t frame) const = 0;
   /// As Source::read(), of one frame. Source::read() gives frame 0.

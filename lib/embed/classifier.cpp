@@ -36,7 +36,8 @@ class OneImage : public data::LeafSource {
 };
 
 void refuse_other_samples(const config::Preprocessing& record) {
-  if (record.frames > 0) throw Error(ErrorKind::config, "this network takes clips, not single images");
+  if (record.frames > 0 || record.views > 1)
+    throw Error(ErrorKind::config, "this network takes clips, not single images");
   if (record.element == "uint8") return;
   throw Error(ErrorKind::config, core::format("this network takes samples of {}, not images", record.element));
 }

@@ -403,6 +403,9 @@ class Run:
         self.classes = list(self.state["class_names"])
         self.task = options["task"]
         self.pixels = Preprocessing(options)
+        record = self.folder / "preprocess.json"
+        if record.is_file() and json.loads(record.read_text(encoding="utf-8"))["input"].get("views", 1) > 1:
+            raise ValueError(f"{self.folder}: frames in high and low quality are not read here; use train predict")
         self.model = make_network(options["model"], self.pixels.in_chans, self.outputs(), self.pixels.side, options["width"],
                                   options["backbone"], options["lstm-channels"])
         average = self.folder / "model_ema.safetensors"

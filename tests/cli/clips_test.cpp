@@ -102,6 +102,47 @@ TEST_F(ClipsTest, ANetworkOfSingleImagesIsRefusedWithBothWaysOut) {
   EXPECT_EQ(lines_of(succeed({"predict", "run", "data/val/rising"}).out).size(), 9u) << "a frame of each video";
 }
 
+/// Frames in high quality are the same in both classes: the view in low quality alone tells them apart.
+TEST_F(ClipsTest, PairsOfHighAndLowQualityReachBothStreams) {
+  for (const std::string split : {"train", "val"}) {
+    for (int v = 0; v < 12; ++v) {
+      for (const std::string label : {"fake", "real"}) {
+        for (int frame = 0; frame < kFrames; ++frame) {
+          const std::string video = "pairs/" + split + "/" + label + "/v" + std::to_string(v);
+          const std::string name = "/frame_" + std::to_string(frame) + ".png";
+          const int low = (label == "real" ? 170 : 60) + v;
+          work_.write(video + "/hq" + name, png_of(16, 16, static_cast<uint8_t>(100 + 5 * v)));
+          work_.write(video + "/lq" + name, png_of(8, 8, static_cast<uint8_t>(low)));
+        }
+      }
+    }
+  }
+  const Words on_pairs = {"--data-dir",    "pairs",          "--epochs",       "6",
+                          "--eval-metric", "roc-auc",        "--hflip",        "0.5",
+                          "--train-crop",  "random-resized", "--cutmix-alpha", "0.2"};
+  const Ended trained = succeed(training_words(on_pairs));
+  EXPECT_NE(trained.out.find("each frame in high and in low quality, from the folders hq and lq"), std::string::npos);
+  EXPECT_NE(trained.out.find("roc_auc 1.0000"), std::string::npos) << trained.out;
+  EXPECT_NE(content_of_file(work_ / "run/checkpoints/best/preprocess.json").find("\"views\": 2"), std::string::npos);
+  const auto first_video = [&](const std::string& label) {
+    const std::vector<std::string> said = lines_of(succeed({"predict", "run", "pairs/val/" + label}).out);
+    EXPECT_EQ(said.size(), 13u);
+    EXPECT_EQ(said.at(1).rfind("pairs/val/" + label + "/v0,", 0), 0u) << said.at(1);
+    return std::stod(said.at(1).substr(said.at(1).rfind(',') + 1));
+  };
+  EXPECT_GT(first_video("real"), first_video("fake"));
+  const Ended judged = succeed({"eval", "run"});
+  EXPECT_NE((judged.out + judged.err).find("roc_auc 1.0000"), std::string::npos) << judged.out << judged.err;
+  succeed(with({"preview"}, clip_words({"--output", "p.png", "--data-dir", "pairs"})));
+  succeed({"export", "run", "--output", "network.onnx"});
+
+  EXPECT_NE(fail({"predict", "run", "data/val/rising"}).err.find("was trained on frames in high and low quality"),
+            std::string::npos);
+  fs::remove(work_ / "pairs/train/fake/v3/lq/frame_2.png");
+  const Words again = training_words({"--data-dir", "pairs", "--run-dir", "other", "--epochs", "1"});
+  EXPECT_NE(fail(again).err.find("pairs/train/fake/v3/lq/frame_2.png is missing"), std::string::npos);
+}
+
 TEST_F(ClipsTest, MixupCutMixAndCachesTakeClips) {
   for (const Words& more :
        {Words{"--mixup-alpha", "0.4", "--cache", "compressed"}, Words{"--cutmix-alpha", "1", "--cache", "ram"}}) {

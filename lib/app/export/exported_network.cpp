@@ -42,6 +42,11 @@ ExportedNetwork::ExportedNetwork(std::shared_ptr<model::ImageModel> model, std::
                       core::format("--with-preprocessing: samples of this run are {}, not bytes", record_.element),
                       "export without it: the input is then the normalised sample");
   }
+  if (boundary.bytes_in && record_.views > 1) {
+    throw core::Error(core::ErrorKind::config,
+                      "--with-preprocessing: samples of this run are frames in high and low quality, not single images",
+                      "export without it: the input is then [batch, frames, 2 * channels, height, width]");
+  }
 }
 
 std::string ExportedNetwork::output_name() const {
@@ -52,7 +57,10 @@ std::string ExportedNetwork::output_name() const {
 
 std::string ExportedNetwork::input_description() const {
   const char* const order = record_.channels == 3 ? " in the order red, green, blue" : "";
-  const char* const clips = record_.frames > 0 ? "clips, " : "";
+  const char* const clips = record_.views > 1
+                                ? "clips of frames in high quality with those in low quality behind them, "
+                            : record_.frames > 0 ? "clips, "
+                                                 : "";
   if (boundary_.bytes_in) return core::format("{}bytes [batch, ..., height, width, channels]{}", clips, order);
   return core::format("{}normalised as preprocess says, [batch, ..., channels, height, width]{}", clips, order);
 }
@@ -95,6 +103,11 @@ torch::Tensor ExportedNetwork::predictions_of(const torch::Tensor& output) const
 torch::Tensor ExportedNetwork::made_up(int64_t count) const {
   at::Generator random = at::detail::createCPUGenerator(/*seed=*/1);
   std::vector<int64_t> shape = {count};
+  if (record_.views > 1) {  // numbers as normalised ones are; bytes are refused
+    shape.insert(shape.end(), {std::max<int64_t>(1, record_.frames), record_.views * record_.channels, record_.height,
+                               record_.width});
+    return at::randn(shape, random, at::kFloat);
+  }
   if (record_.frames > 0) shape.push_back(record_.frames);
   shape.insert(shape.end(), {record_.channels, record_.height, record_.width});
   if (record_.element != "uint8") return at::randn(shape, random, at::kFloat);

@@ -91,7 +91,8 @@ std::string WorstFile::json() const {
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(validation_->num_targets()));
   std::vector<uint8_t> row(static_cast<size_t>(shape.bytes())), jpeg;
-  const uint8_t* const pixels = row.data() + shape.images() / 2 * shape.image_bytes();  // of a clip its middle
+  const uint8_t* const pixels =
+      row.data() + shape.images() / shape.views / 2 * shape.image_bytes();  // of a clip its middle
   core::Json samples = core::Json::array();
   for (const engine::WorstSample& worst : worst_) {
     const std::string trouble = reader.read_into(worst.sample, 0, /*round=*/0, row.data(), targets.data(), times);

@@ -123,7 +123,10 @@ int64_t write_images(const std::string& folder, const UpdateRecorder& record, co
       const SampleRecord& sample = batch.samples[row];
       labels.push_back(sample.label);
       samples.push_back(sample.sample);
-      const torch::Tensor image = batch.images[static_cast<int64_t>(row)];  // [C, H, W] or [T, C, H, W]
+      torch::Tensor image = batch.images[static_cast<int64_t>(row)];  // [C, H, W] or [T, C, H, W]
+      if (source.fixed_shape().views > 1) {                           // each frame, and its partner behind it
+        image = image.unflatten(1, {2, image.size(1) / 2}).flatten(0, 1);
+      }
       const torch::Tensor frames = image.dim() == 4 ? image : image.unsqueeze(0);
       if (frames.size(1) != 1 && frames.size(1) != 3) continue;
       for (int64_t frame = 0; frame < frames.size(0); ++frame) {

@@ -125,14 +125,15 @@ int optimizer_copies(const config::ResolvedOptimOptions& options) {
 }
 
 void require_model_for(const config::ResolvedOptions& options, const data::Source& source) {
-  const int64_t frames = source.fixed_shape().frames;
+  const data::SampleShape shape = source.fixed_shape();
   const std::string& name = options.model.model;
-  if (frames == 0 || model::takes_clips(name)) return;
-  throw core::Error(core::ErrorKind::config,
-                    core::format("{} sees single images, but the data are clips of {} frames", name, frames),
-                    core::format("choose --model two_stream_convlstm --backbone {}, or take a single frame of each "
-                                 "video with --clip-frames 1",
-                                 name));
+  if (shape.images() == 1 || model::takes_clips(name)) return;
+  const bool pairs = shape.views > 1;
+  const std::string what = pairs ? "frames in high and low quality" : core::format("clips of {} frames", shape.frames);
+  const char* const other =
+      pairs ? "all frames as single images with --dataset folder" : "a single frame of each video with --clip-frames 1";
+  throw core::Error(core::ErrorKind::config, core::format("{} sees single images, but the data are {}", name, what),
+                    core::format("choose --model two_stream_convlstm --backbone {}, or take {}", name, other));
 }
 
 /// A network that halves its images often has no pixels left of small ones, and LibTorch says so in its own words.

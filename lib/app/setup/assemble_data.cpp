@@ -164,7 +164,7 @@ config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, 
   const data::SampleShape shape = train.fixed_shape();
   return config::preprocessing_of(
       options, train.learned_names(),
-      {shape.frames, shape.height, shape.width, shape.channels, data::element_name(shape.element)});
+      {shape.frames, shape.height, shape.width, shape.channels, data::element_name(shape.element), shape.views});
 }
 
 std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,

@@ -120,8 +120,10 @@ engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, con
   engine::ProbeSettings settings;
   settings.update = update_settings(options, precision_of(options, device));
   const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
-  settings.input = {shape.channels, shape.height, shape.width};
-  if (shape.frames > 0) settings.input.insert(settings.input.begin(), shape.frames);
+  settings.input = {shape.channels * shape.views, shape.height, shape.width};
+  if (shape.frames > 0 || shape.views > 1) {
+    settings.input.insert(settings.input.begin(), shape.images() / shape.views);
+  }
   settings.num_classes = options.data.num_classes;
   settings.channels_last = options.precision.channels_last;
   settings.mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;

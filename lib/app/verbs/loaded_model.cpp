@@ -67,6 +67,23 @@ LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& 
   return loaded;
 }
 
+namespace {
+
+/// A network that was trained on pairs sees nothing in place of the other view, and one that was not makes it itself.
+void refuse_other_views(const LoadedModel& loaded) {
+  if (loaded.saved.preprocess.is_null()) return;
+  const int64_t trained = config::preprocessing_from_json(loaded.saved.preprocess, loaded.saved.path).views;
+  const int64_t given = loaded.source->fixed_shape().views;
+  if (trained == given) return;
+  throw core::Error(
+      core::ErrorKind::data,
+      core::format("this network was trained {} frames in high and low quality, the data are {}",
+                   trained > 1 ? "on" : "without", given > 1 ? "such pairs" : "single frames"),
+      trained > 1 ? "give videos with the folders hq and lq" : "give videos without the folders hq and lq");
+}
+
+}  // namespace
+
 void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel& loaded) {
   const config::ResolvedOptions& options = loaded.options();
   const int64_t resident_before = settled_resident_bytes();
@@ -77,6 +94,7 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
   loaded.settings->settle(facts_of_use(loaded));
   refuse_unequal_evaluations(ranks, loaded);
   require_model_for(options, *loaded.source);
+  refuse_other_views(loaded);
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);
   loaded.task = build_task(options, loaded.device);

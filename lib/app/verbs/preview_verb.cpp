@@ -73,7 +73,10 @@ std::vector<int64_t> add_first_batch(const config::ResolvedOptions& options,
   sheet.add_heading(core::format("First batch of epoch 1: {} of {} {}, as the network gets them{}, seed {}", shown,
                                  batch.image_count(), has_clips ? "clips" : "images",
                                  mixes ? " but for mixup and CutMix" : "", options.train.seed));
-  const torch::Tensor images = batch.images.slice(0, 0, shown);
+  torch::Tensor images = batch.images.slice(0, 0, shown);
+  if (source->fixed_shape().views > 1) {  // [n, T, 2 * C, H, W]: each frame, and its partner behind it
+    images = images.unflatten(2, {2, images.size(2) / 2}).flatten(1, 2);
+  }
   if (has_clips) {
     add_clips(options, *source, images, batch.samples, sheet);
   } else {

@@ -26,6 +26,7 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
   record.names = std::move(names);
   record.num_classes = data.num_classes;
   record.frames = fixed.frames;
+  record.views = fixed.views;
   record.taken_as_is = fixed.height > 0;
   record.height = record.taken_as_is ? fixed.height : data.img_size;
   record.width = record.taken_as_is ? fixed.width : data.img_size;
@@ -56,7 +57,7 @@ DataFacts facts_of(const Preprocessing& record) {
   facts.median_height = record.height;
   facts.median_width = record.width;
   facts.has_fixed_size = record.taken_as_is;
-  facts.has_videos = record.frames > 0;
+  facts.has_videos = record.frames > 0 || record.views > 1;
   facts.has_float_samples = record.element != "uint8";
   return facts;
 }
@@ -101,7 +102,9 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
   setter.set(options.data.num_classes, std::to_string(record.num_classes));
   setter.set(options.data.mean, list_value_text(record.mean));
   setter.set(options.data.std, list_value_text(record.std));
-  if (record.frames > 0) setter.set(options.data.clip_frames, std::to_string(record.frames));
+  if (record.frames > 0 || record.views > 1) {
+    setter.set(options.data.clip_frames, std::to_string(std::max<int64_t>(1, record.frames)));
+  }
   setter.set(options.data.frame_sampling, record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride");
   setter.set(options.data.frame_stride, std::to_string(record.frame_stride));
   setter.set(options.augment.eval_crop, record.crop == EvalCrop::center ? "center" : "none");

@@ -21,6 +21,7 @@ struct Preprocessing {
 
   // One sample as the network sees it: [channels, height, width], or [frames, channels, height, width].
   int64_t frames = 0;  ///< of a clip; 0: a single image
+  int64_t views = 1;   ///< 2: of each frame one in high and one in low quality; the network sees 2 * channels
   int64_t height = 0, width = 0, channels = 0;
   bool taken_as_is = false;       ///< samples of the data set have this shape already: neither resized nor cropped
   std::string element = "uint8";  ///< of a sample's numbers: uint8, float16 or float32
@@ -48,6 +49,7 @@ struct Preprocessing {
 struct FixedSamples {
   int64_t frames = 0, height = 0, width = 0, channels = 0;
   std::string element = "uint8";
+  int64_t views = 1;
 };
 
 Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::string> names,

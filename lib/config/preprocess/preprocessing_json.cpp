@@ -78,6 +78,8 @@ void read_input(const Json& json, const Reader& reader, Preprocessing& record) {
   json.at("taken_as_is").get_to(record.taken_as_is);
   record.element =
       reader.choice<std::string>(json, "type", {{"uint8", "uint8"}, {"float16", "float16"}, {"float32", "float32"}});
+  if (json.contains("views")) record.views = reader.positive(json, "views");
+  if (record.views > 2) reader.refuse(core::format("views is {}", record.views));
   if (!json.contains("frames")) return;
   record.frames = reader.positive(json, "frames");
   record.frame_sampling = reader.choice<FrameSampling>(
@@ -108,6 +110,7 @@ Json to_json(const Preprocessing& record) {
   Json input = {{"height", record.height},     {"width", record.width},
                 {"channels", record.channels}, {"channel_order", channel_order(record.channels)},
                 {"type", record.element},      {"taken_as_is", record.taken_as_is}};
+  if (record.views > 1) input["views"] = record.views;
   if (record.frames > 0) {
     input["frames"] = record.frames;
     input["frame_sampling"] = record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride";

@@ -19,7 +19,10 @@ std::string tree_of_clips(const std::string& split) {
       "  <data-dir>/{0}/real/video_0001/frame_0001.jpg\n"
       "  <data-dir>/{0}/real/video_0001/frame_0002.jpg\n"
       "  <data-dir>/{0}/fake/video_0002/frame_0001.jpg\n"
-      "  <data-dir>/val/real/video_0003/frame_0001.jpg",
+      "  <data-dir>/val/real/video_0003/frame_0001.jpg\n"
+      "or each frame in high and in low quality, in two folders of every video:\n"
+      "  <data-dir>/{0}/real/video_0001/hq/frame_0001.jpg\n"
+      "  <data-dir>/{0}/real/video_0001/lq/frame_0001.jpg",
       core::printable(split));
 }
 
@@ -31,19 +34,20 @@ class VideoScan : public ClassFolderScan {
   void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
     const int64_t before = videos_.size();
     loose_images_.clear();
-    std::string video;
-    std::vector<VideoFrame> frames;
+    VideoFrames video;
     const auto end_video = [&] {
-      if (!frames.empty()) videos_.add(std::move(frames), label);
-      frames.clear();
+      if (!video.is_empty()) videos_.add(std::move(video), label);
+      video = {};
     };
     walker.visit_images(folder_, class_name, [&](const std::string& path, const FileStamp& stamp) {
       const size_t first = path.find('/', class_name.size() + 1), last = path.find_last_of('/');
       if (first == std::string::npos) return loose_images_.push_back(path);
-      if (first != last) refuse_depth(path);
-      if (path.compare(0, last, video) != 0) end_video();
-      video = path.substr(0, last);
-      frames.push_back({path, stamp});
+      FramePlace place{path.substr(0, last), &VideoFrames::plain};
+      if (first != last) place = place_of_frame(path);  // two folders below that of the class
+      if (place.video.size() != first) refuse_depth(path);
+      if (place.video != video.folder) end_video();
+      video.folder = place.video;
+      (video.*place.frames).push_back({path, stamp});
     });
     end_video();
     if (videos_.size() == before && !loose_images_.empty()) refuse_loose_images(class_name);
@@ -109,7 +113,9 @@ bool looks_like_clips(const config::DataOptions& options) {
   if (classes.empty() || !image_names_in(folder + "/" + classes[0]).empty()) return false;
   const std::vector<std::string> videos = walker.folders_in(folder + "/" + classes[0]);
   if (videos.empty()) return false;
-  const std::vector<std::string> frames = image_names_in(folder + "/" + classes[0] + "/" + videos[0]);
+  const std::string video = folder + "/" + classes[0] + "/" + videos[0];
+  const std::vector<std::string> frames = image_names_in(video);
+  if (frames.empty() && is_directory(video + "/hq") && is_directory(video + "/lq")) return true;
   return !frames.empty() && std::all_of(frames.begin(), frames.end(), [](const std::string& name) {
     return name.compare(0, sizeof(kFrameName) - 1, kFrameName) == 0;
   });

@@ -15,23 +15,24 @@ std::string folder_of(const std::string& path) {
 
 class ClipSource : public LeafSource, private FrameSource, private StoredSamples {
  public:
-  ClipSource(std::shared_ptr<const Source> frames, std::vector<int64_t> ends, int64_t clip_frames)
-      : frames_(std::move(frames)), ends_(std::move(ends)), clip_frames_(clip_frames) {
+  ClipSource(std::shared_ptr<const Source> frames, std::vector<int64_t> ends, int64_t clip_frames, int64_t views)
+      : frames_(std::move(frames)), ends_(std::move(ends)), clip_frames_(clip_frames), views_(views) {
     ends_.shrink_to_fit();
     class_names_ = frames_->class_names();
     core::Hasher hasher;
-    hasher.add(core::format("clips of {} from {}", clip_frames, frames_->fingerprint()));
+    hasher.add(core::format("{} of {} from {}", views > 1 ? "pairs" : "clips", clip_frames, frames_->fingerprint()));
     hasher.add(ends_.data(), ends_.size() * sizeof(int64_t));
     fingerprint_ = hasher.hex();
   }
 
   int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
   int64_t label(int64_t index) const override { return frames_->label(first(index)); }
-  std::string name(int64_t index) const override { return folder_of(frames_->name(first(index))); }
-  std::string relative_name(int64_t index) const override { return folder_of(frames_->relative_name(first(index))); }
+  std::string name(int64_t index) const override { return video_of(frames_->name(first(index))); }
+  std::string relative_name(int64_t index) const override { return video_of(frames_->relative_name(first(index))); }
   SampleShape fixed_shape() const override {
     SampleShape shape;
     shape.frames = clip_frames_ > 1 ? clip_frames_ : 0;
+    shape.views = views_;
     return shape;
   }
 
@@ -46,7 +47,8 @@ class ClipSource : public LeafSource, private FrameSource, private StoredSamples
   int64_t frame_count(int64_t index) const override { return end(index) - first(index); }
   std::string frame_name(int64_t index, int64_t frame) const override {
     const std::string path = frames_->relative_name(first(index) + frame);
-    return path.substr(path.find_last_of('/') + 1);
+    const std::string video = video_of(path);
+    return video.empty() ? path : path.substr(video.size() + 1);
   }
   std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>& buffer,
                          SampleContent& content) const override {
@@ -75,19 +77,24 @@ class ClipSource : public LeafSource, private FrameSource, private StoredSamples
   std::vector<int64_t> run_ends() const override { return {size()}; }
 
  private:
+  /// The folder of a video, from the path of one of its frames.
+  std::string video_of(const std::string& path) const {
+    const std::string folder = folder_of(path);
+    return views_ > 1 ? folder_of(folder) : folder;
+  }
   int64_t first(int64_t index) const { return index == 0 ? 0 : ends_[static_cast<size_t>(index) - 1]; }
   int64_t end(int64_t index) const { return ends_[static_cast<size_t>(index)]; }
 
   const std::shared_ptr<const Source> frames_;
   std::vector<int64_t> ends_;
-  const int64_t clip_frames_;
+  const int64_t clip_frames_, views_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Source> make_clip_source(std::shared_ptr<const Source> frames, std::vector<int64_t> ends,
-                                               int64_t clip_frames) {
-  return std::make_shared<ClipSource>(std::move(frames), std::move(ends), clip_frames);
+                                               int64_t clip_frames, int64_t views) {
+  return std::make_shared<ClipSource>(std::move(frames), std::move(ends), clip_frames, views);
 }
 
 }  // namespace stoker::data

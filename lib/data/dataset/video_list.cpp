@@ -2,7 +2,9 @@
 #include "data/dataset/video_list.h"
 
 #include <algorithm>
+#include <map>
 
+#include "core/error.h"
 #include "core/format.h"
 #include "data/clip_frames.h"
 #include "data/dataset/clip_source.h"
@@ -10,26 +12,114 @@
 
 namespace stoker::data {
 
-void VideoList::add(std::vector<VideoFrame> frames, int64_t label) {
+namespace {
+
+constexpr char kHigh[] = "hq", kLow[] = "lq";
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+/// The name of a frame without its extension: pairs may differ in that.
+std::string stem_of(const VideoFrame& frame) {
+  const std::string name = last_part(frame.path);
+  return name.substr(0, name.find_last_of('.'));
+}
+
+std::map<std::string, const VideoFrame*> by_stem(const std::vector<VideoFrame>& frames) {
+  std::map<std::string, const VideoFrame*> found;
+  for (const VideoFrame& frame : frames) found.emplace(stem_of(frame), &frame);
+  return found;
+}
+
+}  // namespace
+
+FramePlace place_of_frame(const std::string& path) {
+  const std::string folder = folder_of(path), name = last_part(folder);
+  if (name == kHigh) return {folder_of(folder), &VideoFrames::high};
+  if (name == kLow) return {folder_of(folder), &VideoFrames::low};
+  return {folder, &VideoFrames::plain};
+}
+
+void VideoList::require_same_kind(const VideoFrames& video) {
+  const bool is_pair = !video.high.empty() || !video.low.empty();
+  if (is_pair && !video.plain.empty()) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{} lies beside the folders {} and {} of a video",
+                                   core::printable(files_.absolute(video.plain.front().path)), kHigh, kLow),
+                      "a video has its frames in its folder, or each of them in both of these folders");
+  }
+  if (views_ == 0) {
+    views_ = is_pair ? 2 : 1;
+    first_folder_ = video.folder;
+  }
+  if (is_pair == (views_ == 2)) return;
+  throw core::Error(core::ErrorKind::data,
+                    core::format("{} has the folders {} and {} of a pair, but {} has not",
+                                 core::printable(files_.absolute(is_pair ? video.folder : first_folder_)), kHigh, kLow,
+                                 core::printable(files_.absolute(is_pair ? first_folder_ : video.folder))),
+                    "give every video both folders, or none");
+}
+
+/// Frames in high quality in natural order, then their partners in the same order.
+std::vector<VideoFrame> VideoList::paired(const VideoFrames& video) const {
+  const auto high = by_stem(video.high), low = by_stem(video.low);
+  const auto require_partners = [&](const std::vector<VideoFrame>& frames, const auto& own, const auto& others,
+                                    const char* other_folder) {
+    for (const VideoFrame& frame : frames) {
+      if (own.at(stem_of(frame)) != &frame) {
+        throw core::Error(core::ErrorKind::data,
+                          core::format("{} and {} are frames of one name", core::printable(files_.absolute(frame.path)),
+                                       core::printable(files_.absolute(own.at(stem_of(frame))->path))),
+                          "a frame has one partner: remove one of them");
+      }
+      if (others.count(stem_of(frame)) > 0) continue;
+      const std::string missing = core::format("{}/{}/{}", video.folder, other_folder, last_part(frame.path));
+      throw core::Error(core::ErrorKind::data,
+                        core::format("{} is missing, the partner of {}", core::printable(files_.absolute(missing)),
+                                     core::printable(files_.absolute(frame.path))),
+                        core::format("the folders {} and {} of a video hold the same frames, by their names without "
+                                     "extension: add it, or remove both",
+                                     kHigh, kLow));
+    }
+  };
+  require_partners(video.high, high, low, kLow);
+  require_partners(video.low, low, high, kHigh);
+  std::vector<VideoFrame> frames = video.high;
   std::sort(frames.begin(), frames.end(),
             [](const VideoFrame& a, const VideoFrame& b) { return comes_before(a.path, b.path); });
-  const auto available = static_cast<int64_t>(frames.size());
+  const size_t count = frames.size();
+  for (size_t i = 0; i < count; ++i) frames.push_back(*low.at(stem_of(frames[i])));
+  return frames;
+}
+
+void VideoList::add(VideoFrames video, int64_t label) {
+  require_same_kind(video);
+  std::vector<VideoFrame> frames = views_ == 2 ? paired(video) : std::move(video.plain);
+  if (views_ == 1) {
+    std::sort(frames.begin(), frames.end(),
+              [](const VideoFrame& a, const VideoFrame& b) { return comes_before(a.path, b.path); });
+  }
+  const auto available = static_cast<int64_t>(frames.size()) / views_;
   const int64_t wanted = options_.clip_frames;
   const bool strides = options_.frame_sampling == config::FrameSampling::stride;
   const int64_t needed = (wanted - 1) * (strides ? options_.frame_stride : 1) + 1;
-  if (available < needed) {
-    const std::string& path = frames.front().path;
-    short_videos_.push_back(files_.absolute(path.substr(0, path.find_last_of('/'))));
-  }
-  if (strides || available <= wanted) {
-    for (const VideoFrame& frame : frames) files_.add(frame.path, label, frame.stamp);
-  } else {  // the others are never looked at
+  if (available < needed) short_videos_.push_back(files_.absolute(video.folder));
+  const bool keeps_all = strides || available <= wanted;  // else the others are never looked at
+  if (!keeps_all) {
     core::Rng rng(0, core::RngPurpose::clip_frames, 0, 0);
     choose_frames({options_.frame_sampling, options_.frame_stride, false}, available, wanted, rng, chosen_);
-    for (const int64_t i : chosen_) {
-      const VideoFrame& frame = frames[static_cast<size_t>(i)];
+  }
+  for (int64_t view = 0; view < views_; ++view) {
+    const auto keep = [&](int64_t i) {
+      const VideoFrame& frame = frames[static_cast<size_t>(view * available + i)];
       files_.add(frame.path, label, frame.stamp);
-    }
+    };
+    if (!keeps_all) std::for_each(chosen_.begin(), chosen_.end(), keep);
+    for (int64_t i = 0; keeps_all && i < available; ++i) keep(i);
   }
   ends_.push_back(files_.size());
 }
@@ -42,7 +132,8 @@ std::shared_ptr<const Source> VideoList::source(const std::vector<std::string>& 
                                  : ""),
                 video);
   }
-  return make_clip_source(make_file_source(std::move(files_), class_names), std::move(ends_), options_.clip_frames);
+  return make_clip_source(make_file_source(std::move(files_), class_names), std::move(ends_), options_.clip_frames,
+                          std::max<int64_t>(1, views_));
 }
 
 }  // namespace stoker::data

@@ -57,7 +57,7 @@ class CpuFeed : public FeedPath {
   }
 
  private:
-  torch::Tensor normalised(const torch::Tensor& pixels) {  // [n, H, W, C] or [n, T, H, W, C]
+  torch::Tensor normalised(const torch::Tensor& pixels) {  // see single_images()
     const torch::Tensor frames = single_images(pixels);
     const int64_t images = frames.size(0), height = frames.size(1), width = frames.size(2), channels = frames.size(3);
     const torch::Tensor out = pool_.take({images, channels, height, width}, settings_.memory_format());

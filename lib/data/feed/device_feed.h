@@ -17,7 +17,8 @@ namespace stoker::data {
 /// What the network sees.
 struct Batch {
   torch::Tensor images;          ///< float32 [n, C, H, W] on the device, normalised; channels-last if asked. Clips:
-                                 ///< [n, T, C, H, W], each frame of which lies as a single image does
+                                 ///< [n, T, C, H, W], each frame of which lies as a single image does; of two
+                                 ///< views [n, T, 2 * C, H, W], contiguous
   torch::Tensor labels;          ///< int64 [n] on the device
   torch::Tensor targets;         ///< float32 [n, num_targets of the source] on the device
   std::vector<int64_t> samples;  ///< [n] source indices

@@ -15,14 +15,18 @@ class FeedPath {
   virtual bool next(Batch& batch, bool may_stop) = 0;
 };
 
-/// Clips [n, T, H, W, C] as images [n * T, H, W, C]; images as they are. A view.
+/// Clips [n, T, H, W, C] as images [n * T, H, W, C], clips of two views [n, 2, T, H, W, C] as images [n * 2 * T, ...];
+/// images as they are. A view.
 inline torch::Tensor single_images(const torch::Tensor& pixels) {
-  return pixels.dim() == 5 ? pixels.flatten(0, 1) : pixels;
+  return pixels.dim() > 4 ? pixels.flatten(0, pixels.dim() - 4) : pixels;
 }
 
-/// Normalised images [n * T, C, H, W] as clips [n, T, C, H, W] where `pixels` are clips. A view.
+/// Normalised images [n * T, C, H, W] as clips [n, T, C, H, W] where `pixels` are clips: a view. Of two views: a copy
+/// [n, T, 2 * C, H, W], each frame with its partner's channels behind its own.
 inline torch::Tensor as_clips(const torch::Tensor& images, const torch::Tensor& pixels) {
-  return pixels.dim() == 5 ? images.unflatten(0, {pixels.size(0), pixels.size(1)}) : images;
+  if (pixels.dim() < 5) return images;
+  const torch::Tensor clips = images.unflatten(0, pixels.sizes().slice(0, pixels.dim() - 3));
+  return pixels.dim() == 5 ? clips : clips.transpose(1, 2).flatten(2, 3);
 }
 
 /// For devices with streams. Copies the next batch, if it is ready, while the current one is computed with.

@@ -13,8 +13,11 @@ torch::ScalarType dtype_of(Element element) {
   return element == Element::uint8 ? torch::kUInt8 : element == Element::float16 ? torch::kFloat16 : torch::kFloat32;
 }
 
-/// [batch_size, (frames,) height, width, channels]
+/// [batch_size, (frames,) height, width, channels]; with two views [batch_size, 2, frames, height, width, channels]
 std::vector<int64_t> sizes_of(int64_t batch_size, const SampleShape& shape) {
+  if (shape.views > 1) {
+    return {batch_size, shape.views, shape.images() / shape.views, shape.height, shape.width, shape.channels};
+  }
   if (shape.frames == 0) return {batch_size, shape.height, shape.width, shape.channels};
   return {batch_size, shape.frames, shape.height, shape.width, shape.channels};
 }

@@ -50,19 +50,25 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
     return "";
   }
   core::Rng rng(key.seed, core::RngPurpose::clip_frames, key.epoch, key.sample);
-  choose_frames(plan_.clip, videos_ == nullptr ? 1 : videos_->frame_count(sample), plan_.shape.images(), rng, frames_);
+  const int64_t views = plan_.shape.views, available = videos_ == nullptr ? 1 : videos_->frame_count(sample) / views;
+  choose_frames(plan_.clip, available, plan_.shape.images() / views, rng, frames_);
+  drawn_.assign(views > 1 ? frames_.size() : 0, {});
   const auto image_bytes = static_cast<size_t>(plan_.shape.image_bytes());
   uint8_t* const whole_row = row;
   SampleGeometry geometry;
-  for (size_t i = 0; i < frames_.size(); ++i, row += image_bytes) {
+  for (size_t k = 0; k < frames_.size() * static_cast<size_t>(views); ++k, row += image_bytes) {
+    const size_t i = k % frames_.size();
     if (i > 0 && frames_[i] == frames_[i - 1]) {  // of a short video
       const StageTimer timer("write", times.write);
       std::memcpy(row, row - image_bytes, image_bytes);
       continue;
     }
-    std::string reason = read_image(sample, frames_[i], key, geometry, row, times);
+    follows_partner_ = k >= frames_.size();
+    partner_ = views > 1 ? &drawn_[i] : nullptr;
+    const int64_t frame = frames_[i] + (follows_partner_ ? available : 0);
+    std::string reason = read_image(sample, frame, key, geometry, row, times);
     if (reason.empty()) continue;
-    return videos_ == nullptr ? reason : core::printable(videos_->frame_name(sample, frames_[i])) + ": " + reason;
+    return videos_ == nullptr ? reason : core::printable(videos_->frame_name(sample, frame)) + ": " + reason;
   }
   if (plan_.masks.does_anything()) {
     const StageTimer timer("augment", times.augment);
@@ -71,6 +77,13 @@ std::string SampleReader::read_into(int64_t sample, int64_t epoch, uint32_t roun
   source_.targets(sample, targets);
   if (geometry.flip) plan_.target_rule.mirror(targets);
   return "";
+}
+
+SampleGeometry SampleReader::part_of(const RegionOfInterest& roi, int width, int height, core::Rng& rng) {
+  if (follows_partner_) return same_part(partner_->geometry, partner_->width, partner_->height, width, height);
+  const SampleGeometry geometry = draw_within(plan_, roi, width, height, rng);
+  if (partner_ != nullptr) *partner_ = {geometry, width, height};
+  return geometry;
 }
 
 std::string SampleReader::read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry,
@@ -145,7 +158,7 @@ std::string SampleReader::write_encoded(const SampleContent& content, const Regi
     ImageHeader header;
     std::string reason = read_header(content.bytes, content.size, limits_, header);
     if (!reason.empty()) return reason;
-    geometry = within = draw_within(plan_, roi, header.width, header.height, rng);
+    geometry = within = part_of(roi, header.width, header.height, rng);
     Region region{geometry.left, geometry.top, geometry.width, geometry.height};
     if (!geometry.keeps_size() && can_decode_rows(header, region)) {
       reason = write_as_decoded(content, geometry, row, times);
@@ -194,7 +207,7 @@ void SampleReader::write_pixels(const SampleContent& content, const RegionOfInte
     convert_channels(pixels, int64_t{content.height} * content.width, content.channels, plan_.channels(), converted_);
     pixels = converted_.data();
   }
-  geometry = draw_within(plan_, roi, content.width, content.height, rng);
+  geometry = part_of(roi, content.width, content.height, rng);
   transform_image(pixels, content.height, content.width, geometry, row, times);
 }
 

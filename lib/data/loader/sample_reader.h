@@ -32,6 +32,14 @@ class SampleReader {
   std::string read_into(int64_t sample, int64_t epoch, uint32_t round, uint8_t* row, float* targets, StageTimes& times);
 
  private:
+  /// What was drawn for an image, and the size that it was drawn for.
+  struct Drawn {
+    SampleGeometry geometry;
+    int width = 0, height = 0;
+  };
+
+  /// The part of an image that is shown: drawn, or that of its partner in the first view.
+  SampleGeometry part_of(const RegionOfInterest& roi, int width, int height, core::Rng& rng);
   /// One image of a sample; returns the geometry that was drawn in `geometry`, as the next ones do.
   std::string read_image(int64_t sample, int64_t frame, const SampleKey& key, SampleGeometry& geometry, uint8_t* row,
                          StageTimes& times);
@@ -54,7 +62,10 @@ class SampleReader {
   const DecodeLimits& limits_;
   const uint64_t seed_;
   const std::optional<StoredImages> stored_;
-  std::vector<int64_t> frames_;  ///< of the sample at hand
+  std::vector<int64_t> frames_;  ///< of the sample at hand, in one view
+  std::vector<Drawn> drawn_;     ///< of each of them in the first view; empty where there is only one
+  Drawn* partner_ = nullptr;     ///< of the image at hand; null: there is only one view
+  bool follows_partner_ = false;
   std::vector<uint8_t> encoded_;
   ImageBuffer image_;
   ScratchBytes band_;               ///< rows that are decoded and not yet resized

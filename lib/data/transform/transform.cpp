@@ -162,6 +162,7 @@ TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
   }
   plan.shape = square_shape(data.img_size, data.in_chans);
   plan.shape.frames = fixed.frames;
+  plan.shape.views = fixed.views;
   plan.eval_crop = augment.eval_crop;
   plan.crop_pct = augment.crop_pct;
   if (!training) return plan;
@@ -176,6 +177,17 @@ TransformPlan make_transform_plan(const config::ResolvedDataOptions& data,
   add_masks();
   plan.target_rule = target_rule_of(data.task);
   return plan;
+}
+
+SampleGeometry same_part(const SampleGeometry& drawn, int from_width, int from_height, int width, int height) {
+  if (from_width == width && from_height == height) return drawn;
+  SampleGeometry same = drawn;
+  const auto scaled = [](int value, int from, int to) { return rounded_even(static_cast<double>(value) * to / from); };
+  same.left = scaled(drawn.left, from_width, width);
+  same.top = scaled(drawn.top, from_height, height);
+  same.width = std::max(1, scaled(drawn.left + drawn.width, from_width, width) - same.left);
+  same.height = std::max(1, scaled(drawn.top + drawn.height, from_height, height) - same.top);
+  return same;
 }
 
 std::string transform_text(const TransformPlan& plan) {

@@ -65,6 +65,9 @@ std::string transform_text(const TransformPlan& plan);
 /// The order of draws is part of the format of a run: box, then flip.
 SampleGeometry draw_geometry(const TransformPlan& plan, int source_width, int source_height, core::Rng& rng);
 
+/// What was drawn for an image of from_width x from_height, for the same picture in another size: the same part of it.
+SampleGeometry same_part(const SampleGeometry& drawn, int from_width, int from_height, int width, int height);
+
 /// Scratch of one worker.
 struct TransformScratch {
   ResampleScratch resample;
