@@ -118,15 +118,15 @@ TEST(ClipPairsTest, LooseVideosAreFoundAsPairs) {
   EXPECT_EQ(one->frames()->frame_name(0, 0), "hq/frame_2.png");
 }
 
-/// side x side pixels of one picture that grows brighter to the right and downwards.
-Bytes ramp(int side) {
+/// A picture that grows brighter to the right and downwards, in any size.
+Bytes ramp_png(int width, int height) {
   Bytes pixels;
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
-      pixels.push_back(static_cast<uint8_t>(std::lround((4 * (x + 0.5) + 3 * (y + 0.5)) * 32 / side)));
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      pixels.push_back(static_cast<uint8_t>(std::lround(128 * (x + 0.5) / width + 96 * (y + 0.5) / height)));
     }
   }
-  return pixels;
+  return png_of(pixels, width, height, 1);
 }
 
 /// What training sees of the first video in some epochs: two frames in high, then in low quality, 8 x 8 each.
@@ -151,17 +151,20 @@ std::vector<Bytes> seen(const Source& source) {
 }
 
 TEST(ClipPairsTest, CropsAndMirrorsAreTheSameForBothViewsWhateverTheirSizes) {
-  for (const int low_side : {32, 16}) {
+  struct Size {
+    int width, height;
+  };
+  for (const Size low : {Size{32, 32}, Size{16, 16}, Size{32, 12}}) {
     const TempFolder folder;
     for (const std::string name : {"v1", "v2"}) {
       for (const std::string frame : {"/frame_1.png", "/frame_2.png"}) {
-        folder.write(name + "/hq" + frame, png_of(ramp(32), 32, 32, 1));
-        folder.write(name + "/lq" + frame, png_of(ramp(low_side), low_side, low_side, 1));
+        folder.write(name + "/hq" + frame, ramp_png(32, 32));
+        folder.write(name + "/lq" + frame, ramp_png(low.width, low.height));
       }
     }
     const auto source = open_loose_videos(folder.path(), pair_options(folder));
     const std::vector<Bytes> rows = seen(*source);
-    const int allowed = low_side == 32 ? 0 : 12;  // a pixel of the smaller one is 14 levels wide
+    const int allowed = low.height == 32 ? 0 : 12;  // a pixel of the smaller ones is 14 and 12 levels wide
     int different = 0;
     for (size_t epoch = 0; epoch < rows.size(); ++epoch) {
       const size_t half = rows[epoch].size() / 2;
