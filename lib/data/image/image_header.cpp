@@ -185,7 +185,9 @@ std::string read_tiff_header(const ByteView& tiff, ImageHeader& header) {
   if (bits != 8 && bits != 16) return core::format("TIFF with {} bits is not read, only 8 or 16", bits);
   if (format != 1) return "TIFF of numbers that are no whole ones is not read";
   if (kind < kGray || kind > kPalette) return core::format("TIFF of colour kind {} is not read", kind);
-  if (samples != 1 && samples != 3 && samples != 4) return core::format("TIFF of {} channels is not read", samples);
+  if (samples != 1 && samples != 3 && samples != 4) {
+    return core::format("TIFF of {} channels is not read; HDF5 files hold samples of any number of channels", samples);
+  }
   if (orientation != 1) return core::format("TIFF with orientation {} is not read", orientation);
   if (width > 0x7FFFFFFF || height > 0x7FFFFFFF) return "TIFF header with a size out of range";
   if (tile > kLargestTile) return core::format("TIFF with tiles of {} pixels is not read", tile);

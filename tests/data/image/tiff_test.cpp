@@ -4,6 +4,8 @@
 
 #include <opencv2/imgcodecs.hpp>
 
+#include <algorithm>
+
 #include "data/image/decode.h"
 #include "made_data.h"
 
@@ -56,6 +58,12 @@ TEST(TiffTest, SixteenBitsBecomeEightRounded) {
 
 TEST(TiffTest, OtherKindsAreRefusedWithTheirReason) {
   EXPECT_EQ(trouble(tiff_of(cv::Mat(3, 3, CV_32FC1, cv::Scalar(0.5)))), "TIFF with 32 bits is not read, only 8 or 16");
+  Bytes many = tiff_of(cv::Mat(3, 3, CV_8UC3, cv::Scalar(1, 2, 3)));
+  const Bytes samples_per_pixel = {0x15, 0x01, 3, 0, 1, 0, 0, 0, 3};  // tag 277, a short: 3
+  const auto tag = std::search(many.begin(), many.end(), samples_per_pixel.begin(), samples_per_pixel.end());
+  ASSERT_NE(tag, many.end());
+  tag[8] = 6;
+  EXPECT_EQ(trouble(many), "TIFF of 6 channels is not read; HDF5 files hold samples of any number of channels");
 }
 
 TEST(TiffTest, CutFilesAreBadAndNeverMore) {
