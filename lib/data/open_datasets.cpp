@@ -139,9 +139,10 @@ Datasets scanned_datasets(const config::DataOptions& options) {
   const std::unique_ptr<Layout> layout = detect_layout(options);
   Datasets datasets;
   datasets.train = open_train(*layout, options, datasets.notes);
-  if (holds_videos(*datasets.train)) datasets.notes.push_back(clips_note(options));
-  if (datasets.train->fixed_shape().views > 1) {
-    datasets.notes.push_back("videos: each frame in high and in low quality, from the folders hq and lq");
+  if (holds_videos(*datasets.train)) {
+    const bool pairs = datasets.train->fixed_shape().views > 1;
+    datasets.notes.push_back(clips_note(options) +
+                             (pairs ? "; each frame in high and in low quality, from the folders hq and lq" : ""));
   }
   if (holds_out(options)) {
     hold_out_val(options, datasets);
