@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/detect_layout.h"
 
+#include <algorithm>
+
 #include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
+#include "core/system/file_system.h"
 #include "data/dataset/hdf5_names.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
 namespace {
 
+constexpr size_t kMaxNamed = 5;
+
+/// Whether data_dir is a CSV file instead of a folder.
+bool is_csv_file(const config::DataOptions& options) {
+  const bool may_be = options.dataset == config::DatasetType::automatic || options.dataset == config::DatasetType::csv;
+  return may_be && core::ends_with(options.data_dir, ".csv") && !is_directory(options.data_dir);
+}
+
 std::unique_ptr<Layout> csv_layout(const config::DataOptions& options) {
+  if (is_csv_file(options)) return make_csv_file_layout(options);
   return config::learns_numbers(options.task) ? make_csv_target_layout(options) : make_csv_layout(options);
 }
 
@@ -20,9 +32,27 @@ bool has_class_folders(const config::DataOptions& options) {
   return !TreeWalker(options.follow_symlinks, ignored).folders_in(options.data_dir).empty();
 }
 
+/// The CSV files of a folder of which none is a split, as a sentence for a hint; empty: there is none.
+std::string csv_files_text(const config::DataOptions& options) {
+  std::vector<core::DirectoryEntry> entries;
+  core::posix_file_system().list(options.data_dir, entries);
+  std::vector<std::string> names;
+  for (const core::DirectoryEntry& entry : entries) {
+    if (core::ends_with(entry.name, ".csv")) names.push_back(entry.name);
+  }
+  if (names.empty()) return "";
+  std::sort(names.begin(), names.end());
+  const std::string first = core::printable(names.front());
+  if (names.size() > kMaxNamed) names.resize(kMaxNamed);
+  return core::format("it holds {}: to train on one, --data-dir {}/{} with --val-fraction 0.1\n",
+                      core::list_text(names), core::printable(options.data_dir), first);
+}
+
 void check_data_dir(const config::DataOptions& options) {
   if (is_directory(options.data_dir)) return;
-  if (core::file_exists(options.data_dir) && has_hdf5_name(options.data_dir)) return;  // the file itself
+  if (core::file_exists(options.data_dir) && (has_hdf5_name(options.data_dir) || is_csv_file(options))) {
+    return;  // the file itself
+  }
   const char* const cause = core::file_exists(options.data_dir) ? "is not a folder" : "does not exist";
   throw core::Error(core::ErrorKind::no_input,
                     core::format("the data folder {} {}", core::printable(options.data_dir), cause),
@@ -36,8 +66,9 @@ std::unique_ptr<Layout> folder_layout(const config::DataOptions& options, bool h
     throw core::Error(core::ErrorKind::no_input,
                       core::format("{} has folders, but none is called '{}'", core::printable(options.data_dir),
                                    core::printable(options.train_split)),
-                      "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
-                      "training split, name it with --train-split\n" +
+                      csv_files_text(options) +
+                          "if they are class folders, hold a part out with --val-fraction 0.1; if one of them is the "
+                          "training split, name it with --train-split\n" +
                           expected_data_tree(options));
   }
   return has_videos ? make_clip_layout(options, /*root_is_train=*/!has_train)
@@ -54,7 +85,7 @@ std::string expected_data_tree(const config::DataOptions& options) {
       "expected below --data-dir one of\n"
       "  IDX:    {0}-images-idx3-ubyte[.gz], {0}-labels-idx1-ubyte[.gz], and the same for t10k\n"
       "  folder: {0}/<class>/*.jpg and val/<class>/*.jpg (JPEG, PNG, BMP, WebP, TIFF)\n"
-      "  CSV:    {0}.csv and val.csv with the columns path,label{1}\n"
+      "  CSV:    {0}.csv and val.csv with the columns path,label{1}, or one .csv file\n"
       "  clips:  {0}/<class>/<video>/frame_0001.jpg and the same for val (other names of frames: --dataset clips)\n"
       "  shards: {0}-000000.tar and val-000000.tar as train pack or WebDataset write them\n"
       "  HDF5:   {0}.h5 and val.h5, or of each several ({0}-*.h5, {0}/*.h5), or one .h5 with the groups\n"
@@ -80,7 +111,9 @@ std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
     case config::DatasetType::hdf5: return make_hdf5_layout(options);
     case config::DatasetType::automatic: break;
   }
-  if (!is_directory(options.data_dir)) return make_hdf5_layout(options);  // the only files that are data sets
+  if (!is_directory(options.data_dir)) {
+    return is_csv_file(options) ? csv_layout(options) : make_hdf5_layout(options);
+  }
   auto idx = make_idx_layout(options);
   if (idx->has_split(options.train_split)) return idx;
   auto csv = csv_layout(options);
@@ -92,7 +125,7 @@ std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
   if (!whole_hdf5_files(options.data_dir).empty()) return make_hdf5_layout(options);
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
-                    expected_data_tree(options));
+                    csv_files_text(options) + expected_data_tree(options));
 }
 
 }  // namespace stoker::data

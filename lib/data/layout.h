@@ -41,6 +41,8 @@ bool looks_like_clips(const config::DataOptions& options);
 std::string expected_clips(const config::DataOptions& options);
 /// CSV with a column per target, for tasks that learn numbers.
 std::unique_ptr<Layout> make_csv_target_layout(const config::DataOptions& options);
+/// A CSV file itself as data_dir: the training split, by whatever name; other splits are files beside it.
+std::unique_ptr<Layout> make_csv_file_layout(const config::DataOptions& options);
 /// HDF5 files: one per split, or one with a group per split.
 std::unique_ptr<Layout> make_hdf5_layout(const config::DataOptions& options);
 /// Public head pose data: BIWI, 300W-LP, AFLW2000.

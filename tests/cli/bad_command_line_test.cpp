@@ -17,7 +17,7 @@ const std::vector<BadInput>& bad_flags() {
       {"UnknownFlagWithTheNearestName",
        words({"--batchsize", "4"}),
        kUsage,
-       {"--batchsize: unknown flag; did you mean --batch-size?", "hint: train --help lists every flag"}},
+       {"--batchsize: unknown flag; did you mean --batch-size?", "hint: train --help-all lists every flag"}},
       {"EveryUnknownFlagAtOnce",
        words({"--epoch", "2", "--learning-rat", "1", "--widht=3", "--qqqq"}),
        kUsage,

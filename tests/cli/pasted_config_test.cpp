@@ -111,5 +111,16 @@ TEST(DataFilesTest, ACheckNamesBadFilesToo) {
   EXPECT_NE(ended.out.find("bad       data/train/cat/2.png: empty file"), std::string::npos);
 }
 
+TEST(DataFilesTest, ACheckLooksAtClassFoldersWithoutSplitsToo) {
+  const Workplace work;
+  write_folders(work);
+  work.write("data/train/cat/2.png", "");
+  const Words words = {"check", "--data-dir", "data/train", "--threads", "1"};
+  const Ended ended = run(words, work.path());
+  SCOPED_TRACE(story_of(words, ended));
+  EXPECT_NE(ended.out.find("bad       data/train/cat/2.png: empty file"), std::string::npos);
+  EXPECT_EQ(ended.exit_code, 65);
+}
+
 }  // namespace
 }  // namespace stoker::cli

@@ -58,12 +58,28 @@ void measure_storage(const config::Configuration& configuration, CheckFacts& fac
   }
 }
 
+/// A check asks for files, not for splits: where there is only one, or class folders lie in the folder itself, a part
+/// is held out, half so that tiny folders have some in both. Throws core::Error: what was wrong with the data as given.
+data::Datasets open_files(config::DataOptions options) {
+  try {
+    return data::open_datasets(options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input || options.val_fraction > 0 || options.val_split) throw;
+    options.val_fraction = 0.5;
+    try {
+      return data::open_datasets(options);
+    } catch (const Error&) {
+      throw error;
+    }
+  }
+}
+
 /// Whether there are bad files. A folder that is no data set is none of its business.
 bool look_at_data(const config::Configuration& configuration, CheckFacts& facts) {
   if (!configuration.command.names_data || !facts.missing.empty()) return false;
   const config::DataOptions& given = configuration.options.data;
   try {
-    facts.files = look_at_files(data::open_datasets(given), given.max_image_megapixels, facts.num_workers,
+    facts.files = look_at_files(open_files(given), given.max_image_megapixels, facts.num_workers,
                                 configuration.command.all_files);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_input && error.kind() != ErrorKind::data && error.kind() != ErrorKind::config) {

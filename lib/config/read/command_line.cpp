@@ -69,7 +69,7 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   }
 }
 
-[[noreturn]] void throw_problems(const Problems& problems) {
+[[noreturn]] void throw_problems(const Problems& problems, const std::string& verb) {
   std::vector<std::string> all = problems.flags;
   all.insert(all.end(), problems.missing_files.begin(), problems.missing_files.end());
   all.insert(all.end(), problems.files.begin(), problems.files.end());
@@ -79,7 +79,10 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
         core::format("{} problems with the {}:", all.size(), problems.flags.empty() ? "configuration" : "command line");
     for (const std::string& problem : all) message += "\n  " + problem;
   }
-  if (!problems.flags.empty()) throw core::Error(core::ErrorKind::usage, message, "train --help lists every flag");
+  if (!problems.flags.empty()) {
+    const std::string help = verb.empty() ? "train --help-all" : core::format("train {} --help", verb);
+    throw core::Error(core::ErrorKind::usage, message, help + " lists every flag");
+  }
   if (!problems.missing_files.empty()) {
     throw core::Error(core::ErrorKind::no_input, message, "check the path given with --config");
   }
@@ -190,7 +193,7 @@ void parse_command_line(int argc, const char* const* argv, Configuration& out) {
   if (command.fresh && out.options.run.resume != "auto") {
     problems.flags.push_back("--fresh starts over, but --resume " + shown(out.options.run.resume) + " goes on");
   }
-  if (problems.any()) throw_problems(problems);
+  if (problems.any()) throw_problems(problems, command.verb);
   note_what_has_no_effect(out);
 }
 

@@ -14,7 +14,9 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
   d.group("data", "What is learned from");
   d.add("data-dir", o.data_dir, text_codec("DIR", false))
       .alias({"data", "data-path"})
-      .help("Folder that holds the data set: IDX files, one folder per class, CSV files, tar shards, or HDF5 files.")
+      .help(
+          "Folder that holds the data set: IDX files, one folder per class, CSV files, tar shards, or HDF5 "
+          "files; or one CSV or HDF5 file.")
       .free_on_resume()
       .used_in_eval();
   d.add("dataset", o.dataset,

@@ -34,6 +34,13 @@ const char* hint_for(config::TaskKind task) {
   }
 }
 
+/// Whether it is a number as some spreadsheets write it: "0,25".
+bool is_decimal_comma(const std::string& text) {
+  const size_t comma = text.find(',');
+  return comma != std::string::npos && comma > 0 && text.find_first_not_of("-+0123456789,") == std::string::npos &&
+         text.find(',', comma + 1) == std::string::npos;
+}
+
 /// The columns that options name, "x,y".
 std::vector<std::string> named_columns(const std::string& text) {
   std::vector<std::string> names;
@@ -200,7 +207,7 @@ class CsvTargetLayout : public Layout {
     const std::string& text = row.field(column);
     const auto refuse = [&](const char* wanted) {
       row.fail(core::format("{} '{}' is not {}", core::printable(name), core::printable(text), wanted),
-               hint_for(options_.task));
+               is_decimal_comma(text) ? "numbers have a decimal point: 0.25, not 0,25" : hint_for(options_.task));
     };
     if (options_.task == config::TaskKind::multilabel) {
       if (text != "0" && text != "1") refuse("0 or 1");

@@ -32,6 +32,10 @@ std::vector<std::string> sample_of(const std::string& directory, int64_t& seen) 
   std::error_code error;
   std::vector<std::string> paths;
   const auto options = fs::directory_options::skip_permission_denied;
+  if (fs::is_regular_file(directory, error)) {
+    seen = 1;
+    return {directory};
+  }
   for (fs::recursive_directory_iterator at(directory, options, error), end; !error && at != end; at.increment(error)) {
     core::throw_if_stopped();
     std::error_code ignored;

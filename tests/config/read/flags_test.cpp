@@ -89,7 +89,7 @@ TEST(FlagsTest, ListsEveryProblemOfTheCommandLineAtOnce) {
             "  unexpected word \"stray\"\n"
             "  --epochs: -1 is out of range; accepted: 1 to 1000000\n"
             "  --lr: \"nan\" is not a finite number; accepted: above 0; auto is accepted too");
-  EXPECT_EQ(failure.hint, "train --help lists every flag");
+  EXPECT_EQ(failure.hint, "train --help-all lists every flag");
 }
 
 TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {

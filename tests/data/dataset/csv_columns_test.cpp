@@ -46,6 +46,29 @@ TEST_F(CsvColumnsTest, TheDelimiterIsToldFromTheFirstLineUnlessItIsGiven) {
   EXPECT_NE(trouble("path;label\na.png;0\n", "path,label\nb.png,0\n").find("'path;label'"), std::string::npos);
 }
 
+TEST_F(CsvColumnsTest, AFileByItselfIsTheTrainingSplitWhateverItIsCalled) {
+  folder_.write("labels.csv", "path,label\na.png,dog\nb.png,cat\n");
+  folder_.write("val.csv", "path,label\nc.png,dog\n");
+  options_.data_dir = folder_ / "labels.csv";
+  const Datasets data = open_datasets(options_);
+  EXPECT_EQ(data.train->class_names(), (Names{"cat", "dog"}));
+  EXPECT_EQ(data.train->size(), 2);
+  EXPECT_EQ(data.val->label(0), 1) << "val.csv beside it";
+  EXPECT_EQ(open_split(options_, "train")->size(), 2) << "as eval --split train asks for it";
+}
+
+TEST_F(CsvColumnsTest, AFolderWhoseFilesAreNoSplitsSaysWhichOneMayBeNamed) {
+  folder_.write("labels.csv", "path,label\na.png,0\n");
+  const core::Error error = error_of([&] { open_datasets(options_); });
+  EXPECT_NE(error.hint().find("it holds labels.csv: to train on one, --data-dir"), std::string::npos) << error.hint();
+}
+
+TEST_F(CsvColumnsTest, ADecimalCommaIsNamed) {
+  options_.task = config::TaskKind::regression;
+  const core::Error error = error_of([&] { open("path;x\na.png;0,25\n", "path;x\nb.png;1\n"); });
+  EXPECT_NE(error.hint().find("decimal point"), std::string::npos) << error.hint();
+}
+
 TEST_F(CsvColumnsTest, AColumnOfTagsIsALabelPerTag) {
   options_.task = config::TaskKind::multilabel;
   const Datasets data = open("path,tags\na.png,sea;hot dog\nb.png,hot dog\nc.png,\n", "path,tags\na.png,hot dog\n");

@@ -24,6 +24,13 @@ TEST(StorageProbeTest, ReadsASampleOfTheFilesThatAreThere) {
   EXPECT_LE(speed.cached_share, 1);
 }
 
+TEST(StorageProbeTest, AFileThatIsADataSetIsReadItself) {
+  const fixtures::TemporaryDirectory folder;
+  const StorageSpeed speed = probe_storage(folder.write("one.h5", std::string(10'000, 'x')), 60);
+  EXPECT_EQ(speed.files_seen, 1);
+  EXPECT_EQ(speed.bytes_read, 10'000);
+}
+
 TEST(StorageProbeTest, ReadingsBecomeRatesAndShares) {
   std::vector<FileReading> readings(20, {1000, 600, 50, /*open=*/0.001, /*first=*/0.004, /*second=*/0.0005});
   readings[3].open_seconds = 0.002;
