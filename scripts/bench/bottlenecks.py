@@ -7,9 +7,9 @@
     scripts/bench/bottlenecks.py --list
 
 Each case trains briefly, reads verdict, knob and predicted gain from the run's metrics.jsonl, trains again with the
-advice taken, and compares images/s. Right: the verdict is one of those that name the bottleneck. Reached: at least 80 %
-of the predicted gain. Exit 0 when at most one verdict is wrong and at least nine gains are reached (of those that ran, in
-proportion). Wants a machine with two CPUs on which nothing else runs.
+advice taken, and compares images/s. Right: the verdict is one of those that name the bottleneck, or,
+where no option helps on this machine, nothing to gain and why. Reached: at least 80 % of the predicted gain. Exit 0
+when at most one verdict is wrong and three of four gains are reached. Wants a machine with two CPUs on which nothing else runs.
 """
 import argparse
 import dataclasses
@@ -94,6 +94,8 @@ class Case:
     remedy: str = "knob"   # "knob": the flag that was named; "stop-hogs"; "next-epoch": it passes by itself; "other-blas"
     pinned: bool = False   # hogs stay on the first CPU
     seconds: float = 0     # of training; 0: as asked for
+    also: tuple = ()       # verdicts that are right, too, where they reach their promise: another way out
+    no_remedy: str = ""    # a fact that names the bottleneck where no option helps; then no gain is right, too
 
 
 # A network that takes little time beside the loader; the lightest learns in its last layer only.
@@ -141,14 +143,18 @@ CASES = [
                        {"STOKER_TEST_SLOW_COPY": "600000"})),
     Case("compute-bound", ("device-bound",),
          lambda work: (["--data-dir", str(work.small()), "--img-size", "96", "--model", "resnet18", "--batch-size", "16",
-                        "-j", "1", "--threads", "1", "--no-amp", "--cache", "ram"], {})),
+                        "-j", "1", "--threads", "1", "--no-amp", "--cache", "ram"], {}),
+         # A CPU without bfloat16 has no faster way to compute, unless a second CPU is free.
+         no_remedy="the CPU is the limit"),
     Case("cold-cache", ("input-bound: cold cache",),
          lambda work: (on_folder(work.small(900), "--img-size", "64", "--batch-size", "16", "-j", "2", "--cache", "none"),
                        work.slow_storage(work.small(900), 25000, once=True)), remedy="next-epoch", seconds=22),
     Case("undersized-prefetch", ("input-bound: undersized prefetch",),
          lambda work: (["--data-dir", str(work.bursty()), "--model", "small_cnn", "--width", "16", "--threads",
                         "1", "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none", "--prefetch-factor",
-                        "1"], {})),
+                        "1"], {}),
+         # The queue is counted in batches: larger ones hold more images, and share the fixed cost of an update besides.
+         also=("launch-bound: batch too small",)),
     Case("oversubscribed-threads", ("oversubscribed threads",),
          lambda work: (on_mnist("--width", "16", "--threads", "16", "--batch-size", "64", "-j", "1"), {})),
     Case("competing-threads", ("another process competes with the threads",),
@@ -268,9 +274,11 @@ def examine(case, work):
     else:
         after_rate = base
     gain = 100 * (after_rate / base - 1) if base > 0 else math.nan
-    right = said["verdict"] in case.verdicts
     predicted = said["gain_percent"]
     reached = gain / predicted if predicted > 0 else 0.0
+    right = said["verdict"] in case.verdicts or (said["verdict"] in case.also and reached >= 0.8)
+    if case.no_remedy and said["verdict"] == "nothing to gain":
+        right = any(fact.startswith(case.no_remedy) for fact in said["evidence"])
     print(f"{case.name:23s} {'right' if right else 'WRONG':5s}  {said['verdict']}\n"
           f"{'':23s} {said['advice']}\n"
           f"{'':23s} {base:.1f} -> {after_rate:.1f} images/s: {gain:+.0f}%, predicted {predicted:+.0f}%: "

@@ -13,9 +13,10 @@ namespace {
 using core::format;
 using engine::StepPart;
 
-constexpr double kWorthSaying = 3;    // percent: below it there is nothing to gain
-constexpr double kWaits = 0.05;       // share of the time from which on waiting for data is looked at
-constexpr double kOthersTake = 0.25;  // CPUs
+constexpr double kWorthSaying = 3;       // percent: below it there is nothing to gain
+constexpr double kWaits = 0.05;          // share of the time from which on waiting for data is looked at
+constexpr double kOthersTake = 0.25;     // CPUs
+constexpr double kMostlyComputes = 0.6;  // share of the time
 // Of a network's time, that runs at bfloat16's speed: ResNet-18 here.
 constexpr double kConvolutionShare = 0.65;
 // Of bfloat16 over TF32 on tensor cores, by the data sheets of every NVIDIA architecture since 8.0.
@@ -229,7 +230,7 @@ void BottleneckAnalysis::check_device() {
             {"GPU slowed by " + core::list_text(reasons),
              format("{:.0f} of {:.0f} MHz", *gpu.clock_mhz, *gpu.highest_clock_mhz), busy});
   }
-  if (share < 0.6) return;
+  if (share < kMostlyComputes) return;
   check_precision(busy);
   check_layout(busy);
   check_blas(busy);
@@ -253,17 +254,30 @@ std::string BottleneckAnalysis::utilization_text() const {
   const std::optional<double> share = engine::utilization(facts_.compute, images / now_.update);
   if (!share || *share <= 0) return "";
   const std::string text = "MFU " + percent_text(*share);
-  if (*share >= kLow || computing_ < 0.6 * now_.update) return text;
+  if (*share >= kLow || computing_ < kMostlyComputes * now_.update) return text;
   const double fixed = facts_.overhead_seconds.value_or(0) / std::max(computing_, 1e-9);
   if (fixed > kMuch) return text + ": starting operations takes " + percent_text(std::min(1.0, fixed));
   if (facts_.compute.grouped_share > kSome) return text + ": depthwise convolutions move more memory than they compute";
   return text + ": the rest goes to normalizations, activations and moving memory";
 }
 
+/// Of what was tried, and of what is left: no option of this run.
+void BottleneckAnalysis::say_cpu_is_the_limit() {
+  if (!facts_.on_cpu || computing_ < kMostlyComputes * now_.update) return;
+  const bool more_would_help = facts_.cpus_seconds && *facts_.cpus_seconds < facts_.pass_seconds();
+  if (facts_.threads < facts_.cpus && facts_.cpus_seconds && !more_would_help) {
+    best_.evidence.push_back(format("{} threads compute a batch in {}, {} in {}", facts_.cpus,
+                                    short_seconds_text(*facts_.cpus_seconds), facts_.threads,
+                                    short_seconds_text(facts_.pass_seconds())));
+  }
+  best_.evidence.emplace_back("the CPU is the limit: a smaller network, smaller images or more CPUs would change it");
+}
+
 void BottleneckAnalysis::say_nothing_to_gain() {
   best_.evidence = {format("the {} computes {} of the time", facts_.on_cpu ? "network" : "device",
                            percent_text(std::min(1.0, computing_ / now_.update))),
                     waits_text()};
+  say_cpu_is_the_limit();
   if (const std::string text = utilization_text(); !text.empty()) best_.evidence.push_back(text);
   if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(facts_.ranks)) {
     best_.evidence.push_back("exchanges " + percent_text(ranks->exchange_share));

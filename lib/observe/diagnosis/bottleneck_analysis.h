@@ -30,6 +30,7 @@ class BottleneckAnalysis {
   void check_layout(const std::string& busy);
   void check_blas(const std::string& busy);
   void say_nothing_to_gain();
+  void say_cpu_is_the_limit();
   std::string utilization_text() const;
   // What the other ranks have to do with it (bottleneck_ranks.cpp).
   void check_ranks();
@@ -46,6 +47,7 @@ class BottleneckAnalysis {
   void propose(Verdict verdict, const StepModel& changed, const std::string& knob, const std::string& value,
                const std::string& advice, std::vector<std::string> evidence);
   StepModel with_pass_of(double seconds, int64_t threads) const;
+  StepModel with_pixels_in_memory() const;
   bool fits(double bytes) const;
   double per_update(double seconds_of_window) const;
   double stage_share(double seconds) const;

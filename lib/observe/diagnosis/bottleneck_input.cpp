@@ -15,6 +15,9 @@ using core::format;
 constexpr double kWorkerIsWorth = 10;  // percent
 constexpr int64_t kMaxWorkers = 64, kMaxPrefetch = 64;
 constexpr double kCacheShare = 0.4;  // of free memory that data may take to count as fitting
+// Resizing pixels that lie in memory against rows that were decoded just now, which are in the CPU's caches: 1.8 in CPU
+// time, 2.2 by the clock, photographs of 2048 x 1536 pixels to 64 x 64.
+constexpr double kResizeFromMemory = 2;
 
 }  // namespace
 
@@ -27,6 +30,17 @@ double BottleneckAnalysis::stage_share(double seconds) const {
   const data::LoaderStats& l = times_.loader;
   const double all = l.read_seconds + l.decode_seconds + l.resize_seconds + l.augment_seconds + l.write_seconds;
   return all > 0 ? seconds / all : 0;
+}
+
+/// With decoded pixels in memory: all of them are still resized, from there.
+StepModel BottleneckAnalysis::with_pixels_in_memory() const {
+  const data::LoaderStats& l = times_.loader;
+  const double of_cpu = 1 / std::max(1e-9, 1 - stage_share(l.read_seconds));
+  const double saved = stage_share(l.decode_seconds) - (kResizeFromMemory - 1) * stage_share(l.resize_seconds);
+  StepModel changed = now_;
+  changed.worker_cpu *= std::max(0.0, 1 - saved * of_cpu);
+  changed.worker_blocked = 0;
+  return changed;
 }
 
 void BottleneckAnalysis::check_input() {
@@ -77,9 +91,7 @@ bool BottleneckAnalysis::check_storage() {
   }
   if (facts_.epochs_left > 0 && !facts_.holds_files && fits(facts_.stored_bytes)) {
     const bool pixels = fits(facts_.pixel_bytes);
-    if (pixels)
-      in_memory.worker_cpu *=
-          1 - stage_share(times_.loader.decode_seconds) / std::max(1e-9, 1 - stage_share(times_.loader.read_seconds));
+    if (pixels) in_memory = with_pixels_in_memory();
     propose(Verdict::storage, in_memory, "--cache", pixels ? "ram" : "compressed", "", evidence);
     return true;
   }
@@ -120,13 +132,11 @@ void BottleneckAnalysis::check_stages() {
         waits_text(), "workers decode " + percent_text(decode) + " of their time",
         format("a sample takes {} to decode, 95% {}", short_seconds_text(times_.sample.decode.mean_seconds),
                short_seconds_text(times_.sample.decode.p95_seconds))};
-    StepModel changed = now_;
     if (!facts_.holds_pixels && facts_.epochs_left > 0 && fits(facts_.pixel_bytes)) {
-      changed.worker_cpu *= std::max(0.0, 1 - decode * of_cpu);
-      changed.worker_blocked = 0;
-      propose(Verdict::decode, changed, "--cache", "ram", "", evidence);
+      propose(Verdict::decode, with_pixels_in_memory(), "--cache", "ram", "", evidence);
       return;
     }
+    StepModel changed = now_;
     changed.worker_cpu *= 1 - 0.6 * decode * of_cpu;
     propose(Verdict::decode, changed, "", "", "store smaller images: train pack --max-side", evidence);
     return;
