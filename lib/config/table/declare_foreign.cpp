@@ -23,6 +23,24 @@ void declare_foreign(Declaration& d) {
   d.add_foreign("run", "profile-gpu-util",
                 "Of other trainers: accepted without effect; what the device does is always sampled.",
                 "is accepted without effect: GPU, VRAM, CPU and RAM are always sampled and reported", either);
+  d.add_foreign("device", "accelerator",
+                "Of Lightning: auto is device auto, cpu is device cpu, gpu or cuda is device cuda.", "",
+                {{"auto", {{"device", "auto"}}},
+                 {"cpu", {{"device", "cpu"}}},
+                 {"gpu", {{"device", "cuda"}}},
+                 {"cuda", {{"device", "cuda"}}}});
+  std::vector<std::pair<std::string, Shorthand::Values>> epochs;
+  for (int every = 1; every <= 10; ++every) {
+    const std::string text = std::to_string(every);
+    epochs.push_back({text, {{"val-every", text + "e"}}});
+  }
+  d.add_foreign("train", "check-val-every-n-epoch", "Of Lightning: val-every in epochs.", "", epochs);
+  d.add_foreign("run", "log-every-n-steps",
+                "Of Lightning: accepted without effect; report-every 50u is every 50 updates.",
+                "is accepted without effect: --report-every 50u reports every 50 updates", {});
+  d.add_foreign("log", "enable-progress-bar",
+                "Of Lightning: accepted without effect; there is a moving line where the output is a terminal.",
+                "is accepted without effect: there is a moving line where the output is a terminal", either);
 }
 
 }  // namespace stoker::config

@@ -92,7 +92,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
           "Each layer learns with this share of the learning rate of the layer after it; the classifier has all of "
           "it. Layers are timm's: the stem, each block, the classifier.");
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
-      .alias({"clip-grad-norm", "max-grad-norm"})
+      .alias({"clip-grad-norm", "max-grad-norm", "gradient-clip-val"})
       .help("Largest gradient norm or value (see clip-mode); 0: no clipping.");
   d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
       .help("Scale all gradients to a total norm, or cut each value.");
@@ -202,6 +202,7 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .alias({"smoothing"})
       .help("Share of the target that is spread over all classes.");
   d.add("seed", o.seed, unsigned_codec())
+      .alias({"seed-everything"})
       .help("Of weights, order and augmentation; in eval of the resamples.")
       .used_in_eval();
   d.add_switch("deterministic", o.deterministic)

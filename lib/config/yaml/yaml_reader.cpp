@@ -19,7 +19,9 @@ namespace {
 constexpr size_t kMaxProblems = 100;
 
 /// Headings of other trainers, below which any option may stand.
-bool is_foreign_group(const std::string& name) { return name == "training" || name == "optimization"; }
+bool is_foreign_group(const std::string& name) {
+  return name == "training" || name == "optimization" || name == "trainer";
+}
 
 class YamlAssigner {
  public:

@@ -34,6 +34,19 @@ TEST_F(ForeignKeysTest, OptionsMayStandBelowTrainingAndOptimization) {
   EXPECT_TRUE(c->notes.empty());
 }
 
+TEST_F(ForeignKeysTest, ABlockForLightningsTrainerStartsARun) {
+  const auto c = read(
+      "seed_everything: 7\ntrainer:\n  max_epochs: 4\n  accelerator: cpu\n  precision: bf16-mixed\n"
+      "  gradient_clip_val: 0.5\n  accumulate_grad_batches: 2\n  check_val_every_n_epoch: 3\n  log_every_n_steps: 10\n"
+      "  enable_progress_bar: true\n");
+  EXPECT_EQ(c->options.train.seed, 7u);
+  EXPECT_EQ(c->options.train.epochs, 4);
+  EXPECT_EQ(c->options.optim.clip_grad, 0.5);
+  EXPECT_EQ(c->options.train.val_every.unit, Interval::Unit::epochs);
+  EXPECT_EQ(c->options.train.val_every.amount, 3);
+  EXPECT_EQ(c->notes.size(), 2u) << "what has no effect here";
+}
+
 TEST_F(ForeignKeysTest, AnUnknownKeyBelowTrainingIsStillAnError) {
   const std::string path = directory_.write("wrong.yaml", "training:\n  bacth_size: 16\n");
   EXPECT_EQ(parse_failure({"-c", path, "--data-dir", "x"}).message,
@@ -90,7 +103,7 @@ TEST_F(ForeignKeysTest, ThePageOnTrainingsNamesEachOfThem) {
   std::ostringstream page;
   page << std::ifstream(STOKER_SOURCE_DIR "/docs/trainings.md", std::ios::binary).rdbuf();
   const Configuration configuration;
-  std::vector<std::string> names = {"training", "optimization", "OMP_NUM_THREADS", "TRAINER_LOG_LEVEL"};
+  std::vector<std::string> names = {"training", "optimization", "trainer", "OMP_NUM_THREADS", "TRAINER_LOG_LEVEL"};
   for (const Shorthand& shorthand : configuration.table.shorthands()) names.push_back(shorthand.name);
   for (const Row& row : configuration.table.rows()) {
     for (const std::string& alias : row.aliases) {
