@@ -17,7 +17,7 @@ namespace stoker::config {
 /// Facts about the data, known after the scan.
 struct DataFacts {
   int64_t num_classes = 0;    ///< or targets, where the task learns numbers
-  int64_t channels = 0;       ///< most common: 1 or 3
+  int64_t channels = 0;       ///< most common; of images 1 or 3
   int64_t median_height = 0;  ///< pixels; of a deterministic sample of at most 100 images
   int64_t median_width = 0;
   int64_t train_images = 0;

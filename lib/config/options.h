@@ -35,7 +35,7 @@ struct DataOptionsOf {
   double val_fraction = 0;           ///< > 0: held out from train_split by a hash of the path
   bool stratify = false;             ///< val_fraction holds for each class by itself
   Pick<int64_t> img_size{};          ///< pixels; the network sees img_size x img_size
-  Pick<int64_t> in_chans{};          ///< 1 or 3
+  Pick<int64_t> in_chans{};          ///< of images 1 or 3; of samples that are taken as they are any number
   Pick<int64_t> num_classes{};       ///< auto: from the data
   Pick<std::vector<double>> mean{};  ///< per channel, of pixels in [0, 1]
   Pick<std::vector<double>> std{};
