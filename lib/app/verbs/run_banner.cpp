@@ -37,7 +37,10 @@ std::vector<std::string> recipe_lines(const config::ResolvedOptions& options) {
     first += format(", betas {:g} {:g}", optim.beta1, optim.beta2);
   }
   first += format(", weight decay {:g}, {}", optim.weight_decay, text_of_option(options, "sched"));
-  if (schedule.warmup_epochs > 0) first += format(" after {:g} epochs of warm-up", schedule.warmup_epochs);
+  if (schedule.warmup_epochs > 0) {
+    first +=
+        format(" after {:g} {} of warm-up", schedule.warmup_epochs, schedule.warmup_epochs == 1 ? "epoch" : "epochs");
+  }
   std::string second =
       format("label smoothing {:g}, EMA {}, TTA {}", options.train.label_smoothing,
              optim.model_ema ? format("{:g}", optim.model_ema_decay) : "off", text_of_option(options, "tta"));

@@ -155,7 +155,7 @@ std::vector<CommandFlag> make_inference_flags() {
        "",
        {},
        {"predict"},
-       "One JSON object per line and image in the place of CSV.",
+       "One JSON object per line and image in the place of CSV; also where the output is called .json or .jsonl.",
        [](CommandLine& line, const std::string&) { line.json = true; }},
       {"split",
        {},

@@ -169,7 +169,11 @@ void parse_command_line(int argc, const char* const* argv, Configuration& out) {
   CommandLine& command = out.command;
   const std::vector<FlagValue> values = parse_flags(argc, argv, out.table, command, problems.flags);
   if (command.help || command.version || command.help_markdown) return;
-  if (command.verb == "predict" && command.output.empty()) command.output = "-";
+  if (command.verb == "predict") {
+    if (command.output.empty()) command.output = "-";
+    command.json =
+        command.json || core::ends_with(command.output, ".json") || core::ends_with(command.output, ".jsonl");
+  }
 
   if (!command.preset.empty()) apply_preset(command.preset, "", out, problems);
   for (const std::string& path : command.config_files) apply_file(path, out, problems);

@@ -92,6 +92,11 @@ TEST(FlagsTest, ListsEveryProblemOfTheCommandLineAtOnce) {
   EXPECT_EQ(failure.hint, "train --help-all lists every flag");
 }
 
+TEST(FlagsTest, PredictionsIntoAFileThatIsCalledJsonAreJson) {
+  EXPECT_TRUE(parsed({"predict", "runs/x", "photos", "--output", "out.json"})->command.json);
+  EXPECT_TRUE(parsed({"predict", "runs/x", "photos", "--output", "out.jsonl"})->command.json);
+}
+
 TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {
   EXPECT_EQ(parse_failure({"--epochs"}).message, "--epochs: no value given");
   EXPECT_EQ(parse_failure({"--run-dir", "--epochs", "3"}).message, "--run-dir: no value given");
@@ -150,6 +155,7 @@ TEST(FlagsTest, EvalAndPredictTakeTheirWords) {
   EXPECT_EQ(prediction->command.checkpoint, "runs/x");
   EXPECT_EQ(prediction->command.inputs, std::vector<std::string>{"photos"});
   EXPECT_EQ(prediction->command.output, "out.csv");
+  EXPECT_FALSE(prediction->command.json);
   EXPECT_EQ(parsed({"predict", "runs/x", "photos"})->command.output, "-");
   EXPECT_EQ(parsed({"predict", "runs/x", "--", "-photo.png"})->command.inputs, std::vector<std::string>{"-photo.png"});
 }
