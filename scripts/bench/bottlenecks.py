@@ -205,7 +205,7 @@ class Hogs:
 class Run:
     rate: float          # images/s behind the warm-up
     epoch_rates: list    # images/s of every whole epoch
-    diagnosis: dict      # the last one, or None
+    diagnosis: dict      # of the last whole epoch, or else the last one, or None
     diagnoses: list      # with the epoch that each is of
 
 
@@ -237,7 +237,10 @@ def train(work, name, flags, environment, hogs, seconds, pinned=False):
     elif epochs:  # reports that are rare: the last whole epoch, or what there was of one
         rate = (epochs[-2] if len(epochs) > 1 else epochs[-1])["images_per_second"]
     found = [(event["epoch"], event["diagnosis"]) for event in events if event.get("diagnosis")]
-    return Run(rate, [event["images_per_second"] for event in epochs], found[-1][1] if found else None, found)
+    # Of whole epochs where there are any: a last one that was cut short, or a report of few updates, is seldom like the rest.
+    whole = [event["diagnosis"] for event in epochs[:-1] if event.get("diagnosis")]
+    last = whole[-1] if whole else found[-1][1] if found else None
+    return Run(rate, [event["images_per_second"] for event in epochs], last, found)
 
 
 def with_knob(flags, knob, value):

@@ -87,7 +87,10 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts, const ThroughputProbes& 
   const double computing = facts.times.computing_seconds() / std::max(1e-9, facts.times.update.mean_seconds);
   if (computing < 0.25) return;
   const bool suffer = facts.threads > facts.cpus || (facts.threads > 1 && facts.resources.other_cpus.value_or(0) > 0.2);
-  const bool idle = facts.threads < facts.cpus && facts.resources.cpu_percent.value_or(100) < 85;
+  // More threads than the CPUs that others leave wait for each other: trying them was seen to hold a run up for 11 s.
+  const double in_use = 0.01 * facts.resources.cpu_percent.value_or(100) * static_cast<double>(facts.cpus) +
+                        facts.resources.other_cpus.value_or(0);
+  const bool idle = facts.threads < facts.cpus && in_use < 0.85 * static_cast<double>(facts.cpus);
   if (facts.on_cpu && facts.lanes == 1 && probes.pass_seconds && (suffer || idle)) {  // lanes have one thread each
     if (core::seconds_since(threads_measured_) > kThreadsHold) {
       one_thread_seconds_.reset();

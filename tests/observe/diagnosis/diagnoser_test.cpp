@@ -91,6 +91,25 @@ TEST_F(DiagnoserTest, MeasuresCeilingsOnlyWhenThereIsReasonTo) {
   EXPECT_EQ(asked_fixed, 1);
 }
 
+TEST_F(DiagnoserTest, MoreThreadsAreTriedOnlyWhereOthersLeaveCpus) {
+  const auto tried_beside = [&](double others) {
+    int tried = 0;
+    probes_.pass_seconds = [&](int64_t, int64_t) { return ++tried, 1.0; };
+    DiagnosisFacts known;
+    known.threads = 1;
+    known.cpus = 2;
+    Diagnoser diagnoser(known);
+    ResourceReading resources;
+    resources.cpu_percent = 30;
+    resources.other_cpus = others;
+    for (int i = 0; i < 2; ++i)
+      diagnoser.judge(interlude(window(0), engine::Interlude::After::report_interval), resources, probes_);
+    return tried;
+  };
+  EXPECT_EQ(tried_beside(0), 1);
+  EXPECT_EQ(tried_beside(1.4), 0);
+}
+
 TEST_F(DiagnoserTest, OfALongBatchSomeImagesAreComputedWithOtherThreads) {
   int64_t images = 0;
   probes_.pass_seconds = [&](int64_t threads, int64_t tried) {
