@@ -160,8 +160,9 @@ struct OptimOptionsOf {
 using OptimOptions = OptimOptionsOf<Auto>;
 using ResolvedOptimOptions = OptimOptionsOf<Plain>;
 
-struct ScheduleOptions {
-  ScheduleKind sched = ScheduleKind::cosine;
+template <template <typename> class Pick>
+struct ScheduleOptionsOf {
+  Pick<ScheduleKind> sched{};  ///< auto: one-cycle for small images, else cosine
   double warmup_epochs = 0;
   double warmup_lr = 0;  ///< where warm-up starts
   double min_lr = 0;
@@ -176,6 +177,8 @@ struct ScheduleOptions {
   double one_cycle_base_momentum = 0.85;    ///< at the peak of the learning rate
   double one_cycle_max_momentum = 0.95;     ///< at the first and the last update
 };
+using ScheduleOptions = ScheduleOptionsOf<Auto>;
+using ResolvedScheduleOptions = ScheduleOptionsOf<Plain>;
 
 template <template <typename> class Pick>
 struct TrainOptionsOf {
@@ -272,7 +275,7 @@ struct OptionsOf {
   LoaderOptionsOf<Pick> loader;
   ModelOptionsOf<Pick> model;
   OptimOptionsOf<Pick> optim;
-  ScheduleOptions schedule;
+  ScheduleOptionsOf<Pick> schedule;
   TrainOptionsOf<Pick> train;
   PrecisionOptionsOf<Pick> precision;
   DeviceOptionsOf<Pick> device;

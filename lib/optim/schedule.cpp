@@ -31,7 +31,7 @@ double one_cycle(double first, double peak, double last, double pct_start, int64
 
 }  // namespace
 
-Schedule::Schedule(const config::ScheduleOptions& options, double peak_lr, int64_t total_updates,
+Schedule::Schedule(const config::ResolvedScheduleOptions& options, double peak_lr, int64_t total_updates,
                    int64_t updates_per_epoch)
     : options_(options),
       peak_lr_(peak_lr),

@@ -22,7 +22,8 @@ class Schedule {
  public:
   /// `total_updates` and `updates_per_epoch` are > 0. Milestones and warm-up are given in epochs, counted
   /// from the start of training; an epoch's updates are rounded to the nearest whole update.
-  Schedule(const config::ScheduleOptions& options, double peak_lr, int64_t total_updates, int64_t updates_per_epoch);
+  Schedule(const config::ResolvedScheduleOptions& options, double peak_lr, int64_t total_updates,
+           int64_t updates_per_epoch);
 
   /// Learning rate for update number `update` (0 is the first). Past the end: the value of the last update.
   /// Warm-up rises in a straight line from warmup_lr at update 0 and reaches the peak after warmup_epochs.
@@ -41,7 +42,7 @@ class Schedule {
   double after_warmup(int64_t update) const;
   int64_t decays_until(int64_t update) const;
 
-  config::ScheduleOptions options_;
+  config::ResolvedScheduleOptions options_;
   double peak_lr_;
   int64_t total_updates_;
   int64_t updates_per_epoch_;

@@ -123,7 +123,7 @@ TEST(OptimizerTest, AdamWEqualsTorchs) {
 
 /// A weight that starts at 1 in 12 updates of one cycle; update t has the gradient weight + cos(t).
 void expect_one_cycle(const config::ResolvedOptimOptions& options, const std::vector<double>& golden) {
-  config::ScheduleOptions one_cycle;
+  config::ResolvedScheduleOptions one_cycle;
   one_cycle.sched = config::ScheduleKind::one_cycle;
   const Schedule schedule(one_cycle, 0.1, 12, 1);
   const NamedParameter parameter{"weight", torch::ones({1}).requires_grad_()};

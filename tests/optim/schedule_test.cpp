@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::array<int64_t, 16> kGoldenUpdates = {0, 1, 2, 3, 4, 7, 8, 11, 12, 13, 19, 20, 27, 28, 38, 39};
 
-config::ScheduleOptions schedule_of(config::ScheduleKind kind) {
-  config::ScheduleOptions options;
+config::ResolvedScheduleOptions schedule_of(config::ScheduleKind kind) {
+  config::ResolvedScheduleOptions options;
   options.sched = kind;
   return options;
 }
 
-void expect_rates(const config::ScheduleOptions& options, const std::vector<double>& golden) {
+void expect_rates(const config::ResolvedScheduleOptions& options, const std::vector<double>& golden) {
   const Schedule schedule(options, 0.4, 40, 4);
   ASSERT_EQ(golden.size(), kGoldenUpdates.size());
   for (size_t i = 0; i < golden.size(); ++i) {
@@ -28,7 +28,7 @@ void expect_rates(const config::ScheduleOptions& options, const std::vector<doub
   }
 }
 
-void expect_momenta(const config::ScheduleOptions& options, const std::vector<double>& golden) {
+void expect_momenta(const config::ResolvedScheduleOptions& options, const std::vector<double>& golden) {
   const Schedule schedule(options, 0.4, 40, 4);
   ASSERT_EQ(golden.size(), kGoldenUpdates.size());
   for (size_t i = 0; i < golden.size(); ++i) {

@@ -29,7 +29,7 @@ std::string text_of_option(const config::ResolvedOptions& options, const std::st
 /// What the numbers of a run depend on besides data, augmentation, network and batch, in lines of 80 columns.
 std::vector<std::string> recipe_lines(const config::ResolvedOptions& options) {
   const config::ResolvedOptimOptions& optim = options.optim;
-  const config::ScheduleOptions& schedule = options.schedule;
+  const config::ResolvedScheduleOptions& schedule = options.schedule;
   std::string first = format("{} lr {:g}", text_of_option(options, "opt"), optim.lr);
   if (optim.opt == config::OptimizerKind::sgd) {
     first += format(", {}momentum {:g}", optim.nesterov ? "nesterov " : "", optim.momentum);

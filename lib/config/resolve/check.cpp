@@ -59,7 +59,7 @@ void check_augment(const ResolvedAugmentOptions& o, RuleBook& rules) {
 
 /// `lr_is_known`: an automatic one waits for an automatic batch-size.
 void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& rules) {
-  const ScheduleOptions& o = options.schedule;
+  const ResolvedScheduleOptions& o = options.schedule;
   const auto epochs = static_cast<double>(options.train.epochs);
   const std::vector<double>& milestones = o.decay_milestones;
   rules.require(o.sched != ScheduleKind::multistep || !milestones.empty(),

@@ -68,8 +68,10 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
   d.add("lr", o.lr, number_codec(kPositive))
       .alias({"learning-rate"})
       .help(
-          "Peak learning rate; auto is lr-base x batch-size x accumulation-steps x replicas / 256, and for adam and "
-          "adamw, where lr-base is not given, 0.001 x the square root of these images / 256.");
+          "Peak learning rate; auto is lr-base x batch-size x accumulation-steps x replicas / 256. Where lr-base is "
+          "not given, "
+          "it is 0.4 when sched auto takes one-cycle, and adam and adamw take 0.001 x the square root of these images "
+          "/ 256.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
       .help("What an automatic lr is scaled from.");
@@ -102,7 +104,11 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
       .help("Start with a faster average: decay = min(model-ema-decay, (1 + t) / (10 + t)) at update t.");
 }
 
-void declare_schedule(Declaration& d, ScheduleOptions& o) {
+bool is_one_cycle(const ScheduleOptions& o) { return !o.sched.is_auto() && o.sched.value() == ScheduleKind::one_cycle; }
+bool is_one_cycle(const ResolvedScheduleOptions& o) { return o.sched == ScheduleKind::one_cycle; }
+
+template <template <typename> class Pick>
+void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
   d.group("schedule", "How the learning rate moves");
   d.add("sched", o.sched,
         choice_codec<ScheduleKind>({{"constant", ScheduleKind::constant},
@@ -112,7 +118,10 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
                                     {"one-cycle", ScheduleKind::one_cycle},
                                     {"polynomial", ScheduleKind::polynomial}}))
       .alias({"lr-scheduler", "scheduler"})
-      .help("Shape over the whole run; set once per update.");
+      .help(
+          "Shape over the whole run; set once per update. auto: one-cycle for sgd and images of up to 64 pixels, where "
+          "neither "
+          "warmup-epochs nor min-lr is given; else cosine.");
   d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
       .unit("epochs")
       .help("Linear rise from warmup-lr to lr at the start; fractions are allowed.");
@@ -124,20 +133,20 @@ void declare_schedule(Declaration& d, ScheduleOptions& o) {
   d.add("decay-epochs", o.decay_epochs, number_codec(kPositive)).unit("epochs").help("step: time between two decays.");
   d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false})).help("step and multistep: factor of a decay.");
   d.add("poly-power", o.poly_power, number_codec(kPositive)).help("polynomial: exponent.");
-  const auto is_one_cycle = [&o] { return o.sched == ScheduleKind::one_cycle; };
-  const auto momentum_cycles = [&o] { return o.sched == ScheduleKind::one_cycle && o.one_cycle_momentum; };
+  const auto has_one_cycle = [&o] { return is_one_cycle(o); };
+  const auto momentum_cycles = [&o] { return is_one_cycle(o) && o.one_cycle_momentum; };
   d.add("one-cycle-pct-start", o.one_cycle_pct_start, number_codec({0, 1, true, true}))
       .unit("share of all updates")
-      .used_while(is_one_cycle)
+      .used_while(has_one_cycle)
       .help("one-cycle: when the peak is reached.");
   d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12}))
-      .used_while(is_one_cycle)
+      .used_while(has_one_cycle)
       .help("one-cycle: start = lr / this.");
   d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
-      .used_while(is_one_cycle)
+      .used_while(has_one_cycle)
       .help("one-cycle: end = start / this.");
   d.add_switch("one-cycle-momentum", o.one_cycle_momentum)
-      .used_while(is_one_cycle)
+      .used_while(has_one_cycle)
       .before_it_existed("false")
       .help(
           "one-cycle: SGD's momentum, or Adam's beta1, falls while the learning rate rises and rises while it falls, "

@@ -300,22 +300,6 @@ TEST(ResolveTest, HalfPrecisionOfAFileGivesWayOnTheCpu) {
   EXPECT_EQ(resolved({"--precision", "16-mixed"}, gpu).options.precision.amp_dtype, AmpDtype::float16);
 }
 
-TEST(ResolveTest, AutomaticLearningRateScalesWithTheImagesPerUpdate) {
-  const auto c = resolved({"--lr-base", "0.1", "-b", "64", "--accumulation-steps", "8"}, cpu_machine(2));
-  EXPECT_DOUBLE_EQ(c.options.optim.lr, 0.2);
-  EXPECT_EQ(reason_of(c, "lr"), "lr-base 0.1 x 512 images / 256");
-  EXPECT_EQ(resolved({"--lr", "0.7"}, cpu_machine(2)).options.optim.lr, 0.7);
-}
-
-TEST(ResolveTest, AdamBeginsAtItsOwnRateUnlessAnotherIsGiven) {
-  config::Facts facts = facts_of(cpu_machine(2));
-  facts.names_lr_base = false;
-  EXPECT_DOUBLE_EQ(resolved({"--opt", "adamw", "-b", "64"}, facts).options.optim.lr, 0.0005);
-  EXPECT_DOUBLE_EQ(resolved({"--opt", "sgd", "-b", "64"}, facts).options.optim.lr, 0.025);
-  facts.names_lr_base = true;
-  EXPECT_DOUBLE_EQ(resolved({"--opt", "adamw", "-b", "64", "--lr-base", "0.1"}, facts).options.optim.lr, 0.025);
-}
-
 TEST(ResolveTest, PhotographsHaveANetworkOfTheirOwnUnlessOneIsNamed) {
   DataFacts photographs = usual_data(Options());
   photographs.train_images = 1000;

@@ -57,7 +57,7 @@ TEST_F(YamlReaderTest, ReadsListsIntervalsSwitchesAndWords) {
   EXPECT_EQ(options_.run.save_every.amount, 2000);
   EXPECT_EQ(options_.train.max_time_seconds, 5400);
   EXPECT_TRUE(options_.precision.amp.value());
-  EXPECT_EQ(options_.schedule.sched, ScheduleKind::one_cycle);
+  EXPECT_EQ(options_.schedule.sched.value(), ScheduleKind::one_cycle);
   EXPECT_EQ(options_.run.run_dir.value(), "a # b");
 }
 

@@ -109,7 +109,7 @@ class LinearModel : public model::ImageModel {
 struct TinyOptions {
   int64_t images = 103, batch_size = 8, accumulation = 1;
   double lr = 0.05;
-  config::ScheduleOptions schedule;
+  config::ResolvedScheduleOptions schedule;
   bool one_is_bad = false;
   int64_t left_out = -1;  ///< the row that the training source lacks
   bool has_batch_norm = false;
@@ -240,7 +240,7 @@ class TinyRun {
       train_feed_->next(batch);
       step.accumulate(batch, options_.batch_size * options_.accumulation, mix);
     }
-    step.apply(optim::Schedule(config::ScheduleOptions{}, options_.lr, 3, 1).at(0));
+    step.apply(optim::Schedule(config::ResolvedScheduleOptions{}, options_.lr, 3, 1).at(0));
   }
 
   /// The first `updates` gradients overflow, as float16 ones do.

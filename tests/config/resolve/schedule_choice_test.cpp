@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which learning rate and which schedule a run has that names none.
+#include <gtest/gtest.h>
+
+#include "tests/config/resolved_words.h"
+
+namespace stoker::config {
+namespace {
+
+using fixtures::facts_of;
+using fixtures::reason_of;
+
+core::MachineFacts two_cpus() {
+  core::MachineFacts machine;
+  machine.cpus = 2;
+  return machine;
+}
+
+Resolution rates_of(std::vector<std::string> words, const Facts& facts) {
+  words.insert(words.begin(), {"--data-dir", "/data/flowers/"});
+  return fixtures::resolved(words, facts);
+}
+
+TEST(ScheduleChoiceTest, AutomaticLearningRateScalesWithTheImagesPerUpdate) {
+  const auto c = rates_of({"--lr-base", "0.1", "-b", "64", "--accumulation-steps", "8"}, facts_of(two_cpus()));
+  EXPECT_DOUBLE_EQ(c.options.optim.lr, 0.2);
+  EXPECT_EQ(reason_of(c, "lr"), "lr-base 0.1 x 512 images / 256");
+  EXPECT_EQ(rates_of({"--lr", "0.7"}, facts_of(two_cpus())).options.optim.lr, 0.7);
+}
+
+TEST(ScheduleChoiceTest, AdamBeginsAtItsOwnRateUnlessAnotherIsGiven) {
+  config::Facts facts = facts_of(two_cpus());
+  facts.names_lr_base = false;
+  EXPECT_DOUBLE_EQ(rates_of({"--opt", "adamw", "-b", "64"}, facts).options.optim.lr, 0.0005);
+  EXPECT_DOUBLE_EQ(rates_of({"--opt", "sgd", "-b", "64"}, facts).options.optim.lr, 0.025);
+  facts.names_lr_base = true;
+  EXPECT_DOUBLE_EQ(rates_of({"--opt", "adamw", "-b", "64", "--lr-base", "0.1"}, facts).options.optim.lr, 0.025);
+}
+
+TEST(ScheduleChoiceTest, SmallImagesHaveOneCycleAtAHigherRateUnlessTheCommandShapesTheSchedule) {
+  DataFacts small = usual_data(Options());
+  small.median_height = small.median_width = 32;
+  Facts facts = facts_of(two_cpus(), small);
+  facts.names_lr_base = false;
+  const auto expect = [&](const std::vector<std::string>& words, ScheduleKind kind, double lr) {
+    const ResolvedOptions o = rates_of(words, facts).options;
+    SCOPED_TRACE(words.size() > 2 ? words[2] : "nothing more");
+    EXPECT_EQ(o.schedule.sched, kind);
+    EXPECT_DOUBLE_EQ(o.optim.lr, lr);
+  };
+  expect({"-b", "64"}, ScheduleKind::one_cycle, 0.1);
+  expect({"-b", "64", "--sched", "one-cycle"}, ScheduleKind::one_cycle, 0.025);
+  expect({"-b", "64", "--sched", "cosine"}, ScheduleKind::cosine, 0.025);
+  expect({"-b", "64", "--lr", "0.3"}, ScheduleKind::one_cycle, 0.3);
+  expect({"-b", "64", "--warmup-epochs", "1"}, ScheduleKind::cosine, 0.025);
+  expect({"-b", "64", "--opt", "adamw"}, ScheduleKind::cosine, 0.0005);
+  expect({"-b", "64", "--momentum", "0", "--no-nesterov"}, ScheduleKind::cosine, 0.025);
+  facts.checkpoint = CheckpointFacts{};
+  facts.checkpoint->kept = {{"sched", "cosine"}};
+  expect({"-b", "64"}, ScheduleKind::cosine, 0.025);
+  facts.checkpoint.reset();
+  facts.data->median_height = facts.data->median_width = 224;
+  expect({"-b", "64"}, ScheduleKind::cosine, 0.025);
+}
+
+}  // namespace
+}  // namespace stoker::config
