@@ -78,7 +78,7 @@ TEST(PlanTest, AnAutomaticBatchIsChosenOnceAndKeptOnResume) {
   const std::string first = content_of_file(work / "run/config.yaml");
   EXPECT_NE(first.find("batch-size: 8 "), std::string::npos) << "64 images, and 8 updates in an epoch at least\n"
                                                              << first;
-  EXPECT_NE(first.find("\n  lr: 0.0125 "), std::string::npos) << "scaled from the batch that was chosen\n" << first;
+  EXPECT_NE(first.find("\n  lr: 0.003125 "), std::string::npos) << "scaled from the batch that was chosen\n" << first;
   words = train_words({"--batch-size", "auto", "-v"});
   ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
@@ -106,7 +106,7 @@ TEST(PlanTest, SeveralDevicesAreComparedWithTotals) {
   ASSERT_NE(second, std::string::npos) << ended.out;
   const std::string two = ended.out.substr(second);
   EXPECT_EQ(number_behind(two, "\"images_per_update\": "), 16);
-  EXPECT_EQ(number_behind(two, "\"learning_rate\": "), 0.025) << "of 16 images";
+  EXPECT_EQ(number_behind(two, "\"learning_rate\": "), 0.00625) << "of 16 images";
   EXPECT_EQ(number_behind(two, "\"updates_per_epoch\": "), 4);
   EXPECT_GT(number_behind(two, "\"exchange_bytes\": "), 0);
   EXPECT_GT(number_behind(two, "\"updates_per_second\": "), 0);

@@ -16,7 +16,8 @@
 namespace stoker::config {
 namespace {
 
-constexpr int64_t kUsualBatch = 64;    // images per device
+constexpr int64_t kUsualBatch = 64;  // images per device
+constexpr int64_t kEnoughUpdates = 250;
 constexpr double kOneCycleBase = 0.4;  // per 256 images; where one-cycle was chosen for small images
 constexpr double kAdamRate = 0.001;    // for 256 images
 constexpr double kHours = 1;           // a run of resnet18 may take by itself on a CPU
@@ -78,15 +79,19 @@ void choose_accumulation(Draft& draft, const BatchChoice& batch) {
   draft.set_default(o.train.accumulation_steps, int64_t{1});
 }
 
-/// Small images, mostly few of them and for few epochs, learn most where the rate goes high and comes back: CIFAR-10's
-/// first 8,000 in 12 epochs 70 %, against 64 % with cosine (scripts/bench/defaults_vs_recipes.py).
-void choose_schedule(Draft& draft) {
+/// Small images learn most in few epochs where the rate goes high and comes back: 8,000 of CIFAR-10 in 12 epochs 70 %,
+/// against 64 % with cosine. In fewer updates than these the high rate does harm: 900 images in 10 epochs 53 %, against
+/// 56 % (scripts/bench/defaults_vs_recipes.py, docs/benchmarks.md).
+void choose_schedule(Draft& draft, const DataFacts& data) {
   Options& o = draft.options();
+  const int64_t batch = o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas;
   const bool is_small = o.data.img_size.value() <= kSmallImage;
   const bool can_cycle = o.optim.opt == OptimizerKind::sgd && o.optim.momentum > 0;
   const bool has_own_shape = o.schedule.warmup_epochs > 0 || o.schedule.warmup_lr > 0 || o.schedule.min_lr > 0;
-  if (is_small && can_cycle && !has_own_shape) {
-    draft.choose(o.schedule.sched, "one-cycle", core::format("images of up to {} pixels", kSmallImage));
+  const int64_t updates = o.train.epochs * (data.train_images / std::max<int64_t>(batch, 1));
+  if (is_small && can_cycle && !has_own_shape && updates >= kEnoughUpdates) {
+    draft.choose(o.schedule.sched, "one-cycle",
+                 core::format("images of up to {} pixels, {} updates", kSmallImage, core::count_text(updates)));
   }
   draft.choose(o.schedule.sched, "cosine", "usual");
 }
@@ -246,8 +251,11 @@ Resolution resolve(const Options& given, const Facts& facts) {
   draft.assume(batch.is_assumed);
   draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size.reason);
   choose_accumulation(draft, batch);
-  choose_schedule(draft);
+  draft.assume(batch.is_assumed || !facts.data);
+  choose_schedule(draft, facts.data.value_or(usual_data(given)));
   const bool cycles = draft.options().schedule.sched.value() == ScheduleKind::one_cycle;
+  const bool lr_waits = given.schedule.sched.is_auto() && !facts.names_lr_base;
+  draft.assume(batch.is_assumed || (lr_waits && !facts.data));
   choose_lr(draft, facts.names_lr_base, cycles && given.schedule.sched.is_auto());
   draft.assume(batch.is_assumed || !facts.data);
   choose_val_batch_size(draft);

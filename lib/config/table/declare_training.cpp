@@ -119,9 +119,9 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
                                     {"polynomial", ScheduleKind::polynomial}}))
       .alias({"lr-scheduler", "scheduler"})
       .help(
-          "Shape over the whole run; set once per update. auto: one-cycle for sgd and images of up to 64 pixels, where "
-          "neither "
-          "warmup-epochs nor min-lr is given; else cosine.");
+          "Shape over the whole run; set once per update. auto: one-cycle for sgd, images of up to 64 pixels and at "
+          "least 250 "
+          "updates, where neither warmup-epochs nor min-lr is given; else cosine.");
   d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
       .unit("epochs")
       .help("Linear rise from warmup-lr to lr at the start; fractions are allowed.");

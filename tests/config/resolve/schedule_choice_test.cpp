@@ -40,6 +40,7 @@ TEST(ScheduleChoiceTest, AdamBeginsAtItsOwnRateUnlessAnotherIsGiven) {
 TEST(ScheduleChoiceTest, SmallImagesHaveOneCycleAtAHigherRateUnlessTheCommandShapesTheSchedule) {
   DataFacts small = usual_data(Options());
   small.median_height = small.median_width = 32;
+  small.train_images = 3200;  // 500 updates of 64 in 10 epochs
   Facts facts = facts_of(two_cpus(), small);
   facts.names_lr_base = false;
   const auto expect = [&](const std::vector<std::string>& words, ScheduleKind kind, double lr) {
@@ -52,6 +53,7 @@ TEST(ScheduleChoiceTest, SmallImagesHaveOneCycleAtAHigherRateUnlessTheCommandSha
   expect({"-b", "64", "--sched", "one-cycle"}, ScheduleKind::one_cycle, 0.025);
   expect({"-b", "64", "--sched", "cosine"}, ScheduleKind::cosine, 0.025);
   expect({"-b", "64", "--lr", "0.3"}, ScheduleKind::one_cycle, 0.3);
+  expect({"-b", "64", "--epochs", "4"}, ScheduleKind::cosine, 0.025);  // 200 updates
   expect({"-b", "64", "--warmup-epochs", "1"}, ScheduleKind::cosine, 0.025);
   expect({"-b", "64", "--opt", "adamw"}, ScheduleKind::cosine, 0.0005);
   expect({"-b", "64", "--momentum", "0", "--no-nesterov"}, ScheduleKind::cosine, 0.025);
