@@ -140,9 +140,9 @@ using ResolvedModelOptions = ModelOptionsOf<Plain>;
 
 template <template <typename> class Pick>
 struct OptimOptionsOf {
-  OptimizerKind opt = OptimizerKind::sgd;
-  Pick<double> lr{};     ///< peak learning rate; auto: lr_base scaled by the total batch
-  double lr_base = 0.1;  ///< per 256 images
+  Pick<OptimizerKind> opt{};  ///< auto: adamw where real numbers are learned, else sgd
+  Pick<double> lr{};          ///< peak learning rate; auto: lr_base scaled by the total batch
+  double lr_base = 0.1;       ///< per 256 images
   double momentum = 0.9;
   bool nesterov = true;
   double beta1 = 0.9;

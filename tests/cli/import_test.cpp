@@ -62,7 +62,12 @@ TEST_F(ImportTest, ARunStartsFromTheWeightsThatAnotherRunOrACheckpointIsEvaluate
   fs::copy_file(work_ / weights_, work_ / "hub/model.safetensors");
   EXPECT_EQ(starting_with("hub"), "hub/model.safetensors");
   fs::copy_file(work_ / weights_, work_ / (best + "/model_ema.safetensors"));
-  EXPECT_EQ(starting_with("run"), best + "/model_ema.safetensors") << "as train eval takes them";
+  EXPECT_EQ(starting_with("run"), best + "/model.safetensors") << "a file that the checkpoint does not list";
+  const Words averaged = train_words({"--run-dir", "averaged", "--epochs", "1", "--model-ema"});
+  const Ended trained = run(averaged, work_.path());
+  ASSERT_EQ(trained.exit_code, 0) << story_of(averaged, trained);
+  const fs::path file = starting_with("averaged");
+  EXPECT_EQ(file.filename(), "model_ema.safetensors") << "as train eval takes them";
 }
 
 TEST_F(ImportTest, RefusalsNameTheFileAndWriteNothing) {

@@ -107,8 +107,8 @@ std::vector<std::string> operators_text(const OperatorTable& table, size_t count
     if (name.size() > kNameWidth) name = name.substr(0, kNameWidth - 3) + "...";
     const double own = table.has_device() ? row.device_own_seconds : row.own_seconds;
     const double whole = table.has_device() ? sums.device_own : sums.own;
-    lines.push_back(core::format("  {:<44}  {:>6.4g} calls  {:>8.4g} ms  {:>3.0f}%", name, row.calls, 1e3 * own,
-                                 percent(own, whole)));
+    lines.push_back(core::format("  {:<{}}  {:>6.4g} calls  {:>8.4g} ms  {:>3.0f}%", name, kNameWidth, row.calls,
+                                 1e3 * own, percent(own, whole)));
   }
   return lines;
 }

@@ -131,7 +131,7 @@ config::CheckpointFacts checkpoint_facts(const config::Configuration& given, con
     facts.accumulation_steps = steps;
   }
   facts.drop_last = saved_switch(extra, given.table.row_of(o.loader.drop_last).name);
-  for (const char* const name : {"hflip", "train-crop", "model", "sched", "lr"}) {
+  for (const char* const name : {"hflip", "train-crop", "model", "opt", "sched", "lr"}) {
     const bool follows_batch = std::string(name) == "lr" && saved_text(extra, "opt") == "sgd";
     const std::string text = follows_batch ? "" : saved_text(extra, name);
     if (!text.empty() && !is_network_identity(text)) facts.kept.emplace_back(name, text);

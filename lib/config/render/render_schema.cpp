@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A JSON schema of YAML files, by which editors complete and check them. The program itself reads more strictly.
+#include <algorithm>
+
 #include "config/config.h"
 #include "config/render/describe.h"
 #include "core/text/json.h"
@@ -24,7 +26,7 @@ Json schema_of(Row& row) {
   } else if (!row.choices.empty()) {
     schema["enum"] = Json::array();
     for (const std::string& choice : row.choices) add_choice(choice, schema["enum"]);
-    if (takes_auto && schema["enum"].count("auto") == 0) schema["enum"].push_back("auto");
+    if (takes_auto && std::count(row.choices.begin(), row.choices.end(), "auto") == 0) schema["enum"].push_back("auto");
   } else if (row.is_list) {
     schema["type"] = {"array", "number", "string"};
   } else if (row.is_number && !takes_auto) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "config/facts.h"
 #include "config/resolution.h"
 
 namespace stoker::config {
@@ -68,5 +69,8 @@ bool choose_for_machine(const Facts& facts, Draft& draft);
 /// Shape, scales, weights, crops and normalisation. Throws Error{config} for what only the training split says where
 /// that is not read.
 void choose_for_data(const DataFacts& data, Draft& draft);
+/// Optimizer, schedule and learning rate. Batch, accumulation and img-size have been chosen; `batch_is_assumed`: the
+/// batch only stands in for one that will be measured.
+void choose_optimization(const Options& given, const Facts& facts, bool batch_is_assumed, Draft& draft);
 
 }  // namespace stoker::config

@@ -16,14 +16,11 @@
 namespace stoker::config {
 namespace {
 
-constexpr int64_t kUsualBatch = 64;  // images per device
-constexpr int64_t kEnoughUpdates = 250;
-constexpr double kOneCycleBase = 0.4;  // per 256 images; where one-cycle was chosen for small images
-constexpr double kAdamRate = 0.001;    // for 256 images
-constexpr double kHours = 1;           // a run of resnet18 may take by itself on a CPU
-constexpr double kResNetWork = 10.9;   // GFLOP per image of 224 pixels, forward and backward
-constexpr double kCpuSpeed = 60;       // GFLOP/s of one CPU, without reduced precision
-constexpr int64_t kTinyUpdate = 8;     // an update with less than this part of a full one's images is lopsided
+constexpr int64_t kUsualBatch = 64;   // images per device
+constexpr double kHours = 1;          // a run of resnet18 may take by itself on a CPU
+constexpr double kResNetWork = 10.9;  // GFLOP per image of 224 pixels, forward and backward
+constexpr double kCpuSpeed = 60;      // GFLOP/s of one CPU, without reduced precision
+constexpr int64_t kTinyUpdate = 8;    // an update with less than this part of a full one's images is lopsided
 
 /// "runs/" and what the command line names, else the data set.
 void choose_run_dir(Draft& draft, const std::string& run_name) {
@@ -77,41 +74,6 @@ void choose_accumulation(Draft& draft, const BatchChoice& batch) {
                                        : core::format("total-batch-size {} / {} images of all replicas", total, size));
   }
   draft.set_default(o.train.accumulation_steps, int64_t{1});
-}
-
-/// Small images learn most in few epochs where the rate goes high and comes back: 8,000 of CIFAR-10 in 12 epochs 70 %,
-/// against 64 % with cosine. In fewer updates than these the high rate does harm: 900 images in 10 epochs 53 %, against
-/// 56 % (scripts/bench/defaults_vs_recipes.py, docs/benchmarks.md).
-void choose_schedule(Draft& draft, const DataFacts& data) {
-  Options& o = draft.options();
-  const int64_t batch = o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas;
-  const bool is_small = o.data.img_size.value() <= kSmallImage;
-  const bool can_cycle = o.optim.opt == OptimizerKind::sgd && o.optim.momentum > 0;
-  const bool has_own_shape = o.schedule.warmup_epochs > 0 || o.schedule.warmup_lr > 0 || o.schedule.min_lr > 0;
-  const int64_t updates = o.train.epochs * (data.train_images / std::max<int64_t>(batch, 1));
-  if (is_small && can_cycle && !has_own_shape && updates >= kEnoughUpdates) {
-    draft.choose(o.schedule.sched, "one-cycle",
-                 core::format("images of up to {} pixels, {} updates", kSmallImage, core::count_text(updates)));
-  }
-  draft.choose(o.schedule.sched, "cosine", "usual");
-}
-
-/// Adam's steps do not grow with the gradient: its users begin at 0.001 for 256 images and scale by the square root.
-/// `cycles_by_itself`: one-cycle is our choice.
-void choose_lr(Draft& draft, bool names_lr_base, bool cycles_by_itself) {
-  Options& o = draft.options();
-  const auto images =
-      static_cast<double>(o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas);
-  if (o.optim.opt != OptimizerKind::sgd && !names_lr_base) {
-    draft.choose(o.optim.lr, core::format("{:.6g}", kAdamRate * std::sqrt(images / 256)),
-                 core::format("{} x the square root of {} images / 256, usual for adam and adamw", kAdamRate, images));
-  }
-  const bool goes_high = cycles_by_itself && !names_lr_base;
-  const double base = goes_high ? kOneCycleBase : o.optim.lr_base;
-  draft.choose(o.optim.lr, number_text(base * images / 256),
-               goes_high
-                   ? core::format("{} x {} images / 256, for one-cycle and small images", number_text(base), images)
-                   : core::format("lr-base {} x {} images / 256", number_text(base), images));
 }
 
 void choose_val_batch_size(Draft& draft) {
@@ -251,12 +213,7 @@ Resolution resolve(const Options& given, const Facts& facts) {
   draft.assume(batch.is_assumed);
   draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size.reason);
   choose_accumulation(draft, batch);
-  draft.assume(batch.is_assumed || !facts.data);
-  choose_schedule(draft, facts.data.value_or(usual_data(given)));
-  const bool cycles = draft.options().schedule.sched.value() == ScheduleKind::one_cycle;
-  const bool lr_waits = given.schedule.sched.is_auto() && !facts.names_lr_base;
-  draft.assume(batch.is_assumed || (lr_waits && !facts.data));
-  choose_lr(draft, facts.names_lr_base, cycles && given.schedule.sched.is_auto());
+  choose_optimization(given, facts, batch.is_assumed, draft);
   draft.assume(batch.is_assumed || !facts.data);
   choose_val_batch_size(draft);
   draft.assume(!facts.model);

@@ -64,7 +64,9 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
         choice_codec<OptimizerKind>(
             {{"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adam}, {"adamw", OptimizerKind::adamw}}))
       .alias({"optimizer"})
-      .help("Update rule.");
+      .help(
+          "Update rule; auto: adamw for the tasks regression and head-pose, else sgd. A later start keeps that of the "
+          "first.");
   d.add("lr", o.lr, number_codec(kPositive))
       .alias({"learning-rate"})
       .help(

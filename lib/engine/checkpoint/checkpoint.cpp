@@ -271,8 +271,8 @@ SavedModel load_saved_model(const std::string& path) {
 }
 
 std::string evaluated_weights(const std::string& path) {
-  const std::string averages = path + "/" + kAverageFile;
-  return core::file_exists(averages) ? averages : path + "/" + kModelFile;
+  const bool has_average = read_manifest(path).files.count(kAverageFile) > 0;
+  return path + "/" + (has_average ? kAverageFile : kModelFile);
 }
 
 }  // namespace stoker::engine

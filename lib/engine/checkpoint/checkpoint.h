@@ -97,7 +97,8 @@ struct SavedModel {
 };
 /// Reads and verifies. `path` is a checkpoint folder.
 SavedModel load_saved_model(const std::string& path);
-/// The file of the weights that are evaluated: the average where the checkpoint in the folder `path` has one.
+/// The file of the weights that are evaluated: the average where the checkpoint in the folder `path` says that it has
+/// one. Throws Error{data}.
 std::string evaluated_weights(const std::string& path);
 
 }  // namespace stoker::engine

@@ -9,7 +9,6 @@ namespace {
 // Seconds. Some loops are chosen by the number of images: EfficientNet-B0 of 96 pixels trains 1.1 times as fast
 // channels-last with 4 images and 1.6 times with 16.
 constexpr double kLongPass = 0.15;
-constexpr double kVeryLongPass = 0.4;
 constexpr double kFarSlower = 1.5;
 constexpr int64_t kFewest = 2;  // of one alone batch norm may not be able to train
 

@@ -10,6 +10,8 @@
 
 namespace stoker::engine {
 
+constexpr double kVeryLongPass = 0.4;  ///< seconds; where one takes longer, one says enough
+
 struct ComparedPasses {
   size_t ways = 0;
   std::function<void(size_t way, int64_t images)> take;  ///< from now on this way computes so many images

@@ -14,8 +14,6 @@
 namespace stoker::engine {
 namespace {
 
-constexpr double kOneIsEnough = 0.4;  // seconds
-
 /// Of larger images two may not fit in memory; what they say about speed smaller ones say, too.
 int64_t tried_side(const ProbeSettings& settings) {
   constexpr int64_t kTooLarge = 512, kEnough = 256;  // pixels
@@ -100,7 +98,7 @@ double pass_seconds(const TrainingWay& way, const Task& task, int64_t images, do
   const ThreadCount threads(way.threads);  // once: threads that are made anew for each pass have no turn at a busy CPU
   Trial trial(way, task, PassClock::wall);
   trial.take(images, side_of(way.settings));
-  if (const double first = trial.pass(); first > kOneIsEnough) return first;
+  if (const double first = trial.pass(); first > kVeryLongPass) return first;
   std::vector<double> passes;
   const double begin = seconds_by(PassClock::wall);
   while (passes.size() < kLeastPasses || seconds_by(PassClock::wall) - begin < least_seconds)

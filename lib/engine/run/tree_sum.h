@@ -54,10 +54,9 @@ class TreeSum {
             slots_[level][static_cast<size_t>(place)] = std::move(part);
             return;
           }
-          other.swap(*found);
+          other = std::exchange(*found, std::nullopt);
         }
-        if (partner < place) part.swap(other);
-        part = add(std::move(*part), std::move(*other));
+        part = partner < place ? add(std::move(*other), std::move(*part)) : add(std::move(*part), std::move(*other));
       }
       place &= half - 1;
     }

@@ -23,7 +23,7 @@ TEST(FlagsTest, ReadsEveryWayOfWritingAFlag) {
   EXPECT_EQ(c->options.data.mean.value(), (std::vector<double>{0.5, 0.25, 0.1}));
   EXPECT_EQ(c->options.train.max_updates, 10);
   EXPECT_FALSE(c->options.precision.amp.value());
-  EXPECT_EQ(c->options.optim.opt, OptimizerKind::adamw);
+  EXPECT_EQ(c->options.optim.opt.value(), OptimizerKind::adamw);
   EXPECT_EQ(c->options.run.run_dir.value(), "-");
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "config/config.h"
@@ -48,6 +49,11 @@ TEST(DocsTest, SchemaKnowsTypesAndChoices) {
   EXPECT_EQ(properties.at("report").at("type"), "boolean");
   EXPECT_EQ(properties.at("batch-size").at("type"), core::Json({"string", "number"}));  // or auto
   EXPECT_EQ(properties.at("log-level").at("enum").size(), 4u);
+  for (const auto& [name, schema] : properties.items()) {
+    if (schema.count("enum") == 0) continue;
+    const std::vector<core::Json> words = schema.at("enum");
+    EXPECT_EQ(std::set<core::Json>(words.begin(), words.end()).size(), words.size()) << name;
+  }
   EXPECT_EQ(properties.at("run").at("properties").at("report").at("$ref"), "#/properties/report");
 }
 

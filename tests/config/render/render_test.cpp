@@ -105,7 +105,7 @@ TEST(RenderTest, HelpShowsEveryOptionWithUnitRangeAndDefault) {
   EXPECT_TRUE(contains(help, "  -b, --batch-size N              Images in one forward pass;"));
   EXPECT_TRUE(contains(help, "[images per device: auto, or 1 to"));
   EXPECT_TRUE(contains(help, "How samples travel from disk to the device (loader):"));
-  EXPECT_TRUE(contains(help, "--opt sgd|adam|adamw            Update rule. [default sgd] Also --optimizer."));
+  EXPECT_TRUE(contains(help, "--opt auto|sgd|adam|adamw       Update rule; auto: adamw for the tasks"));
 }
 
 TEST(RenderTest, HelpOfEvalShowsWhatEvalTakesAndNothingElse) {

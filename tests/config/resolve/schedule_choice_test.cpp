@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which learning rate and which schedule a run has that names none.
+// Which optimizer, learning rate and schedule a run has that names none.
 #include <gtest/gtest.h>
 
 #include "tests/config/resolved_words.h"
@@ -35,6 +35,25 @@ TEST(ScheduleChoiceTest, AdamBeginsAtItsOwnRateUnlessAnotherIsGiven) {
   EXPECT_DOUBLE_EQ(rates_of({"--opt", "sgd", "-b", "64"}, facts).options.optim.lr, 0.025);
   facts.names_lr_base = true;
   EXPECT_DOUBLE_EQ(rates_of({"--opt", "adamw", "-b", "64", "--lr-base", "0.1"}, facts).options.optim.lr, 0.025);
+}
+
+TEST(ScheduleChoiceTest, RealNumbersAreLearnedWithAdamWUnlessAnotherIsGivenOrKept) {
+  Facts facts = facts_of(two_cpus());
+  facts.names_lr_base = false;
+  const auto expect = [&](const std::vector<std::string>& words, OptimizerKind kind, double lr) {
+    const ResolvedOptions o = rates_of(words, facts).options;
+    SCOPED_TRACE(words.back());
+    EXPECT_EQ(o.optim.opt, kind);
+    EXPECT_DOUBLE_EQ(o.optim.lr, lr);
+  };
+  expect({"-b", "64", "--task", "regression"}, OptimizerKind::adamw, 0.0005);
+  expect({"-b", "64", "--task", "head-pose"}, OptimizerKind::adamw, 0.0005);
+  expect({"-b", "64", "--task", "multilabel"}, OptimizerKind::sgd, 0.025);
+  expect({"-b", "64", "--task", "regression", "--opt", "sgd"}, OptimizerKind::sgd, 0.025);
+  expect({"-b", "64", "--task", "regression", "--lr", "0.003"}, OptimizerKind::adamw, 0.003);
+  facts.checkpoint = CheckpointFacts{};
+  facts.checkpoint->kept = {{"opt", "sgd"}};
+  expect({"-b", "64", "--task", "regression"}, OptimizerKind::sgd, 0.025);
 }
 
 TEST(ScheduleChoiceTest, SmallImagesHaveOneCycleAtAHigherRateUnlessTheCommandShapesTheSchedule) {
