@@ -48,6 +48,13 @@ std::vector<std::string> recipe_lines(const config::ResolvedOptions& options) {
   return {first, second + format(", seed {}", options.train.seed)};
 }
 
+/// "3 x 32 x 32", "8 frames of 3 x 224 x 224".
+std::string input_text(const data::SampleShape& shape) {
+  const std::string image = format("{} x {} x {}", shape.channels, shape.height, shape.width);
+  if (shape.images() == 1) return image;
+  return format("{} frames{} of {}", shape.images(), shape.views > 1 ? " in two qualities" : "", image);
+}
+
 }  // namespace
 
 observe::BannerFacts banner_facts(const Invocation& invocation, const config::Resolution& resolution,
@@ -76,6 +83,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   std::stable_partition(facts.data_notes.begin(), facts.data_notes.end(),
                         [](const std::string& note) { return note.rfind("validation:", 0) != 0; });
   facts.model = options.model.model;
+  facts.input = input_text(transform_plan(options, *datasets.train, /*training=*/true).shape);
   for (const config::Choice& choice : resolution.choices) {
     const bool by_file = choice.option == "amp-dtype" && choice.reason.find("configuration") != std::string::npos;
     const bool by_environment = choice.option == "threads" && choice.reason.rfind("OMP_NUM_THREADS", 0) == 0;

@@ -184,6 +184,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   }
   facts.caches = prepared.caches.lines;
   facts.memory = plan::plan_summary(memory, prepared.room);
+  if (checkpoint.empty()) facts.weights = options.model.init_from;
   facts.start = checkpoint.empty() ? "from scratch"
                 : end              ? format("finished with {}", checkpoint)
                                    : format("resumes {} (epoch {}, update {})", checkpoint, at.epoch + 1, at.updates);

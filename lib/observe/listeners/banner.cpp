@@ -14,10 +14,12 @@ using core::format;
 
 namespace {
 
-std::string model_text(const BannerFacts& facts) {
-  const std::string text = format("{}, {} parameters", facts.model, count_text(facts.parameters));
-  if (facts.frozen_parameters == 0) return text;
-  return text + format(", {} of them frozen", count_text(facts.frozen_parameters));
+std::vector<std::string> model_lines(const BannerFacts& facts) {
+  std::string text = format("model     {}, {} parameters", facts.model, count_text(facts.parameters));
+  if (facts.frozen_parameters > 0) text += format(", {} of them frozen", count_text(facts.frozen_parameters));
+  if (!facts.input.empty()) text += format(", input {}", facts.input);
+  if (facts.weights.empty()) return {text};
+  return {text, "          starts from the weights of " + facts.weights};
 }
 
 std::vector<std::string> batch_lines(const BannerFacts& facts) {
@@ -49,13 +51,12 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
   ::gethostname(host, sizeof host - 1);
   std::vector<std::string> lines = {
       format("stoker train {}  {}  pid {} on {}", facts.version, facts.libtorch, ::getpid(), host),
-      "command   " + facts.command_line,
-      "device    " + facts.device + ", " + facts.precision,
+      "command   " + facts.command_line, "device    " + facts.device + ", " + facts.precision,
       format("data      {} training and {} validation images, {} {}{}", count_text(facts.train_images),
              count_text(facts.val_images), facts.num_classes, facts.learned,
              facts.task == "multiclass" ? "" : ", task " + facts.task),
-      "augment   " + facts.augment,
-      "model     " + model_text(facts)};
+      "augment   " + facts.augment};
+  for (const std::string& line : model_lines(facts)) lines.push_back(line);
   if (!facts.compute.empty()) lines.push_back("compute   " + facts.compute);
   for (const std::string& line : batch_lines(facts)) lines.push_back(line);
   for (const std::string& line : facts.recipe) {

@@ -51,6 +51,19 @@ TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
   for (const std::string& line : banner_lines(many)) EXPECT_LE(line.size(), 80u) << line;
 }
 
+TEST(BannerTest, SaysWhatTheNetworkSeesAndWhereItsWeightsComeFrom) {
+  BannerFacts from_others = facts();
+  from_others.model = "resnet18";
+  from_others.parameters = 11181642;
+  from_others.input = "3 x 224 x 224";
+  EXPECT_NE(joined(banner_lines(from_others)).find("model     resnet18, 11,181,642 parameters, input 3 x 224 x 224\n"),
+            std::string::npos);
+  EXPECT_EQ(joined(banner_lines(from_others)).find("weights of"), std::string::npos);
+  from_others.weights = "resnet18.safetensors";
+  EXPECT_NE(joined(banner_lines(from_others)).find("3 x 224 x 224\n          starts from the weights of resnet18.s"),
+            std::string::npos);
+}
+
 TEST(BannerTest, NamesTheRecipe) {
   EXPECT_NE(joined(banner_lines(facts())).find("recipe    sgd lr 0.1\n          seed 42\n"), std::string::npos);
 }
