@@ -31,7 +31,7 @@ struct DataOptionsOf {
   std::string csv_path = "path";  ///< csv: column with the path of the image
   std::string csv_label;          ///< csv: column with the label, or columns to learn; empty: label, or all others
   CsvDelimiter csv_delimiter = CsvDelimiter::automatic;
-  std::string stage_dir;             ///< hdf5: copies are read from here; empty: none are made
+  std::string stage_dir;             ///< copies of files are read from here; empty: none are made
   double val_fraction = 0;           ///< > 0: held out from train_split by a hash of the path
   bool stratify = false;             ///< val_fraction holds for each class by itself
   Pick<int64_t> img_size{};          ///< pixels; the network sees img_size x img_size

@@ -61,6 +61,7 @@ void measure_storage(const config::Configuration& configuration, CheckFacts& fac
 /// A check asks for files, not for splits: where there is only one, or class folders lie in the folder itself, a part
 /// is held out, half so that tiny folders have some in both. Throws core::Error: what was wrong with the data as given.
 data::Datasets open_files(config::DataOptions options) {
+  options.stage_dir.clear();  // the files themselves are looked at
   try {
     return data::open_datasets(options);
   } catch (const Error& error) {
@@ -92,7 +93,8 @@ bool look_at_data(const config::Configuration& configuration, CheckFacts& facts)
 
 /// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
 void learn_data_or_go_on(Settings& settings) {
-  const config::DataOptions& given = settings.given().options.data;
+  config::DataOptions given = settings.given().options.data;
+  given.stage_dir.clear();  // nothing is read but some samples
   try {
     const data::Datasets datasets = data::open_datasets(given);
     settings.learn_data(facts_of(*datasets.train, given));

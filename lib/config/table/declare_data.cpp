@@ -93,8 +93,9 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .used_in_pack();
   d.add("stage-dir", o.stage_dir, text_codec("DIR", true))
       .help(
-          "hdf5 and shards: copy files there before the start and read the copies, as in /dev/shm; empty: read them in "
-          "place.")
+          "Copy loose files, shards or HDF5 files there before the start and read the copies, as in /dev/shm; empty: "
+          "read "
+          "them in place.")
       .per_process()
       .used_in_eval();
   d.add("img-size", o.img_size, integer_codec(1, 8192))

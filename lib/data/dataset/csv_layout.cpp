@@ -147,6 +147,7 @@ class CsvLayout : public Layout {
       files.add(manifest.path(), label, stamp);
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", kCsvHint);
+    files.stage(options_.stage_dir, scan_notes);
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
     return make_file_source(std::move(files), class_names);
   }

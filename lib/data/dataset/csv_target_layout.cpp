@@ -131,6 +131,7 @@ class CsvTargetLayout : public Layout {
       files.add(manifest.path(), targets, stamp);
     }
     if (files.size() == 0) manifest.fail("there are no rows after the header", hint_for(options_.task));
+    files.stage(options_.stage_dir, scan_notes);
     for (const std::string& line : scan_notes.lines()) notes.push_back(split + ": " + line);
     return make_target_source(std::move(files), names);
   }

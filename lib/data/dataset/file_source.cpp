@@ -47,7 +47,7 @@ class FileSource : public LeafSource, private StoredSamples {
   std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
                         SampleContent& content) const override {
     const FileStamp stamp = files_.stamp(index);
-    std::string cause = read_sample_file(files_.path(index), stamp, buffer, bytes);
+    std::string cause = files_.read(index, bytes, buffer);
     if (!cause.empty()) return cause;
     content.bytes = buffer.data();
     content.size = static_cast<uint64_t>(std::min(stamp.size, bytes));
@@ -103,6 +103,22 @@ void FileList::shrink_to_fit() {
   paths_.shrink_to_fit();
   entries_.shrink_to_fit();
   targets_.shrink_to_fit();
+}
+
+void FileList::stage(const std::string& stage_dir, ScanNotes& notes) {
+  if (stage_dir.empty() || entries_.empty()) return;
+  std::string note;
+  copies_ = StagedFolder::stage({directory_, size(), [this](int64_t i) { return relative_path(i); },
+                                 [this](int64_t i) { return path(i); }, [this](int64_t i) { return stamp(i); }},
+                                stage_dir, note);
+  notes.say(note);
+}
+
+std::string FileList::read(int64_t index, int64_t max_bytes, std::vector<uint8_t>& buffer) const {
+  const bool has_copy =
+      copies_ != nullptr &&
+      read_sample_file(copies_->copy_of(relative_path(index)), stamp(index), buffer, max_bytes).empty();
+  return has_copy ? "" : read_sample_file(path(index), stamp(index), buffer, max_bytes);
 }
 
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names) {

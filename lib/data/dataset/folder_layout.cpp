@@ -8,19 +8,21 @@ namespace {
 
 class ImageScan : public ClassFolderScan {
  public:
-  explicit ImageScan(const std::string& folder) : folder_(folder), files_(folder) {}
+  ImageScan(const std::string& folder, const std::string& stage_dir)
+      : folder_(folder), stage_dir_(stage_dir), files_(folder) {}
 
   void add_class(TreeWalker& walker, const std::string& class_name, int64_t label) override {
     walker.visit_images(folder_, class_name,
                         [&](const std::string& path, const FileStamp& stamp) { files_.add(path, label, stamp); });
   }
   int64_t samples() const override { return files_.size(); }
-  std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes&) override {
+  std::shared_ptr<const Source> source(const std::vector<std::string>& class_names, ScanNotes& notes) override {
+    files_.stage(stage_dir_, notes);
     return make_file_source(std::move(files_), class_names);
   }
 
  private:
-  const std::string folder_;
+  const std::string folder_, stage_dir_;
   FileList files_;
 };
 
@@ -30,7 +32,7 @@ class FolderLayout : public ClassFolders {
 
  protected:
   std::unique_ptr<ClassFolderScan> begin_scan(const std::string& folder) const override {
-    return std::make_unique<ImageScan>(folder);
+    return std::make_unique<ImageScan>(folder, options_.stage_dir);
   }
   std::string expected_tree() const override {
     return "expected <data-dir>/<split>/<class>/*.jpg: one folder per class";

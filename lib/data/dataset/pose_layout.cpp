@@ -88,6 +88,7 @@ class PoseLayout : public Layout {
           is_biwi_ ? "expected <data-dir>/<subject>/frame_00003_rgb.png and frame_00003_pose.txt"
                    : "expected <data-dir>/<split>/<name>.jpg and <name>.mat, as in 300W_LP/AFW or AFLW2000");
     }
+    files.stage(options_.stage_dir, left_out);
     for (const std::string& line : left_out.lines()) notes.push_back(split + ": " + line);
     if (const int64_t guessed = cameras.without_file(); guessed > 0) {
       notes.push_back(core::format("{}: {} of {} folders have no {}: faces are found with the usual Kinect's", split,

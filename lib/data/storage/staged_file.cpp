@@ -2,17 +2,13 @@
 #include "data/storage/staged_file.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <climits>
-#include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
@@ -20,11 +16,9 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/open_retrying.h"
-#include "core/system/file.h"
-#include "core/system/file_system.h"
-#include "core/system/machine.h"
 #include "core/system/stop_signal.h"
 #include "data/storage/byte_reader.h"
+#include "data/storage/stage_room.h"
 
 namespace stoker::data {
 namespace {
@@ -33,37 +27,7 @@ using core::Error;
 using core::ErrorKind;
 namespace fs = std::filesystem;
 
-constexpr char kStagePrefix[] = "stoker-stage-";
 constexpr char kPart[] = ".part";
-
-std::string bytes_text(uint64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); }
-
-std::string absolute_path(const std::string& path) {
-  char* const resolved = ::realpath(path.c_str(), nullptr);
-  const std::string text = resolved == nullptr ? path : resolved;
-  std::free(resolved);
-  return text;
-}
-
-/// Names in `directory` that begin with `prefix`.
-std::vector<fs::path> copies_in(const std::string& directory, const std::string& prefix) {
-  std::vector<fs::path> found;
-  std::vector<core::DirectoryEntry> entries;
-  core::posix_file_system().list(directory, entries);  // a folder that cannot be listed has none
-  for (const core::DirectoryEntry& entry : entries) {
-    if (entry.name.rfind(prefix, 0) == 0) found.push_back(fs::path(directory) / entry.name);
-  }
-  return found;
-}
-
-/// Removes a copy that no process uses.
-void remove_unused(const fs::path& path) {
-  const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return;
-  struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
-  ::close(fd);
-}
 
 /// The making of one copy: a file beside the final name that goes away unless it is kept.
 class Copying {
@@ -99,7 +63,7 @@ class Copying {
       at += count;
       if (Clock::now() - said < kSayEvery) continue;
       said = Clock::now();
-      core::log_info("staged    {} of {}", bytes_text(at), bytes_text(original_.size()));
+      core::log_info("staged    {} of {}", size_text(at), size_text(original_.size()));
     }
   }
 
@@ -144,36 +108,9 @@ int open_copy(const std::string& path, const FileStamp& stamp) {
   return -1;
 }
 
-/// Bytes that a copy in `directory` may take; in memory no more than is free of that.
-uint64_t room_in(const std::string& directory) {
-  const uint64_t on_storage = core::free_bytes(directory);
-  struct statfs info {};
-  if (::statfs(directory.c_str(), &info) != 0 || info.f_type != TMPFS_MAGIC) return on_storage;
-  const int64_t memory = core::read_machine_facts().ram_available_bytes;
-  return memory > 0 ? std::min(on_storage, static_cast<uint64_t>(memory)) : on_storage;
-}
-
-/// `what` has so many bytes, for messages.
-void require_room(uint64_t bytes, const std::string& what, const std::string& directory) {
-  if (room_in(directory) >= bytes) return;
-  for (const fs::path& unused : copies_in(directory, kStagePrefix)) remove_unused(unused);
-  const uint64_t room = room_in(directory);
-  if (room >= bytes) return;
-  throw Error(ErrorKind::cannot_create,
-              core::format("{} has room for {}, but {} has {}", core::printable(directory), bytes_text(room), what,
-                           bytes_text(bytes)),
-              "choose another --stage-dir, free some room there, or leave --stage-dir out");
-}
-
-void require_folder(const std::string& directory) {
-  if (fs::is_directory(directory)) return;
-  throw Error(ErrorKind::no_input, core::format("--stage-dir {} is no folder", core::printable(directory)),
-              "name one in memory, such as /dev/shm");
-}
-
 /// With what the names of all copies of a path begin.
 std::string prefix_of(const std::string& path) {
-  return core::format("{}{:016x}-", kStagePrefix, core::hash64(absolute_path(path)));
+  return core::format("{}{:016x}-", kStagePrefix, core::hash64(resolved_path(path)));
 }
 
 /// The path of the copy of a file as it is now.
@@ -191,7 +128,7 @@ std::vector<std::shared_ptr<const StagedFile>> StagedFile::stage_all(const std::
   std::vector<std::shared_ptr<const StagedFile>> copies;
   if (paths.size() == 1) return {stage(paths.front(), directory, notes)};
   if (paths.empty()) return copies;
-  require_folder(directory);
+  require_stage_folder(directory);
   uint64_t all = 0, missing = 0;
   for (const std::string& path : paths) {
     const FileBytes original(path);
@@ -203,18 +140,18 @@ std::vector<std::shared_ptr<const StagedFile>> StagedFile::stage_all(const std::
     }
   }
   const std::string files = core::format("{} and {} others", core::printable(paths.front()), paths.size() - 1);
-  if (missing > 0) require_room(missing, "what has no copy there yet of " + files, directory);
+  if (missing > 0) require_stage_room(missing, "what has no copy there yet of " + files, directory);
   std::vector<std::string> of_each;
   for (const std::string& path : paths) copies.push_back(stage(path, directory, of_each));
   notes.push_back(
       core::format("{} are read from copies in {} ({}, of which {} were there already), which go with the run", files,
-                   core::printable(directory), bytes_text(all), bytes_text(all - missing)));
+                   core::printable(directory), size_text(all), size_text(all - missing)));
   return copies;
 }
 
 std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, const std::string& directory,
                                                     std::vector<std::string>& notes) {
-  require_folder(directory);
+  require_stage_folder(directory);
   const FileBytes original(path);
   const std::string same_path = prefix_of(path), copy = copy_path(original, path, directory);
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -223,9 +160,9 @@ std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, con
                                    core::printable(directory)));
       return std::shared_ptr<const StagedFile>(new StagedFile(copy, fd));
     }
-    for (const fs::path& leftover : copies_in(directory, same_path)) remove_unused(leftover);
-    require_room(original.size(), core::printable(original.name()), directory);
-    core::log_info("staging   {} ({}) in {}", core::printable(path), bytes_text(original.size()),
+    for (const std::string& leftover : copies_in(directory, same_path)) remove_unused_copy(leftover);
+    require_stage_room(original.size(), core::printable(original.name()), directory);
+    core::log_info("staging   {} ({}) in {}", core::printable(path), size_text(original.size()),
                    core::printable(directory));
     const auto start = std::chrono::steady_clock::now();
     Copying copying(original, copy);
@@ -235,7 +172,7 @@ std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, con
     if (::fstat(fd, &info) == 0 && info.st_nlink > 0) {
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       notes.push_back(core::format("{} is read from a copy in {} ({} in {:.1f} s), which goes with the run",
-                                   core::printable(path), core::printable(directory), bytes_text(original.size()),
+                                   core::printable(path), core::printable(directory), size_text(original.size()),
                                    seconds));
       return std::shared_ptr<const StagedFile>(new StagedFile(copy, fd));
     }

@@ -87,6 +87,7 @@ std::vector<std::string> ScanNotes::lines() const {
     lines.push_back(
         core::format("{}: {} (the first: {})", what, core::count_text(tally.count), core::printable(tally.first)));
   }
+  lines.insert(lines.end(), said_.begin(), said_.end());
   return lines;
 }
 

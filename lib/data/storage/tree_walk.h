@@ -18,7 +18,9 @@ namespace stoker::data {
 class ScanNotes {
  public:
   void count(const std::string& what, const std::string& path);
-  /// "skipped 3 files that are not images (the first: train/a/readme.txt)" and so on.
+  /// A line of its own.
+  void say(const std::string& line) { said_.push_back(line); }
+  /// "skipped 3 files that are not images (the first: train/a/readme.txt)" and so on, then what was said.
   std::vector<std::string> lines() const;
 
  private:
@@ -27,6 +29,7 @@ class ScanNotes {
     std::string first;
   };
   std::map<std::string, Tally> tallies_;
+  std::vector<std::string> said_;
 };
 
 /// One walker per split: a folder reached twice, by whatever links, is entered once. Folders are told apart
