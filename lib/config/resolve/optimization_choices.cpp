@@ -14,9 +14,10 @@ namespace {
 constexpr int64_t kEnoughUpdates = 250;  // for one-cycle
 constexpr double kOneCycleBase = 0.4;    // per 256 images; where one-cycle was chosen for small images
 constexpr double kAdamRate = 0.001;      // for 256 images
+constexpr double kNumbersRate = 0.002;   // for 256 images; where adamw was chosen
 
-/// With 10 to 40 epochs of made heads and of a table's numbers, adamw at its usual rate ends closer to them than sgd:
-/// 5.2 degrees against 8.1, R2 95.1 % against 92.8 % (scripts/bench/defaults_vs_recipes.py, docs/benchmarks.md).
+/// Real numbers are learned better with adamw: 10 epochs of made heads end at 5.0 degrees, against 8.1 with sgd, and
+/// those of a table at an R2 of 96 %, against 93 (scripts/bench/defaults_vs_recipes.py, docs/benchmarks.md).
 void choose_optimizer(Draft& draft) {
   const Options& o = draft.options();
   if (has_scaled_targets(o.data.task)) draft.choose(o.optim.opt, "adamw", "for task " + task_name(o.data.task));
@@ -44,13 +45,16 @@ void choose_schedule(Draft& draft, const DataFacts& data) {
 }
 
 /// Adam's steps do not grow with the gradient: its users begin at 0.001 for 256 images and scale by the square root.
-/// `cycles_by_itself`: one-cycle is our choice.
-void choose_lr(Draft& draft, bool names_lr_base, bool cycles_by_itself) {
+/// For numbers twice that is better: 5.0 degrees, against 6.2. `is_own_adamw`, `cycles_by_itself`: adamw, one-cycle is
+/// our choice.
+void choose_lr(Draft& draft, bool names_lr_base, bool is_own_adamw, bool cycles_by_itself) {
   const Options& o = draft.options();
   const auto images = static_cast<double>(images_per_update(o));
   if (o.optim.opt.value() != OptimizerKind::sgd && !names_lr_base) {
-    draft.choose(o.optim.lr, core::format("{:.6g}", kAdamRate * std::sqrt(images / 256)),
-                 core::format("{} x the square root of {} images / 256, usual for adam and adamw", kAdamRate, images));
+    const double rate = is_own_adamw ? kNumbersRate : kAdamRate;
+    draft.choose(o.optim.lr, core::format("{:.6g}", rate * std::sqrt(images / 256)),
+                 core::format("{} x the square root of {} images / 256, {}", rate, images,
+                              is_own_adamw ? "for adamw and numbers" : "usual for adam and adamw"));
   }
   const bool goes_high = cycles_by_itself && !names_lr_base;
   const double base = goes_high ? kOneCycleBase : o.optim.lr_base;
@@ -69,7 +73,9 @@ void choose_optimization(const Options& given, const Facts& facts, bool batch_is
   choose_schedule(draft, facts.data.value_or(usual_data(given)));
   const bool may_cycle = given.schedule.sched.is_auto();
   draft.assume(batch_is_assumed || (may_cycle && !facts.names_lr_base && !facts.data));
-  choose_lr(draft, facts.names_lr_base, may_cycle && draft.options().schedule.sched.value() == ScheduleKind::one_cycle);
+  const Options& chosen = draft.options();
+  choose_lr(draft, facts.names_lr_base, given.optim.opt.is_auto() && chosen.optim.opt.value() == OptimizerKind::adamw,
+            may_cycle && chosen.schedule.sched.value() == ScheduleKind::one_cycle);
   draft.assume(false);
 }
 

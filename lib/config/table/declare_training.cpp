@@ -73,7 +73,7 @@ void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
           "Peak learning rate; auto is lr-base x batch-size x accumulation-steps x replicas / 256. Where lr-base is "
           "not given, "
           "it is 0.4 when sched auto takes one-cycle, and adam and adamw take 0.001 x the square root of these images "
-          "/ 256.");
+          "/ 256, or 0.002 when opt auto takes adamw.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
       .help("What an automatic lr is scaled from.");

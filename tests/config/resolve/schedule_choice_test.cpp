@@ -46,8 +46,9 @@ TEST(ScheduleChoiceTest, RealNumbersAreLearnedWithAdamWUnlessAnotherIsGivenOrKep
     EXPECT_EQ(o.optim.opt, kind);
     EXPECT_DOUBLE_EQ(o.optim.lr, lr);
   };
-  expect({"-b", "64", "--task", "regression"}, OptimizerKind::adamw, 0.0005);
-  expect({"-b", "64", "--task", "head-pose"}, OptimizerKind::adamw, 0.0005);
+  expect({"-b", "64", "--task", "regression"}, OptimizerKind::adamw, 0.001);
+  expect({"-b", "64", "--task", "head-pose"}, OptimizerKind::adamw, 0.001);
+  expect({"-b", "64", "--task", "regression", "--opt", "adamw"}, OptimizerKind::adamw, 0.0005);
   expect({"-b", "64", "--task", "multilabel"}, OptimizerKind::sgd, 0.025);
   expect({"-b", "64", "--task", "regression", "--opt", "sgd"}, OptimizerKind::sgd, 0.025);
   expect({"-b", "64", "--task", "regression", "--lr", "0.003"}, OptimizerKind::adamw, 0.003);
