@@ -10,6 +10,7 @@
 
 #include "data/shard/shard_index.h"
 #include "tests/data/made_data.h"
+#include "tests/data/made_tiff.h"
 #include "tests/weights/made_pickle.h"
 #include "tests/weights/made_zip.h"
 
@@ -65,6 +66,15 @@ void write_other_images(const std::string& folder) {
   write(folder, "rgb_webp", rgb_webp);
   write(folder, "rgba_webp", rgba_webp);
   write(folder, "animated_webp", animated_webp(9, 9, {{2, 2, 7, 5, rgba_webp}}));
+}
+
+void write_bands(const std::string& folder) {
+  TiffRecipe recipe;
+  write(folder, "strips", band_tiff(recipe));
+  recipe.bits = 16, recipe.planar = recipe.deflated = true;
+  write(folder, "deflated_planes", band_tiff(recipe));
+  recipe.planar = false, recipe.tile = 16, recipe.big_endian = true;
+  write(folder, "tiles", band_tiff(recipe));
 }
 
 void write_idx(const std::string& folder) {
@@ -252,6 +262,7 @@ int main(int argc, char** argv) {
   const std::string corpus = argv[1];
   write_jpegs(corpus + "/jpeg_gate");
   write_other_images(corpus + "/image_gate");
+  write_bands(corpus + "/bands");
   write_idx(corpus + "/idx");
   write_shard_indexes(corpus + "/shard_index");
   write_chunk_trees(corpus + "/chunk_tree");

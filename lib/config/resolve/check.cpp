@@ -205,10 +205,12 @@ void check_precision(const ResolvedOptions& options, bool cpu_computes_float16, 
 /// What the network sees of samples of a fixed size is what they are.
 void check_shape(const ResolvedOptions& options, const DataFacts& data, RuleBook& rules) {
   rules.require(options.train.tta == TestTimeAugmentation::none,
-                "tta hflip is for images, but samples of HDF5 files stay as they are: set tta none");
-  rules.require(options.data.img_size == data.median_height,
-                core::format("img-size is {}, but samples of HDF5 files stay as they are, {} x {}: leave it out",
-                             options.data.img_size, data.median_height, data.median_width));
+                "tta hflip is for images, but samples of HDF5 files and of many bands stay as they are: set tta none");
+  rules.require(
+      options.data.img_size == data.median_height,
+      core::format(
+          "img-size is {}, but samples of HDF5 files and of many bands stay as they are, {} x {}: leave it out",
+          options.data.img_size, data.median_height, data.median_width));
   rules.require(options.data.in_chans == data.channels,
                 core::format("in-chans is {}, but the samples have {}", options.data.in_chans, data.channels));
 }
@@ -219,9 +221,11 @@ void check_fixed_size(const ResolvedOptions& options, const DataFacts& data, Rul
   check_shape(options, data, rules);
   const ResolvedAugmentOptions& o = options.augment;
   const auto refuse = [&](bool is_on, const std::string& name) {
-    rules.require(!is_on, core::format("{} is for images, but samples of HDF5 files stay as they are: only freq-masks, "
-                                       "time-masks, mixup and cutmix change them",
-                                       name));
+    rules.require(
+        !is_on,
+        core::format("{} is for images, but samples of HDF5 files and of many bands stay as they are: only freq-masks, "
+                     "time-masks, mixup and cutmix change them",
+                     name));
   };
   refuse(o.train_crop != TrainCrop::none, "train-crop");
   refuse(o.hflip > 0, "hflip");
@@ -264,7 +268,8 @@ std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const
   check_channels("std", options.data.std, options.data.in_chans, rules);
   const int64_t channels = options.data.in_chans;
   rules.require(data.has_fixed_size || channels == 1 || channels == 3,
-                core::format("in-chans is {}, but images become gray (1) or RGB (3); samples of HDF5 files have any "
+                core::format("in-chans is {}, but images become gray (1) or RGB (3); samples of HDF5 files and TIFF "
+                             "files of many bands have any "
                              "number of channels",
                              channels));
   check_task_data(options, data, rules);

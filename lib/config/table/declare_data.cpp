@@ -105,7 +105,9 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .used_in_inference();
   d.add("in-chans", o.in_chans, integer_codec(1, 1024))
       .unit("channels")
-      .help("Of images 1, gray, or 3, RGB: auto takes what most have. Samples of HDF5 files have their own number.");
+      .help(
+          "Of images 1, gray, or 3, RGB: auto takes what most have. Samples of HDF5 files and of TIFF files of many "
+          "bands have their own number.");
   d.add("num-classes", o.num_classes, integer_codec(1, 1'000'000))
       .unit("classes")
       .help("Outputs of the network; auto takes the number in the data.")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/bands/band_source.h"
 #include "data/fingerprint.h"
 #include "data/leaf_source.h"
 
@@ -122,11 +123,15 @@ std::string FileList::read(int64_t index, int64_t max_bytes, std::vector<uint8_t
 }
 
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names) {
+  return as_bands(make_frame_source(std::move(files), std::move(class_names)));
+}
+
+std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names) {
   return std::make_shared<FileSource>(std::move(files), std::move(class_names), std::vector<std::string>());
 }
 
 std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names) {
-  return std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names));
+  return as_bands(std::make_shared<FileSource>(std::move(files), std::vector<std::string>(), std::move(target_names)));
 }
 
 }  // namespace stoker::data

@@ -71,9 +71,11 @@ class FileList {
   std::shared_ptr<const StagedFolder> copies_;  ///< that are read; null: there are none
 };
 
-/// Images with a class each.
+/// Images with a class each, or samples of many bands (bands/band_source.h).
 std::shared_ptr<const Source> make_file_source(FileList files, std::vector<std::string> class_names);
-/// Images with numbers to learn: one name per target of the list.
+/// Frames of videos with the class of their video each.
+std::shared_ptr<const Source> make_frame_source(FileList files, std::vector<std::string> class_names);
+/// Images, or samples of many bands, with numbers to learn: one name per target of the list.
 std::shared_ptr<const Source> make_target_source(FileList files, std::vector<std::string> target_names);
 
 }  // namespace stoker::data

@@ -133,7 +133,7 @@ std::shared_ptr<const Source> VideoList::source(const std::vector<std::string>& 
                 video);
   }
   files_.stage(options_.stage_dir, notes);
-  return make_clip_source(make_file_source(std::move(files_), class_names), std::move(ends_), options_.clip_frames,
+  return make_clip_source(make_frame_source(std::move(files_), class_names), std::move(ends_), options_.clip_frames,
                           std::max<int64_t>(1, views_));
 }
 

@@ -5,6 +5,7 @@
 #include "core/format.h"
 #include "data/image/decode.h"
 #include "data/storage/byte_view.h"
+#include "data/storage/tiff_directory.h"
 
 namespace stoker::data {
 namespace {
@@ -17,9 +18,7 @@ ImageFormat sniffed_format(const ByteView& file) {
   if (file.matches(0, "BM") && file.little32(6) == 0 && file.little32(14) >= 12 && file.little32(14) <= 124) {
     return ImageFormat::bmp;
   }
-  if (file.matches(0, std::string_view("II*\0", 4)) || file.matches(0, std::string_view("MM\0*", 4))) {
-    return ImageFormat::tiff;
-  }
+  if (is_tiff(file)) return ImageFormat::tiff;
   return ImageFormat::unknown;
 }
 
@@ -156,43 +155,24 @@ std::string read_webp_header(const ByteView& file, ImageHeader& header) {
 
 /// The first image of the file, of the kinds that are read: gray, RGB, RGBA or a palette, 8 or 16 bits, upright.
 std::string read_tiff_header(const ByteView& tiff, ImageHeader& header) {
-  const bool little = tiff.matches(0, "II*");
-  const auto u16 = [&](uint64_t at) { return little ? tiff.little16(at) : tiff.big16(at); };
-  const auto u32 = [&](uint64_t at) { return little ? tiff.little32(at) : tiff.big32(at); };
-  const uint64_t directory = u32(4);
-  const uint32_t entries = u16(directory);
-  if (!tiff.has(directory, 2 + 12 * uint64_t{entries})) return "TIFF cut short: its directory lies beyond its end";
-  uint64_t width = 0, height = 0, bits = 1, samples = 1, kind = 1, orientation = 1, tile = 0, format = 1;
-  for (uint32_t i = 0; i < entries; ++i) {
-    const uint64_t entry = directory + 2 + 12 * uint64_t{i};
-    const uint64_t bytes = u16(entry + 2) == 3 ? 2 : 4, count = u32(entry + 4);  // of a short, else of a long
-    const uint64_t place = bytes * count <= 4 ? entry + 8 : u32(entry + 8);
-    const uint64_t value = bytes == 2 ? u16(place) : u32(place);
-    switch (u16(entry)) {
-      case 256: width = value; break;
-      case 257: height = value; break;
-      case 258: bits = value; break;  // of the first sample
-      case 262: kind = value; break;
-      case 274: orientation = value; break;
-      case 277: samples = value; break;
-      case 322:
-      case 323: tile = std::max(tile, value); break;
-      case 339: format = value; break;
-      default: break;
-    }
-  }
+  TiffDirectory directory;
+  if (std::string reason = read_tiff_directory(tiff, directory); !reason.empty()) return reason;
   constexpr uint64_t kGray = 1, kPalette = 3, kLargestTile = 8192;
-  if (bits != 8 && bits != 16) return core::format("TIFF with {} bits is not read, only 8 or 16", bits);
-  if (format != 1) return "TIFF of numbers that are no whole ones is not read";
+  const uint64_t samples = directory.samples, kind = directory.colour_kind;
+  if (directory.bits != 8 && directory.bits != 16) {
+    return core::format("TIFF with {} bits is not read, only 8 or 16", directory.bits);
+  }
+  if (directory.format != 1) return "TIFF of numbers that are no whole ones is not read";
   if (kind < kGray || kind > kPalette) return core::format("TIFF of colour kind {} is not read", kind);
   if (samples != 1 && samples != 3 && samples != 4) {
-    return core::format("TIFF of {} channels is not read; HDF5 files hold samples of any number of channels", samples);
+    return core::format("TIFF of {} channels is not read among images of 1, 3 or 4", samples);
   }
-  if (orientation != 1) return core::format("TIFF with orientation {} is not read", orientation);
-  if (width > 0x7FFFFFFF || height > 0x7FFFFFFF) return "TIFF header with a size out of range";
+  if (directory.orientation != 1) return core::format("TIFF with orientation {} is not read", directory.orientation);
+  if (directory.width > 0x7FFFFFFF || directory.height > 0x7FFFFFFF) return "TIFF header with a size out of range";
+  const uint64_t tile = std::max(directory.tile_width, directory.tile_height);
   if (tile > kLargestTile) return core::format("TIFF with tiles of {} pixels is not read", tile);
-  header.width = static_cast<int>(width);
-  header.height = static_cast<int>(height);
+  header.width = static_cast<int>(directory.width);
+  header.height = static_cast<int>(directory.height);
   header.channels = kind == kPalette ? 3 : static_cast<int>(samples);
   return "";
 }

@@ -67,9 +67,10 @@ TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
                  spectrograms());
   });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  for (const char* const said : {"\n  hflip is for images", "tta hflip is for images", "color-jitter is for images",
-                                 "img-size is 32, but samples of HDF5 files stay as they are, 64 x 80",
-                                 "in-chans is 3, but the samples have 1"}) {
+  for (const char* const said :
+       {"\n  hflip is for images", "tta hflip is for images", "color-jitter is for images",
+        "img-size is 32, but samples of HDF5 files and of many bands stay as they are, 64 x 80",
+        "in-chans is 3, but the samples have 1"}) {
     EXPECT_NE(failure.message.find(said), std::string::npos) << said << "\n" << failure.message;
   }
   EXPECT_NO_THROW(

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/bands/band_file.h"
+
+#include <cstring>
+
+#include "core/format.h"
+#include "data/bands/tiff_bands.h"
+#include "data/storage/byte_view.h"
+#include "data/storage/tiff_directory.h"
+
+namespace stoker::data {
+namespace {
+
+constexpr uint64_t kMostChannels = 1024, kLongestSide = 65535, kLargestTile = 8192, kMostBytes = uint64_t{1} << 30;
+/// What a file can be packed to: a header that promises more is no image, whatever follows.
+constexpr uint64_t kMostBytesPerByte = 5000;
+
+bool holds_bands(const TiffDirectory& directory) {
+  constexpr uint64_t kGray = 1, kRgb = 2;
+  const bool is_gray = directory.colour_kind <= kGray, is_rgb = directory.colour_kind == kRgb;
+  if (!is_gray && !is_rgb) return false;
+  if (directory.samples == 2) return is_gray && directory.extra == 0;
+  if (directory.samples == 4) return directory.extra == 0 || (is_gray && directory.extra < 0);
+  return directory.samples > 4;
+}
+
+std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
+  if (directory.samples > kMostChannels) {
+    return core::format("TIFF of {} channels; {} are the most", directory.samples, kMostChannels);
+  }
+  if (directory.bits != 8 && directory.bits != 16) {
+    return core::format("TIFF with {} bits is not read, only 8 or 16", directory.bits);
+  }
+  if (directory.format != 1) return "TIFF of numbers that are no whole ones is not read";
+  if (!directory.has_equal_samples) return "TIFF whose channels are of different kinds is not read";
+  if (directory.orientation != 1) return core::format("TIFF with orientation {} is not read", directory.orientation);
+  if (directory.planes != 1 && directory.planes != 2) {
+    return core::format("TIFF with planes of kind {} is not read", directory.planes);
+  }
+  if (directory.width < 1 || directory.height < 1 || directory.width > kLongestSide ||
+      directory.height > kLongestSide) {
+    return core::format("its header says {}x{} pixels", directory.width, directory.height);
+  }
+  if (directory.tile_width > kLargestTile || directory.tile_height > kLargestTile) {
+    return core::format("TIFF with tiles of {}x{} pixels is not read", directory.tile_width, directory.tile_height);
+  }
+  const uint64_t pixel = directory.samples * directory.bits / 8;
+  const uint64_t bytes = directory.width * directory.height * pixel;
+  const uint64_t tile = directory.tile_width * directory.tile_height * pixel;
+  if (bytes > kMostBytes || tile > kMostBytes) {
+    return core::format("its header says {}x{} pixels of {} channels, too much for a sample", directory.width,
+                        directory.height, directory.samples);
+  }
+  if (bytes / kMostBytesPerByte > file_size || tile / kMostBytesPerByte > file_size) {
+    return core::format("TIFF cut short: its header says {} in a file of {}",
+                        core::bytes_text(static_cast<double>(bytes)), core::bytes_text(static_cast<double>(file_size)));
+  }
+  return "";
+}
+
+/// With the directory of it.
+bool read_bands(const ByteView& file, TiffDirectory& directory, SampleShape& shape, std::string& trouble) {
+  trouble.clear();
+  if (!is_tiff(file) || !read_tiff_directory(file, directory).empty() || !holds_bands(directory)) return false;
+  trouble = trouble_of(directory, file.size());
+  if (!trouble.empty()) return false;
+  shape = SampleShape();
+  shape.height = static_cast<int64_t>(directory.height);
+  shape.width = static_cast<int64_t>(directory.width);
+  shape.channels = static_cast<int64_t>(directory.samples);
+  shape.element = directory.bits == 8 ? Element::uint8 : Element::float32;
+  return true;
+}
+
+/// Whole numbers of 16 bits become floats of the same value.
+void widen(const uint8_t* words, int64_t count, uint8_t* floats) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t word = 0;
+    std::memcpy(&word, words + 2 * i, sizeof word);
+    const auto value = static_cast<float>(word);
+    std::memcpy(floats + 4 * i, &value, sizeof value);
+  }
+}
+
+}  // namespace
+
+std::string band_shape_text(const SampleShape& shape) {
+  return core::format("{} x {} x {} of {}", shape.height, shape.width, shape.channels, element_name(shape.element));
+}
+
+bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, std::string& trouble) {
+  TiffDirectory directory;
+  return read_bands(ByteView(bytes, size), directory, shape, trouble);
+}
+
+std::string decode_bands(const uint8_t* bytes, uint64_t size, const SampleShape& shape, BandScratch& scratch,
+                         uint8_t* out) {
+  TiffDirectory directory;
+  SampleShape found;
+  std::string trouble;
+  if (!read_bands(ByteView(bytes, size), directory, found, trouble)) {
+    if (!trouble.empty()) return trouble;
+    return core::format("is no TIFF of many bands, but {} is expected", band_shape_text(shape));
+  }
+  if (found != shape) return core::format("is {}, but {} is expected", band_shape_text(found), band_shape_text(shape));
+  if (directory.bits == 8) return read_tiff_bands(bytes, size, directory, scratch.piece, out);
+  const int64_t numbers = shape.height * shape.width * shape.channels;
+  scratch.stored.resize(static_cast<size_t>(2 * numbers));
+  trouble = read_tiff_bands(bytes, size, directory, scratch.piece, scratch.stored.data());
+  if (trouble.empty()) widen(scratch.stored.data(), numbers, out);
+  return trouble;
+}
+
+}  // namespace stoker::data

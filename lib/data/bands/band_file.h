@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of one sample with more channels than a picture has: TIFF files of many bands. Knows nothing of lists of files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/sample_shape.h"
+
+namespace stoker::data {
+
+/// Scratch of one thread.
+struct BandScratch {
+  std::vector<uint8_t> stored, piece;
+};
+
+/// Whether the file is a TIFF of bands: of more than 4 samples per pixel, or of 2 or 4 that are neither colours with
+/// alpha nor said to be colours. Its shape is then in `shape`; bands of 16 bits become float32.
+/// Returns false and "" in `trouble` for all others, false and the reason for a TIFF of bands that is not read.
+bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, std::string& trouble);
+
+/// Writes the numbers of a file of this shape, [height, width, channels], to `out`. Returns "" or why it is bad:
+/// another shape, a part that is missing. Takes no more memory than the sample and one strip or tile.
+std::string decode_bands(const uint8_t* bytes, uint64_t size, const SampleShape& shape, BandScratch& scratch,
+                         uint8_t* out);
+
+/// Throws core::Error{unavailable} in a build without libtiff; `path` is the file that needs it.
+void require_band_library(const std::string& path);
+
+/// "64 x 64 x 13 of float32"
+std::string band_shape_text(const SampleShape& shape);
+
+}  // namespace stoker::data
