@@ -195,10 +195,12 @@ class ClipStream(nn.Module):
 
 
 class TwoStreamConvLstm(nn.Module):
-    """[B, T, C, H, W] -> [B, outputs]: one stream sees frames as they are, one at a quarter of the resolution."""
+    """[B, T, C, H, W] -> [B, outputs]: one stream sees frames as they are, one at a quarter of the resolution. With 2 * C
+    channels the second half of them is what the other stream sees."""
 
-    def __init__(self, make_backbone, channels, outputs):
+    def __init__(self, make_backbone, channels, outputs, in_chans=3):
         super().__init__()
+        self.in_chans = in_chans
         self.high_quality = ClipStream(make_backbone(), channels)
         self.low_quality = ClipStream(make_backbone(), channels)
         self.fc = nn.Linear(2 * channels, outputs)
@@ -206,8 +208,11 @@ class TwoStreamConvLstm(nn.Module):
     def forward(self, images):
         images = images[:, None] if images.dim() == 4 else images
         frames, steps = images.flatten(0, 1), images.size(1)
-        coarse = F.avg_pool2d(frames, 4, ceil_mode=True)
-        low = F.interpolate(coarse, frames.shape[2:], mode="bilinear", align_corners=False)
+        if frames.size(1) == 2 * self.in_chans:
+            frames, low = frames.split(self.in_chans, 1)
+        else:
+            coarse = F.avg_pool2d(frames, 4, ceil_mode=True)
+            low = F.interpolate(coarse, frames.shape[2:], mode="bilinear", align_corners=False)
         return self.fc(torch.cat([self.high_quality(frames, steps), self.low_quality(low, steps)], 1))
 
 
@@ -252,7 +257,7 @@ def make_network(name, in_chans=3, outputs=1000, img_size=224, width=32, backbon
             if backbone in TORCHVISION:
                 return torchvision_backbone(backbone, in_chans, img_size)
             return make_network(backbone, in_chans, 0, img_size, width)
-        return TwoStreamConvLstm(make_backbone, lstm_channels, outputs)
+        return TwoStreamConvLstm(make_backbone, lstm_channels, outputs, in_chans)
     if name in TORCHVISION:
         return torchvision_network(name, in_chans, outputs, img_size)
     raise ValueError(f"unknown network {name!r}; known: {', '.join(NETWORKS)}")
@@ -303,7 +308,8 @@ def load_run(path, which="best", device="cpu"):
 
 # ---- preprocessing -----------------------------------------------------------------------------------------------
 
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff")
+HIGH, LOW = "hq", "lq"  # folders of a video with each frame in high and in low quality
 
 
 def natural(name):
@@ -359,12 +365,23 @@ class Preprocessing:
         samples = samples.float() / 255 if samples.dtype == torch.uint8 else samples.float()
         return (samples - self.mean) / self.std
 
-    def __call__(self, image):
-        """A path or a PIL image -> float32 [C, side, side]."""
+    def opened(self, image):
+        """A path or a PIL image -> a PIL image of the run's channels."""
+        if self.in_chans not in (1, 3):
+            raise ValueError(f"samples of {self.in_chans} channels are no pictures: give them to predict_arrays()")
         if not isinstance(image, Image.Image):
             image = read_image(image, self.in_chans)
-        image = image.convert("L" if self.in_chans == 1 else "RGB")
-        size, (left, top) = self.geometry(*image.size)
+        return image.convert("L" if self.in_chans == 1 else "RGB")
+
+    def pair(self, high, low):
+        """A frame in high and in low quality -> float32 [2 * C, side, side]: of both the same part."""
+        high = self.opened(high)
+        return torch.cat([self(high), self(low, high.size)])
+
+    def __call__(self, image, drawn_for=None):
+        """A path or a PIL image -> float32 [C, side, side]; `drawn_for`: the size of the image whose part it shows."""
+        image = self.opened(image)
+        size, (left, top) = self.geometry(*(drawn_for or image.size))
         if size != image.size:
             image = image.resize(size, Image.BILINEAR)
         image = image.crop((left, top, left + self.side, top + self.side))
@@ -379,6 +396,18 @@ def frames_of(available, wanted, sampling, stride):
     step = stride if sampling == "stride" else 1
     start = (max(1, available - (wanted - 1) * step) - 1) // 2
     return [min(available - 1, start + i * step) for i in range(wanted)]
+
+
+def frames_in(folder):
+    """Image files in a folder, frame_9 before frame_10."""
+    return sorted((path for path in pathlib.Path(folder).iterdir() if path.suffix.lower() in IMAGE_ENDINGS),
+                  key=lambda path: natural(path.name))
+
+
+def video_of(frame):
+    """The folder of the video that a frame belongs to."""
+    folder, name = os.path.split(os.path.dirname(frame))
+    return folder if name in (HIGH, LOW) else os.path.join(folder, name)
 
 
 def images_below(folder):
@@ -404,8 +433,7 @@ class Run:
         self.task = options["task"]
         self.pixels = Preprocessing(options)
         record = self.folder / "preprocess.json"
-        if record.is_file() and json.loads(record.read_text(encoding="utf-8"))["input"].get("views", 1) > 1:
-            raise ValueError(f"{self.folder}: frames in high and low quality are not read here; use train predict")
+        self.views = json.loads(record.read_text(encoding="utf-8"))["input"].get("views", 1) if record.is_file() else 1
         self.model = make_network(options["model"], self.pixels.in_chans, self.outputs(), self.pixels.side, options["width"],
                                   options["backbone"], options["lstm-channels"])
         average = self.folder / "model_ema.safetensors"
@@ -424,12 +452,22 @@ class Run:
         return self.options["dataset"] == "clips"
 
     def clip(self, folder):
-        """The frames of a folder -> float32 [T, C, H, W]."""
-        paths = sorted((path for path in pathlib.Path(folder).iterdir() if path.suffix.lower() in IMAGE_ENDINGS),
-                       key=lambda path: natural(path.name))
+        """The frames of a folder -> float32 [T, C, H, W]; of a run of pairs [T, 2 * C, H, W], those in low quality behind."""
+        folder = pathlib.Path(folder)
+        has_pairs = self.views > 1
+        if has_pairs != (folder / HIGH).is_dir():
+            raise ValueError(f"{folder}: the network was trained on " + (f"pairs of frames in the folders {HIGH} and {LOW}"
+                                                                          if has_pairs else "frames without partners"))
+        paths = frames_in(folder / HIGH if has_pairs else folder)
         chosen = frames_of(len(paths), int(self.options["clip-frames"]), self.options["frame-sampling"],
                            int(self.options["frame-stride"]))
-        return torch.stack([self.pixels(paths[i]) for i in chosen])
+        if not has_pairs:
+            return torch.stack([self.pixels(paths[i]) for i in chosen])
+        partners = {path.stem: path for path in frames_in(folder / LOW)}
+        alone = sorted({path.stem for path in paths} ^ set(partners))
+        if alone:
+            raise ValueError(f"{folder}: frame {alone[0]} is there in one of {HIGH} and {LOW} only")
+        return torch.stack([self.pixels.pair(paths[i], partners[paths[i].stem]) for i in chosen])
 
     def forward(self, samples):
         """Normalised samples [B, ...] -> raw outputs float32 [B, outputs], with the run's test-time augmentation."""
@@ -481,7 +519,7 @@ class Run:
         """Files and folders -> (name, callable that gives its sample)."""
         for path in map(str, [paths] if isinstance(paths, (str, os.PathLike)) else paths):
             if self.takes_clips():
-                videos = sorted({os.path.dirname(frame) for frame in images_below(path)}, key=natural)
+                videos = sorted({video_of(frame) for frame in images_below(path)}, key=natural)
                 for video in videos:
                     yield video, lambda video=video: self.clip(video)
             else:

@@ -105,6 +105,15 @@ TEST(BandFileTest, CutFilesAreBadAndNeverMore) {
   }
 }
 
+TEST(BandFileTest, ADamagedStripOfAGoodDirectoryIsNamed) {
+  for (const bool planar : {false, true}) {
+    TiffRecipe recipe{9, 7, 6, 16, planar, true};
+    Bytes file = band_tiff(recipe);
+    file[8] = 0xFF;  // where the first strip begins
+    EXPECT_EQ(trouble_of(file, shape_of(recipe)).rfind("damaged TIFF: ", 0), 0u) << trouble_of(file, shape_of(recipe));
+  }
+}
+
 TEST(BandFileTest, AChangedByteIsReadOrRefusedAndNeverMore) {
   TiffRecipe recipe{9, 7, 6, 16, false, true};
   const Bytes whole = band_tiff(recipe);

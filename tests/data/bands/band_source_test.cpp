@@ -88,6 +88,15 @@ TEST_F(BandSourceTest, PicturesStayPictures) {
   EXPECT_EQ(open_datasets(options_).train->fixed_shape().height, 0) << "colours with alpha";
 }
 
+TEST_F(BandSourceTest, OneFileOfBandsAmongPicturesIsTheOddOne) {
+  TiffRecipe recipe;
+  recipe.bands = 3, recipe.colour_kind = 2, recipe.extra = -1;
+  write_split("train", recipe);
+  write_split("val", recipe);
+  folder_.write("train/field/0.tif", band_tiff({}));
+  EXPECT_EQ(open_datasets(options_).train->fixed_shape().height, 0);
+}
+
 TEST_F(BandSourceTest, BandsThatAreNotReadEndItWithTheReason) {
   TiffRecipe recipe;
   write_split("train", recipe);
