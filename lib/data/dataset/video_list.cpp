@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kHigh[] = "hq", kLow[] = "lq";
 
-std::string folder_of(const std::string& path) {
+std::string video_folder_of(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
@@ -38,9 +38,9 @@ std::map<std::string, const VideoFrame*> by_stem(const std::vector<VideoFrame>& 
 }  // namespace
 
 FramePlace place_of_frame(const std::string& path) {
-  const std::string folder = folder_of(path), name = last_part(folder);
-  if (name == kHigh) return {folder_of(folder), &VideoFrames::high};
-  if (name == kLow) return {folder_of(folder), &VideoFrames::low};
+  const std::string folder = video_folder_of(path), name = last_part(folder);
+  if (name == kHigh) return {video_folder_of(folder), &VideoFrames::high};
+  if (name == kLow) return {video_folder_of(folder), &VideoFrames::low};
   return {folder, &VideoFrames::plain};
 }
 
