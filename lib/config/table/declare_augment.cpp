@@ -15,7 +15,9 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
                                  {"center", TrainCrop::center},
                                  {"random-resized", TrainCrop::random_resized},
                                  {"padded", TrainCrop::padded}}))
-      .help("Crop while training; auto is padded below 64 pixels, else random-resized.");
+      .help(
+          "Crop while training; auto is padded below 64 pixels (center for gray images and up to 20 epochs), else "
+          "random-resized.");
   d.add("scale-min", o.scale_min, number_codec({0, 1, true, false}))
       .help("random-resized: smallest share of the image's area.");
   d.add("scale-max", o.scale_max, number_codec({0, 1, true, false}))

@@ -336,7 +336,7 @@ TEST(ResolveTest, ConfigurationFilesNameTheRunDirectory) {
 }
 
 TEST(ResolveTest, SmallImagesKeepTheirSizeAndArePadded) {
-  const auto c = resolved_for({}, kGray28);
+  const auto c = resolved_for({"--epochs", "21"}, kGray28);
   EXPECT_EQ(c.options.data.img_size, 28);
   EXPECT_EQ(c.options.data.in_chans, 1);
   EXPECT_EQ(c.options.data.num_classes, 10);
@@ -347,6 +347,12 @@ TEST(ResolveTest, SmallImagesKeepTheirSizeAndArePadded) {
   EXPECT_EQ(c.options.data.mean, std::vector<double>{0.5});
   EXPECT_EQ(c.options.data.std, std::vector<double>{0.25});
   EXPECT_EQ(reason_of(c, "img-size"), "median size 28 x 28");
+}
+
+TEST(ResolveTest, SmallGrayImagesAreNotShiftedInFewEpochs) {
+  EXPECT_EQ(resolved_for({"--epochs", "20"}, kGray28).options.augment.train_crop, TrainCrop::center);
+  EXPECT_EQ(resolved_for({"--epochs", "20", "--in-chans", "3"}, kGray28).options.augment.train_crop, TrainCrop::padded);
+  EXPECT_EQ(resolved_for({"--train-crop", "padded"}, kGray28).options.augment.train_crop, TrainCrop::padded);
 }
 
 TEST(ResolveTest, PhotographsAreSeenAt224Pixels) {
