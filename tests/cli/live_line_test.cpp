@@ -67,7 +67,7 @@ TEST(LiveLineTest, KeepsTheMostImportantFiguresAt80Columns) {
   Program program(endless_run(work, 80));
   const std::string line = await_live(program, " images/s");
   for (const std::string& drawn : live_lines(program.out())) EXPECT_LE(drawn.size(), 79u) << drawn;
-  for (const char* const part : {"epoch 1/4000", "ETA ", "loss ", " images/s", "data wait "}) {
+  for (const char* const part : {"epoch 1/4000", "update ", "ETA ", "loss ", " images/s"}) {
     EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;
   }
   EXPECT_EQ(line.find("n/a"), std::string::npos) << line;
