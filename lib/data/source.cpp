@@ -21,6 +21,12 @@ std::vector<int64_t> run_ends(const Source& source) {
 
 bool holds_videos(const Source& source) { return source.frames() != nullptr; }
 
+ItemWord item_word(const Source& source) {
+  const SampleShape shape = source.fixed_shape();
+  if (shape.images() > 1) return {"a clip", "clips"};
+  return shape.height > 0 ? ItemWord{"a sample", "samples"} : ItemWord{"an image", "images"};
+}
+
 bool holds_pixels(const Source& source) {
   std::vector<uint8_t> buffer;
   SampleContent content;

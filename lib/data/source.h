@@ -142,6 +142,12 @@ std::string read_head(const Source& source, int64_t index, int64_t bytes, std::v
 std::vector<int64_t> run_ends(const Source& source);
 /// Whether samples are taken from videos, one frame or several.
 bool holds_videos(const Source& source);
+/// What people call its samples: images, clips of videos, or samples, where these are no pictures.
+struct ItemWord {
+  const char* one;      ///< "an image"
+  const char* several;  ///< "images"
+};
+ItemWord item_word(const Source& source);
 /// Whether samples come as pixels, so that there is nothing to decode: told from the first.
 bool holds_pixels(const Source& source);
 

@@ -40,7 +40,7 @@ TEST_F(BandsTest, TrainEvaluateAndPredict) {
   const Words words = train_words({"--epochs", "3", "--batch-size", "4", "-v"});
   const Ended trained = run_here(words);
   ASSERT_EQ(trained.exit_code, 0) << story_of(words, trained);
-  EXPECT_TRUE(says(trained.out, "8 training and 8 validation images")) << trained.out;
+  EXPECT_TRUE(says(trained.out, "8 training and 8 validation samples")) << trained.out;
   EXPECT_TRUE(says(trained.out, "measured on 8 samples of the training split")) << trained.out;
 
   const Ended evaluated = run_here({"eval", "run", "data/val", "--device", "cpu", "--json"});

@@ -23,7 +23,8 @@ class EvaluationDevicesTest : public ::testing::Test {
     }
     work_.write("data/train.csv", table);
     work_.write("data/val.csv", table);
-    const Words words = train_words({"--task", "binary", "--batch-size", "8", "--epochs", "2", "--lr", "0.05"});
+    const Words words = train_words(
+        {"--task", "binary", "--batch-size", "8", "--epochs", "2", "--lr", "0.05", "--train-crop", "padded"});
     const Ended ended = run(words, work_.path());
     ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   }

@@ -60,7 +60,7 @@ TEST_F(Hdf5Test, TheWeightsAreTheSameForAnyWorkersAndAStagedCopyAndTheBannerSays
   }
   EXPECT_TRUE(fs::is_empty(work_ / "fast")) << "the copies go with the run";
   const Ended evaluated = succeed({"eval", "many", "--threads", "1", "--device", "cpu"});
-  EXPECT_NE(evaluated.err.find("images 20"), std::string::npos) << evaluated.err;
+  EXPECT_NE(evaluated.err.find("samples 20"), std::string::npos) << evaluated.err;
   EXPECT_NE(evaluated.err.find("roc_auc"), std::string::npos) << evaluated.err;
 }
 

@@ -41,10 +41,11 @@ engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine:
   return cost;
 }
 
-std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options) {
+std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options,
+                         const std::string& one_item) {
   if (cost.training_flop <= 0) return "";
-  std::string text =
-      core::format("{:.3g} GFLOP an image, {:.3g} in training", 1e-9 * cost.forward_flop, 1e-9 * cost.training_flop);
+  std::string text = core::format("{:.3g} GFLOP {}, {:.3g} in training", 1e-9 * cost.forward_flop, one_item,
+                                  1e-9 * cost.training_flop);
   if (cost.peak_flop_per_second > 0) {
     text += core::format("; peak {:.3g} GFLOP/s in {}", 1e-9 * cost.peak_flop_per_second, dtype_of(options));
   }

@@ -17,6 +17,7 @@ engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine:
                                  const engine::ProbeSettings& noise, int64_t devices);
 
 /// "2.4 GFLOP an image, 7.1 in training; peak 310 GFLOP/s in bfloat16" (forward, measured); "" where not known.
-std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options);
+std::string compute_text(const engine::ComputeCost& cost, const config::ResolvedOptions& options,
+                         const std::string& one_item);
 
 }  // namespace stoker::app

@@ -115,7 +115,8 @@ core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
 
 void say_figures(const LoadedModel& loaded, const engine::EvalReport& report, const Sureness& sureness) {
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
-  std::string figures = format("images {}  loss {:.4f}", report.images, report.loss);
+  std::string figures =
+      format("{} {}  loss {:.4f}", data::item_word(*loaded.source).several, report.images, report.loss);
   for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
   core::log_info("{}", figures);
   if (sureness.certainty.settings.resamples > 0) {

@@ -74,6 +74,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   facts.precision = precision_text(options, settings.updater.step.precision) + graphs_text(options, learner.device);
   facts.train_images = datasets.train->size();
   facts.val_images = datasets.val->size();
+  facts.items = data::item_word(*datasets.train).several;
   facts.num_classes = options.data.num_classes;
   facts.task = config::task_name(options.data.task);
   facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";

@@ -166,6 +166,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());
   give_back_freed_memory();  // a checkpoint was read into it
   engine::TrainerSettings training = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
+  training.items = data::item_word(*prepared.datasets.train).several;
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
                                  plan.updates());
 
@@ -180,7 +181,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   if (ranks.is_root() && !command.dry_run && !end) {
     training.compute = compute_cost(options, learner, probe_settings(options, *prepared.datasets.train, device),
                                     facts.ranks * facts.lanes);
-    facts.compute = compute_text(training.compute, options);
+    facts.compute = compute_text(training.compute, options, data::item_word(*prepared.datasets.train).one);
   }
   facts.caches = prepared.caches.lines;
   facts.memory = plan::plan_summary(memory, prepared.room);

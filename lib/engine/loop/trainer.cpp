@@ -83,7 +83,8 @@ void Trainer::begin_run(RunProgress& at) {
             at.epoch,
             at.updates,
             task_.metrics(),
-            settings_.compute};
+            settings_.compute,
+            settings_.items};
   observer_.on_start(start_);
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;

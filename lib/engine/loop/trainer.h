@@ -38,9 +38,10 @@ struct TrainerSettings {
   double min_delta = 0;
   config::Interval val_every, save_every, report_every;
   SkipLimits skips;
-  int64_t digest_every = 0;   ///< updates; the first has one, too. 0: none
-  bool tries_graphs = false;  ///< where launching is found to hold the device up; see GraphTrial
-  ComputeCost compute = {};   ///< for listeners
+  int64_t digest_every = 0;      ///< updates; the first has one, too. 0: none
+  bool tries_graphs = false;     ///< where launching is found to hold the device up; see GraphTrial
+  ComputeCost compute = {};      ///< for listeners
+  std::string items = "images";  ///< for listeners: what people call the samples
 };
 
 /// All are borrowed, and outlive the trainer.

@@ -126,6 +126,7 @@ struct StartEvent {
   int64_t start_updates = 0;
   std::vector<Metric> metrics;  ///< what evaluations will report besides the loss, without values
   ComputeCost compute = {};
+  std::string items = "images";  ///< what people call the samples
 };
 
 /// Listens to a run, and only listens: it does not touch the learner, measures nothing that takes time, and looks for

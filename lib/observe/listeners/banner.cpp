@@ -25,11 +25,11 @@ std::vector<std::string> model_lines(const BannerFacts& facts) {
 std::vector<std::string> batch_lines(const BannerFacts& facts) {
   const int64_t images = facts.batch_size * facts.accumulation * facts.replicas;
   if (facts.replicas == 1) {
-    return {format("batch     {} images per device x {} accumulation x 1 device = {} per update", facts.batch_size,
-                   facts.accumulation, images)};
+    return {format("batch     {} {} per device x {} accumulation x 1 device = {} per update", facts.batch_size,
+                   facts.items, facts.accumulation, images)};
   }
   const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
-  return {format("batch     {} images x {} accumulation x {} replicas = {} per update", facts.batch_size,
+  return {format("batch     {} {} x {} accumulation x {} replicas = {} per update", facts.batch_size, facts.items,
                  facts.accumulation, facts.replicas, images),
           format("          {} process{} x {} replica{} on {} lane{}: {}", facts.ranks, facts.ranks == 1 ? "" : "es",
                  facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s", facts.lanes,
@@ -52,8 +52,8 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
   std::vector<std::string> lines = {
       format("stoker train {}  {}  pid {} on {}", facts.version, facts.libtorch, ::getpid(), host),
       "command   " + facts.command_line, "device    " + facts.device + ", " + facts.precision,
-      format("data      {} training and {} validation images, {} {}{}", count_text(facts.train_images),
-             count_text(facts.val_images), facts.num_classes, facts.learned,
+      format("data      {} training and {} validation {}, {} {}{}", count_text(facts.train_images),
+             count_text(facts.val_images), facts.items, facts.num_classes, facts.learned,
              facts.task == "multiclass" ? "" : ", task " + facts.task),
       "augment   " + facts.augment};
   for (const std::string& line : model_lines(facts)) lines.push_back(line);

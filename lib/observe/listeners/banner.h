@@ -16,6 +16,7 @@ struct BannerFacts {
   std::string device;     ///< "cpu" or "cuda:0 NVIDIA H200 (139 GB)"
   std::string precision;  ///< "bfloat16 autocast, channels-last"
   int64_t train_images = 0, val_images = 0, num_classes = 0;
+  std::string items = "images";     ///< or "clips", "samples"
   std::string task;                 ///< "multiclass"
   std::string learned = "classes";  ///< or "targets": what num_classes counts
   std::string augment;              ///< "padded crop, mirrored 0.5"

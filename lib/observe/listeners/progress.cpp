@@ -65,7 +65,7 @@ std::string updates_text(const engine::StepTimings& times) {
 /// Where the time of an epoch went, the least important last to stay.
 std::vector<LinePart> epoch_parts(const engine::EpochEvent& event, const engine::StartEvent& start) {
   std::vector<LinePart> parts = {
-      {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s" +
+      {core::count_text(static_cast<int64_t>(event.images_per_second)) + " " + start.items + "/s" +
            utilization_text(start.compute, event.images_per_second),
        kRate},
       {updates_text(event.times), kUpdateRate},
@@ -92,14 +92,15 @@ std::string metric_text(const engine::Metric& metric, int percent_digits) {
   return format("{} {:.5g}", metric.name, metric.value);
 }
 
-std::vector<LinePart> report_parts(const engine::ReportEvent& event) {
-  std::vector<LinePart> parts = {{format("loss {:.4f}", event.train_loss), kLoss},
-                                 {metric_text(event.train_score, 1), kMetric},
-                                 {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
-                                 {core::count_text(static_cast<int64_t>(event.images_per_second)) + " images/s", kRate},
-                                 {updates_text(event.times), kUpdateRate},
-                                 {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
-                                 {step_text(event.times), kStep}};
+std::vector<LinePart> report_parts(const engine::ReportEvent& event, const std::string& items) {
+  std::vector<LinePart> parts = {
+      {format("loss {:.4f}", event.train_loss), kLoss},
+      {metric_text(event.train_score, 1), kMetric},
+      {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
+      {core::count_text(static_cast<int64_t>(event.images_per_second)) + " " + items + "/s", kRate},
+      {updates_text(event.times), kUpdateRate},
+      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
+      {step_text(event.times), kStep}};
   if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(event.ranks)) {
     parts.insert(parts.end() - 1, {format("exchange {:.0f}%", 100 * ranks->exchange_share), kExchange});
     parts.insert(parts.end() - 1, {format("slowest of {} ranks: {} +{:.0f}%", ranks->ranks, ranks->slowest,
@@ -174,7 +175,7 @@ void Progress::on_update(const engine::UpdateEvent& event) {
 void Progress::on_report(const engine::ReportEvent& event) {
   const std::optional<engine::Diagnosis>& found = event.found.diagnosis;
   if (found && found->gain_percent >= kWorthInterrupting) said_ = verdict_and_advice(*found);  // the diagnoser says it
-  last_report_ = report_parts(event);
+  last_report_ = report_parts(event, start_.items);
   const std::vector<LinePart> line = joined(position_parts(event.at), last_report_);
   if (console_.is_live()) {
     show(line);

@@ -53,7 +53,7 @@ class Progress : public engine::Observer {
 /// "top1 85.2%", "mae 4.21 degrees": name, value and unit.
 std::string metric_text(const engine::Metric& metric, int percent_digits);
 /// The measured part of a report: "loss 0.4123  top1 85.2%  lr 0.1  5,432 images/s  data wait 1%".
-std::vector<LinePart> report_parts(const engine::ReportEvent& event);
+std::vector<LinePart> report_parts(const engine::ReportEvent& event, const std::string& items = "images");
 /// GPU, VRAM, CPU and RAM, as far as they are known.
 std::vector<LinePart> resource_parts(const ResourceReading& reading);
 

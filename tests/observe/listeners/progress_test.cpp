@@ -20,6 +20,7 @@ engine::ReportEvent report() {
 
 TEST(ProgressTest, AReportNamesEveryFigureWithItsUnit) {
   EXPECT_EQ(whole_line(report_parts(report())), "loss 0.4123  top1 85.2%  lr 0.0625  5,432 images/s  data wait 1%");
+  EXPECT_NE(whole_line(report_parts(report(), "clips")).find("  5,432 clips/s  "), std::string::npos);
 }
 
 TEST(ProgressTest, EveryMetricHasItsUnit) {
