@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "config/read/flags.h"
 #include "config/table/parse_value.h"
+#include "config/yaml/foreign_yaml.h"
 #include "config/yaml/yaml_tree.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -52,7 +53,7 @@ void apply_file(const std::string& path, Configuration& out, Problems& problems)
     (is_missing ? problems.missing_files : problems.files).push_back(error.what());
     return;
   }
-  read_yaml(text, path, Origin::Kind::file, out.table, problems.files);
+  read_yaml_with_notes(text, path, Origin::Kind::file, out.table, problems.files, out.notes);
 }
 
 void apply_preset(const std::string& name, const std::string& why, Configuration& out, Problems& problems) {

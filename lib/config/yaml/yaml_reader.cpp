@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "config/table/parse_value.h"
 #include "config/table/suggest.h"
+#include "config/yaml/foreign_yaml.h"
 #include "config/yaml/yaml_tree.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -175,9 +176,23 @@ class YamlAssigner {
 
 void read_yaml(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
                std::vector<std::string>& problems) {
+  std::vector<std::string> notes;
+  read_yaml_with_notes(text, path, kind, table, problems, notes);
+}
+
+void read_yaml_with_notes(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
+                          std::vector<std::string>& problems, std::vector<std::string>& notes) {
   const std::string shown_path = core::printable(path);
   std::vector<YamlProblem> found;
-  const YamlNode top = parse_yaml(text, found);
+  YamlNode top = parse_yaml(text, found);
+  ForeignReport report;
+  if (kind == Origin::Kind::file) rewrite_lightning(top, found, report);
+  for (const std::string& note : report.notes) notes.push_back(shown_path + ": " + note);
+  if (!report.without_work.empty()) {
+    std::string names;
+    for (const std::string& name : report.without_work) names += (names.empty() ? "" : ", ") + core::printable(name);
+    notes.push_back(shown_path + ": accepted without effect: " + names);
+  }
   const bool nothing_read = top.kind == YamlNode::Kind::null && !found.empty();
   if (!nothing_read) YamlAssigner(shown_path, kind, table, found).read_top(top);
   std::stable_sort(found.begin(), found.end(),

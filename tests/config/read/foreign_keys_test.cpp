@@ -47,6 +47,43 @@ TEST_F(ForeignKeysTest, ABlockForLightningsTrainerStartsARun) {
   EXPECT_EQ(c->notes.size(), 2u) << "what has no effect here";
 }
 
+constexpr const char* kLightning =
+    "seed_everything: 42\ntrainer:\n  max_epochs: 5\n  devices: auto\n  logger: null\n  callbacks:\n"
+    "    - class_path: lightning.pytorch.callbacks.ModelCheckpoint\nmodel:\n  class_path: my.Classifier\n"
+    "  init_args:\n    model_name: resnet18\n    num_classes: 10\ndata:\n  class_path: my.Images\n  init_args:\n"
+    "    batch_size: 32\n    num_workers: 2\n    image_size: 64\noptimizer:\n  class_path: torch.optim.AdamW\n"
+    "  init_args:\n    lr: 0.002\n    betas: [0.8, 0.95]\nlr_scheduler:\n"
+    "  class_path: torch.optim.lr_scheduler.CosineAnnealingLR\n  init_args:\n    T_max: 5\n    eta_min: 0.0001\n"
+    "ckpt_path: null\n";
+
+TEST_F(ForeignKeysTest, AWholeFileForLightningCliStartsARun) {
+  const auto c = read(kLightning);
+  EXPECT_EQ(c->options.model.model, "resnet18");
+  EXPECT_EQ(c->options.data.num_classes.value(), 10);
+  EXPECT_EQ(c->options.data.img_size.value(), 64);
+  EXPECT_EQ(c->options.loader.batch_size.value(), 32);
+  EXPECT_EQ(c->options.optim.opt.value(), OptimizerKind::adamw);
+  EXPECT_EQ(c->options.optim.lr.value(), 0.002);
+  EXPECT_EQ(c->options.optim.beta2, 0.95);
+  EXPECT_EQ(c->options.optim.weight_decay, 0.01) << "torch's default";
+  EXPECT_EQ(c->options.schedule.sched.value(), ScheduleKind::cosine);
+  ASSERT_EQ(c->notes.size(), 1u);
+  for (const char* const name : {"my.Classifier", "my.Images", "trainer.callbacks"}) {
+    EXPECT_NE(c->notes[0].find(name), std::string::npos) << c->notes[0];
+  }
+}
+
+TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfALightningFileIsAnError) {
+  std::string text = kLightning;
+  text.replace(text.find("T_max: 5"), 8, "T_max: 9");
+  text.replace(text.find("AdamW"), 5, "Adagrad");
+  const std::string path = directory_.write("wrong.yaml", text + "amsgrad: true\n");
+  const std::string message = parse_failure({"-c", path, "--data-dir", "x"}).message;
+  for (const char* const part : {"T_max: is 9, but max_epochs is 5", "adagrad", "amsgrad"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
 TEST_F(ForeignKeysTest, AnUnknownKeyBelowTrainingIsStillAnError) {
   const std::string path = directory_.write("wrong.yaml", "training:\n  bacth_size: 16\n");
   EXPECT_EQ(parse_failure({"-c", path, "--data-dir", "x"}).message,
