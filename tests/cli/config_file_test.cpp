@@ -139,12 +139,12 @@ const std::map<std::string, Case>& cases() {
       {"s3_balanced", {{"s3_imagenet_resnet50", "s3_balanced"}, folders(), "sgd lr 0.5", kSmallImages}},
       {"s3_aggressive", {{"s3_imagenet_resnet50", "s3_aggressive"}, folders(), "sgd lr 0.625", kSmallImages}},
       {"s4_spectrogram_hdf5", {{"s4_spectrogram_hdf5"}, hdf5(), "model     spectrogram_cnn"}},
-      {"s4_gpu_rtx3090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx3090"}, hdf5(), " 6144 images per device"}},
-      {"s4_gpu_rtx4080", {{"s4_spectrogram_hdf5", "s4_gpu_rtx4080"}, hdf5(), " 5120 images per device"}},
-      {"s4_gpu_rtx4090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx4090"}, hdf5(), " 7168 images per device"}},
-      {"s4_gpu_rtx5090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx5090"}, hdf5(), " 8192 images per device"}},
-      {"s4_gpu_a10g", {{"s4_spectrogram_hdf5", "s4_gpu_a10g"}, hdf5(), " 6144 images per device"}},
-      {"s4_gpu_h200", {{"s4_spectrogram_hdf5", "s4_gpu_h200"}, hdf5(), " 16384 images per device"}},
+      {"s4_gpu_rtx3090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx3090"}, hdf5(), " 6144 samples per device"}},
+      {"s4_gpu_rtx4080", {{"s4_spectrogram_hdf5", "s4_gpu_rtx4080"}, hdf5(), " 5120 samples per device"}},
+      {"s4_gpu_rtx4090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx4090"}, hdf5(), " 7168 samples per device"}},
+      {"s4_gpu_rtx5090", {{"s4_spectrogram_hdf5", "s4_gpu_rtx5090"}, hdf5(), " 8192 samples per device"}},
+      {"s4_gpu_a10g", {{"s4_spectrogram_hdf5", "s4_gpu_a10g"}, hdf5(), " 6144 samples per device"}},
+      {"s4_gpu_h200", {{"s4_spectrogram_hdf5", "s4_gpu_h200"}, hdf5(), " 16384 samples per device"}},
   };
   return all;
 }
