@@ -70,6 +70,10 @@ std::string count_text(int64_t count) {
   return count < 0 ? "-" + digits : digits;
 }
 
+std::string counted(int64_t count, const std::string& noun) {
+  return count_text(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string utc_text(int64_t unix_seconds) {
   const auto time = static_cast<std::time_t>(unix_seconds);
   std::tm parts{};

@@ -13,10 +13,11 @@ namespace stoker::core {
 
 using fmt::format;
 
-std::string bytes_text(double bytes);        ///< "18.4 MB", "1.2 GB": powers of 1000
-std::string duration_text(double seconds);   ///< "4.2s", "3m12s", "2h05m"
-std::string count_text(int64_t count);       ///< "60,000"
-std::string utc_text(int64_t unix_seconds);  ///< "2026-11-21T05:41:36Z"
+std::string bytes_text(double bytes);                         ///< "18.4 MB", "1.2 GB": powers of 1000
+std::string duration_text(double seconds);                    ///< "4.2s", "3m12s", "2h05m"
+std::string count_text(int64_t count);                        ///< "60,000"
+std::string counted(int64_t count, const std::string& noun);  ///< "1 epoch", "2,000 epochs": noun in the singular
+std::string utc_text(int64_t unix_seconds);                   ///< "2026-11-21T05:41:36Z"
 bool ends_with(std::string_view text, std::string_view end);
 /// "a, b and 3 more": at most `limit` of `items`.
 std::string list_text(const std::vector<std::string>& items, size_t limit = 10);

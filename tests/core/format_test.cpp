@@ -24,6 +24,8 @@ TEST(FormatTest, CountsHaveSeparators) {
   EXPECT_EQ(count_text(60000), "60,000");
   EXPECT_EQ(count_text(999), "999");
   EXPECT_EQ(count_text(-1234567), "-1,234,567");
+  EXPECT_EQ(counted(1, "epoch"), "1 epoch");
+  EXPECT_EQ(counted(2000, "epoch"), "2,000 epochs");
 }
 
 TEST(FormatTest, AnEndIsFoundWhereTheTextIsAsLongAtLeast) {

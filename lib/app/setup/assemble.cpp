@@ -104,7 +104,7 @@ std::string precision_text(const config::ResolvedOptions& options, const engine:
                                                     : "bfloat16 autocast";
   text += options.precision.channels_last ? ", channels-last" : ", channels-first";
   if (precision.device.is_cuda()) text += options.precision.tf32 ? ", TF32 on" : ", TF32 off";
-  return text + core::format(", {} CPU threads", options.device.threads);
+  return text + ", " + core::counted(options.device.threads, "CPU thread");
 }
 
 engine::TaskSpec task_spec(const config::ResolvedOptions& options) {

@@ -47,12 +47,13 @@ std::string disk_line(const DiskPlan& disk) {
 
 std::string time_line(const plan::EpochEstimate& estimate) {
   return format(
-      "time      {} per epoch of {} images and {} per validation: {} for {} epochs; {:.0f} images/s over {} updates, "
+      "time      {} per epoch of {} images and {} per validation: {} for {}; {:.0f} images/s over {}, "
       "{:.0f} % of it waiting for data",
       core::duration_text(estimate.epoch_seconds), core::count_text(estimate.train_images),
       core::duration_text(estimate.eval_seconds),
       core::duration_text(static_cast<double>(estimate.epochs) * (estimate.epoch_seconds + estimate.eval_seconds)),
-      estimate.epochs, estimate.images_per_second, estimate.updates_measured, 100 * estimate.data_wait_share);
+      core::counted(estimate.epochs, "epoch"), estimate.images_per_second,
+      core::counted(estimate.updates_measured, "update"), 100 * estimate.data_wait_share);
 }
 
 core::Json disk_json(const DiskPlan& disk) {

@@ -211,7 +211,8 @@ void Loader::Impl::add_bad(const BadSample& entry) {
   if (static_cast<int64_t>(bad.size()) >= settings.max_bad) {
     throw core::Error(
         core::ErrorKind::data,
-        core::format("{} bad images, more than --max-bad {}; the last is {}", bad.size() + 1, settings.max_bad, text),
+        core::format("{}, more than --max-bad {}; the last is {}",
+                     core::counted(static_cast<int64_t>(bad.size()) + 1, "bad image"), settings.max_bad, text),
         "repair or remove the files, or raise --max-bad");
   }
   bad.emplace(entry.sample, entry);

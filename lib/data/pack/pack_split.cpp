@@ -152,8 +152,8 @@ class SplitPacker {
     ++packed_.bad_images;
     if (++report_.bad_images <= settings_.max_bad) return;
     throw core::Error(core::ErrorKind::data,
-                      core::format("{} bad images, more than --max-bad {}; the last is {}", report_.bad_images,
-                                   settings_.max_bad, text),
+                      core::format("{}, more than --max-bad {}; the last is {}",
+                                   core::counted(report_.bad_images, "bad image"), settings_.max_bad, text),
                       "repair or remove the files, or raise --max-bad");
   }
 

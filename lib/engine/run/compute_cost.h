@@ -15,11 +15,14 @@ struct ComputeCost {
   double product_share = 0;         ///< of forward_flop: matrix products, as linear layers and attention are; 0 to 1
 };
 
-/// Model FLOPs utilization: the share of the peak that training at this rate needs, usually 0 to 1. Absent where either
-/// side is not known. After PaLM (Chowdhery et al. 2022, appendix B); recomputed activations do not count.
+/// Model FLOPs utilization: the share of the peak that training at this rate needs, 0 to about 1. Absent where either
+/// side is not known, and where the rate is far above the peak, which was measured while others kept the devices busy
+/// then. After PaLM (Chowdhery et al. 2022, appendix B); recomputed activations do not count.
 inline std::optional<double> utilization(const ComputeCost& cost, double images_per_second) {
   if (cost.training_flop <= 0 || cost.peak_flop_per_second <= 0) return std::nullopt;
-  return images_per_second * cost.training_flop / cost.peak_flop_per_second;
+  constexpr double kMost = 1.1;  // clocks move by some percent
+  const double share = images_per_second * cost.training_flop / cost.peak_flop_per_second;
+  return share <= kMost ? std::optional<double>(share) : std::nullopt;
 }
 
 }  // namespace stoker::engine

@@ -55,6 +55,7 @@ TEST(UtilizationTest, IsTheShareOfThePeakAndAbsentWhereEitherIsNotKnown) {
   EXPECT_DOUBLE_EQ(*utilization({1e9, 3e9, 60e9}, 10), 0.5);
   EXPECT_FALSE(utilization({1e9, 0, 60e9}, 10));
   EXPECT_FALSE(utilization({1e9, 3e9, 0}, 10));
+  EXPECT_FALSE(utilization({1e9, 3e9, 60e9}, 23)) << "above the peak: others kept the device busy when it was measured";
 }
 
 TEST(PeakTest, IsAPositiveNumberWhereThePrecisionIsComputed) {
