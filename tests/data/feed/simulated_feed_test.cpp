@@ -118,7 +118,10 @@ class Watched {
     feed_->begin_epoch(static_cast<int64_t>(epoch));
     Batch batch;
     for (uint64_t i = 0; i < most && feed_->next(batch); ++i) {
-      const auto late = [](const torch::Tensor& tensor) { return tensor.to(torch::kCPU, /*non_blocking=*/true); };
+      const auto late = [](const torch::Tensor& tensor) {  // to() would ask LibTorch 2.x for pinned memory
+        const auto on_cpu = tensor.options().device(torch::kCPU);
+        return torch::empty_strided(tensor.sizes(), tensor.strides(), on_cpu).copy_(tensor, /*non_blocking=*/true);
+      };
       all.push_back({batch.samples, late(batch.images), late(batch.labels), late(batch.targets)});
       if (epoch % 3 == 0) SimulatedDevice::instance().go_on();
     }
