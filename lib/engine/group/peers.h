@@ -16,7 +16,8 @@ class Peers {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Sends `out_bytes` bytes to `peer` and receives `in_bytes` from it, at the same time; either may be 0. `peer` makes
-  /// the opposite call. Returns when both are done. Throws core::Error{peer_lost}.
+  /// the opposite call. Returns when both are done: one that only sends may wait until `peer` receives. Throws
+  /// core::Error{peer_lost}.
   virtual void exchange(int peer, const void* out, size_t out_bytes, void* in, size_t in_bytes) = 0;
 };
 
