@@ -81,5 +81,16 @@ enum class EvalMetric {
 };
 /// Views of an image whose outputs are averaged wherever a network is judged or asked.
 enum class TestTimeAugmentation { none, hflip };
+/// In which order processes add gradients: of replicas, or of the transport.
+enum class Exchange { exact, fast };
+
+/// Whether another number of processes gives other bits.
+constexpr bool bits_depend_on_ranks(Exchange exchange) {
+  switch (exchange) {
+    case Exchange::exact: return false;
+    case Exchange::fast: return true;
+  }
+  return true;
+}
 
 }  // namespace stoker::config

@@ -40,7 +40,7 @@ struct DataOptionsOf {
   Pick<std::vector<double>> mean{};  ///< per channel, of pixels in [0, 1]
   Pick<std::vector<double>> std{};
   OnBadImage on_bad_image = OnBadImage::fail;
-  int64_t max_bad = 0;  ///< with skip: more bad images than this stop the run
+  int64_t max_bad = 10;  ///< with skip: more bad images than this stop the run
   double max_image_megapixels = 64;
   bool follow_symlinks = true;
 };
@@ -214,9 +214,6 @@ struct PrecisionOptionsOf {
 };
 using PrecisionOptions = PrecisionOptionsOf<Auto>;
 using ResolvedPrecisionOptions = PrecisionOptionsOf<Plain>;
-
-/// In which order processes add gradients: of replicas, or of the transport.
-enum class Exchange { exact, fast };
 
 /// Processes of this machine that work together, each with a device.
 struct Devices {

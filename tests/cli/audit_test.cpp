@@ -40,6 +40,12 @@ TEST_F(AuditVerbTest, DataWithoutAValidationSplitIsAudited) {
   EXPECT_NE(ended.err.find("there is no validation split"), std::string::npos) << ended.err;
 }
 
+TEST_F(AuditVerbTest, AFolderOfClassesAloneIsOneSplit) {
+  for (const char* const name : {"data/cat/0.png", "data/cat/1.png", "data/dog/2.png"})
+    work_.write(name, png_of(8, 8, 10));
+  EXPECT_NE(audit().out.find("split     data: 3 samples"), std::string::npos) << audit().out;
+}
+
 TEST_F(AuditVerbTest, WithoutADataSetIsAMistakeOfTheCommandLine) {
   const Ended ended = run({"audit"}, work_.path());
   EXPECT_EQ(ended.exit_code, 64);

@@ -42,7 +42,7 @@ engine::RunIdentity identity_of(const config::ResolvedOptions& options, const da
   identity.class_names = datasets.train->learned_names();
   identity.threads = options.device.threads;
   identity.computed_by = engine::computing_text(torch::Device(options.device.device));
-  if (options.device.exchange == config::Exchange::fast) identity.ranks = ranks;
+  if (config::bits_depend_on_ranks(options.device.exchange)) identity.ranks = ranks;
   identity.program = program_facts(options);
   return identity;
 }

@@ -2,6 +2,7 @@
 // `train audit`: what is wrong with a data set.
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <optional>
 
 #include "app/app.h"
@@ -86,6 +87,23 @@ void ask_about_labels(AuditPlan& plan, const config::CommandLine& command, Audit
   audited.suspects = find_label_suspects(*plan.asked, plan.checkpoints, audited.splits, command.suspects);
 }
 
+/// A folder of class folders alone is one split, with the folder's name.
+std::vector<std::pair<std::string, std::shared_ptr<const data::Source>>> splits_of(const config::DataOptions& options,
+                                                                                   std::vector<std::string>& notes) {
+  try {
+    return data::open_every_split(options, notes);
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::no_input) throw;
+    try {
+      const std::string name = std::filesystem::absolute(options.data_dir).lexically_normal().filename().string();
+      return {
+          {name.empty() ? "all" : name, data::open_labelled(options, options.data_dir, /*split=*/"", /*learned=*/{})}};
+    } catch (const core::Error&) {
+      throw error;
+    }
+  }
+}
+
 }  // namespace
 
 Outcome audit(const Invocation& invocation) {
@@ -100,7 +118,7 @@ Outcome audit(const Invocation& invocation) {
   Audited audited;
   audited.data_dir = plan.data.data_dir;
   std::vector<std::string> notes;
-  for (auto& [name, source] : data::open_every_split(plan.data, notes)) {
+  for (auto& [name, source] : splits_of(plan.data, notes)) {
     audited.splits.push_back({name, std::move(source)});
   }
   for (const std::string& note : notes) core::log_info("note      {}", note);

@@ -99,7 +99,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   facts.batch_size = options.loader.batch_size;
   facts.accumulation = options.train.accumulation_steps;
   facts.replicas = options.train.replicas;
-  facts.adds_fast = options.device.exchange == config::Exchange::fast;
+  facts.bits_depend_on_ranks = config::bits_depend_on_ranks(options.device.exchange);
   facts.updates_per_epoch = settings.plan.updates();
   facts.epochs = options.train.epochs;
   facts.total_updates = engine::total_updates(settings.plan, settings.limits);

@@ -134,7 +134,7 @@ void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
       .used_in_pack();
   d.add("max-bad", o.max_bad, integer_codec(0, 1'000'000'000))
       .unit("images")
-      .help("With on-bad-image skip: more bad images than this stop the run, so set it along with skip.")
+      .help("With on-bad-image skip: more bad images than this stop the run.")
       .free_on_resume()
       .used_in_inference()
       .used_in_pack();

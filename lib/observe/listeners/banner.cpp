@@ -34,9 +34,9 @@ std::vector<std::string> batch_lines(const BannerFacts& facts) {
           format("          {} process{} x {} replica{} on {} lane{}: {}", facts.ranks, facts.ranks == 1 ? "" : "es",
                  facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s", facts.lanes,
                  facts.lanes == 1 ? "" : "s",
-                 facts.adds_fast   ? "exchange fast, bits of this number"
-                 : is_power_of_two ? "the same bits for any number"
-                                   : "bits of this number of processes")};
+                 facts.bits_depend_on_ranks ? "exchange fast, bits of this number"
+                 : is_power_of_two          ? "the same bits for any number"
+                                            : "bits of this number of processes")};
 }
 
 /// "memory    host 210.0 MB of 24.9 GB" without its parts.
