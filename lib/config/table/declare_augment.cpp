@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the group augment. Nothing here knows how options are read or shown.
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
 #include "config/table/declaration.h"
+#include "config/table/parse_value.h"
 
 namespace stoker::config {
 namespace {
@@ -46,6 +51,31 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
       .used_in_inference();
 }
 
+/// rand-m9-n2-mstd0.5-inc1 and its like: strength m of 10 (10 where it is missing), n operations (2). The other parts
+/// vary how timm draws strengths and operations; nothing here does. Empty: another text.
+Shorthand::Values rand_augment_of_timm(const std::string& text) {
+  std::stringstream parts(text);
+  std::string part;
+  std::getline(parts, part, '-');
+  if (part != "rand") return {};
+  double strength = 10;
+  double operations = 2;
+  while (std::getline(parts, part, '-')) {
+    const size_t digits = std::min(part.find_first_of("0123456789"), part.size());
+    const std::string name = part.substr(0, digits);
+    double value = 0;
+    if (!read_number(part.substr(digits), {0, 100, false, false}, value).empty()) return {};
+    if (name == "m") strength = value;
+    if (name == "n") operations = value;
+    if (name != "m" && name != "n" && name != "mstd" && name != "mmax" && name != "inc" && name != "w" && name != "p") {
+      return {};
+    }
+  }
+  constexpr double kStrengths = 30;  // of rand-augment; of timm: 10
+  return {
+      {"rand-augment", number_text(operations) + "," + number_text(std::min(kStrengths, std::round(3 * strength)))}};
+}
+
 template <template <typename> class Pick>
 void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("rotate90", o.rotate90, number_codec(kProbability))
@@ -60,8 +90,11 @@ void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
       .help("One operation per image of random strength; torchvision's TrivialAugmentWide.");
   const std::vector<std::pair<std::string, Shorthand::Values>> policies = {{"ra", {{"rand-augment", "2,9"}}},
                                                                            {"ta-wide", {{"trivial-augment", "true"}}}};
-  d.add_shorthand("auto-augment", "rand-augment 2,9 or trivial-augment, by torchvision's names.", policies);
-  d.add_shorthand("aa", "The same as auto-augment.", policies);
+  d.add_shorthand("auto-augment",
+                  "rand-augment 2,9 or trivial-augment, by torchvision's names; or rand-augment as timm writes it, "
+                  "rand-m9-n2: strength 9 of 10.",
+                  policies, rand_augment_of_timm);
+  d.add_shorthand("aa", "The same as auto-augment.", policies, rand_augment_of_timm);
   d.add("augment-interpolation", o.augment_interpolation,
         choice_codec<AugmentInterpolation>(
             {{"nearest", AugmentInterpolation::nearest}, {"bilinear", AugmentInterpolation::bilinear}}))

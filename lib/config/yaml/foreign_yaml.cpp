@@ -24,6 +24,10 @@ bool is_empty_value(const YamlNode& value) {
   return value.kind == YamlNode::Kind::scalar ? value.text.empty() : value.items.empty();
 }
 
+bool is_off_value(const YamlNode& value) {
+  return is_empty_value(value) || value.text == "false" || value.text == "0" || value.text == "0.0";
+}
+
 void append_entry(YamlNode& map, const std::string& key, const YamlNode& value) {
   map.items.push_back(yaml_scalar(key, value.line));
   map.items.push_back(value);

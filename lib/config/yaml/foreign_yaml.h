@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole configuration files of other trainers, rewritten as options of this one before they are assigned. Knows the
-// names and defaults of LightningCLI; knows nothing of where values are stored.
+// names and defaults of LightningCLI and of timm's train.py; knows nothing of where values are stored.
 #pragma once
 
 #include <string>
@@ -21,6 +21,9 @@ struct ForeignReport {
 /// other file as it is and returns false.
 bool rewrite_lightning(YamlNode& top, std::vector<YamlProblem>& problems, ForeignReport& report);
 
+/// Rewrites an args.yaml of timm's train.py. Leaves any other file as it is and returns false.
+bool rewrite_timm(YamlNode& top, std::vector<YamlProblem>& problems, ForeignReport& report);
+
 /// read_yaml() that also says, in notes, what a file of another trainer has that has no meaning here.
 void read_yaml_with_notes(const std::string& text, const std::string& path, Origin::Kind kind, Table& table,
                           std::vector<std::string>& problems, std::vector<std::string>& notes);
@@ -32,6 +35,8 @@ YamlNode yaml_scalar(const std::string& text, int line);
 const YamlNode* yaml_value(const YamlNode& map, const std::string& key);
 /// null, '', [] and {}.
 bool is_empty_value(const YamlNode& value);
+/// An empty value, false and 0.
+bool is_off_value(const YamlNode& value);
 void append_entry(YamlNode& map, const std::string& key, const YamlNode& value);
 void append_entry(YamlNode& map, const std::string& key, const std::string& text, int line);
 

@@ -32,9 +32,9 @@ std::string class_name(const YamlNode& section) {
   return name;
 }
 
-class Rewriter {
+class LightningRewriter {
  public:
-  Rewriter(const YamlNode& top, std::vector<YamlProblem>& problems, ForeignReport& report)
+  LightningRewriter(const YamlNode& top, std::vector<YamlProblem>& problems, ForeignReport& report)
       : top_(top), problems_(problems), report_(report) {
     out_.kind = Kind::map;
     out_.line = top.line;
@@ -231,7 +231,7 @@ class Rewriter {
 
 bool rewrite_lightning(YamlNode& top, std::vector<YamlProblem>& problems, ForeignReport& report) {
   if (top.kind != Kind::map || !is_lightning(top)) return false;
-  YamlNode rewritten = Rewriter(top, problems, report).rewritten();
+  YamlNode rewritten = LightningRewriter(top, problems, report).rewritten();
   top = std::move(rewritten);
   return true;
 }

@@ -186,7 +186,7 @@ void read_yaml_with_notes(const std::string& text, const std::string& path, Orig
   std::vector<YamlProblem> found;
   YamlNode top = parse_yaml(text, found);
   ForeignReport report;
-  if (kind == Origin::Kind::file) rewrite_lightning(top, found, report);
+  if (kind == Origin::Kind::file && !rewrite_lightning(top, found, report)) rewrite_timm(top, found, report);
   for (const std::string& note : report.notes) notes.push_back(shown_path + ": " + note);
   if (!report.without_work.empty()) {
     std::string names;

@@ -84,6 +84,60 @@ TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfALightningFileIsAnError) {
   }
 }
 
+constexpr const char* kTimm =
+    "aa: rand-m9-mstd0.5-inc1\namp: true\namp_dtype: float16\naug_repeats: 0\naug_splits: 0\nbatch_size: 64\n"
+    "bn_eps: null\nclip_grad: null\nclip_mode: norm\ncolor_jitter: 0.4\ncutmix_minmax: null\ndecay_epochs: 90\n"
+    "dist_bn: reduce\ndrop_path: null\nepochs: 20\nexperiment: night\nimg_size: null\ninput_size: [3, 96, 96]\n"
+    "log_interval: 50\nlog_wandb: true\nlr: null\nlr_base: 0.004\nlr_base_scale: ''\nlr_base_size: 256\n"
+    "mixup_mode: batch\nmodel: resnet18.a1_in1k\nmodel_ema: true\nmodel_kwargs: {}\nmomentum: 0.9\nopt: adamw\n"
+    "opt_betas: [0.8, 0.95]\nopt_eps: null\noutput: ''\npretrained: false\nratio: [0.8, 1.25]\nrecount: 1\n"
+    "reprob: 0.25\nresume: ''\nscale: [0.35, 1.0]\nsched: cosine\nsmoothing: 0.1\ntta: 0\nval_split: validation\n"
+    "vflip: 0.0\nwarmup_epochs: 5\nworker_seeding: all\nworkers: 4\n";
+
+TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
+  const auto c = read(kTimm);
+  const Options& options = c->options;
+  EXPECT_EQ(options.augment.rand_augment, (std::vector<double>{2, 27}));
+  EXPECT_TRUE(options.augment.color_jitter.empty()) << "a policy takes its place in timm";
+  EXPECT_EQ(options.augment.scale_min, 0.35);
+  EXPECT_EQ(options.augment.ratio_max, 1.25);
+  EXPECT_EQ(options.augment.train_crop.value(), TrainCrop::random_resized);
+  EXPECT_EQ(options.precision.amp_dtype.value(), AmpDtype::float16);
+  EXPECT_EQ(options.data.img_size.value(), 96);
+  EXPECT_EQ(options.data.in_chans.value(), 3);
+  EXPECT_EQ(options.model.model, "resnet18");
+  EXPECT_EQ(options.optim.lr.value(), 0.002) << "0.004 x root of 64 / 256";
+  EXPECT_EQ(options.optim.beta2, 0.95);
+  EXPECT_EQ(options.run.report_every.unit, Interval::Unit::updates);
+  EXPECT_EQ(options.run.report_every.amount, 50);
+  EXPECT_EQ(options.run.run_dir.value(), "runs/night");
+  const auto told = [&](const std::string& words) {
+    return std::any_of(c->notes.begin(), c->notes.end(),
+                       [&](const std::string& note) { return note.find(words) != std::string::npos; });
+  };
+  EXPECT_TRUE(told("rand-m9-mstd0.5-inc1"));
+  EXPECT_TRUE(told("without effect: dist_bn, log_wandb, worker_seeding"));
+  EXPECT_TRUE(told("lr is 0.002"));
+}
+
+TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfATimmFileIsAnError) {
+  std::string text = kTimm;
+  text.replace(text.find("vflip: 0.0"), 10, "vflip: 0.5");
+  text.replace(text.find("pretrained: false"), 17, "pretrained: true");
+  const std::string path = directory_.write("wrong.yaml", text + "bce_loss: true\nsome_new_key: 3\n");
+  const std::string message = parse_failure({"-c", path, "--data-dir", "x"}).message;
+  for (const char* const part : {"vflip: there is no such option", "bce_loss: there is no such option",
+                                 "write init_from: FILE", "unknown option \"some_new_key\""}) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
+TEST_F(ForeignKeysTest, APolicyOfTimmIsTakenOnTheCommandLine) {
+  EXPECT_EQ(parsed({"--data-dir", "x", "--aa", "rand-m7-n3"})->options.augment.rand_augment,
+            (std::vector<double>{3, 21}));
+  EXPECT_EQ(parse_failure({"--data-dir", "x", "--aa", "rand-q7"}).kind, core::ErrorKind::usage);
+}
+
 TEST_F(ForeignKeysTest, AnUnknownKeyBelowTrainingIsStillAnError) {
   const std::string path = directory_.write("wrong.yaml", "training:\n  bacth_size: 16\n");
   EXPECT_EQ(parse_failure({"-c", path, "--data-dir", "x"}).message,
