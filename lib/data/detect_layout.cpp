@@ -99,30 +99,38 @@ std::string expected_data_tree(const config::DataOptions& options) {
 }
 
 std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
+  using Type = config::DatasetType;
   check_data_dir(options);
+  const auto as = [](Type type, std::unique_ptr<Layout> layout) {
+    layout->type = type;
+    return layout;
+  };
   switch (options.dataset) {
-    case config::DatasetType::idx: return make_idx_layout(options);
-    case config::DatasetType::csv: return csv_layout(options);
-    case config::DatasetType::folder: return folder_layout(options, /*has_videos=*/false);
-    case config::DatasetType::clips: return folder_layout(options, /*has_videos=*/true);
-    case config::DatasetType::shards: return make_shard_layout(options);
-    case config::DatasetType::biwi:
-    case config::DatasetType::w300lp: return make_pose_layout(options);
-    case config::DatasetType::hdf5: return make_hdf5_layout(options);
-    case config::DatasetType::automatic: break;
+    case Type::idx: return as(Type::idx, make_idx_layout(options));
+    case Type::csv: return as(Type::csv, csv_layout(options));
+    case Type::folder: return as(Type::folder, folder_layout(options, /*has_videos=*/false));
+    case Type::clips: return as(Type::clips, folder_layout(options, /*has_videos=*/true));
+    case Type::shards: return as(Type::shards, make_shard_layout(options));
+    case Type::biwi:
+    case Type::w300lp: return as(options.dataset, make_pose_layout(options));
+    case Type::hdf5: return as(Type::hdf5, make_hdf5_layout(options));
+    case Type::automatic: break;
   }
   if (!is_directory(options.data_dir)) {
-    return is_csv_file(options) ? csv_layout(options) : make_hdf5_layout(options);
+    return is_csv_file(options) ? as(Type::csv, csv_layout(options)) : as(Type::hdf5, make_hdf5_layout(options));
   }
   auto idx = make_idx_layout(options);
-  if (idx->has_split(options.train_split)) return idx;
+  if (idx->has_split(options.train_split)) return as(Type::idx, std::move(idx));
   auto csv = csv_layout(options);
-  if (csv->has_split(options.train_split)) return csv;
+  if (csv->has_split(options.train_split)) return as(Type::csv, std::move(csv));
   auto shards = make_shard_layout(options);
-  if (shards->has_split(options.train_split)) return shards;
-  if (!hdf5_files_of(options.data_dir, options.train_split).empty()) return make_hdf5_layout(options);
-  if (has_class_folders(options)) return folder_layout(options, looks_like_clips(options));
-  if (!whole_hdf5_files(options.data_dir).empty()) return make_hdf5_layout(options);
+  if (shards->has_split(options.train_split)) return as(Type::shards, std::move(shards));
+  if (!hdf5_files_of(options.data_dir, options.train_split).empty()) return as(Type::hdf5, make_hdf5_layout(options));
+  if (has_class_folders(options)) {
+    const bool has_videos = looks_like_clips(options);
+    return as(has_videos ? Type::clips : Type::folder, folder_layout(options, has_videos));
+  }
+  if (!whole_hdf5_files(options.data_dir).empty()) return as(Type::hdf5, make_hdf5_layout(options));
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
                     csv_files_text(options) + expected_data_tree(options));

@@ -26,6 +26,9 @@ class Layout {
                                              bool is_train, std::vector<std::string>& notes) const = 0;
   /// What is there instead, where a split is missing: lines for the error; empty: nothing to add.
   virtual std::string found_text() const { return ""; }
+
+  /// Which layout it is; automatic before detect_layout() has said so.
+  config::DatasetType type = config::DatasetType::automatic;
 };
 
 std::unique_ptr<Layout> make_idx_layout(const config::DataOptions& options);

@@ -138,6 +138,7 @@ void require_same_views(const Source& train, const Source& val) {
 Datasets scanned_datasets(const config::DataOptions& options) {
   const std::unique_ptr<Layout> layout = detect_layout(options);
   Datasets datasets;
+  datasets.type = layout->type;
   datasets.train = open_train(*layout, options, datasets.notes);
   if (holds_videos(*datasets.train)) {
     const bool pairs = datasets.train->fixed_shape().views > 1;

@@ -18,6 +18,7 @@ struct Datasets {
   std::shared_ptr<const Source> train;
   std::shared_ptr<const Source> val;
   std::vector<std::string> notes;  ///< for the banner: skipped entries, which split was chosen and why
+  config::DatasetType type = config::DatasetType::automatic;  ///< of the layout; never automatic once they are open
 };
 
 /// Opens and scans the training and validation splits: IDX (plain or .gz), class-per-folder, clips, shards, HDF5, or
@@ -43,8 +44,8 @@ std::vector<std::pair<std::string, std::shared_ptr<const Source>>> open_every_sp
 
 /// Labelled data wherever it lies, with the labels that a network knows: a folder of class folders, of splits (`split`,
 /// or when that is empty the validation split that `options` names, a usual one, or the training split), of shards or
-/// IDX files, or one CSV or HDF5 file. A class may lack samples; one that is not in `learned` is an error. Throws as
-/// open_datasets().
+/// IDX files, or one CSV or HDF5 file. A class may lack samples; one that is not in `learned` is an error; with
+/// `learned` empty the classes are those of the data. Throws as open_datasets().
 std::shared_ptr<const Source> open_labelled(config::DataOptions options, const std::string& path,
                                             const std::string& split, const std::vector<std::string>& learned);
 

@@ -34,7 +34,7 @@ std::shared_ptr<const Source> opened(const Layout& layout, const std::string& da
                                      const std::vector<std::string>& learned) {
   core::log_info("data       split '{}', {}", core::printable(split), core::printable(data_dir));
   std::vector<std::string> notes;
-  auto source = layout.open(split, learned, /*is_train=*/false, notes);
+  auto source = layout.open(split, learned.empty() ? layout.class_names(split) : learned, /*is_train=*/false, notes);
   if (source->size() > 0) return source;
   throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
                     "images are JPEG, PNG, BMP, WebP or TIFF files");

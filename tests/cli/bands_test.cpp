@@ -92,8 +92,9 @@ TEST_F(BandsTest, APictureIsNoInputOfSuchANetwork) {
   work_.write("one.png", png_of(12, 12, 7));
   const Words words = {"predict", "run", "one.png", "--device", "cpu"};
   const Ended ended = run_here(words);
-  EXPECT_EQ(ended.exit_code, kConfig) << story_of(words, ended);
-  EXPECT_TRUE(says(ended.err, "in-chans is 6, but images become gray (1) or RGB (3)")) << ended.err;
+  EXPECT_EQ(ended.exit_code, kData) << story_of(words, ended);
+  EXPECT_TRUE(says(ended.err, "was trained on samples of 6 x 12 x 12 that stay as they are, but one.png holds images"))
+      << ended.err;
 }
 
 TEST_F(BandsTest, TheWeightsAreTheSameFromCopies) {

@@ -13,6 +13,7 @@
 namespace stoker::app {
 namespace {
 
+using config::DatasetType;
 using core::format;
 
 constexpr uint64_t kMaxStateBytes = 64 << 20;
@@ -21,6 +22,14 @@ bool is_given(const config::Configuration& given, const std::string& name) {
   const config::Row* const row = given.table.find(name);
   return row != nullptr && row->origin.kind != config::Origin::Kind::built_in &&
          row->origin.kind != config::Origin::Kind::preset;
+}
+
+/// Those of `names` that were given and that only data of another kind would use.
+void doubts_about_options(const config::Configuration& given, std::initializer_list<const char*> names,
+                          const char* what_data_are, std::vector<std::string>& doubts) {
+  for (const char* const name : names) {
+    if (is_given(given, name)) doubts.push_back(format("--{} has no effect: the data are {}", name, what_data_are));
+  }
 }
 
 /// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.
@@ -50,9 +59,17 @@ std::vector<std::string> doubts_about(const config::Configuration& given, const 
     doubts.push_back("mean and std look like numbers of 0 to 255; pixels are numbers of 0 to 1 here: divide by 255");
   }
   if (!facts.has_videos) {
-    for (const char* const name : {"clip-frames", "frame-sampling", "frame-stride"}) {
-      if (is_given(given, name)) doubts.push_back(format("--{} has no effect: the data are no videos", name));
-    }
+    doubts_about_options(given, {"clip-frames", "frame-sampling", "frame-stride"}, "no videos", doubts);
+  }
+  if (datasets.type != DatasetType::csv) {
+    doubts_about_options(given, {"csv-path", "csv-label", "csv-delimiter"}, "no CSV file", doubts);
+  }
+  if (datasets.type != DatasetType::hdf5) {
+    doubts_about_options(given, {"hdf5-input", "hdf5-label"}, "no HDF5 files", doubts);
+  }
+  if (datasets.type != DatasetType::biwi) doubts_about_options(given, {"val-subjects"}, "not BIWI's", doubts);
+  if (datasets.type != DatasetType::biwi && datasets.type != DatasetType::w300lp) {
+    doubts_about_options(given, {"face-margin"}, "neither BIWI's nor 300W-LP's", doubts);
   }
   if (!facts.has_fixed_size) {
     for (const auto& [name, count] :

@@ -69,17 +69,42 @@ LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& 
 
 namespace {
 
-/// A network that was trained on pairs sees nothing in place of the other view, and one that was not makes it itself.
-void refuse_other_views(const LoadedModel& loaded) {
+std::string shape_text(const data::SampleShape& shape) {
+  return core::format("{} x {} x {}", shape.channels, shape.height, shape.width);
+}
+
+/// A network that was trained on numbers of one shape, as HDF5 files hold them, knows no photographs, and the other way
+/// round. One that was trained on pairs of frames sees nothing in place of the other view.
+void refuse_other_samples(const LoadedModel& loaded) {
   if (loaded.saved.preprocess.is_null()) return;
-  const int64_t trained = config::preprocessing_from_json(loaded.saved.preprocess, loaded.saved.path).views;
-  const int64_t given = loaded.source->fixed_shape().views;
-  if (trained == given) return;
+  const auto trained = config::preprocessing_from_json(loaded.saved.preprocess, loaded.saved.path);
+  const data::SampleShape given = loaded.source->fixed_shape();
+  const bool given_as_is = given.height > 0;
+  const data::SampleShape shape = {0, trained.height, trained.width, trained.channels};
+  if (trained.taken_as_is != given_as_is) {
+    throw core::Error(
+        core::ErrorKind::data,
+        trained.taken_as_is
+            ? core::format("this network was trained on samples of {} that stay as they are, but {} holds images",
+                           shape_text(shape), core::printable(loaded.source->name(0)))
+            : core::format("this network was trained on images, but {} is one of samples of {} that stay as they are",
+                           core::printable(loaded.source->name(0)), shape_text(given)),
+        trained.taken_as_is ? "give HDF5 files, or TIFF files of many bands, with such samples"
+                            : "give images: JPEG, PNG, BMP, WebP or TIFF files");
+  }
+  if (given_as_is && shape_text(shape) != shape_text(given)) {
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("this network was trained on samples of {}, but {} has {} (channels x height x width)",
+                     shape_text(shape), core::printable(loaded.source->name(0)), shape_text(given)),
+        "give samples of the shape that it was trained on");
+  }
+  if (trained.views == given.views) return;
   throw core::Error(
       core::ErrorKind::data,
       core::format("this network was trained {} frames in high and low quality, the data are {}",
-                   trained > 1 ? "on" : "without", given > 1 ? "such pairs" : "single frames"),
-      trained > 1 ? "give videos with the folders hq and lq" : "give videos without the folders hq and lq");
+                   trained.views > 1 ? "on" : "without", given.views > 1 ? "such pairs" : "single frames"),
+      trained.views > 1 ? "give videos with the folders hq and lq" : "give videos without the folders hq and lq");
 }
 
 }  // namespace
@@ -91,10 +116,10 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
   loaded.source = open(*loaded.given, loaded.saved.class_names);
   if (ranks.is_root()) ranks.wait_for_all();
   const int64_t data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
+  refuse_other_samples(loaded);
   loaded.settings->settle(facts_of_use(loaded));
   refuse_unequal_evaluations(ranks, loaded);
   require_model_for(options, *loaded.source);
-  refuse_other_views(loaded);
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);
   loaded.task = build_task(options, loaded.device);
