@@ -39,7 +39,7 @@ Json schema_of(Row& row) {
 }
 
 Json schema_of(const Shorthand& shorthand) {
-  if (shorthand.other_text) return {{"description", shorthand.help}, {"type", "string"}};
+  if (shorthand.others.read) return {{"description", shorthand.help}, {"type", "string"}};
   Json schema = {{"description", shorthand.help}, {"enum", Json::array()}};
   for (const auto& choice : shorthand.choices) add_choice(choice.first, schema["enum"]);
   return schema;

@@ -74,13 +74,13 @@ RowDraft Declaration::append(Row row) {
 
 void Declaration::add_shorthand(const std::string& name, const std::string& help,
                                 std::vector<std::pair<std::string, Shorthand::Values>> choices,
-                                Shorthand::Values (*other_text)(const std::string& text)) {
+                                Shorthand::OtherTexts others) {
   Shorthand shorthand;
   shorthand.name = name;
   shorthand.group = table_.groups_.back().name;
   shorthand.is_switch = choices.size() == 1 && choices.front().first == "true";
   shorthand.choices = std::move(choices);
-  shorthand.other_text = other_text;
+  shorthand.others = others;
   shorthand.help = help;
   table_.shorthands_.push_back(std::move(shorthand));
 }

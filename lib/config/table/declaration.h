@@ -113,8 +113,7 @@ class Declaration {
   }
 
   void add_shorthand(const std::string& name, const std::string& help,
-                     std::vector<std::pair<std::string, Shorthand::Values>> choices,
-                     Shorthand::Values (*other_text)(const std::string& text) = nullptr);
+                     std::vector<std::pair<std::string, Shorthand::Values>> choices, Shorthand::OtherTexts others = {});
   /// A key of other trainers that is accepted in this group. `note` is said when it is used; no choices: it takes a
   /// count.
   void add_foreign(const std::string& group, const std::string& name, const std::string& help, const std::string& note,

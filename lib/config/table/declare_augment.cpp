@@ -93,8 +93,8 @@ void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add_shorthand("auto-augment",
                   "rand-augment 2,9 or trivial-augment, by torchvision's names; or rand-augment as timm writes it, "
                   "rand-m9-n2: strength 9 of 10.",
-                  policies, rand_augment_of_timm);
-  d.add_shorthand("aa", "The same as auto-augment.", policies, rand_augment_of_timm);
+                  policies, {"rand-m9-n2", rand_augment_of_timm});
+  d.add_shorthand("aa", "The same as auto-augment.", policies, {"rand-m9-n2", rand_augment_of_timm});
   d.add("augment-interpolation", o.augment_interpolation,
         choice_codec<AugmentInterpolation>(
             {{"nearest", AugmentInterpolation::nearest}, {"bilinear", AugmentInterpolation::bilinear}}))

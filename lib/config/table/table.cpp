@@ -80,14 +80,15 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
     int64_t ignored = 0;
     return read_integer(text, 1, std::numeric_limits<int64_t>::max(), ignored);
   }
-  const Shorthand::Values by_text = shorthand->other_text ? shorthand->other_text(text) : Shorthand::Values();
+  const Shorthand::Values by_text = shorthand->others.read ? shorthand->others.read(text) : Shorthand::Values();
   for (const auto& [option, value] : by_text) assignments.push_back({find(option), value});
   if (!by_text.empty()) return "";
   std::vector<std::string> words;
   for (const auto& choice : shorthand->choices) words.push_back(choice.first);
   size_t index = 0;
   const std::string problem = find_choice(text, words, index);
-  if (!problem.empty()) return problem;
+  if (!problem.empty())
+    return problem + (shorthand->others.read ? std::string(", or such as ") + shorthand->others.example : "");
   for (const auto& [option, value] : shorthand->choices[index].second) assignments.push_back({find(option), value});
   return "";
 }

@@ -56,8 +56,12 @@ struct Shorthand {
   std::string group;
   bool is_switch = false;  ///< `--x` alone; its only choice is "true"
   std::vector<std::pair<std::string, Values>> choices;
-  bool takes_count = false;                                 ///< any whole number from 1 on, in place of choices
-  Values (*other_text)(const std::string& text) = nullptr;  ///< what a text besides the choices sets; nothing: wrong
+  bool takes_count = false;  ///< any whole number from 1 on, in place of choices
+  /// A text besides the choices, and what such a text sets; it sets nothing: it is wrong.
+  struct OtherTexts {
+    const char* example = "";
+    Values (*read)(const std::string& text) = nullptr;
+  } others = {};
   std::string help;
   std::string note;  ///< for whoever uses it: what has no meaning here, and what does its work; empty: nothing to say
   Origin used;       ///< where it was written last; built_in: nowhere
