@@ -44,12 +44,19 @@ Codec<Devices> devices_codec();
 /// "" or a sentence with the accepted words and the nearest one. `word` may use `_` for `-`; `index` is set.
 std::string find_choice(const std::string& word, const std::vector<std::string>& choices, size_t& index);
 
-/// One of a few words.
+/// One of a few words. `others`: words of other trainers, which are accepted and not shown.
 template <typename T>
-Codec<T> choice_codec(std::vector<std::pair<std::string, T>> meanings) {
+Codec<T> choice_codec(std::vector<std::pair<std::string, T>> meanings,
+                      std::vector<std::pair<std::string, T>> others = {}) {
   Codec<T> codec;
   for (const auto& meaning : meanings) codec.choices.push_back(meaning.first);
-  codec.parse = [meanings, choices = codec.choices](const std::string& text, T& value) {
+  codec.parse = [meanings, others, choices = codec.choices](const std::string& text, T& value) {
+    for (const auto& other : others) {
+      if (text == other.first) {
+        value = other.second;
+        return std::string();
+      }
+    }
     size_t index = 0;
     std::string problem = find_choice(text, choices, index);
     if (problem.empty()) value = meanings[index].second;

@@ -133,7 +133,7 @@ void declare_colours(Declaration& d, AugmentOptionsOf<Pick>& o) {
       .unit("probability")
       .help("Share of images that get the noise.");
   d.add("random-erasing", o.random_erasing, number_codec(kProbability))
-      .alias({"reprob"})
+      .alias({"reprob", "random-erase"})
       .unit("probability")
       .help("Replace a box of 2 to 33 % of the area by the mean pixel.");
 }

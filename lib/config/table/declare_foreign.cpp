@@ -38,6 +38,9 @@ void declare_foreign(Declaration& d) {
   d.add_foreign("run", "log-every-n-steps",
                 "Of Lightning: accepted without effect; report-every 50u is every 50 updates.",
                 "is accepted without effect: --report-every 50u reports every 50 updates", {});
+  d.add_foreign("run", "print-freq", "Of torchvision: accepted without effect; report-every 10u is every 10 updates.",
+                "is accepted without effect: --report-every 10u reports every 10 updates", {});
+  d.add_foreign("schedule", "lr-warmup-method", "Of torchvision: linear, which the warm-up is.", "", {{"linear", {}}});
   d.add_foreign("log", "enable-progress-bar",
                 "Of Lightning: accepted without effect; there is a moving line where the output is a terminal.",
                 "is accepted without effect: there is a moving line where the output is a terminal", either);

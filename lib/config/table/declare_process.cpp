@@ -130,7 +130,7 @@ template <template <typename> class Pick>
 void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
   d.group("run", "Run directory and checkpoints");
   d.add("run-dir", o.run_dir, text_codec("DIR", false))
-      .alias({"output"})
+      .alias({"output", "output-dir"})
       .help(
           "Where everything is written; the same command starts, resumes or finds the run finished. "
           "auto is runs/ and the name of the preset, the config files or the data set. For sweeps: {lr} stands for the "

@@ -16,7 +16,7 @@ template <template <typename> class Pick>
 void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.group("model", "The network");
   d.add("model", o.model, text_codec("NAME", false))
-      .alias({"m", "arch"})
+      .alias({"m", "a", "arch"})
       .help(
           "A name of train models, or FILE.ts with --trust-model. Where none is named: "
           "small_cnn, and above 64 pixels resnet18, or "
@@ -118,22 +118,35 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
                                     {"multistep", ScheduleKind::multistep},
                                     {"cosine", ScheduleKind::cosine},
                                     {"one-cycle", ScheduleKind::one_cycle},
-                                    {"polynomial", ScheduleKind::polynomial}}))
+                                    {"polynomial", ScheduleKind::polynomial}},
+                                   {{"cosineannealinglr", ScheduleKind::cosine},
+                                    {"CosineAnnealingLR", ScheduleKind::cosine},
+                                    {"steplr", ScheduleKind::step},
+                                    {"StepLR", ScheduleKind::step},
+                                    {"MultiStepLR", ScheduleKind::multistep},
+                                    {"OneCycleLR", ScheduleKind::one_cycle},
+                                    {"poly", ScheduleKind::polynomial}}))
       .alias({"lr-scheduler", "scheduler"})
       .help(
           "Shape over the whole run; set once per update. auto: one-cycle for sgd, images of up to 64 pixels and at "
           "least 250 "
           "updates, where neither warmup-epochs nor min-lr is given; else cosine.");
   d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
+      .alias({"lr-warmup-epochs"})
       .unit("epochs")
       .help("Linear rise from warmup-lr to lr at the start; fractions are allowed.");
   d.add("warmup-lr", o.warmup_lr, number_codec(kNotNegative)).help("Where the warm-up starts.");
-  d.add("min-lr", o.min_lr, number_codec(kNotNegative)).help("Where cosine and polynomial end.");
+  d.add("min-lr", o.min_lr, number_codec(kNotNegative)).alias({"lr-min"}).help("Where cosine and polynomial end.");
   d.add_list("decay-milestones", o.decay_milestones, kPositive, "none")
       .unit("epochs")
       .help("multistep: multiply by decay-rate after each of these.");
-  d.add("decay-epochs", o.decay_epochs, number_codec(kPositive)).unit("epochs").help("step: time between two decays.");
-  d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false})).help("step and multistep: factor of a decay.");
+  d.add("decay-epochs", o.decay_epochs, number_codec(kPositive))
+      .alias({"lr-step-size"})
+      .unit("epochs")
+      .help("step: time between two decays.");
+  d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false}))
+      .alias({"lr-gamma"})
+      .help("step and multistep: factor of a decay.");
   d.add("poly-power", o.poly_power, number_codec(kPositive)).help("polynomial: exponent.");
   const auto has_one_cycle = [&o] { return is_one_cycle(o); };
   const auto momentum_cycles = [&o] { return is_one_cycle(o) && o.one_cycle_momentum; };

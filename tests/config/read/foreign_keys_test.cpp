@@ -132,6 +132,21 @@ TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfATimmFileIsAnError) {
   }
 }
 
+TEST_F(ForeignKeysTest, FlagsOfTorchvisionsScriptAreTaken) {
+  const auto c = parsed({"--data-path",        "x",   "-a",           "resnet50", "--lr-scheduler",     "steplr",
+                         "--lr-warmup-epochs", "5",   "--lr-gamma",   "0.5",      "--lr-step-size",     "20",
+                         "--lr-min",           "0.1", "--output-dir", "out",      "--lr-warmup-method", "linear",
+                         "--random-erase",     "0.2", "--print-freq", "10"});
+  EXPECT_EQ(c->options.model.model, "resnet50");
+  EXPECT_EQ(c->options.schedule.sched.value(), ScheduleKind::step);
+  EXPECT_EQ(c->options.schedule.warmup_epochs, 5);
+  EXPECT_EQ(c->options.schedule.decay_rate, 0.5);
+  EXPECT_EQ(c->options.schedule.decay_epochs, 20);
+  EXPECT_EQ(c->options.schedule.min_lr, 0.1);
+  EXPECT_EQ(c->options.augment.random_erasing, 0.2);
+  EXPECT_EQ(c->options.run.run_dir.value(), "out");
+}
+
 TEST_F(ForeignKeysTest, APolicyOfTimmIsTakenOnTheCommandLine) {
   EXPECT_EQ(parsed({"--data-dir", "x", "--aa", "rand-m7-n3"})->options.augment.rand_augment,
             (std::vector<double>{3, 21}));
