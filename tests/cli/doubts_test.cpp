@@ -25,8 +25,8 @@ bool warns(const Ended& ended, const std::string& part) { return ended.err.find(
 TEST(DoubtsTest, MeansOf255AndOptionsOfOtherDataAreWarnedOf) {
   const Workplace work;
   write_idx(work);
-  const Ended doubtful = train(work, {"--mean", "127", "--std", "60", "--clip-frames", "4", "--csv-delimiter", "semicolon",
-                                      "--hdf5-label", "y", "--face-margin", "0.3", "--dry-run"});
+  const Ended doubtful = train(work, {"--mean", "127", "--std", "60", "--clip-frames", "4", "--csv-delimiter",
+                                      "semicolon", "--hdf5-label", "y", "--face-margin", "0.3", "--dry-run"});
   EXPECT_TRUE(warns(doubtful, "warning: mean and std look like numbers of 0 to 255")) << doubtful.err;
   EXPECT_TRUE(warns(doubtful, "--clip-frames has no effect")) << doubtful.err;
   EXPECT_TRUE(warns(doubtful, "--csv-delimiter has no effect: the data are no CSV file")) << doubtful.err;
