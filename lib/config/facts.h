@@ -64,7 +64,8 @@ struct Facts {
   /// Whether these options were given: what stands in their place by default may give way to what suits data and
   /// optimizer.
   bool names_model = true, names_lr_base = true;
-  /// amp with float16 is what a file says, and no option the device: on a CPU it may give way.
+  /// amp with float16 is what a file or Lightning's --precision says, and no option the device: on a CPU it may give
+  /// way.
   bool half_may_give_way = false;
   core::MachineFacts machine = {};
   bool deals_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number

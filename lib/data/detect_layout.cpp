@@ -48,6 +48,19 @@ std::string csv_files_text(const config::DataOptions& options) {
                       core::list_text(names), core::printable(options.data_dir), first);
 }
 
+/// Where images lie in the folder itself, a sentence for a hint; empty: none do.
+std::string loose_images_text(const config::DataOptions& options) {
+  std::vector<core::DirectoryEntry> entries;
+  core::posix_file_system().list(options.data_dir, entries);
+  const auto count = std::count_if(entries.begin(), entries.end(),
+                                   [](const core::DirectoryEntry& entry) { return has_image_name(entry.name); });
+  if (count == 0) return "";
+  return core::format(
+      "{} lie{} in it, but no folder per class: give the folder above, or list images with their classes "
+      "in a CSV file; train predict takes loose images\n",
+      core::counted(static_cast<int64_t>(count), "image"), count == 1 ? "s" : "");
+}
+
 void check_data_dir(const config::DataOptions& options) {
   if (is_directory(options.data_dir)) return;
   if (core::file_exists(options.data_dir) && (has_hdf5_name(options.data_dir) || is_csv_file(options))) {
@@ -133,7 +146,7 @@ std::unique_ptr<Layout> detect_layout(const config::DataOptions& options) {
   if (!whole_hdf5_files(options.data_dir).empty()) return as(Type::hdf5, make_hdf5_layout(options));
   throw core::Error(core::ErrorKind::no_input,
                     core::format("{} holds no data set that is known here", core::printable(options.data_dir)),
-                    csv_files_text(options) + expected_data_tree(options));
+                    loose_images_text(options) + csv_files_text(options) + expected_data_tree(options));
 }
 
 }  // namespace stoker::data

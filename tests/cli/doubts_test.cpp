@@ -36,6 +36,14 @@ TEST(DoubtsTest, MeansOf255AndOptionsOfOtherDataAreWarnedOf) {
   EXPECT_FALSE(warns(sound, "look like numbers of 0 to 255") || warns(sound, "has no effect")) << sound.err;
 }
 
+TEST(DoubtsTest, ABatchBeyondTheDataIsWarnedOfAndDoesNotRaiseTheLearningRate) {
+  const Workplace work;
+  write_folders(work);
+  const Ended ended = train(work, {"--batch-size", "4096", "--dry-run", "-v"});
+  EXPECT_TRUE(warns(ended, "warning: --batch-size 4096 is more than the 8 training samples")) << ended.err;
+  EXPECT_NE(ended.out.find("sgd lr 0.003125,"), std::string::npos) << "0.1 x 8 / 256\n" << ended.out;
+}
+
 TEST(DoubtsTest, ABestThatIsChosenOnTheTestSplitIsWarnedOf) {
   const Workplace work;
   write_folders(work);

@@ -169,7 +169,7 @@ const std::vector<BadInput>& bad_packs() {
       {"BadImage",
        pack_words({"pack", "data", "out"}, [](const Workplace& work) { work.write("data/train/cat/9.jpg", "x"); }),
        kData,
-       {"bad image data/train/cat/9.jpg", "--on-bad-image skip --max-bad N"}},
+       {"bad image data/train/cat/9.jpg", "--on-bad-image skip"}},
       {"VerifyAndOutput", pack_words({"pack", "data", "out", "--verify"}), kUsage, {"stand alone"}},
       {"VerifyNoShards", pack_words({"pack", "--verify", "data"}), kNoInput, {"data holds no shards"}},
       {"IndexNoShards", pack_words({"pack", "--index", "data"}), kNoInput, {"data holds no shards"}},

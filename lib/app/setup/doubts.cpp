@@ -77,6 +77,10 @@ std::vector<std::string> doubts_about(const config::Configuration& given, const 
       if (count > 0) doubts.push_back(format("--{} is for spectrograms, but the data are images", name));
     }
   }
+  if (options.loader.batch_size > facts.train_images) {
+    doubts.push_back(format("--batch-size {} is more than the {} training samples: an update has all of them",
+                            options.loader.batch_size, facts.train_images));
+  }
   const std::vector<std::string> before = classes_beside(starting_weights(options.model.init_from));
   const std::vector<std::string>& now = datasets.train->learned_names();
   if (!before.empty() && before.size() == now.size() && before != now) {

@@ -50,9 +50,11 @@ Settings::Settings(const config::Configuration& given, core::MachineFacts machin
   facts_.names_model = is_given(given.options.model.model);
   facts_.names_lr_base = is_given(given.options.optim.lr_base);
   const config::Row& dtype = given.table.row_of(given.options.precision.amp_dtype);
+  const config::Shorthand* const precision = given.table.find_shorthand("precision");
   facts_.half_may_give_way =
       given.options.device.device.is_auto() &&
-      (dtype.origin.kind == config::Origin::Kind::file || dtype.origin.kind == config::Origin::Kind::preset);
+      (dtype.origin.kind == config::Origin::Kind::file || dtype.origin.kind == config::Origin::Kind::preset ||
+       precision->used.kind == config::Origin::Kind::flag);
   facts_.machine = std::move(machine);
   const bool is_rank = facts_.machine.local_ranks > 0;  // those who start ranks set the variable to 1, whatever is free
   if (!is_rank) facts_.threads = asked_threads(environment("OMP_NUM_THREADS"), facts_.machine.cpus);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train eval`: what a checkpoint says of labelled images, and how sure that is.
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -113,12 +114,27 @@ core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
   return json;
 }
 
+/// Averages over classes count one without samples as 0, as scikit-learn does for a given list of labels.
+void say_absent_classes(const LoadedModel& loaded) {
+  const data::Source& source = *loaded.source;
+  if (source.num_targets() > 0) return;
+  std::vector<bool> is_there(loaded.saved.class_names.size(), false);
+  for (int64_t i = 0; i < source.size(); ++i) is_there[static_cast<size_t>(source.label(i))] = true;
+  const auto absent = std::count(is_there.begin(), is_there.end(), false);
+  if (absent == 0) return;
+  core::log_info(
+      "note      {} of {} classes without samples here: precision, recall and f1 are averages over all "
+      "classes and count these as 0",
+      absent, is_there.size());
+}
+
 void say_figures(const LoadedModel& loaded, const engine::EvalReport& report, const Sureness& sureness) {
   core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
   std::string figures =
       format("{} {}  loss {:.4f}", data::item_word(*loaded.source).several, report.images, report.loss);
   for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
   core::log_info("{}", figures);
+  say_absent_classes(loaded);
   if (sureness.certainty.settings.resamples > 0) {
     for (const std::string& line : certainty_lines(sureness.certainty, report, label_names(loaded))) {
       core::log_info("{}", line);

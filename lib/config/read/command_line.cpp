@@ -33,7 +33,8 @@ struct Problems {
 void apply_flags(const std::vector<FlagValue>& values, Configuration& out, std::vector<std::string>& problems) {
   for (const FlagValue& value : values) {
     std::vector<Assignment> assignments;
-    std::string problem = out.table.expand(value.name, value.text, assignments);
+    const std::string written = value.written.substr(value.written.find_first_not_of('-'));  // an alias, perhaps
+    std::string problem = out.table.expand(out.table.find(written) ? written : value.name, value.text, assignments);
     out.table.note_use(value.name, {Origin::Kind::flag, value.written});
     for (const Assignment& assignment : assignments) {
       if (problem.empty())

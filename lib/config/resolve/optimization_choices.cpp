@@ -24,8 +24,10 @@ void choose_optimizer(Draft& draft) {
   draft.choose(o.optim.opt, "sgd", "usual");
 }
 
-int64_t images_per_update(const Options& o) {
-  return o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas;
+/// Not more than there are: a batch beyond the data set has all of it. `train_images`: 0 while that is not known.
+int64_t images_per_update(const Options& o, int64_t train_images) {
+  const int64_t asked = o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas;
+  return train_images > 0 ? std::min(asked, train_images) : asked;
 }
 
 /// Small images learn most in few epochs where the rate goes high and comes back: 8,000 of CIFAR-10 in 12 epochs 70 %,
@@ -36,7 +38,8 @@ void choose_schedule(Draft& draft, const DataFacts& data) {
   const bool is_small = o.data.img_size.value() <= kSmallImage;
   const bool can_cycle = o.optim.opt.value() == OptimizerKind::sgd && o.optim.momentum > 0;
   const bool has_own_shape = o.schedule.warmup_epochs > 0 || o.schedule.warmup_lr > 0 || o.schedule.min_lr > 0;
-  const int64_t updates = o.train.epochs * (data.train_images / std::max<int64_t>(images_per_update(o), 1));
+  const int64_t updates =
+      o.train.epochs * (data.train_images / std::max<int64_t>(images_per_update(o, data.train_images), 1));
   if (is_small && can_cycle && !has_own_shape && updates >= kEnoughUpdates) {
     draft.choose(o.schedule.sched, "one-cycle",
                  core::format("images of up to {} pixels, {} updates", kSmallImage, core::count_text(updates)));
@@ -47,9 +50,9 @@ void choose_schedule(Draft& draft, const DataFacts& data) {
 /// Adam's steps do not grow with the gradient: its users begin at 0.001 for 256 images and scale by the square root.
 /// For numbers twice that is better: 5.0 degrees, against 6.2. `is_own_adamw`, `cycles_by_itself`: adamw, one-cycle is
 /// our choice.
-void choose_lr(Draft& draft, bool names_lr_base, bool is_own_adamw, bool cycles_by_itself) {
+void choose_lr(Draft& draft, int64_t update_images, bool names_lr_base, bool is_own_adamw, bool cycles_by_itself) {
   const Options& o = draft.options();
-  const auto images = static_cast<double>(images_per_update(o));
+  const auto images = static_cast<double>(update_images);
   if (o.optim.opt.value() != OptimizerKind::sgd && !names_lr_base) {
     const double rate = is_own_adamw ? kNumbersRate : kAdamRate;
     draft.choose(o.optim.lr, core::format("{:.6g}", rate * std::sqrt(images / 256)),
@@ -70,11 +73,13 @@ void choose_optimization(const Options& given, const Facts& facts, bool batch_is
   draft.assume(false);
   choose_optimizer(draft);
   draft.assume(batch_is_assumed || !facts.data);
-  choose_schedule(draft, facts.data.value_or(usual_data(given)));
+  const DataFacts data = facts.data.value_or(usual_data(given));
+  choose_schedule(draft, data);
   const bool may_cycle = given.schedule.sched.is_auto();
   draft.assume(batch_is_assumed || (may_cycle && !facts.names_lr_base && !facts.data));
   const Options& chosen = draft.options();
-  choose_lr(draft, facts.names_lr_base, given.optim.opt.is_auto() && chosen.optim.opt.value() == OptimizerKind::adamw,
+  choose_lr(draft, images_per_update(chosen, data.train_images), facts.names_lr_base,
+            given.optim.opt.is_auto() && chosen.optim.opt.value() == OptimizerKind::adamw,
             may_cycle && chosen.schedule.sched.value() == ScheduleKind::one_cycle);
   draft.assume(false);
 }

@@ -8,6 +8,11 @@ RowDraft& RowDraft::alias(std::initializer_list<const char*> names) {
   return *this;
 }
 
+RowDraft& RowDraft::counted_alias(const char* name) {
+  row().counted_alias = name;
+  return alias({name});
+}
+
 RowDraft& RowDraft::unit(const std::string& text) {
   row().unit = text;
   return *this;

@@ -19,6 +19,8 @@ class RowDraft {
   RowDraft(std::vector<Row>& rows, size_t index) : rows_(rows), index_(index) {}
 
   RowDraft& alias(std::initializer_list<const char*> names);
+  /// Like alias(); a plain number given by this name counts updates.
+  RowDraft& counted_alias(const char* name);
   RowDraft& unit(const std::string& text);
   RowDraft& help(const std::string& text);
   RowDraft& placeholder(const std::string& text);

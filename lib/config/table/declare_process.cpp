@@ -150,7 +150,7 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .help("Time between checkpoints.")
       .per_process();
   d.add("report-every", o.report_every, interval_or_share_codec())
-      .alias({"log-interval"})
+      .counted_alias("log-interval")
       .help("Time between progress reports, also as a share of an epoch (0.1e); each costs one wait for the device.")
       .per_process();
   d.add("digest-every", o.digest_every, integer_codec(0, 1'000'000'000))

@@ -71,7 +71,9 @@ const Group* Table::find_group(const std::string& name) const {
 
 std::string Table::expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments) {
   if (Row* row = find(name)) {
-    assignments.push_back({row, text});
+    const bool counts =
+        !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && row->counted_alias == kebab(name);
+    assignments.push_back({row, counts ? text + "u" : text});
     return "";
   }
   const Shorthand* shorthand = find_shorthand(name);

@@ -26,6 +26,7 @@ struct Row {
   std::string name;                  ///< canonical kebab-case long name, without dashes
   std::string group;                 ///< also the YAML group
   std::vector<std::string> aliases;  ///< long names accepted besides; one-letter aliases are short flags
+  std::string counted_alias;         ///< one of these: a plain number given by it counts updates; empty: none
   std::string placeholder;           ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
   std::string unit;                  ///< "images per device", "epochs"; empty when it has none
   std::string range;                 ///< for people: "1 to 1048576"; empty when free

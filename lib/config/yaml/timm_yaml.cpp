@@ -115,10 +115,6 @@ class TimmRewriter {
       append_entry(out_, "sched", "polynomial", key.line);
       return true;
     }
-    if (name == "log_interval" && text.find_first_not_of("0123456789") == std::string::npos) {
-      append_entry(out_, "report_every", text + "u", key.line);
-      return true;
-    }
     if (name == "pretrained") {
       if (text == "true") problem(key.line, "pretrained: no weights are downloaded here; write init_from: FILE");
       return true;

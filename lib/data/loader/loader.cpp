@@ -201,7 +201,7 @@ void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
   const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
   if (settings.on_bad_image == config::OnBadImage::fail) {
     throw core::Error(core::ErrorKind::data, "bad image " + text,
-                      "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+                      "repair or remove the file, or go on without such images: --on-bad-image skip");
   }
   if (known == bad.end()) add_bad(entry);
 }

@@ -142,7 +142,7 @@ class SplitPacker {
     const std::string text = core::format("{}: {}", core::printable(source_.name(index)), reason);
     if (settings_.on_bad_image == config::OnBadImage::fail) {
       throw core::Error(core::ErrorKind::data, "bad image " + text,
-                        "repair or remove the file, or go on without such images: --on-bad-image skip --max-bad N");
+                        "repair or remove the file, or go on without such images: --on-bad-image skip");
     }
     count_bad(text);
     core::log_warning("left out a bad image ({} of at most {}): {}", report_.bad_images, settings_.max_bad, text);

@@ -147,6 +147,13 @@ TEST_F(ForeignKeysTest, FlagsOfTorchvisionsScriptAreTaken) {
   EXPECT_EQ(c->options.run.run_dir.value(), "out");
 }
 
+TEST_F(ForeignKeysTest, APlainLogIntervalCountsUpdates) {
+  EXPECT_EQ(read("log_interval: 50\n")->options.run.report_every.unit, Interval::Unit::updates);
+  EXPECT_EQ(parsed({"--data-dir", "x", "--log-interval", "50"})->options.run.report_every.amount, 50);
+  EXPECT_EQ(parsed({"--data-dir", "x", "--log-interval", "2e"})->options.run.report_every.unit, Interval::Unit::epochs);
+  EXPECT_NE(parse_failure({"--data-dir", "x", "--report-every", "50"}).message.find("has no unit"), std::string::npos);
+}
+
 TEST_F(ForeignKeysTest, APolicyOfTimmIsTakenOnTheCommandLine) {
   EXPECT_EQ(parsed({"--data-dir", "x", "--aa", "rand-m7-n3"})->options.augment.rand_augment,
             (std::vector<double>{3, 21}));

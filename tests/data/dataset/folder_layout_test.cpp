@@ -228,6 +228,10 @@ TEST(OpenDatasetsTest, AMissingFolderIsNamedWithTheExpectedTree) {
   EXPECT_EQ(error_of([&] { open_datasets(options); }).what(), "the data folder " + folder / "file is not a folder");
   options.data_dir = folder.path();
   EXPECT_EQ(error_of([&] { open_datasets(options); }).what(), folder.path() + " holds no data set that is known here");
+  EXPECT_EQ(error_of([&] { open_datasets(options); }).hint().rfind("expected below", 0), 0u);
+  folder.write("one.jpg", std::string("x"));
+  EXPECT_EQ(error_of([&] { open_datasets(options); }).hint().rfind("1 image lies in it, but no folder per class", 0),
+            0u);
 }
 
 TEST(OpenDatasetsTest, TheFirstUsualNameIsTheValidationSplit) {
