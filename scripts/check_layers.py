@@ -59,7 +59,7 @@ ROOMS = {
 
     "engine/run": CORE + CONFIG,
     "engine/files": CORE,
-    "engine/device": CORE + ["model", "engine/run"],
+    "engine/device": CORE + ["model", "model/layers", "engine/run"],
     "engine/memory": CORE,
     "engine/task": CORE + CONFIG + ["statistics", "data/feed", "model", "engine/run", "engine/device", "engine/memory"],
     "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
@@ -136,7 +136,7 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
                            "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group*",
                            "engine/probe",
                            "engine/loop", "weights/load", "deploy/trace", "deploy/translate", "torchscript", "embed", "app*"],
-    r"\w+mmintrin\.h": ["kernels"],
+    r"\w+mmintrin\.h|oneapi/": ["kernels"],
     r"cuda|driver_types": ["engine/device", "engine/group/c10d"],
     r"nccl": ["engine/group/c10d"],
 }

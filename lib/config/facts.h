@@ -49,7 +49,7 @@ struct CheckpointFacts {
   std::optional<bool> drop_last;
   /// Names and texts of options whose automatic value other programs or other data may have chosen otherwise.
   std::vector<std::pair<std::string, std::string>> kept = {};
-  std::optional<bool> amp = {}, channels_last = {}, tf32 = {};
+  std::optional<bool> amp = {}, channels_last = {}, tf32 = {}, winograd = {};
 };
 
 /// A value that was measured or chosen for this run, and why.

@@ -84,6 +84,12 @@ torch::Device open_and_configure_device(const config::ResolvedOptions& options) 
   backend.other_threads = options.loader.num_workers;
   backend.tf32 = options.precision.tf32;
   backend.deterministic = options.train.deterministic;
+  backend.winograd = options.precision.winograd && options.device.device == "cpu";
+  if (backend.winograd && !engine::cpu_has_winograd()) {
+    core::log_warning(
+        "--winograd is on, but this CPU or this build has no such convolutions: they are computed directly, and round "
+        "otherwise");
+  }
   engine::configure_backends(backend);
   return engine::open_device(options.device.device);
 }

@@ -139,6 +139,7 @@ config::CheckpointFacts checkpoint_facts(const config::Configuration& given, con
   facts.amp = saved_switch(extra, given.table.row_of(o.precision.amp).name);
   facts.channels_last = saved_switch(extra, given.table.row_of(o.precision.channels_last).name);
   facts.tf32 = saved_switch(extra, given.table.row_of(o.precision.tf32).name);
+  facts.winograd = saved_switch(extra, given.table.row_of(o.precision.winograd).name).value_or(false);
   return facts;
 }
 

@@ -125,12 +125,18 @@ bool choose_precision(Draft& draft, const Facts& facts) {
   if (facts.checkpoint && facts.checkpoint->tf32) {
     draft.choose(o.tf32, *facts.checkpoint->tf32 ? "true" : "false", "as in the checkpoint");
   }
+  if (facts.checkpoint && facts.checkpoint->winograd) {
+    draft.choose(o.winograd, *facts.checkpoint->winograd ? "true" : "false", "as in the checkpoint");
+  }
   if (device == "cpu") {
+    draft.choose(o.winograd, facts.machine.has_winograd ? "true" : "false",
+                 facts.machine.has_winograd ? "this CPU's oneDNN has it" : "not here");
     draft.set_default(draft.options().precision.tf32, false);
     draft.choose(o.amp_dtype, "bfloat16", "what CPUs compute natively");
     choose_layout(draft, facts);
     return choose_amp_on_cpu(draft, facts);
   }
+  draft.set_default(draft.options().precision.winograd, false);
   const core::AcceleratorFacts& accelerator = facts.machine.accelerators[cuda_index(device)];
   const bool native = accelerator.native_bfloat16;
   const std::string reason =

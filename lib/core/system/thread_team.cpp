@@ -71,6 +71,11 @@ void ThreadTeam::for_each(int64_t count, const std::function<void(int64_t)>& pie
   });
 }
 
+void ThreadTeam::for_each_on(ThreadTeam* team, int64_t count, const std::function<void(int64_t)>& piece) {
+  if (team) return team->for_each(count, piece);
+  for (int64_t i = 0; i < count; ++i) piece(i);
+}
+
 void ThreadTeam::serve(int64_t member) {
   for (int64_t done = 0;; ++done) {
     const std::function<void(int64_t)>* work = nullptr;

@@ -91,17 +91,17 @@ void UpdateStep::correct_mean(int64_t planned, int64_t images) {
   optim::multiply_gradients(learner_.optimizer->gradients(), correction);
 }
 
-void UpdateStep::apply(const optim::UpdateRates& rates) {
+void UpdateStep::apply(const optim::UpdateRates& rates, core::ThreadTeam* team) {
   const std::vector<torch::Tensor> gradients = learner_.optimizer->gradients();
   if (gradients.empty()) return;
   const torch::Tensor found_inf = learner_.scaler->unscale(gradients);
   if (settings_.clip_grad > 0) {
-    gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode);
+    gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode, team);
   }
-  learner_.optimizer->step(rates, found_inf);
+  learner_.optimizer->step(rates, found_inf, team);
   learner_.scaler->update();
   learner_.optimizer->zero_grad();
-  if (learner_.ema) learner_.ema->update(found_inf);
+  if (learner_.ema) learner_.ema->update(found_inf, team);
   if (timer_) timer_->done(StepPart::optimizer);
 }
 

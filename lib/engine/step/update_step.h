@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "config/options.h"
+#include "core/system/thread_team.h"
 #include "data/feed/device_feed.h"
 #include "engine/device/precision.h"
 #include "engine/step/learner.h"
@@ -63,8 +64,9 @@ class UpdateStep {
   /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
   void correct_mean(int64_t planned, int64_t images);
   /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
-  /// gradient nothing happens. No host sync with fused optimizers.
-  void apply(const optim::UpdateRates& rates);
+  /// gradient nothing happens. No host sync with fused optimizers. `team`: threads that share the parameters out; null:
+  /// LibTorch's do.
+  void apply(const optim::UpdateRates& rates, core::ThreadTeam* team = nullptr);
 
   /// In how many pieces each batch is computed from here on, as far as each has two images: batch norm sees a piece at
   /// a time, all else is the sum over them.

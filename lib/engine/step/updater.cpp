@@ -47,7 +47,7 @@ int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim
   const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather_once(feed, window);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
   if (watcher_ && images > 0) watcher_->saw_gradients(learner_);
-  step_.apply(rates);
+  step_.apply(rates, lanes_.count() > 1 ? &lanes_.team() : nullptr);
   return images;
 }
 

@@ -6,6 +6,8 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
+#include "model/layers/conv.h"
+
 namespace stoker::model {
 
 enum class Activation { none, relu, silu, hardswish };
@@ -31,7 +33,7 @@ struct NormSettings {
 class ConvNormAct : public torch::nn::Module {
  public:
   ConvNormAct(const ConvShape& shape, const NormSettings& norm, Activation activation);
-  torch::Tensor forward(const torch::Tensor& x) { return activate(norm_(conv_(x)), activation_); }
+  torch::Tensor forward(const torch::Tensor& x) { return activate(norm_(convolve(conv_, x)), activation_); }
 
  private:
   torch::nn::Conv2d conv_{nullptr};

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "model/architectures.h"
+#include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 #include "model/layers/norm_relu.h"
 
@@ -44,7 +45,7 @@ class PeerCnn : public ImageModel {
 
   torch::Tensor forward(torch::Tensor x) override {
     for (Layer& layer : layers_) {
-      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : norm_relu(layer.norm, layer.conv(x));
+      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : norm_relu(layer.norm, convolve(layer.conv, x));
     }
     return head_(drop_out(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1), drop_rate_, is_training()));
   }

@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "model/architectures.h"
 #include "model/initialise.h"
+#include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 #include "model/layers/norm_relu.h"
 
@@ -54,8 +55,8 @@ class BasicBlock : public ResidualBlock {
   }
 
   torch::Tensor forward(const torch::Tensor& x) override {
-    const torch::Tensor out = norm_relu(bn1_, conv1_(x));
-    return norm_add_relu(bn2_, conv2_(out), shortcut(x));
+    const torch::Tensor out = norm_relu(bn1_, convolve(conv1_, x));
+    return norm_add_relu(bn2_, convolve(conv2_, out), shortcut(x));
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn2_; }
 
@@ -79,7 +80,7 @@ class Bottleneck : public ResidualBlock {
 
   torch::Tensor forward(const torch::Tensor& x) override {
     torch::Tensor out = norm_relu(bn1_, conv1_(x));
-    out = norm_relu(bn2_, conv2_(out));
+    out = norm_relu(bn2_, convolve(conv2_, out));
     return norm_add_relu(bn3_, conv3_(out), shortcut(x));
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn3_; }

@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "model/architectures.h"
+#include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 #include "model/layers/norm_relu.h"
 
@@ -26,7 +27,7 @@ class NineConv : public torch::nn::Module {
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
 
-  torch::Tensor forward(const torch::Tensor& x) { return norm_relu(norm_, conv_(x)); }
+  torch::Tensor forward(const torch::Tensor& x) { return norm_relu(norm_, convolve(conv_, x)); }
   void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
 
  private:

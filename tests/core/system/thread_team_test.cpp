@@ -36,6 +36,16 @@ TEST(ThreadTeamTest, EveryPieceIsDoneOnce) {
   team.for_each(0, [](int64_t) { FAIL(); });
 }
 
+TEST(ThreadTeamTest, WithoutATeamTheCallerDoesThePiecesInOrder) {
+  std::vector<int64_t> done;
+  ThreadTeam::for_each_on(nullptr, 4, [&](int64_t piece) { done.push_back(piece); });
+  EXPECT_EQ(done, (std::vector<int64_t>{0, 1, 2, 3}));
+  ThreadTeam team(2);
+  std::atomic<int> pieces{0};
+  ThreadTeam::for_each_on(&team, 7, [&](int64_t) { ++pieces; });
+  EXPECT_EQ(pieces, 7);
+}
+
 TEST(ThreadTeamTest, WhatTheFirstMemberThrewIsThrownOnceAllHaveReturned) {
   ThreadTeam team(4);
   std::atomic<int> returned{0};
