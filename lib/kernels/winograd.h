@@ -3,8 +3,7 @@
 // Convolutional Neural Networks", 2015), which multiplies a quarter as often. The loops are those of oneDNN 2.x for
 // AVX-512, which LibTorch does not ask for; oneDNN 3 has none. Results differ from the direct way by rounding: some
 // 1e-6 of their root mean square. Knows nothing of tensors.
-// Gain of one convolution with its gradients on one thread of a Zen 4: 2.3 times for 64 channels at 40 x 40 pixels, 1.7
-// times for 256 at 10 x 10.
+// Gain of one update of resnet18 at 160 px: 1.38 times (LibTorch 1.13, two threads, Zen 4).
 #pragma once
 
 #include <cstdint>
