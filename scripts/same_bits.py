@@ -4,7 +4,9 @@
 summary.csv less its clock columns must be the same bytes. For changes that must not change what is trained.
 
     scripts/same_bits.py --before OLD/train --after build/release/apps/train
+    scripts/same_bits.py --before OLD/train --after build/release/apps/train -- --no-winograd
 
+Options after `--` are given to the second program alone: what the first one did without being asked.
 Needs NumPy, OpenCV and h5py for the made data. Ends with 1 when a run differs.
 """
 import argparse
@@ -63,6 +65,7 @@ def main():
     parser.add_argument("--before", type=pathlib.Path, required=True)
     parser.add_argument("--after", type=pathlib.Path, required=True)
     parser.add_argument("--only", help="the run of this name")
+    parser.add_argument("options", nargs="*", help="for the second program")
     args = parser.parse_args()
     differ = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +75,7 @@ def main():
                 continue
             stem = hashlib.sha256(name.encode()).hexdigest()[:8]
             before = trained(args.before, options, folder / f"{stem}-before")
-            after = trained(args.after, options, folder / f"{stem}-after")
+            after = trained(args.after, [*options, *args.options], folder / f"{stem}-after")
             same = before == after
             differ += not same
             what = "the same bytes" if same else "DIFFERENT: " + ", ".join(k for k in before if before[k] != after.get(k))
