@@ -27,7 +27,8 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
   try {
     const core::Json& options = manifest.at("training_options");
     for (const auto& [name, value, before_it_existed] : identity.training_options) {
-      const std::string missing = before_it_existed.empty() ? "(not set)" : before_it_existed;
+      // What has no value now had none before it existed.
+      const std::string missing = before_it_existed.empty() && !value.empty() ? "(not set)" : before_it_existed;
       const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : missing;
       if (saved != value)
         different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name, saved, value));

@@ -169,6 +169,8 @@ TEST_F(CheckpointsTest, AnOptionThatTheCheckpointLacksHasTheValueFromBeforeItExi
   newer.training_options.back().value = "true";
   EXPECT_EQ(of(newer).differences(checkpoints_.files().path_of(1)),
             std::vector<std::string>{"--cycle: the checkpoint has false, this run true"});
+  newer.training_options.back() = {"csv-label", "", ""};
+  EXPECT_TRUE(of(newer).differences(checkpoints_.files().path_of(1)).empty()) << "it had no value, and has none";
 }
 
 TEST_F(CheckpointsTest, RepairedLinksAgreeWithTheState) {
