@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DPROGRAM=<GoogleTest program> -DPREFIX=<words> -DFILTER=<gtest filter> -DPROPERTIES=<of set_tests_properties>
-#       -DOUTPUT=<file> -P discover_suites.cmake
-# Writes one ctest entry per suite of the program, named PREFIX and the suite.
+#       [-DLAUNCH=<command>] -DOUTPUT=<file> -P discover_suites.cmake
+# Writes one ctest entry per suite of the program, named PREFIX and the suite; LAUNCH starts the program.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=${FILTER}
                 OUTPUT_VARIABLE listing RESULT_VARIABLE failed)
 if(failed)
@@ -10,6 +10,10 @@ endif()
 string(REPLACE ";" "," listing "${listing}")
 string(REPLACE "\n" ";" lines "${listing}")
 set(entries "")
+set(launch "")
+foreach(word IN LISTS LAUNCH)
+  string(APPEND launch "[=[${word}]=] ")
+endforeach()
 foreach(line IN LISTS lines)
   if(line MATCHES "^([A-Za-z0-9_/]+)\\.")
     set(suite ${CMAKE_MATCH_1})
@@ -17,7 +21,7 @@ foreach(line IN LISTS lines)
     if(FILTER MATCHES "^-")
       string(APPEND filter "${FILTER}")
     endif()
-    string(APPEND entries "add_test([=[${PREFIX}${suite}]=] [=[${PROGRAM}]=] [=[--gtest_filter=${filter}]=])\n"
+    string(APPEND entries "add_test([=[${PREFIX}${suite}]=] ${launch}[=[${PROGRAM}]=] [=[--gtest_filter=${filter}]=])\n"
                           "set_tests_properties([=[${PREFIX}${suite}]=] PROPERTIES ${PROPERTIES})\n")
   endif()
 endforeach()

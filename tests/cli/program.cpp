@@ -25,7 +25,7 @@
 #include <thread>
 #include <tuple>
 
-#include "launcher.h"
+#include "launcher/launcher.h"
 
 namespace stoker::cli {
 namespace {
@@ -165,17 +165,17 @@ Program::Program(const Launch& launch) {
 
 /// A start without anything special, where ctest has a server for it.
 bool Program::start_by_launcher(const Launch& launch, const std::vector<std::string>& words, int out) {
-  const char* const path = std::getenv(kLauncherVariable);
+  const char* const path = std::getenv(launcher::kLauncherVariable);
   const auto is_plain = [](Stream stream) { return stream == Stream::captured || stream == Stream::terminal; };
   if (path == nullptr || launch.loads_libraries || !is_plain(launch.standard_output) ||
       launch.standard_error != Stream::captured || launch.empty_environment || !launch.variables.empty() ||
       launch.unprivileged || launch.file_size_limit >= 0 || launch.process_limit >= 0 || !launch.small_disk.empty()) {
     return false;
   }
-  launcher_ = connect_to_launcher(path);
+  launcher_ = launcher::connect_to_launcher(path);
   if (launcher_ < 0) return false;
   const std::string directory = std::filesystem::absolute(launch.directory).string();
-  pid_ = launch_over(launcher_, {directory, words, environment_of(launch)}, out, err_fd_);
+  pid_ = launcher::launch_over(launcher_, {directory, words, environment_of(launch)}, out, err_fd_);
   if (pid_ > 0) return true;
   ::close(launcher_);
   launcher_ = -1;
@@ -225,7 +225,7 @@ void Program::read_terminal() {
 /// How it ended, once it has.
 bool Program::take_end(int& status, struct rusage& usage) {
   if (launcher_ < 0) return ::wait4(pid_, &status, WNOHANG, &usage) == pid_;
-  LaunchEnd end;
+  launcher::LaunchEnd end;
   const ssize_t got = ::recv(launcher_, &end, sizeof end, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   status = got == sizeof end ? end.status : SIGKILL;  // whoever started it is gone, and has taken it along

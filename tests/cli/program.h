@@ -37,7 +37,7 @@ struct Launch {
   int64_t file_size_limit = -1;             ///< bytes, as ulimit -f; -1: none
   int64_t process_limit = -1;               ///< as ulimit -u; root has none; -1: none
   std::string small_disk = "";              ///< a file system of 128 KiB is mounted there, for the program alone
-  bool loads_libraries = false;             ///< itself, as for users; see launcher.h
+  bool loads_libraries = false;             ///< itself, as for users; see launcher/launcher.h
 };
 
 /// How a process ended.

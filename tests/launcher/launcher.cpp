@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-namespace stoker::cli {
+namespace stoker::launcher {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 17;  // of a request
@@ -111,4 +111,4 @@ void end_launcher(const std::string& path) {
   ::close(connection);
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::launcher

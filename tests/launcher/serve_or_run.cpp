@@ -1,10 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server behind launcher.h:
-//
-//   train_launcher --serve PATH   listens at PATH in the background; returns once it does
-//   train_launcher --end PATH     ends it
-//
-// With other words it is `train`: ranks of a run are started from the file that started them.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,14 +16,14 @@
 
 #include "launcher.h"
 
-int train_main(int argc, char** argv);  // apps/train/main.cpp
-
-namespace stoker::cli {
+namespace stoker::launcher {
 namespace {
+
+using MainFunction = int (*)(int, char**);
 
 constexpr int kIdleMilliseconds = 15 * 60 * 1000;  // a server that nobody ended ends itself
 
-[[noreturn]] void become_train(int connection, const LaunchRequest& request, int out, int err) {
+[[noreturn]] void become_program(MainFunction run, int connection, const LaunchRequest& request, int out, int err) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::chdir(request.directory.c_str()) != 0) ::_exit(126);
   ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
@@ -42,14 +36,16 @@ constexpr int kIdleMilliseconds = 15 * 60 * 1000;  // a server that nobody ended
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  std::_Exit(train_main(static_cast<int>(words.size()), arguments.data()));
+  const int code = run(static_cast<int>(words.size()), arguments.data());
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 /// Starts what the connection asks for and stays until its end, or until nobody listens any more.
-[[noreturn]] void attend(int connection, const LaunchRequest& request, int out, int err) {
+[[noreturn]] void attend(MainFunction run, int connection, const LaunchRequest& request, int out, int err) {
   ::signal(SIGCHLD, SIG_DFL);
   const pid_t pid = ::fork();
-  if (pid == 0) become_train(connection, request, out, err);
+  if (pid == 0) become_program(run, connection, request, out, err);
   ::close(out);
   ::close(err);
   ::send(connection, &pid, sizeof pid, MSG_NOSIGNAL);
@@ -63,7 +59,7 @@ constexpr int kIdleMilliseconds = 15 * 60 * 1000;  // a server that nobody ended
   ::_exit(0);
 }
 
-void serve(int listening) {
+void serve(MainFunction run, int listening) {
   ::signal(SIGCHLD, SIG_IGN);
   for (;;) {
     pollfd watched = {listening, POLLIN, 0};
@@ -75,13 +71,13 @@ void serve(int listening) {
     if (!receive_request(connection, request, out, err)) return;
     if (::fork() == 0) {
       ::close(listening);
-      attend(connection, request, out, err);
+      attend(run, connection, request, out, err);
     }
     for (const int file : {connection, out, err}) ::close(file);
   }
 }
 
-int start_server(const char* path) {
+int start_server(MainFunction run, const char* path) {
   ::unlink(path);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -90,26 +86,22 @@ int start_server(const char* path) {
   if (std::strlen(path) >= sizeof address.sun_path ||
       ::bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(listening, 64) != 0) {
-    std::printf("cannot listen at %s: tests start the program itself\n", path);
+    std::printf("cannot listen at %s: each test starts the program itself\n", path);
     return 0;
   }
   if (::fork() != 0) return 0;  // stays in the session of ctest, with which the scheduler counts it
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {0, 1, 2}) ::dup2(nowhere, standard);
-  serve(listening);
+  serve(run, listening);
   ::unlink(path);
   return 0;
 }
 
 }  // namespace
-}  // namespace stoker::cli
 
-int main(int argc, char** argv) {
-  const std::string word = argc == 3 ? argv[1] : "";
-  if (word == "--serve") std::_Exit(stoker::cli::start_server(argv[2]));
-  if (word == "--end") {
-    stoker::cli::end_launcher(argv[2]);
-    std::_Exit(0);
-  }
-  return train_main(argc, argv);
+int serve_or_run(int argc, char** argv, int (*run)(int, char**)) {
+  if (argc == 3 && std::string(argv[1]) == "--serve") std::_Exit(start_server(run, argv[2]));
+  return run(argc, argv);
 }
+
+}  // namespace stoker::launcher

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the program for tests without loading its libraries each time, which takes 0.3 s of a CPU: a server has them
-// loaded and forks for each start. tests/cli/launcher_main.cpp is the server; ctest starts and ends it as a fixture.
-// What runs in the child is what main() of `train` runs. Without a server, and for a start with an environment or
-// limits of its own, tests start `train` itself.
+// Starts a program for tests without loading LibTorch each time, which takes 0.3 s of a CPU: a server, which is the program
+// itself, has it loaded and forks for each start. ctest starts and ends servers as fixtures. What runs in the child is the
+// program's own main function. Without a server, and for a start with limits of its own, the program itself is started.
 #pragma once
 
 #include <sys/resource.h>
@@ -11,9 +10,9 @@
 #include <string>
 #include <vector>
 
-namespace stoker::cli {
+namespace stoker::launcher {
 
-/// Where the server listens, in the environment of tests.
+/// Where the server of `train` listens, in the environment of tests.
 inline constexpr const char* kLauncherVariable = "STOKER_TEST_LAUNCHER";
 
 struct LaunchRequest {
@@ -37,4 +36,10 @@ bool receive_request(int connection, LaunchRequest& request, int& out, int& err)
 /// Asks the server to end.
 void end_launcher(const std::string& path);
 
-}  // namespace stoker::cli
+/// The main function of a program that is a server, too: PROGRAM --serve PATH listens at PATH in the background, and returns
+/// once it does. Other words are `run`'s. In the child of a server, `run` is called with the words and environment of the request; what
+/// libraries read from the environment as they are loaded (OMP_NUM_THREADS, say) is the server's. Destructors of
+/// libraries are not run.
+int serve_or_run(int argc, char** argv, int (*run)(int argc, char** argv));
+
+}  // namespace stoker::launcher
