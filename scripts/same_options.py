@@ -22,7 +22,7 @@ import made_images
 
 SIDE = 16
 COMMON = ["--img-size", str(SIDE), "--replicas", "4", "--num-workers", "1", "--resume", "none", "--no-report",
-          "--no-plan-check", "--no-amp", "--no-channels-last", "--lr", "0.05"]
+          "--no-plan-check", "--no-amp", "--lr", "0.05"]
 SMALL = ["--model", "small_cnn", "--width", "8", "--batch-size", "5", "--epochs", "3"]
 RESNET = ["--model", "resnet18", "--batch-size", "5", "--epochs", "1", "--img-size", "32", "--lr", "0.01"]
 # Name -> data, options

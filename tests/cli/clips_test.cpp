@@ -52,9 +52,7 @@ class ClipsTest : public ::testing::Test {
                  "--threads", "1", "--num-workers", "1"}, more);
     // clang-format on
   }
-  Words training_words(const Words& more) {
-    return with(clip_words({"--run-dir", "run", "--no-amp", "--no-channels-last"}), more);
-  }
+  Words training_words(const Words& more) { return with(clip_words({"--run-dir", "run", "--no-amp"}), more); }
   Ended succeed(const Words& words) {
     const Ended ended = run(words, work_.path());
     EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);

@@ -158,7 +158,7 @@ Words dry_run_of(const Case& config) {
     words.push_back((configs() / (file + ".yaml")).string());
   }
   words.insert(words.end(), {"--data-dir", "data", "--dry-run", "--threads", "1", "--no-amp",
-                             "--no-channels-last"});  // nothing to measure
+                             "--channels-last=auto"});  // nothing to measure
   words.insert(words.end(), config.smaller.begin(), config.smaller.end());
   return words;
 }

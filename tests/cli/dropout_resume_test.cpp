@@ -9,10 +9,9 @@ namespace stoker::cli {
 namespace {
 
 Words dropping_words(const Words& model, const std::string& max_updates) {
-  Words words = {"--data-dir",    "data", "--epochs",       "1",        "--threads",          "1",
-                 "--num-workers", "1",    "--batch-size",   "16",       "--device",           "cpu",
-                 "--run-dir",     "run",  "--no-save-best", "--no-amp", "--no-channels-last", "--max-updates",
-                 max_updates};
+  Words words = {"--data-dir",    "data", "--epochs",       "1",        "--threads",     "1",
+                 "--num-workers", "1",    "--batch-size",   "16",       "--device",      "cpu",
+                 "--run-dir",     "run",  "--no-save-best", "--no-amp", "--max-updates", max_updates};
   words.insert(words.end(), model.begin(), model.end());
   return words;
 }

@@ -24,7 +24,7 @@ class Hdf5Test : public ::testing::Test {
     Words all = {"--data-dir",   "data", "--task",        "binary",  "--model",      "spectrogram_cnn",
                  "--epochs",     "2",    "--threads",     "1",       "--batch-size", "16",
                  "--device",     "cpu",  "--eval-metric", "roc-auc", "--lr",         "0.02",
-                 "--freq-masks", "1",    "--time-masks",  "1",       "--no-amp",     "--no-channels-last"};
+                 "--freq-masks", "1",    "--time-masks",  "1",       "--no-amp"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

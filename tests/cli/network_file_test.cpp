@@ -32,31 +32,9 @@ class NetworkFileTest : public ::testing::Test {
   }
 
   Ended train(const Words& more, int exit_code = 0, const std::string& model = "net.ts") const {
-    Words words = {"--data-dir",
-                   "data",
-                   "--epochs",
-                   "1",
-                   "--threads",
-                   "1",
-                   "--num-workers",
-                   "1",
-                   "--batch-size",
-                   "16",
-                   "--device",
-                   "cpu",
-                   "--model",
-                   model,
-                   "--img-size",
-                   "8",
-                   "--no-channels-last",
-                   "--no-amp",
-                   "--model-ema",
-                   "--lr",
-                   "0.05",
-                   "--freeze",
-                   "conv",
-                   "--digest-every",
-                   "1"};
+    Words words = {"--data-dir",   "data",        "--epochs", "1",    "--threads", "1",    "--num-workers",  "1",
+                   "--batch-size", "16",          "--device", "cpu",  "--model",   model,  "--img-size",     "8",
+                   "--no-amp",     "--model-ema", "--lr",     "0.05", "--freeze",  "conv", "--digest-every", "1"};
     words.insert(words.end(), more.begin(), more.end());
     return ended(words, exit_code);
   }

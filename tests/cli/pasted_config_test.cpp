@@ -10,7 +10,7 @@ namespace stoker::cli {
 namespace {
 
 Words dry_run(const Words& more = {}) {
-  Words words = {"--data-dir", "data", "--dry-run", "--img-size", "8", "--threads", "1", "--no-channels-last"};
+  Words words = {"--data-dir", "data", "--dry-run", "--img-size", "8", "--threads", "1"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a program for tests without loading LibTorch each time, which takes 0.3 s of a CPU: a server, which is the program
-// itself, has it loaded and forks for each start. ctest starts and ends servers as fixtures. What runs in the child is the
-// program's own main function. Without a server, and for a start with limits of its own, the program itself is started.
+// Starts a program for tests without loading LibTorch each time, which takes 0.3 s of a CPU: a server, which is the
+// program itself, has it loaded and forks for each start. ctest starts and ends servers as fixtures. What runs in the
+// child is the program's own main function. Without a server, and for a start with limits of its own, the program
+// itself is started.
 #pragma once
 
 #include <sys/resource.h>
@@ -36,10 +37,10 @@ bool receive_request(int connection, LaunchRequest& request, int& out, int& err)
 /// Asks the server to end.
 void end_launcher(const std::string& path);
 
-/// The main function of a program that is a server, too: PROGRAM --serve PATH listens at PATH in the background, and returns
-/// once it does. Other words are `run`'s. In the child of a server, `run` is called with the words and environment of the request; what
-/// libraries read from the environment as they are loaded (OMP_NUM_THREADS, say) is the server's. Destructors of
-/// libraries are not run.
+/// The main function of a program that is a server, too: PROGRAM --serve PATH listens at PATH in the background, and
+/// returns once it does. Other words are `run`'s. In the child of a server, `run` is called with the words and
+/// environment of the request; what libraries read from the environment as they are loaded (OMP_NUM_THREADS, say) is
+/// the server's. Destructors of libraries are not run.
 int serve_or_run(int argc, char** argv, int (*run)(int argc, char** argv));
 
 }  // namespace stoker::launcher
