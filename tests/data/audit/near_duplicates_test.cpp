@@ -31,15 +31,17 @@ class Scene {
 
   /// `window` of it, drawn with width x height pixels, with some noise.
   Picture drawn(const PictureWindow& window = {}, int width = 64, int height = 48, double noise = 0) const {
-    std::vector<uint8_t> gray;
+    std::vector<double> u, v, values(static_cast<size_t>(width) * height, 128);
+    for (int x = 0; x < width; ++x) {
+      const double across = (window.mirrored ? width - 1 - x : x) + 0.5;
+      u.push_back(window.left + across / width * (window.right - window.left));
+    }
+    for (int y = 0; y < height; ++y) v.push_back(window.top + (y + 0.5) / height * (window.bottom - window.top));
+    for (const Wave& wave : waves_) add(wave, u, v, values.data());
     core::Rng rng(7, core::RngPurpose::probe, 1, 0);
-    for (int y = 0; y < height; ++y) {
-      for (int x = 0; x < width; ++x) {
-        const double across = (window.mirrored ? width - 1 - x : x) + 0.5, down = y + 0.5;
-        const double u = window.left + across / width * (window.right - window.left);
-        const double v = window.top + down / height * (window.bottom - window.top);
-        gray.push_back(static_cast<uint8_t>(std::clamp(128 + value(u, v) + noise * rng.normal(), 0.0, 255.0)));
-      }
+    std::vector<uint8_t> gray;
+    for (const double value : values) {
+      gray.push_back(static_cast<uint8_t>(std::clamp(value + noise * rng.normal(), 0.0, 255.0)));
     }
     ResampleScratch scratch;
     return {thumbnail_of(gray.data(), width, height, scratch), std::min(width, height)};
@@ -49,10 +51,18 @@ class Scene {
   struct Wave {
     double x = 0, y = 0, phase = 0, height = 0;
   };
-  double value(double u, double v) const {
-    double sum = 0;
-    for (const Wave& wave : waves_) sum += wave.height * std::cos(6.283 * (wave.x * u + wave.y * v) + wave.phase);
-    return sum;
+  /// height * cos(6.283 (x u + y v) + phase), by cos(a + b) = cos a cos b - sin a sin b: few cosines for many pixels.
+  static void add(const Wave& wave, const std::vector<double>& u, const std::vector<double>& v, double* values) {
+    std::vector<double> cosines, sines;
+    for (const double across : u) {
+      cosines.push_back(std::cos(6.283 * wave.x * across));
+      sines.push_back(std::sin(6.283 * wave.x * across));
+    }
+    for (const double down : v) {
+      const double angle = 6.283 * wave.y * down + wave.phase;
+      const double cosine = wave.height * std::cos(angle), sine = wave.height * std::sin(angle);
+      for (size_t i = 0; i < u.size(); ++i) *values++ += cosine * cosines[i] - sine * sines[i];
+    }
   }
   std::vector<Wave> waves_;
 };
