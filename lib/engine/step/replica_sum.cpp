@@ -57,18 +57,12 @@ ReplicaSum::ReplicaSum(Learner& learner, Lanes& lanes, int64_t replicas, const O
       missing_(parameters_ + lanes.lane(0).floats.size()),
       early_left_(first_late_),
       counts_(static_cast<size_t>(replicas)),
-      has_gradient_(parameters_),
-      computing_(lanes.count()) {
+      has_gradient_(parameters_) {
   const at::NoGradGuard no_gradients;
   floats_before_ = copies_of(lanes.lane(0).floats);
   others_before_ = copies_of(lanes.lane(0).others);
   for (const at::Tensor& buffer : others_before_) others_of_first_.push_back(at::zeros_like(buffer));
-  for (Part& part : late_) {
-    part.gradients.resize(parameters_);
-    part.has_left.resize(parameters_);
-  }
-  total_.gradients.resize(parameters_);
-  total_.changes.resize(missing_.size() - parameters_);
+  for (Part& part : late_) part.gradients.resize(parameters_);
   for (std::atomic<int64_t>& count : missing_) count = static_cast<int64_t>(own_.size());
   if (first_late_ == 0) put_late_parts();
   if (ranks_.sum) ranks_.sum->begin([this](size_t tensor) { return take(tensor); });
@@ -88,12 +82,11 @@ void ReplicaSum::begin_replica(Lane& lane) const {
 }
 
 void ReplicaSum::watch_backward(Lane& lane, int64_t turn) {
-  if (!lane.hooks || !is_late(turn)) return;
+  if (!ranks_.sum || !lane.hooks || !is_late(turn)) return;
   Part& part = late_[static_cast<size_t>(turn - first_late_)];
   lane.hooks->arm([this, &lane, &part](size_t i) {
-    if (part.has_left[i] || !lane.parameters[i].grad().defined()) return;
-    part.gradients[i] = std::move(lane.parameters[i].mutable_grad());
-    part.has_left[i] = true;
+    if (part.gradients[i].defined()) return;
+    part.gradients[i] = lane.parameters[i].grad();
     has(i);
   });
 }
@@ -107,7 +100,6 @@ void ReplicaSum::end_replica(Lane& lane, int64_t turn, const ReplicaCount& count
   if (is_late(turn)) return take_rest(lane, late_[static_cast<size_t>(turn - first_late_)], /*says_so=*/true);
   Part part;
   part.gradients.resize(parameters_);
-  part.has_left.resize(parameters_);
   take_rest(lane, part, /*says_so=*/false);
   sum_.put(place_of(turn), std::move(part), sum_of);
   if (--early_left_ == 0) put_late_parts();  // no part is added by itself any more
@@ -119,9 +111,10 @@ void ReplicaSum::end_replica(Lane& lane, int64_t turn, const ReplicaCount& count
 void ReplicaSum::take_rest(Lane& lane, Part& part, bool says_so) {
   for (size_t i = 0; i < parameters_; ++i) {
     at::Tensor parameter = lane.parameters[i];
-    if (part.has_left[i]) continue;
-    part.gradients[i] = std::move(parameter.mutable_grad());
-    if (says_so) has(i);
+    const bool is_taken = part.gradients[i].defined();
+    if (!is_taken) part.gradients[i] = parameter.grad();
+    parameter.mutable_grad().reset();
+    if (says_so && !is_taken) has(i);
   }
   for (size_t i = 0; i < lane.floats.size(); ++i) {
     part.changes.push_back(lane.floats[i].sub(floats_before_[i]));
@@ -140,11 +133,7 @@ void ReplicaSum::put_late_parts() {
 
 /// One more replica of this rank has it.
 void ReplicaSum::has(size_t tensor) {
-  if (--missing_[tensor] != 0) return;
-  if (ranks_.sum) return ranks_.sum->ready(tensor);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ready_.push_back(tensor);
-  changed_.notify_one();
+  if (--missing_[tensor] == 0 && ranks_.sum) ranks_.sum->ready(tensor);
 }
 
 ReplicaSum::Part ReplicaSum::sum_of(Part left, Part right) {
@@ -160,54 +149,44 @@ const ReplicaSum::Part& ReplicaSum::actual(const Part& part) const {
   return part.late < 0 ? part : late_[static_cast<size_t>(part.late)];
 }
 
-/// Of what the replicas of this rank have of a tensor. While a backward pass goes on none of it may be written to:
-/// others may still read the memory that a gradient lies on.
-at::Tensor ReplicaSum::fold(size_t tensor, bool may_write) const {
-  const bool is_gradient = tensor < parameters_;
+/// Of what the replicas of this rank have of a tensor. While a backward pass goes on none of it is written to: others
+/// may still read the memory that a gradient lies on.
+at::Tensor ReplicaSum::fold(size_t tensor) const {
+  const bool is_gradient = tensor < parameters_, in_place = ranks_.sum == nullptr;
   return sum_.fold(
       [&](const Part& part) {
         const Part& there = actual(part);
         return is_gradient ? there.gradients[tensor] : there.changes[tensor - parameters_];
       },
-      [may_write](at::Tensor left, at::Tensor right) {
-        return may_write ? sum_of_gradients(std::move(left), std::move(right)) : sum_of_others(left, right);
+      [in_place](at::Tensor left, at::Tensor right) {
+        return in_place ? sum_of_gradients(std::move(left), std::move(right)) : sum_of_others(left, right);
       });
 }
 
 /// For the thread that exchanges.
 at::Tensor ReplicaSum::take(size_t tensor) {
-  const at::Tensor sum = fold(tensor, /*may_write=*/false);
+  const at::Tensor sum = fold(tensor);
   if (tensor < parameters_) has_gradient_[tensor] = sum.defined();
   return sum;
 }
 
+/// What replicas have left, tensor by tensor on all lanes.
 void ReplicaSum::add_up() {
-  if (ranks_.sum) return;
-  const at::NoGradGuard no_gradients;
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (--computing_ == 0) changed_.notify_all();
-  for (;;) {
-    changed_.wait(lock, [this] { return !ready_.empty() || computing_ == 0 || given_up_; });
-    if (ready_.empty() || given_up_) return;
-    const size_t i = ready_.back();
-    ready_.pop_back();
-    const bool may_write = computing_ == 0;
-    lock.unlock();
-    (i < parameters_ ? total_.gradients[i] : total_.changes[i - parameters_]) = fold(i, may_write);
-    for (Part& part : late_) (i < parameters_ ? part.gradients[i] : part.changes[i - parameters_]).reset();
-    lock.lock();
-  }
-}
-
-void ReplicaSum::give_up() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  given_up_ = true;
-  changed_.notify_all();
+  total_.gradients.resize(parameters_);
+  total_.changes.resize(missing_.size() - parameters_);
+  lanes_.team().for_each(static_cast<int64_t>(missing_.size()), [this](int64_t number) {
+    const at::NoGradGuard no_gradients;
+    const auto i = static_cast<size_t>(number);
+    (i < parameters_ ? total_.gradients[i] : total_.changes[i - parameters_]) = fold(i);
+  });
 }
 
 bool ReplicaSum::agree(bool ran_out_of_memory) {
   const at::NoGradGuard no_gradients;
-  if (!ranks_.group) return ran_out_of_memory;
+  if (!ranks_.group) {
+    if (!ran_out_of_memory) add_up();
+    return ran_out_of_memory;
+  }
   if (ran_out_of_memory) ranks_.sum->fill_with_zeros();
   ranks_.sum->wait();
   // Doubles hold all of it exactly. Each row is written by one rank, so that adding zeros gives it to all.
@@ -241,11 +220,12 @@ bool ReplicaSum::agree(bool ran_out_of_memory) {
 void ReplicaSum::finish() {
   const at::NoGradGuard no_gradients;
   if (ranks_.group) {
+    total_.gradients.resize(parameters_);
     for (size_t i = 0; i < parameters_; ++i) {
       if (has_gradient_[i]) total_.gradients[i] = ranks_.sum->sum_of(i).to(learner_.device);
     }
     for (size_t i = parameters_; i < missing_.size(); ++i) {
-      total_.changes[i - parameters_] = ranks_.sum->sum_of(i).to(learner_.device);
+      total_.changes.push_back(ranks_.sum->sum_of(i).to(learner_.device));
     }
   }
   const std::vector<optim::NamedParameter>& parameters = learner_.optimizer->parameters();

@@ -6,9 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,15 +36,15 @@ struct OtherRanks {
 std::vector<at::Tensor> sum_parts_of(const Learner& learner, Lanes& lanes);
 
 /// One update. For each of own_replicas(), on any lane: begin_replica(), forward and backward passes, end_replica().
-/// Each lane then calls add_up(), or give_up(). Then, on the thread that made this: agree() and finish().
+/// Then, on the thread that made this: agree() and finish().
 ///
 /// Every replica starts from the buffers as they were when this was made. After finish() gradients are sums over all
 /// replicas, a floating point buffer is the one that was there plus the mean of what replicas changed in it, and other
 /// buffers are those of replica 0.
 ///
-/// Gradients that all replicas of this rank have are exchanged while others are computed, or, where this rank is alone,
-/// added by the lanes that have ended: those of the replicas that are computed last, as many as there are lanes, leave
-/// one by one where watch_backward() is called, the rest at the end of its replica.
+/// Gradients that all replicas of this rank have are exchanged while others are computed: those of the replicas that
+/// are computed last, as many as there are lanes, leave one by one where watch_backward() is called, the rest at the
+/// end of its replica.
 class ReplicaSum {
  public:
   /// `learner`, whose lanes these are, has no gradients.
@@ -61,12 +59,6 @@ class ReplicaSum {
   /// Takes the gradients of `lane`.
   void end_replica(Lane& lane, int64_t turn, const ReplicaCount& count);
 
-  /// The lane has no more replicas: it adds what all replicas of this rank have, until all lanes have ended and all is
-  /// added. Where there are other ranks the thread that exchanges does so, and this returns at once.
-  void add_up();
-  /// Nothing will come of this update: add_up() returns on every lane.
-  void give_up();
-
   /// Tells all ranks the counts of all replicas, and whether memory ran out on this one, in which case not all of its
   /// replicas need have ended. Returns whether it did on any: then nothing else may be called. Throws Error{peer_lost};
   /// {bug} when ranks train different networks.
@@ -80,7 +72,6 @@ class ReplicaSum {
   struct Part {
     std::vector<at::Tensor> gradients;  ///< by parameter of the optimizer; undefined: it has none
     std::vector<at::Tensor> changes;    ///< of floating point buffers, in their order
-    std::vector<char> has_left;         ///< by parameter, of a late one: its gradient is, or was, in `gradients`
     int64_t late = -1;                  ///< the number in late_ of the part that this stands for
   };
   static Part sum_of(Part left, Part right);
@@ -89,7 +80,8 @@ class ReplicaSum {
   void put_late_parts();
   void has(size_t tensor);
   at::Tensor take(size_t tensor);
-  at::Tensor fold(size_t tensor, bool may_write) const;
+  at::Tensor fold(size_t tensor) const;
+  void add_up();
   bool is_late(int64_t turn) const { return turn >= first_late_; }
   int64_t place_of(int64_t turn) const { return (own_[static_cast<size_t>(turn)] - share_.rank) / share_.count; }
 
@@ -110,13 +102,6 @@ class ReplicaSum {
   std::vector<ReplicaCount> counts_;
   std::vector<char> has_gradient_;  ///< by parameter: on this rank, after agree() on any
   Part total_;
-
-  // For add_up().
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<size_t> ready_;  ///< tensors that all replicas have and nobody adds yet
-  int64_t computing_;          ///< lanes that have not ended
-  bool given_up_ = false;
 };
 
 }  // namespace stoker::engine

@@ -32,8 +32,8 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
   if (group_) {
     rank_sum_.emplace(*group_, sum_parts_of(learner, lanes_), learner.optimizer->parameters().size(),
                       settings.sum_order);
+    if (settings.overlap) lanes_.make_hooks();
   }
-  if (settings.overlap && (group_ || settings.lanes > 1)) lanes_.make_hooks();
   if (graphs && !group_) {
     graph_.emplace(*graphs, learner, settings.requires_graphs);
     uses_graph_ = settings.requires_graphs;
@@ -81,10 +81,8 @@ void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, Repli
         const SumValues values = gather_replica(static_cast<int64_t>(i), own[i], window, batches, lane, sum);
         sum.end_replica(lanes_.lane(lane), static_cast<int64_t>(i), {values.loss_sum, values.score_sum, values.images});
       }
-      sum.add_up();
     } catch (...) {
       next = own.size();  // the other lanes end
-      sum.give_up();
       throw;
     }
   });

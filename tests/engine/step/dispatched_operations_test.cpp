@@ -103,7 +103,6 @@ int64_t operations_of_exchange(fixtures::ProbedRun& run) {
       sum.begin_replica(lanes.lane(0));
       sum.end_replica(lanes.lane(0), turn, {});
     }
-    sum.add_up();
     sum.agree(/*ran_out_of_memory=*/false);
     sum.finish();
   });

@@ -3,10 +3,8 @@
 #include "engine/step/lanes.h"
 
 #include <condition_variable>
-#include <thread>
 
 #include "core/system/stop_signal.h"
-#include "engine/step/replica_sum.h"
 #include "tests/engine/step/replica_run.h"
 
 namespace stoker::engine {
@@ -57,35 +55,6 @@ TEST(LanesTest, TheyComputeAtTheSameTime) {
   setup.lanes = 2;
   setup.batches = 2;
   train(setup, nullptr, learner);
-}
-
-TEST(LanesTest, OneThatHasEndedAddsWhatTheOthersHaveBeforeTheyEnd) {
-  Learner learner = made_learner();
-  Lanes lanes(learner, 2);
-  lanes.make_hooks();
-  ReplicaSum sum(learner, lanes, 2, {});
-  bool was_added = false;
-  lanes.run([&](int64_t number) {
-    Lane& lane = lanes.lane(number);
-    sum.begin_replica(lane);
-    sum.watch_backward(lane, number);
-    at::Tensor& gradient = lane.parameters.back().mutable_grad();
-    gradient = at::zeros_like(lane.parameters.back());
-    const c10::Storage memory = gradient.storage();  // the backward pass adds to it
-    lane.network->forward(at::ones({kImagesPerBatch, 16})).sum().backward();
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (number == 1 && !was_added && std::chrono::steady_clock::now() < give_up) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      was_added = memory.use_count() == 1;  // nobody needs it any more
-    }
-    sum.end_replica(lane, number, {});
-    sum.add_up();
-  });
-  EXPECT_TRUE(was_added);
-  EXPECT_FALSE(sum.agree(/*ran_out_of_memory=*/false));
-  sum.finish();
-  const at::Tensor expected = at::full({kClasses}, 2.0 * kImagesPerBatch);
-  EXPECT_TRUE(at::equal(learner.optimizer->parameters().back().tensor.grad(), expected));
 }
 
 TEST(LanesTest, MemoryThatRunsOutOnOneLaneSplitsTheBatchesOfAll) {
