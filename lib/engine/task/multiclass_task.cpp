@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One of several classes: softmax and cross entropy; top-1, top-5, and precision, recall and F1 over classes.
 #include <algorithm>
+#include <tuple>
 
 #include "engine/task/count_scores.h"
 #include "engine/task/task.h"
@@ -11,8 +12,11 @@ namespace {
 
 using config::EvalMetric;
 
+/// int64 [B], the first of equal ones. argmax() says the same, and takes 0.4 us for each value on CPUs of LibTorch 1.13.
+torch::Tensor likeliest(const torch::Tensor& logits) { return std::get<1>(logits.max(/*dim=*/1)); }
+
 torch::Tensor top1_hits(const torch::Tensor& logits, const torch::Tensor& labels) {
-  return (logits.argmax(1) == labels).sum();
+  return (likeliest(logits) == labels).sum();
 }
 
 class MulticlassMetrics : public EvalMetrics {
@@ -26,7 +30,7 @@ class MulticlassMetrics : public EvalMetrics {
 
   void add(const torch::Tensor& logits, const data::Batch& batch) override {
     const torch::NoGradGuard no_gradients;
-    const torch::Tensor predicted = logits.argmax(1);  // int64 [B]
+    const torch::Tensor predicted = likeliest(logits);
     const torch::Tensor hit = predicted == batch.labels;
     hits_[0].add_(hit.sum());
     const int64_t k = std::min<int64_t>(5, logits.size(1));
