@@ -3,6 +3,8 @@
 // more.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <cmath>
 
 #include "engine/task/error_scores.h"
@@ -87,6 +89,20 @@ TEST(MulticlassMetricsTest, CountsTop1AndTop5) {
   metrics->add(logits, labelled({0, 0, 5}));
   EXPECT_DOUBLE_EQ(value_of(metrics->read(), "top1"), 50);
   EXPECT_DOUBLE_EQ(value_of(metrics->read(), "top5"), 400.0 / 6);
+}
+
+TEST(MulticlassMetricsTest, OfEqualScoresTheFirstCountsAsArgmaxSays) {
+  TaskSpec spec;
+  spec.num_classes = 4;
+  const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const torch::Tensor rows = torch::tensor({1.f, 3.f, 3.f, 2.f, 1.f, nan, 3.f, nan, 2.f, 2.f, 2.f, 2.f}).view({3, 4});
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const torch::Tensor logits = rows.to(type);
+    EXPECT_TRUE(torch::equal(logits.argmax(1), torch::tensor({1, 1, 0})));
+    EXPECT_EQ(task->score_sum(logits, labelled({1, 1, 0})).item<int64_t>(), 3);
+    EXPECT_EQ(task->score_sum(logits, labelled({2, 3, 1})).item<int64_t>(), 0);
+  }
 }
 
 TEST(MulticlassMetricsTest, FewerThanFiveClassesMakeEveryImageATop5Hit) {
