@@ -3,9 +3,8 @@
 // more.
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include <cmath>
+#include <limits>
 
 #include "engine/task/error_scores.h"
 #include "engine/task/ranking.h"
