@@ -66,7 +66,7 @@ std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root
     full.settings.update.precision.autocast = false;
     reduced.settings.update.precision = {device, /*autocast=*/true, at::kBFloat16};
     const std::vector<double> seconds = engine::training_seconds(
-        {full, reduced}, run.task, engine::PassClock::own_thread, batch_of(settings), kPrecisionSeconds);
+        {full, reduced}, run.task, engine::PassClock::own_thread, batch_of(settings), kPrecisionSeconds, kWorthIt);
     return format("{:.17g}", seconds[1] > 0 ? seconds[0] / seconds[1] : 0);
   };
   const double speed = std::strtod((from_root ? from_root(measure) : measure()).c_str(), nullptr);
@@ -98,7 +98,7 @@ std::optional<double> measure_layout(const TriedRun& run) {
   otherwise.learner = &other;
   otherwise.settings.channels_last = !is_last;
   const std::vector<double> seconds = engine::training_seconds(
-      {now, otherwise}, run.task, engine::PassClock::own_thread, batch_of(settings), kLayoutSeconds);
+      {now, otherwise}, run.task, engine::PassClock::own_thread, batch_of(settings), kLayoutSeconds, kOtherLayout);
   engine::restore_random_state(drawn, torch::kCPU);
   if (seconds[1] == 0) return std::nullopt;
   const double speed = seconds[0] / seconds[1];
@@ -128,8 +128,8 @@ void measure_threads(const TriedRun& run) {
     ways.push_back({&run.learner, run.noise(), threads});
     ways.back().settings.update.precision = precision_now(settings, run.learner.device);
   }
-  const std::vector<double> seconds =
-      engine::training_seconds(ways, run.task, engine::PassClock::wall, batch_of(settings), kThreadSeconds);
+  const std::vector<double> seconds = engine::training_seconds(ways, run.task, engine::PassClock::wall,
+                                                               batch_of(settings), kThreadSeconds, kFewerThreads);
   const auto best = static_cast<size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
   if (seconds[0] < kFewerThreads * seconds[best]) return;
   settings.learn_threads({ways[best].threads, format("{} times as fast now as {} threads: other work holds CPUs, or "

@@ -44,6 +44,20 @@ std::vector<double> one_round(const ComparedPasses& passes, double first) {
   return seconds;
 }
 
+/// True where another round would not change what is chosen.
+bool is_clear(const ComparedPasses& passes, const std::vector<size_t>& able,
+              const std::vector<std::vector<double>>& seconds) {
+  constexpr double kClearly = 1.25;  // times further from the gain that counts than that
+  if (passes.gain_that_counts == 0 || able.size() < 2) return false;
+  const double first = typical(seconds[0], passes.takes_median);
+  double best = typical(seconds[able[1]], passes.takes_median);
+  for (const size_t way : able)
+    if (way > 0) best = std::min(best, typical(seconds[way], passes.takes_median));
+  const double gain = first / best;
+  return gain * kClearly < passes.gain_that_counts ||
+         (!passes.takes_median && gain > kClearly * passes.gain_that_counts);
+}
+
 /// Ways that can be computed at all.
 std::vector<size_t> able_ways(const ComparedPasses& passes, int64_t images) {
   std::vector<size_t> able = {0};
@@ -68,13 +82,17 @@ std::vector<double> compared_seconds(const ComparedPasses& passes, int64_t batch
   int64_t images = kFewest;
   double taken = seconds_of(images);
   if (taken > kVeryLongPass) return one_round(passes, taken);
+  // Twice the images take at most twice as long.
+  for (double at_most = 2 * taken; images < batch_size && at_most < kLongPass; at_most *= 2)
+    images = std::min(2 * images, batch_size);
+  if (images > kFewest) taken = seconds_of(images);
   while (images < batch_size && taken < kLongPass) {
     images = std::min(2 * images, batch_size);
     taken = seconds_of(images);
   }
   const std::vector<size_t> able = able_ways(passes, images);
   std::vector<std::vector<double>> seconds(passes.ways);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRounds && (round == 0 || !is_clear(passes, able, seconds)); ++round) {
     for (const size_t way : able) {
       passes.begin_turn(way);
       if (passes.turns_disturb) passes.pass(way);

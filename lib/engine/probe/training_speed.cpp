@@ -74,7 +74,7 @@ std::vector<std::unique_ptr<ScopedSnapshot>> snapshots_of(const std::vector<Trai
 }  // namespace
 
 std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const Task& task, PassClock clock,
-                                     int64_t batch_size, double least_seconds) {
+                                     int64_t batch_size, double least_seconds, double gain_that_counts) {
   const auto undisturbed = snapshots_of(ways);
   std::deque<Trial> trials;
   for (const TrainingWay& way : ways) trials.emplace_back(way, task, clock);
@@ -87,6 +87,7 @@ std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const
   passes.turns_disturb = std::any_of(ways.begin(), ways.end(),
                                      [&](const TrainingWay& way) { return way.threads != ways.front().threads; });
   passes.takes_median = clock == PassClock::wall;
+  passes.gain_that_counts = gain_that_counts;
   const ThreadCount as_before(at::get_num_threads());
   return compared_seconds(passes, batch_size, least_seconds);
 }

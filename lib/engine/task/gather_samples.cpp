@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "config/task_facts.h"
+#include "engine/task/likeliest.h"
 
 namespace stoker::engine {
 namespace {
@@ -71,7 +72,7 @@ void GatheredSamples::add(const torch::Tensor& outputs, const data::Batch& batch
 
 void GatheredSamples::add_classes(const torch::Tensor& outputs, const torch::Tensor& labels) {
   append(labels.to(at::kInt), samples_.truth_class);
-  append(outputs.argmax(1).to(at::kInt), samples_.said_class);
+  append(likeliest(outputs).to(at::kInt), samples_.said_class);
   const int64_t k = std::min<int64_t>(5, outputs.size(1));
   const torch::Tensor best = std::get<1>(outputs.topk(k, /*dim=*/1));  // as evaluation has it
   append((best == labels.unsqueeze(1)).any(1).to(at::kByte), samples_.in_top5);

@@ -2,25 +2,76 @@
 #include "model/layers/grid_means.h"
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <vector>
 
 namespace stoker::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Rows or columns of a map that a cell of the grid covers.
+struct Span {
+  int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
+};
+
+/// Cell `index` of `cells` along a side of `size`. Cells overlap where they do not divide the map: from the floor of
+/// where one begins to the ceiling of its end.
+Span span_of(int64_t index, int64_t cells, int64_t size) {
+  return {index * size / cells, ((index + 1) * size + cells - 1) / cells};
+}
+
+/// LibTorch's own gradient visits value by value (1.13: 1.2 ms for 128 maps of 3 x 3 x 128 in bfloat16, on one thread
+/// of an AMD EPYC 9004); here each cell is one operation. The additions are the same, in the same order.
+class GridMeans : public torch::autograd::Function<GridMeans> {
+ public:
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, int64_t rows, int64_t columns) {
+    context->saved_data["size"] = x.sizes().vec();
+    context->saved_data["is_last"] = x.suggest_memory_format() == c10::MemoryFormat::ChannelsLast;
+    return at::adaptive_avg_pool2d(x, {rows, columns});
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const torch::Tensor& dy = gradients.at(0);  // [B, C, rows, columns]
+    const std::vector<int64_t> size = context->saved_data["size"].toIntVector();
+    const bool is_last = context->saved_data["is_last"].toBool();
+    const torch::Tensor dx =
+        at::empty(size, dy.options(), is_last ? c10::MemoryFormat::ChannelsLast : c10::MemoryFormat::Contiguous);
+    dx.zero_();
+    for (int64_t row = 0; row < dy.size(2); ++row) {
+      const Span down = span_of(row, dy.size(2), size[2]);
+      const torch::Tensor band = dx.slice(2, down.begin, down.end), shares = dy.slice(2, row, row + 1) / down.size();
+      for (int64_t column = 0; column < dy.size(3); ++column) {
+        const Span across = span_of(column, dy.size(3), size[3]);
+        band.slice(3, across.begin, across.end).add_(shares.slice(3, column, column + 1) / across.size());
+      }
+    }
+    return {dx, torch::Tensor(), torch::Tensor()};
+  }
+};
+
+}  // namespace
 
 torch::Tensor grid_means(const torch::Tensor& x, int64_t rows, int64_t columns) {
-  return x.is_cpu() ? at::adaptive_avg_pool2d(x, {rows, columns}) : cell_means(x, rows, columns);
+  if (!x.is_cpu()) return cell_means(x, rows, columns);
+  return torch::GradMode::is_enabled() && x.requires_grad() ? GridMeans::apply(x, rows, columns)
+                                                            : at::adaptive_avg_pool2d(x, {rows, columns});
 }
 
 torch::Tensor cell_means(const torch::Tensor& x, int64_t rows, int64_t columns) {
-  const int64_t height = x.size(2), width = x.size(3);
   std::vector<torch::Tensor> means;  // [B, C] each
   for (int64_t row = 0; row < rows; ++row) {
-    // Cells overlap where they do not divide the map: from the floor of where one begins to the ceiling of its end.
-    const torch::Tensor band = x.slice(2, row * height / rows, ((row + 1) * height + rows - 1) / rows);
+    const Span down = span_of(row, rows, x.size(2));
+    const torch::Tensor band = x.slice(2, down.begin, down.end);
     for (int64_t column = 0; column < columns; ++column) {
-      means.push_back(
-          band.slice(3, column * width / columns, ((column + 1) * width + columns - 1) / columns).mean({2, 3}));
+      const Span across = span_of(column, columns, x.size(3));
+      means.push_back(band.slice(3, across.begin, across.end).mean({2, 3}));
     }
   }
   return at::stack(means, 2).view({x.size(0), x.size(1), rows, columns});

@@ -71,6 +71,36 @@ TEST(ComparedPassesTest, ImagesAreDoubledUntilAPassTakesSomeTimeAndAreTheSameFor
   EXPECT_EQ(two.images(0), 2) << "of one image batch norm may not be able to train";
 }
 
+TEST(ComparedPassesTest, NumbersOfImagesThatAreSurelyTooFewAreLeftOut) {
+  ToldPasses told({0.001, 0.001}, 0, 0);
+  compared_seconds(told.passes, /*batch_size=*/128, 1e-9);
+  EXPECT_EQ(told.images(0), 128);
+  EXPECT_EQ(told.taken(0), 2 + 2 + 2) << "2 images, 128, and one counted pass in each round";
+  ToldPasses fixed({0.0001, 0.0001}, 0, 0);  // most of a pass is the same for any number of images
+  const auto of_images = fixed.passes.pass;
+  fixed.passes.pass = [&](size_t way) { return 0.01 + of_images(way); };
+  compared_seconds(fixed.passes, /*batch_size=*/4096, 1e-9);
+  EXPECT_EQ(fixed.images(0), 2048) << "as doubling finds it";
+}
+
+/// How many passes of the second way are counted.
+int counted_passes(double gain, bool takes_median) {
+  ToldPasses told({0.01, 0.01 / gain}, 0, 0);
+  told.passes.gain_that_counts = 1.2;
+  told.passes.takes_median = takes_median;
+  compared_seconds(told.passes, /*batch_size=*/2, 1e-9);
+  return told.taken(1) - 1;
+}
+
+TEST(ComparedPassesTest, ASecondRoundIsForWhatTheFirstLeftOpen) {
+  EXPECT_EQ(counted_passes(/*gain=*/0.9, /*takes_median=*/false), 1);
+  EXPECT_EQ(counted_passes(1.0, false), 2);
+  EXPECT_EQ(counted_passes(1.4, false), 2);
+  EXPECT_EQ(counted_passes(1.6, false), 1);
+  EXPECT_EQ(counted_passes(0.9, true), 1);
+  EXPECT_EQ(counted_passes(1.6, true), 2) << "a neighbour may have held up the first way";
+}
+
 TEST(ComparedPassesTest, OfVeryLongPassesFewAreTakenAndAWayThatIsFarSlowerIsTheLast) {
   ToldPasses told({1, 2, 4, 8}, 0, 0);  // seconds an image with 8, 4, 2 and 1 threads
   const std::vector<double> seconds = compared_seconds(told.passes, 16, 0.1);

@@ -16,6 +16,7 @@ namespace {
 using fixtures::ProbedRun;
 
 constexpr double kSeconds = 0.01;
+constexpr double kAnyGain = 1;
 
 TrainingWay in_bfloat16(TrainingWay way) {
   way.settings.update.precision = {torch::kCPU, /*autocast=*/true, at::kBFloat16};
@@ -27,8 +28,8 @@ TEST(TrainingSpeedTest, TriesEveryWayAndLeavesNothingBehind) {
     const int threads = at::get_num_threads();
     TrainingWay usual{&run.learner, run.settings}, shared = usual;
     shared.threads = 2;
-    const std::vector<double> seconds =
-        training_seconds({usual, in_bfloat16(usual), shared}, *run.task, PassClock::wall, /*batch_size=*/4, kSeconds);
+    const std::vector<double> seconds = training_seconds({usual, in_bfloat16(usual), shared}, *run.task,
+                                                         PassClock::wall, /*batch_size=*/4, kSeconds, kAnyGain);
     ASSERT_EQ(seconds.size(), 3u);
     for (const double of_way : seconds) EXPECT_TRUE(std::isfinite(of_way) && of_way > 0) << of_way;
     EXPECT_EQ(at::get_num_threads(), threads);
@@ -41,7 +42,7 @@ TEST(TrainingSpeedTest, WaysMayHaveLearnersOfTheirOwn) {
   last.settings.channels_last = true;
   const std::vector<double> seconds =
       training_seconds({{&first.learner, first.settings}, {&last.learner, last.settings}}, *first.task,
-                       PassClock::own_thread, /*batch_size=*/4, kSeconds);
+                       PassClock::own_thread, /*batch_size=*/4, kSeconds, kAnyGain);
   for (const double of_way : seconds) EXPECT_GT(of_way, 0);
 }
 
@@ -66,11 +67,12 @@ TEST(TrainingSpeedTest, AWayThatCannotBeComputedTakesNoTimeAndTheOthersAreTried)
   run.settings.num_classes = 3;
   const TrainingWay usual{&run.learner, run.settings};
   const std::vector<double> seconds =
-      training_seconds({usual, in_bfloat16(usual), usual}, *run.task, PassClock::own_thread, 4, kSeconds);
+      training_seconds({usual, in_bfloat16(usual), usual}, *run.task, PassClock::own_thread, 4, kSeconds, kAnyGain);
   EXPECT_GT(seconds[0], 0);
   EXPECT_EQ(seconds[1], 0);
   EXPECT_GT(seconds[2], 0);
-  EXPECT_EQ(training_seconds({usual, in_bfloat16(usual)}, *run.task, PassClock::own_thread, 4, kSeconds)[1], 0);
+  EXPECT_EQ(training_seconds({usual, in_bfloat16(usual)}, *run.task, PassClock::own_thread, 4, kSeconds, kAnyGain)[1],
+            0);
 }
 
 }  // namespace
