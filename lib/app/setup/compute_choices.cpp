@@ -22,7 +22,7 @@ constexpr double kWorthIt = 1.1;        // fewer bits for less gain than that wo
 constexpr double kSlower = 0.95;        // below it a warning is due
 constexpr double kOtherLayout = 1.3;    // times as fast; below it the usual layout stays
 constexpr double kFewerThreads = 1.25;  // times as fast; below it all CPUs compute
-constexpr double kPrecisionSeconds = 0.15, kLayoutSeconds = 0.05, kThreadSeconds = 0.05;  // of measuring each way
+constexpr double kPrecisionSeconds = 0.1, kLayoutSeconds = 0.05, kThreadSeconds = 0.05;  // of measuring each way
 constexpr int64_t kUsualBatch = 64;  // where the batch is not known yet
 
 int64_t batch_of(const Settings& settings) {

@@ -17,13 +17,12 @@ double typical(std::vector<double> seconds, bool takes_median) {
   return takes_median ? seconds[seconds.size() / 2] : seconds.front();
 }
 
-/// Counted passes for `least_seconds`, at least one.
-void count(const ComparedPasses& passes, size_t way, double least_seconds, std::vector<double>& counted) {
-  double spent = 0;
-  do {
+/// Counted passes until `spent` is `least_seconds`; at least one, where none has been spent yet.
+void count(const ComparedPasses& passes, size_t way, double least_seconds, double spent, std::vector<double>& counted) {
+  while (spent == 0 || spent < least_seconds) {
     counted.push_back(passes.pass(way));
     spent += counted.back();
-  } while (spent < least_seconds);
+  }
 }
 
 /// Of passes that take long, `first` for the first way: each other way once, until one is far slower.
@@ -58,17 +57,6 @@ bool is_clear(const ComparedPasses& passes, const std::vector<size_t>& able,
          (!passes.takes_median && gain > kClearly * passes.gain_that_counts);
 }
 
-/// Ways that can be computed at all.
-std::vector<size_t> able_ways(const ComparedPasses& passes, int64_t images) {
-  std::vector<size_t> able = {0};
-  for (size_t way = 1; way < passes.ways; ++way) {
-    passes.begin_turn(way);
-    passes.take(way, images);
-    if (passes.can_pass(way)) able.push_back(way);
-  }
-  return able;
-}
-
 }  // namespace
 
 std::vector<double> compared_seconds(const ComparedPasses& passes, int64_t batch_size, double least_seconds) {
@@ -90,13 +78,22 @@ std::vector<double> compared_seconds(const ComparedPasses& passes, int64_t batch
     images = std::min(2 * images, batch_size);
     taken = seconds_of(images);
   }
-  const std::vector<size_t> able = able_ways(passes, images);
   std::vector<std::vector<double>> seconds(passes.ways);
-  for (int round = 0; round < kRounds && (round == 0 || !is_clear(passes, able, seconds)); ++round) {
+  seconds[0].push_back(taken);
+  count(passes, 0, least_seconds / kRounds, taken, seconds[0]);
+  std::vector<size_t> able = {0};  // ways that can be computed at all
+  for (size_t way = 1; way < passes.ways; ++way) {
+    passes.begin_turn(way);
+    passes.take(way, images);
+    if (!passes.can_pass(way)) continue;
+    able.push_back(way);
+    count(passes, way, least_seconds / kRounds, 0, seconds[way]);
+  }
+  for (int round = 1; round < kRounds && !is_clear(passes, able, seconds); ++round) {
     for (const size_t way : able) {
       passes.begin_turn(way);
       if (passes.turns_disturb) passes.pass(way);
-      count(passes, way, least_seconds / kRounds, seconds[way]);
+      count(passes, way, least_seconds / kRounds, 0, seconds[way]);
     }
   }
   std::vector<double> result(passes.ways, 0);

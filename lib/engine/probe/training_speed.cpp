@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 
+#include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/compared_passes.h"
@@ -89,7 +90,10 @@ std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const
   passes.takes_median = clock == PassClock::wall;
   passes.gain_that_counts = gain_that_counts;
   const ThreadCount as_before(at::get_num_threads());
-  return compared_seconds(passes, batch_size, least_seconds);
+  const double begin = seconds_by(PassClock::wall);
+  std::vector<double> seconds = compared_seconds(passes, batch_size, least_seconds);
+  core::log_debug("training: tried in {} ways for {:.2f} s", ways.size(), seconds_by(PassClock::wall) - begin);
+  return seconds;
 }
 
 double pass_seconds(const TrainingWay& way, const Task& task, int64_t images, double least_seconds) {
