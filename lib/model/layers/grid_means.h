@@ -6,8 +6,9 @@
 
 namespace stoker::model {
 
-/// x [B, C, H, W] -> [B, C, rows, columns]: LibTorch's adaptive_avg_pool2d, on CPUs with a faster gradient of the same
-/// bits (LibTorch 1.13). On CUDA that gradient is added up by atomic operations in any order, and refused with
+/// x [B, C, H, W] -> [B, C, rows, columns]: LibTorch's adaptive_avg_pool2d, in channels-last on CPUs with a faster
+/// gradient of the same bits (LibTorch 1.13). On CUDA that gradient is added up by atomic operations in any order, and
+/// refused with
 /// --deterministic: there it is cell_means().
 torch::Tensor grid_means(const torch::Tensor& x, int64_t rows, int64_t columns);
 

@@ -122,7 +122,7 @@ TEST(DispatchedOperationsTest, ReplicasExchangeTheirBuffersInAFewOperations) {
 std::string name_of(const ::testing::TestParamInfo<Ceiling>& info) { return info.param.model; }
 
 INSTANTIATE_TEST_SUITE_P(DispatchedOperationsTest, OperationsOfNetworksTest,
-                         ::testing::Values(Ceiling{"small_cnn", 32, 620, 1100}, Ceiling{"resnet18", 64, 1120, 1940},
+                         ::testing::Values(Ceiling{"small_cnn", 32, 560, 1040}, Ceiling{"resnet18", 64, 1120, 1940},
                                            Ceiling{"resnet50", 64, 3140, 4600}),
                          name_of);
 
