@@ -37,7 +37,7 @@ class GridMeans : public torch::autograd::Function<GridMeans> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    // [B, C, rows, columns]; a classifier's gradient comes in rows of columns, which each division would walk in strides.
+    // [B, C, rows, columns]; a classifier's gradient comes with channels apart, in strides for each division.
     const torch::Tensor dy = gradients.at(0).contiguous(c10::MemoryFormat::ChannelsLast);
     const std::vector<int64_t> size = context->saved_data["size"].toIntVector();
     const torch::Tensor dx = at::empty(size, dy.options(), c10::MemoryFormat::ChannelsLast);
