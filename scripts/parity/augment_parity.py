@@ -5,7 +5,7 @@
 Every operation runs through the test tool augment_tool (built with the tests) and through torchvision.transforms on
 PIL images, on gray and RGB images: a made pattern, noise, and with --images the middle of real ones. Prints per
 operation how many bytes are equal and the largest difference; ends with 1 when an operation is further off than it
-promises. With --golden it prints the numbers of tests/data/augment_golden.h instead.
+promises. With --golden it prints the numbers of tests/data/transform/augment_golden.h instead.
 
     scripts/parity/augment_parity.py --tool build/release/tests/data/augment_tool [--images DIR]
 """
