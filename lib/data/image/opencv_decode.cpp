@@ -30,8 +30,8 @@ uint32_t eight_bits(uint8_t value) { return value; }
 uint32_t eight_bits(uint16_t value) { return (value + 128u) / 257u; }
 
 /// One row of 1 (gray), 3 (BGR) or 4 (BGRA) channels to 1 (gray) or 3 (RGB), alpha over black.
-template <typename Value>
-void convert_row(const Value* in, int width, int in_channels, bool use_alpha, int channels, uint8_t* out) {
+template <int in_channels, int channels, typename Value>
+void convert_pixels(const Value* in, int width, bool use_alpha, uint8_t* out) {
   for (int x = 0; x < width; ++x, in += in_channels, out += channels) {
     uint32_t rgb[3];
     for (int c = 0; c < 3; ++c) rgb[c] = eight_bits(in_channels == 1 ? in[0] : in[2 - c]);
@@ -43,6 +43,17 @@ void convert_row(const Value* in, int width, int in_channels, bool use_alpha, in
     } else {
       out[0] = in_channels == 1 ? static_cast<uint8_t>(rgb[0]) : luma(rgb[0], rgb[1], rgb[2]);
     }
+  }
+}
+
+/// Numbers of channels that the compiler knows make one loop without choices.
+template <typename Value>
+void convert_row(const Value* in, int width, int in_channels, bool use_alpha, int channels, uint8_t* out) {
+  const bool is_gray = channels == 1;
+  switch (in_channels) {
+    case 1: return (is_gray ? convert_pixels<1, 1, Value> : convert_pixels<1, 3, Value>)(in, width, use_alpha, out);
+    case 3: return (is_gray ? convert_pixels<3, 1, Value> : convert_pixels<3, 3, Value>)(in, width, use_alpha, out);
+    default: return (is_gray ? convert_pixels<4, 1, Value> : convert_pixels<4, 3, Value>)(in, width, use_alpha, out);
   }
 }
 
@@ -135,7 +146,8 @@ std::string decode_with_opencv(const uint8_t* bytes, uint64_t size, const ImageH
     return "the decoder failed: " + error.err;
   }
   if (stored.empty()) return "damaged: the decoder gave up";
-  const bool known_type = (stored.depth() == CV_8U || stored.depth() == CV_16U) && stored.channels() != 2;
+  const bool known_type =
+      (stored.depth() == CV_8U || stored.depth() == CV_16U) && stored.channels() != 2 && stored.channels() <= 4;
   if (!known_type || stored.cols != frame.width || stored.rows != frame.height) return "pixels unlike its header";
   out.width = width;
   out.height = height;

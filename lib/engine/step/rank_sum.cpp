@@ -173,11 +173,15 @@ void RankSum::exchange_all() {
     // From here on this rank waits for others; before, for its own gradients, which others may wait for.
     if (streams_) streams_->finish();
     const auto begin = std::chrono::steady_clock::now();
-    if (order_ == Order::exact)
-      group_.sum({waiting.flat});
-    else
-      group_.sum_in_any_order(waiting.flat);
+    sum_over_ranks(waiting.flat);
     under_way_ += std::chrono::steady_clock::now() - begin;
+  }
+}
+
+void RankSum::sum_over_ranks(const at::Tensor& flat) {
+  switch (order_) {
+    case Order::exact: return group_.sum({flat});
+    case Order::fast: return group_.sum_in_any_order(flat);
   }
 }
 

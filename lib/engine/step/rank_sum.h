@@ -83,6 +83,7 @@ class RankSum {
   };
   void serve();
   void exchange_all();
+  void sum_over_ranks(const at::Tensor& flat);
   size_t begin_mark() const { return views_.size(); }
   bool wait_for(Waiting& waiting);
 
