@@ -36,6 +36,16 @@ TEST(DoubtsTest, MeansOf255AndOptionsOfOtherDataAreWarnedOf) {
   EXPECT_FALSE(warns(sound, "look like numbers of 0 to 255") || warns(sound, "has no effect")) << sound.err;
 }
 
+TEST(DoubtsTest, TheConfigurationOfARunGivenBackRaisesNone) {
+  const Workplace work;
+  write_idx(work);
+  train(work, {"--run-dir", "first", "--max-updates", "1"});
+  const Words again = {"-c", "first/config.yaml", "--run-dir", "second", "--dry-run"};
+  const Ended ended = run(again, work.path());
+  EXPECT_EQ(ended.exit_code, 0) << story_of(again, ended);
+  EXPECT_FALSE(warns(ended, "has no effect")) << ended.err;
+}
+
 TEST(DoubtsTest, ABatchBeyondTheDataIsWarnedOfAndDoesNotRaiseTheLearningRate) {
   const Workplace work;
   write_folders(work);

@@ -18,17 +18,18 @@ using core::format;
 
 constexpr uint64_t kMaxStateBytes = 64 << 20;
 
-bool is_given(const config::Configuration& given, const std::string& name) {
+/// The config.yaml of a run gives every option; one that says what is so anyhow asks for nothing.
+bool is_asked_for(const config::Configuration& given, const std::string& name) {
   const config::Row* const row = given.table.find(name);
   return row != nullptr && row->origin.kind != config::Origin::Kind::built_in &&
-         row->origin.kind != config::Origin::Kind::preset;
+         row->origin.kind != config::Origin::Kind::preset && row->render() != row->default_text;
 }
 
-/// Those of `names` that were given and that only data of another kind would use.
+/// Those of `names` that are asked for and that only data of another kind would use.
 void doubts_about_options(const config::Configuration& given, std::initializer_list<const char*> names,
                           const char* what_data_are, std::vector<std::string>& doubts) {
   for (const char* const name : names) {
-    if (is_given(given, name)) doubts.push_back(format("--{} has no effect: the data are {}", name, what_data_are));
+    if (is_asked_for(given, name)) doubts.push_back(format("--{} has no effect: the data are {}", name, what_data_are));
   }
 }
 
