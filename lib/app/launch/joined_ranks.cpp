@@ -84,6 +84,11 @@ void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, st
     }
   }
   if (differences.empty()) return;
+  try {
+    group_->gather("");  // rank 0 answers once all have come here
+  } catch (const core::Error&) {
+    // A rank is lost meanwhile. The difference remains.
+  }
   throw core::Error(core::ErrorKind::config, "the ranks would not compute the same:" + differences,
                     "start all of them with the same program, options and data");
 }

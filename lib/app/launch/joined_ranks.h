@@ -27,6 +27,8 @@ class JoinedRanks {
   /// Waits for the others. `stopped_code`: exit code after a stop. Throws Error{peer_lost}, {unavailable},
   /// core::StopRequested.
   JoinedRanks(const RankPlace& place, double timeout_seconds, int stopped_code);
+  /// Of ranks that have met already.
+  JoinedRanks(const RankPlace& place, std::unique_ptr<engine::Group> group) : place_(place), group_(std::move(group)) {}
 
   engine::Group* group() const { return group_.get(); }  ///< null: alone
   const RankPlace& place() const { return place_; }
@@ -39,7 +41,7 @@ class JoinedRanks {
     from_root([] { return ""; });
   }
   /// Throws Error{config} on all ranks, naming what differs, unless all ranks have the same values under the same
-  /// names.
+  /// names. No rank throws before all of them know: one that ends earlier would be a lost rank to the others.
   void refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const;
 
  private:
