@@ -2,6 +2,7 @@
 // Options that do not fit the network or the data of `train eval` and `train predict`: each is resolved or refused with
 // a sentence, and none of them reaches memory that is not theirs.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -30,6 +31,14 @@ class EvaluationOptionsTest : public ::testing::Test {
     Ended ended = run(words, work_.path());
     story_ = story_of(words, ended) + "\n" + options;
     return ended;
+  }
+
+  /// So many images to evaluate, in the folder `many`.
+  void write_many(uint32_t images) const {
+    work_.write("many/t10k-images-idx3-ubyte", idx_images(images));
+    work_.write("many/t10k-labels-idx1-ubyte", idx_labels(images));
+    work_.write("many/train-images-idx3-ubyte", idx_images(20));
+    work_.write("many/train-labels-idx1-ubyte", idx_labels(20));
   }
 
   const Workplace work_;
@@ -104,15 +113,24 @@ TEST_F(EvaluationOptionsTest, WhatTheTrainingSplitSaysIsAskedFor) {
 
 TEST_F(EvaluationOptionsTest, BatchesBeyondTheMemoryAreRefusedWithThoseThatFit) {
   constexpr uint32_t kImages = 20'000;  // of 8192 x 8192 pixels: 5.4 TB of input
-  work_.write("many/t10k-images-idx3-ubyte", idx_images(kImages));
-  work_.write("many/t10k-labels-idx1-ubyte", idx_labels(kImages));
-  work_.write("many/train-images-idx3-ubyte", idx_images(20));
-  work_.write("many/train-labels-idx1-ubyte", idx_labels(20));
+  write_many(kImages);
   const Ended ended = evaluate("eval", "img-size: 8192\nval-batch-size: 20000\ndata-dir: many\n");
   EXPECT_EQ(ended.exit_code, kOutOfMemory) << story_;
   EXPECT_NE(ended.err.find("the run would take"), std::string::npos) << story_;
   EXPECT_NE(ended.err.find("fit"), std::string::npos) << story_;
   EXPECT_NE(ended.err.find("--no-plan-check tries it all the same"), std::string::npos) << story_;
+}
+
+TEST_F(EvaluationOptionsTest, ActivationsBeyondTheMemoryAreRefusedWithABatchThatFits) {
+  // The input alone takes a fifth of the memory, what the network makes of it ten times as much.
+  const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  constexpr double kInputBytes = 4.0 * 2048 * 2048;
+  const auto images = static_cast<uint32_t>(memory / 5 / kInputBytes) + 1;
+  write_many(images);
+  const Ended ended =
+      evaluate("eval", "img-size: 2048\ndata-dir: many\nval-batch-size: " + std::to_string(images) + "\n");
+  EXPECT_EQ(ended.exit_code, kOutOfMemory) << story_;
+  EXPECT_NE(ended.err.find("this may fit: --val-batch-size "), std::string::npos) << story_;
 }
 
 }  // namespace

@@ -4,14 +4,23 @@
 
 #include "config/config.h"
 #include "data/source.h"
+#include "engine/task/task.h"
 #include "model/model.h"
 #include "plan/memory_plan.h"
 
 namespace stoker::app {
 
-/// What surely is taken: weights, the batches that the loader holds, and the network's input. Activations come on top
-/// of it. `data_bytes`: what opening the data took.
-plan::PlanInputs evaluation_sizes(const config::ResolvedOptions& options, const data::Source& source,
-                                  const model::ImageModel& model, int64_t data_bytes);
+struct EvaluationParts {
+  const config::ResolvedOptions& options;
+  const data::Source& source;
+  model::ImageModel& model;
+  const engine::Task& task;
+  torch::Device device;
+  int64_t data_bytes = 0;  ///< that opening the data took
+};
+
+/// Weights, the batches that the loader holds, and the network's input; activations, too, by trying a few images, where
+/// they may matter in `room`: where a network that holds some hundred times its input would not fit.
+plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& room);
 
 }  // namespace stoker::app

@@ -115,15 +115,17 @@ core::Json observed_json(const ObservedMemory& observed) {
 
 }  // namespace
 
+std::vector<int64_t> network_input(const data::SampleShape& shape) {
+  std::vector<int64_t> input = {shape.channels * shape.views, shape.height, shape.width};
+  if (shape.frames > 0 || shape.views > 1) input.insert(input.begin(), shape.images() / shape.views);
+  return input;
+}
+
 engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,
                                      torch::Device device) {
   engine::ProbeSettings settings;
   settings.update = update_settings(options, precision_of(options, device));
-  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
-  settings.input = {shape.channels * shape.views, shape.height, shape.width};
-  if (shape.frames > 0 || shape.views > 1) {
-    settings.input.insert(settings.input.begin(), shape.images() / shape.views);
-  }
+  settings.input = network_input(transform_plan(options, train, /*training=*/true).shape);
   settings.num_classes = options.data.num_classes;
   settings.channels_last = options.precision.channels_last;
   settings.mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/setup/settings.h"
 #include "data/open_datasets.h"
@@ -20,6 +21,8 @@ int64_t settled_resident_bytes();
 /// To the kernel, which a process that frees much otherwise does not do: what comes next may be allocated elsewhere.
 void give_back_freed_memory();
 
+/// One image or clip as the network sees it: {3, 224, 224}, or {frames, 3, 224, 224}.
+std::vector<int64_t> network_input(const data::SampleShape& shape);
 /// What the network is tried with: the shape of the run's images, its precision and loss.
 engine::ProbeSettings probe_settings(const config::ResolvedOptions& options, const data::Source& train,
                                      torch::Device device);

@@ -125,9 +125,9 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
   loaded.task = build_task(options, loaded.device);
   loaded.model = build_model(options, loaded.device);
   engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
-  plan::refuse_evaluation_that_does_not_fit(evaluation_sizes(options, *loaded.source, *loaded.model, data_bytes),
-                                            memory_room(loaded.device, ranks.place().local_size),
-                                            options.run.plan_check);
+  const plan::MemoryBudget room = memory_room(loaded.device, ranks.place().local_size);
+  const EvaluationParts parts = {options, *loaded.source, *loaded.model, *loaded.task, loaded.device, data_bytes};
+  plan::refuse_evaluation_that_does_not_fit(measure_evaluation(parts, room), room, options.run.plan_check);
 }
 
 }  // namespace stoker::app

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <utility>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -23,6 +25,31 @@ constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixe
 constexpr int64_t kFewImages = 2;
 constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be foreseen
 
+/// What was there before is left out. On a device the peak alone is known: a trace of one block.
+TracedWork traced(int64_t images, torch::Device device, const std::function<void()>& work) {
+  core::throw_if_stopped();
+  if (device.is_cpu()) return {images, trace_allocations(work)};
+  forget_device_peak(device);
+  const int64_t before = device_memory(device).allocated_bytes;
+  work();
+  synchronize(device);
+  return {images, {std::max<int64_t>(0, device_memory(device).peak_allocated_bytes - before)}};
+}
+
+TracedWork traced_evaluation(model::ImageModel& model, const Task& task, torch::Device device,
+                             const ProbeSettings& settings, int64_t images, int64_t side) {
+  model.eval();
+  const data::Batch batch = noise_batch(settings, images, side, device);
+  return traced(images, device,
+                [&] { task.predictions(infer(model, batch.images, settings.update.precision, settings.tta)); });
+}
+
+/// Of one image of `side` pixels, its label and targets included.
+int64_t bytes_of_input(const ProbeSettings& settings, int64_t side, torch::Device device) {
+  const data::Batch batch = noise_batch(settings, 1, side, device);
+  return static_cast<int64_t>(batch.images.nbytes() + batch.labels.nbytes() + batch.targets.nbytes());
+}
+
 /// Runs passes of one learner and takes their measure.
 class Prober {
  public:
@@ -32,7 +59,7 @@ class Prober {
   TracedWork train(int64_t images, int64_t side) {
     learner_.model->train();
     const data::Batch batch = noise_batch(settings_, images, side, learner_.device);
-    return measured(images, [&] {
+    return traced(images, learner_.device, [&] {
       Mix mix;
       if (settings_.mixes) mix.lambda = 0.6;
       for (int i = 0; i < (settings_.accumulates ? 2 : 1); ++i) step_.accumulate(batch, images, mix);
@@ -42,34 +69,16 @@ class Prober {
   }
 
   TracedWork evaluate(int64_t images, int64_t side) {
-    learner_.model->eval();
-    const data::Batch batch = noise_batch(settings_, images, side, learner_.device);
-    return measured(images, [&] {
-      task_.predictions(infer(*learner_.model, batch.images, settings_.update.precision, settings_.tta));
-    });
+    return traced_evaluation(*learner_.model, task_, learner_.device, settings_, images, side);
   }
 
   bool is_on_device() const { return !learner_.device.is_cpu(); }
   void release_memory() const { release_unused_memory(learner_.device); }
   double free_share() const { return free_memory_share(learner_.device); }
 
-  int64_t input_bytes(int64_t side) const {
-    const data::Batch batch = noise_batch(settings_, 1, side, learner_.device);
-    return static_cast<int64_t>(batch.images.nbytes() + batch.labels.nbytes() + batch.targets.nbytes());
-  }
+  int64_t input_bytes(int64_t side) const { return bytes_of_input(settings_, side, learner_.device); }
 
  private:
-  /// What was there before is left out. On a device the peak alone is known: a trace of one block.
-  TracedWork measured(int64_t images, const std::function<void()>& work) const {
-    core::throw_if_stopped();
-    if (learner_.device.is_cpu()) return {images, trace_allocations(work)};
-    forget_device_peak(learner_.device);
-    const int64_t before = device_memory(learner_.device).allocated_bytes;
-    work();
-    synchronize(learner_.device);
-    return {images, {std::max<int64_t>(0, device_memory(learner_.device).peak_allocated_bytes - before)}};
-  }
-
   Learner& learner_;
   const Task& task_;
   const ProbeSettings& settings_;
@@ -116,18 +125,26 @@ ActivationModel passes_on_device(Prober& prober, int64_t side) {
 
 /// So few that it does not take long, so many that convolutions choose the way that they choose for a batch: LibTorch
 /// computes inputs of up to 20,480 numbers without oneDNN.
+std::pair<int64_t, int64_t> images_to_try(int64_t side) {
+  if (side < kScoutSide) return {4, 8};
+  if (side < kUsualSide) return {3, 4};
+  return {kFewImages, kFewImages + 1};
+}
+
 ActivationModel passes(Prober& prober, int64_t side) {
   if (prober.is_on_device()) return passes_on_device(prober, side);
-  if (side < kScoutSide) return passes_on(prober, side, 4, 8);
-  if (side < kUsualSide) return passes_on(prober, side, 3, 4);
-  return passes_on(prober, side, kFewImages, kFewImages + 1);
+  const auto [few, more] = images_to_try(side);
+  return passes_on(prober, side, few, more);
+}
+
+bool is_large_square(const ProbeSettings& settings) {
+  return side_of(settings) > kLargeSide && settings.input.end()[-1] == settings.input.end()[-2];
 }
 
 /// Large images may neither fit nor end: small ones say so beforehand. Nothing when they do both, or when the network
 /// takes no other size than its own.
 bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scouted) {
-  const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
-  if (side_of(settings) <= kLargeSide || !is_square) return false;
+  if (!is_large_square(settings)) return false;
   const double side = static_cast<double>(side_of(settings)) / kScoutSide;
   try {
     prober.train(kFewImages, kScoutSide);  // what is done for the first time takes longer
@@ -137,7 +154,7 @@ bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scout
     const double seconds = core::seconds_since(again) * side * side;
     const bool fits = settings.memory_bytes <= 0 || scouted.training_bytes(kFewImages) < settings.memory_bytes;
     return !fits || seconds > kPatienceSeconds;
-  } catch (const c10::Error& error) {
+  } catch (const std::exception& error) {  // a network of one size says so in whatever way
     if (is_out_of_memory(error, prober.free_share())) throw;
     return false;
   }
@@ -187,6 +204,33 @@ ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSett
                     core::format("the network and {} images of {} x {} pixels do not fit into the memory that is free",
                                  kFewImages, settings.input.end()[-1], settings.input.end()[-2]),
                     "choose a smaller --img-size or a smaller --model");
+}
+
+ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& task, torch::Device device,
+                                        const ProbeSettings& settings) {
+  const Clock::time_point begin = Clock::now();
+  const NoSearchScope no_search;
+  const auto tried_on = [&](int64_t side) {
+    const auto [few, more] = images_to_try(side);
+    ActivationModel tried;
+    tried.probe_side = side;
+    tried.input_bytes = bytes_of_input(settings, side, device);
+    tried.eval_small = traced_evaluation(model, task, device, settings, few, side);
+    tried.eval_large = traced_evaluation(model, task, device, settings, more, side);
+    const double sides = static_cast<double>(side_of(settings)) / static_cast<double>(side);
+    tried.area_factor = sides * sides;
+    return tried;
+  };
+  ActivationModel found;
+  try {
+    found = tried_on(is_large_square(settings) ? kScoutSide : side_of(settings));
+  } catch (const std::exception& error) {
+    if (!is_large_square(settings) || is_out_of_memory(error, free_memory_share(device))) throw;
+    found = tried_on(side_of(settings));
+  }
+  release_unused_memory(device);
+  found.seconds = core::seconds_since(begin);
+  return found;
 }
 
 int64_t gradient_bytes(const model::ImageModel& model) {

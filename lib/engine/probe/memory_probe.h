@@ -33,6 +33,11 @@ struct ActivationModel {
 /// Throws Error{out_of_memory} when even 2 images do not fit.
 ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings);
 
+/// Of evaluation alone: the figures of training stay empty. Forward on a few images twice; images above 256 pixels are
+/// foreseen from small ones, by their area, as far as the network takes those. Throws what the network throws.
+ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& task, torch::Device device,
+                                        const ProbeSettings& settings);
+
 /// Bytes of the parameters that are trained, and of all parameters and buffers.
 int64_t gradient_bytes(const model::ImageModel& model);
 int64_t state_bytes(const model::ImageModel& model);

@@ -12,6 +12,7 @@
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/launch_overhead.h"
 #include "engine/step/state_snapshot.h"
+#include "engine/task/evaluate.h"
 #include "tests/engine/nothing_left_behind.h"
 #include "tests/engine/probed_run.h"
 
@@ -28,6 +29,39 @@ TEST(MemoryProbeTest, MoreImagesAreForeseenFromFew) {
                measured = static_cast<double>(run.measured_bytes(16));
     EXPECT_NEAR(predicted / measured, 1, 0.02) << name;
     EXPECT_LT(model.evaluation_bytes(16), model.training_bytes(16)) << name;
+  }
+}
+
+/// What an evaluation of `images` really takes at most, its input included.
+int64_t measured_evaluation(ProbedRun& run, int64_t images) {
+  run.learner.model->eval();
+  const data::Batch batch = noise_batch(run.settings, images, side_of(run.settings), torch::kCPU);
+  return batch.images.nbytes() + peak_bytes(trace_allocations([&] {
+           run.task->predictions(infer(*run.learner.model, batch.images, run.settings.update.precision,
+                                       config::TestTimeAugmentation::none));
+         }));
+}
+
+TEST(MemoryProbeTest, EvaluationsOfMoreImagesAreForeseenWithoutALearner) {
+  for (const auto& [name, side] : {std::pair("small_cnn", 32), std::pair("resnet18", 64), std::pair("resnet18", 512)}) {
+    ProbedRun run(name, side, /*width=*/8);
+    const int64_t images = side > 256 ? 2 : 16;
+    const ActivationModel model = probe_evaluation_memory(*run.learner.model, *run.task, torch::kCPU, run.settings);
+    EXPECT_EQ(model.probe_side, std::min(side, 256) == side ? side : 128);
+    const auto predicted = static_cast<double>(model.evaluation_bytes(images)),
+               measured = static_cast<double>(measured_evaluation(run, images));
+    EXPECT_NEAR(predicted / measured, 1, 0.05) << name << " of " << side << " pixels";
+  }
+}
+
+TEST(MemoryProbeTest, ANetworkOfOneSizeAloneIsTriedWithIt) {
+  ProbedRun run("vit_s_16", 288, /*width=*/8);  // above 256 pixels others are tried with small images first
+  for (const ActivationModel& model :
+       {probe_memory(run.learner, *run.task, run.settings),
+        probe_evaluation_memory(*run.learner.model, *run.task, torch::kCPU, run.settings)}) {
+    EXPECT_EQ(model.probe_side, 288);
+    EXPECT_EQ(model.area_factor, 1);
+    EXPECT_GT(model.evaluation_bytes(1), 0);
   }
 }
 
