@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every include below lib/ goes along an edge of the picture in lib/README.md, and that each outside library
-is met in its own room. A room is a folder; a file belongs to the deepest folder that is a room. A file has at most 300
-lines, a room at most 30 files: what grows beyond that is two things."""
+"""Checks that every include and every link list below lib/ goes along an edge of the picture in lib/README.md, that each
+edge is used, and that each outside library is met in its own room. A room is a folder; a file belongs to the deepest
+folder that is a room. A file has at most 300 lines, a room at most 30 files: what grows beyond that is two things. Each
+file has a row in the README.md of its large room."""
 import collections
 import pathlib
 import re
@@ -10,101 +11,100 @@ import sys
 
 MOST_LINES, MOST_FILES = 300, 30
 
-CORE = ["core", "core/text", "core/system", "core/time"]
-CONFIG = ["config"]
-
 # Room: the rooms that it may include from besides itself; "data*" stands for data and all rooms inside it.
 ROOMS = {
-    "core": [],
-    "core/text": ["core", "core/system"],
-    "core/system": ["core"],
-    "core/time": ["core", "core/text"],
+    "core": "",
+    "core/text": "core",
+    "core/system": "core",
+    "core/time": "core core/text",
 
-    "config": CORE,
-    "config/table": CORE + CONFIG,
-    "config/yaml": CORE + CONFIG + ["config/table"],
-    "config/read": CORE + CONFIG + ["config/table", "config/yaml"],
-    "config/resolve": CORE + CONFIG + ["config/table"],
-    "config/preprocess": CORE + CONFIG + ["config/table"],
-    "config/render": CORE + CONFIG + ["config/table", "config/read"],
+    "config": "core*",
+    "config/table": "core* config",
+    "config/yaml": "core* config config/table",
+    "config/read": "core* config config/table config/yaml",
+    "config/resolve": "core* config config/table",
+    "config/preprocess": "core* config config/table",
+    "config/render": "core* config config/table config/read",
 
-    "statistics": CORE + CONFIG,
+    "statistics": "core* config",
 
-    "kernels": CORE,
+    "kernels": "core",
 
-    "data": CORE + CONFIG,
-    "data/storage": CORE,
-    "data/container": CORE + ["data", "data/storage"],
-    "data/image": CORE + ["data/storage"],
-    "data/bands": CORE + ["data", "data/storage"],
-    "data/resample": CORE + ["kernels", "data/storage", "data/image"],
-    "data/transform": CORE + CONFIG + ["kernels", "data", "data/storage", "data/image", "data/resample"],
-    "data/dataset": CORE + CONFIG + ["data", "data/storage", "data/container", "data/bands"],
-    "data/shard": CORE + CONFIG + ["data", "data/storage", "data/container", "data/image"],
-    "data/pack": CORE + CONFIG + ["data", "data/storage", "data/container", "data/image", "data/resample", "data/shard"],
-    "data/cache": CORE + CONFIG + ["data", "data/image"],
-    "data/loader": CORE + ["data", "data/image", "data/resample", "data/transform"],
-    "data/feed": CORE + ["data", "data/image", "data/transform", "data/loader"],
-    "data/probe": CORE + ["data", "data/image", "data/transform", "data/loader"],
+    "data": "core* config",
+    "data/storage": "core*",
+    "data/container": "core* data data/storage",
+    "data/image/pixels": "data/storage",
+    "data/image/jpeg": "core data/image/pixels",
+    "data/image": "core data/storage data/image/pixels data/image/jpeg",
+    "data/bands": "core* data data/storage",
+    "data/resample": "kernels data/storage data/image",
+    "data/transform": "core* config kernels data data/image* data/resample",
+    "data/dataset": "core* config data data/storage data/container data/bands",
+    "data/shard": "core* data data/storage data/container data/image",
+    "data/pack": "core* config data data/container data/image* data/resample data/shard",
+    "data/cache": "core* config data data/image",
+    "data/loader": "core* data data/image* data/resample data/transform",
+    "data/feed": "core* data/image/pixels data/loader",
+    "data/probe": "core* data data/image* data/transform data/loader",
 
-    "data/audit": CORE + ["data", "data/storage", "data/image", "data/resample"],
+    "data/audit": "core* data data/image* data/resample",
 
-    "model": CORE + CONFIG,
-    "model/layers": CORE + ["kernels"],
-    "model/script": CORE + ["model"],
-    "torchscript": ["model/script"],
-    "model/networks": CORE + ["model", "model/layers"],
+    "model": "core* config",
+    "model/layers": "core* kernels",
+    "model/script": "core* model",
+    "torchscript": "model/script",
+    "model/networks": "core* model model/layers",
 
-    "optim": CORE + CONFIG + ["kernels"],
+    "optim": "core* config kernels",
 
-    "engine/run": CORE + CONFIG,
-    "engine/files": CORE,
-    "engine/device": CORE + ["model", "model/layers", "engine/run"],
-    "engine/memory": CORE,
-    "engine/task": CORE + CONFIG + ["statistics", "data/feed", "model", "engine/run", "engine/device", "engine/memory"],
-    "engine/step": CORE + CONFIG + ["data/loader", "data/feed", "model", "optim", "engine/run", "engine/device",
-                                    "engine/memory", "engine/task", "engine/group"],
-    "engine/digest": CORE + ["model", "engine/step", "engine/group"],
-    "engine/checkpoint": CORE + CONFIG + ["data/loader", "model", "optim", "engine/run", "engine/files", "engine/device",
-                                 "engine/step", "engine/digest"],
-    "engine/probe": CORE + ["engine/run", "engine/device", "engine/memory", "engine/task", "engine/step"],
-    "engine/group": CORE,
-    "engine/group/meet": CORE + ["engine/group"],
-    "engine/group/c10d": CORE + ["engine/group", "engine/group/meet"],
-    "engine/loop": CORE + CONFIG + ["data/loader", "data/feed", "optim", "engine/run", "engine/device", "engine/memory",
-                                    "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group"],
+    "engine/run": "core* config",
+    "engine/files": "core*",
+    "engine/device": "core* model model/layers engine/run",
+    "engine/memory": "",
+    "engine/task": "core* config statistics data/feed model engine/run engine/device engine/memory",
+    "engine/step": "core* config data/loader data/feed model optim engine/run engine/device engine/memory engine/task "
+                   "engine/group",
+    "engine/digest": "core* model engine/step engine/group",
+    "engine/checkpoint": "core* config data/loader model engine/run engine/files engine/device engine/step engine/digest",
+    "engine/probe": "core* engine/device engine/memory engine/task engine/step",
+    "engine/group": "core",
+    "engine/group/meet": "core* engine/group",
+    "engine/group/c10d": "core* engine/group engine/group/meet",
+    "engine/loop": "core* config data/audit data/loader data/feed optim engine/run engine/device engine/memory engine/task "
+                   "engine/checkpoint engine/step engine/digest engine/group",
 
-    "weights/file": CORE + ["data/storage", "engine/files"],
-    "weights/names": CORE,
-    "weights/load": CORE + ["model", "weights/file", "weights/names"],
+    "weights/file": "core* data/storage engine/files",
+    "weights/names": "core",
+    "weights/load": "core* model weights/file weights/names",
 
-    "deploy/onnx": CORE,
-    "deploy/trace": CORE + ["model"],
-    "deploy/translate": CORE + ["deploy/onnx", "deploy/trace"],
+    "deploy/onnx": "core*",
+    "deploy/trace": "core* model",
+    "deploy/translate": "core* deploy/onnx deploy/trace",
 
-    "plan": CORE + CONFIG + ["engine/memory"],
+    "plan": "core* config engine/memory",
 
-    "observe/resources": CORE + ["engine/run"],
-    "observe/diagnosis": CORE + ["engine/run", "observe/resources"],
-    "observe/listeners": CORE + CONFIG + ["config/table", "engine/run", "observe/resources", "observe/diagnosis"],
-    "observe/report": CORE + ["config/yaml", "observe/diagnosis"],
-    "observe/runs": CORE + ["observe/report"],
+    "observe/resources": "core* engine/run",
+    "observe/diagnosis": "core* engine/run observe/resources",
+    "observe/listeners": "core* config engine/run observe/resources observe/diagnosis",
+    "observe/report": "core* config/yaml observe/diagnosis",
+    "observe/runs": "core* observe/report",
 
-    "app/network": CORE + CONFIG + ["model/script", "engine/checkpoint"],
-    "app/setup": ["app/network", "core*", "config*", "data*", "model*", "optim*", "engine*", "weights*", "plan", "observe/diagnosis",
-                  "observe/resources"],
-    "app/plan": ["core*", "config*", "data*", "engine*", "plan", "app/setup"],
-    "app/launch": ["core*", "engine/run", "engine/group", "engine/group/c10d"],
-    "app/bench": ["core*", "config*", "data*", "model*", "optim*", "engine*", "app/setup"],
-    "app/listeners": ["core*", "config*", "data*", "engine*", "observe*", "app/output", "app/setup"],
-    "app/export": ["core*", "config*", "model", "engine*", "weights*", "deploy*", "app", "app/output", "app/setup"],
-    "app/output": ["core*", "config*", "statistics", "engine/run", "data/probe", "engine/device", "engine/probe", "engine/task", "plan"],
-    "app/audit": ["core*", "data", "data/audit", "data/image", "data/resample", "observe/report"],
-    "app/replay": ["app/network", "core*", "config*", "data*", "model*", "optim*", "engine*", "app", "app/output", "app/setup"],
-    "app/verbs": ["app/network", "core*", "config*", "statistics", "data*", "model*", "optim*", "engine*", "weights*", "observe*", "plan", "deploy*", "app", "app/setup", "app/audit", "app/bench", "app/export", "app/launch", "app/listeners", "app/output", "app/plan", "app/replay"],
-    "embed": ["core*", "config*", "data*", "model*", "engine*", "app/setup"],
-    "app": ["core*", "config*", "model*", "engine/device", "engine/memory", "app/launch", "app/output", "app/setup"],
+    "app/network": "core* config* model/script engine/checkpoint",
+    "app/setup": "core* config* data* model* optim* engine* weights* plan observe/diagnosis observe/resources app/network",
+    "app/plan": "core* config* data* engine* plan app/setup",
+    "app/launch": "core* engine/run engine/group engine/group/c10d",
+    "app/bench": "core* config* data* model* engine* app/setup",
+    "app/listeners": "core* config* data* engine* observe* app/setup",
+    "app/export": "core* config* model engine* weights* app app/output",
+    "app/output": "core* config* statistics data/probe engine/device engine/probe engine/task plan",
+    "app/audit": "core* data data/audit data/image* data/resample observe/report",
+    "app/replay": "core* config* data* optim* engine* app app/network app/output app/setup",
+    "app/verbs": "core* config* statistics data* model* engine* observe* plan deploy* app app/network app/setup app/audit "
+                 "app/bench app/export app/launch app/listeners app/output app/plan app/replay",
+    "embed": "core* config* data* model* engine* app/setup",
+    "app": "core* config* model* engine/device engine/memory app/launch app/output app/setup",
 }
+ROOMS = {room: rooms.split() for room, rooms in ROOMS.items()}
 # Headers that a room reads without reaching into the rest of the folder they lie in.
 SINGLE_HEADERS = {
     "engine/run": ["data/loader/loader_stats.h"],
@@ -114,31 +114,33 @@ SINGLE_HEADERS = {
 }
 # Files at the root of a room that see the rooms inside it: the front door.
 FRONT_DOORS = {
-    "config/config.h": ["config/table"],
-    "data/detect_layout.cpp": ["data*"],
-    "data/open_datasets.cpp": ["data*"],
-    "data/open_labelled.cpp": ["data*"],
-    "data/open_loose.cpp": ["data*"],
-    "model/model.cpp": ["model*"],
+    "config/config.h": "config/table",
+    "data/detect_layout.cpp": "data*",
+    "data/open_datasets.cpp": "data*",
+    "data/open_labelled.cpp": "data*",
+    "data/open_loose.cpp": "data*",
+    "model/model.cpp": "model*",
+    "app/app.cpp": "app*",
 }
 LIBRARIES = {  # a pattern of outside headers: rooms that may include them
-    r"spdlog/|fmt/|xxhash|nlohmann/": ["core", "core/text"],
-    r"CLI/": ["config/read"],
-    r"yaml-cpp/": ["config/yaml"],
-    r"opencv2/|jpeglib": ["data/image"],
-    r"hdf5\.h|matio\.h": ["data/container"],
-    r"tiffio\.h": ["data/bands"],
-    r"zlib\.h": ["data/container", "data/image", "data/dataset", "weights/file"],
-    r"torch/nn/modules": ["model*", "weights/load"],
-    r"torch/csrc/distributed|gloo/": ["engine/group/c10d"],
-    r"torch/script\.h|torch/csrc/jit/serialization": ["torchscript"],
-    r"torch/|ATen/|c10/": ["data/transform", "data/loader", "data/feed", "data/probe", "model*", "optim", "engine/device",
-                           "engine/memory", "engine/task", "engine/checkpoint", "engine/step", "engine/digest", "engine/group*",
-                           "engine/probe",
-                           "engine/loop", "weights/load", "deploy/trace", "deploy/translate", "torchscript", "embed", "app*"],
-    r"\w+mmintrin\.h|oneapi/": ["kernels"],
-    r"cuda|driver_types": ["engine/device", "engine/group/c10d"],
-    r"nccl": ["engine/group/c10d"],
+    r"spdlog/|fmt/|xxhash": "core",
+    r"nlohmann/": "core/text",
+    r"CLI/": "config/read",
+    r"yaml-cpp/": "config/yaml",
+    r"opencv2/": "data/image",
+    r"jpeglib|jerror|jpegint": "data/image/jpeg",
+    r"hdf5\.h|matio\.h": "data/container",
+    r"tiffio\.h": "data/bands",
+    r"zlib\.h": "data/container data/image data/dataset weights/file",
+    r"torch/nn/modules": "model* weights/load",
+    r"torch/csrc/distributed|gloo/": "engine/group/c10d",
+    r"torch/script\.h|torch/csrc/jit/serialization": "torchscript",
+    r"torch/|ATen/|c10/": "data/transform data/loader data/feed data/probe model* optim engine/device engine/memory engine/task "
+                          "engine/checkpoint engine/step engine/digest engine/group* engine/probe engine/loop weights/load "
+                          "deploy/trace deploy/translate torchscript embed app*",
+    r"\w+mmintrin\.h|oneapi/": "kernels",
+    r"cuda|driver_types": "engine/device engine/group/c10d",
+    r"nccl": "engine/group/c10d",
 }
 
 
@@ -152,6 +154,10 @@ def room_of(path):
 
 def is_among(room, rooms):
     return any(room == name or (name.endswith("*") and (room + "/").startswith(name[:-1] + "/")) for name in rooms)
+
+
+def sources_of(lib):
+    return sorted(lib.rglob("*.h")) + sorted(lib.rglob("*.cpp"))
 
 
 def circle_among_rooms():
@@ -179,7 +185,7 @@ def problem_of_own(file, room, header):
     target = room_of(header)
     if target is None:
         return f"{header} is in no room that scripts/check_layers.py knows"
-    allowed = [room] + ROOMS[room] + FRONT_DOORS.get(file, [])
+    allowed = [room] + ROOMS[room] + [FRONT_DOORS.get(file, room)]
     if is_among(target, allowed) or header in SINGLE_HEADERS.get(room, []):
         return ""
     return f"{room} may not include {header}: {target} is not among the rooms that it builds on"
@@ -188,41 +194,90 @@ def problem_of_own(file, room, header):
 def problem_of_library(room, header):
     for pattern, rooms in LIBRARIES.items():
         if re.match(pattern, header):
+            rooms = rooms.split()
             return "" if is_among(room, rooms) else f"{header} belongs to {' and '.join(rooms)}, not to {room}"
     return ""
 
 
-def check(lib):
-    problems = []
-    for path in sorted(lib.rglob("*.h")) + sorted(lib.rglob("*.cpp")):
+def wrong_includes(lib):
+    """Includes and loops for particular CPUs against the picture, and edges of the picture that no include goes along."""
+    problems, included = [], collections.defaultdict(set)
+    for path in sources_of(lib):
         file = path.relative_to(lib).as_posix()
         room = room_of(file)
         if room is None:
             problems.append(f"{path}: lies in no room that scripts/check_layers.py knows")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            if 'target("avx' in line and room != "kernels":
+                problems.append(f"{path}:{number}: loops for particular CPUs belong to kernels, not to {room}")
             match = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
             if match:
-                own = match.group(1) == '"'
-                problem = problem_of_own(file, room, match.group(2)) if own else problem_of_library(room, match.group(2))
+                own, header = match.group(1) == '"', match.group(2)
+                if own:
+                    included[room].add(room_of(header) or "")
+                problem = problem_of_own(file, room, header) if own else problem_of_library(room, header)
                 if problem:
                     problems.append(f"{path}:{number}: {problem}")
+    return problems + [f"check_layers: {room} includes nothing of {name}, which its row names"
+                       for room, names in ROOMS.items() for name in names
+                       if not any(is_among(target, [name]) for target in included[room])]
+
+
+def wrong_links(lib):
+    """Link lists, what stands behind ROOMS in a stoker_room() of CMakeLists.txt, that name what the row of the room does
+    not. A library with a name of its own (TARGET) is its folder, one without sources all rooms in its folder."""
+    libraries, folders = [], {}
+    for path in sorted(lib.rglob("CMakeLists.txt")):
+        for folder, words in re.findall(r"^\s*stoker_room\((\S+)([^)]*)\)", path.read_text(), re.MULTILINE):
+            arguments = {}
+            for word in words.split():
+                if word in ("COLD", "PLAIN", "TARGET", "SOURCES", "ROOMS", "LIBRARIES"):
+                    values = arguments.setdefault(word, [])
+                else:
+                    values.append(word)
+            target = arguments.get("TARGET", ["stoker_" + folder.replace("/", "_")])[0]
+            folders[target] = folder if "SOURCES" in arguments else folder + "*"
+            if "SOURCES" in arguments:
+                libraries.append((path, target, folder, arguments.get("ROOMS", [])))
+    problems = []
+    for path, target, folder, links in libraries:
+        allowed = [folder] + ROOMS[folder] + [room_of(header) for header in SINGLE_HEADERS.get(folder, [])]
+        allowed += [rooms for file, rooms in FRONT_DOORS.items() if room_of(file) == folder]
+        for name in links:
+            linked = folders.get("stoker_" + name.replace("/", "_"), name)
+            if not is_among(linked, allowed):
+                problems.append(f"{path}: {target} may not link {name}: {linked} is not among the rooms that it builds on")
     return problems
 
 
 def too_large(lib):
-    sources = sorted(lib.rglob("*.h")) + sorted(lib.rglob("*.cpp"))
-    lines = {path: len(path.read_text().splitlines()) for path in sources}
+    lines = {path: len(path.read_text().splitlines()) for path in sources_of(lib)}
     problems = [f"{path}: {count} lines; {MOST_LINES} are allowed" for path, count in lines.items() if count > MOST_LINES]
-    rooms = collections.Counter(path.parent for path in sources)
+    rooms = collections.Counter(path.parent for path in lines)
     return problems + [f"{room}: {count} files; {MOST_FILES} are allowed" for room, count in sorted(rooms.items())
                        if count > MOST_FILES]
+
+
+def missing_in_readme(lib):
+    """What is wrong with files that neither the README.md of their large room nor that of their own folder names: as
+    `name`, `name.cpp` or `room/name`."""
+    problems = []
+    for path in sources_of(lib):
+        large_room = lib / path.relative_to(lib).parts[0]
+        readmes = [folder / "README.md" for folder in {large_room, path.parent}]
+        text = "\n".join(readme.read_text() for readme in readmes if readme.exists())
+        if not re.search(rf"`([\w/]+/)?{path.stem}(\.h|\.cpp)?`", text):
+            problems.append(f"{path}: not in {large_room.name}/README.md")
+    return problems
 
 
 def main():
     lib = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "lib"
     circle = circle_among_rooms()
-    problems = [f"check_layers: the rooms go in a circle: {' -> '.join(circle)}"] if circle else check(lib) + too_large(lib)
+    problems = wrong_includes(lib) + wrong_links(lib) + too_large(lib) + missing_in_readme(lib)
+    if circle:
+        problems = [f"check_layers: the rooms go in a circle: {' -> '.join(circle)}"]
     print("\n".join(problems) or "layers: every include goes in one direction")
     return 1 if problems else 0
 

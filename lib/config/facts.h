@@ -57,6 +57,7 @@ template <typename T>
 struct Measured {
   T value{};
   std::string reason;
+  bool was_asked_for = false;  ///< by somebody, outside of the options: no measurement
 };
 
 struct Facts {

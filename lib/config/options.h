@@ -188,7 +188,7 @@ struct TrainOptionsOf {
   Pick<int64_t> accumulation_steps{};  ///< batches per update and replica; auto: as total_batch_size makes it, or 1
   int64_t replicas = 1;                ///< copies of the network in the arithmetic of an update, whoever computes them
   int64_t total_batch_size = 0;        ///< images per update; 0: batch_size x accumulation_steps x replicas
-  bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many pieces
+  bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many micro-batches
   double label_smoothing = 0;
   int64_t patience = 0;            ///< epochs without improvement before stopping; 0: off
   double min_delta = 0;            ///< least change of the metric that counts as improvement

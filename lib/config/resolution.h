@@ -18,6 +18,8 @@ struct Choice {
   std::string option;  ///< its name, without dashes
   std::string value;   ///< as it is written
   std::string reason;
+  /// It replaces a value that somebody gave, or follows what somebody asked for elsewhere: the first screen says so.
+  bool is_notable = false;
 };
 
 /// Options without open ends, and how they came about. A plain value.

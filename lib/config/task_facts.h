@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known about each task before anything runs: its name, and which metrics may decide about the best
-// checkpoint. Knows no arithmetic.
+// checkpoint. The arithmetic: engine/task.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways in which a data folder may be laid out, behind one interface. Knows nothing of hold-out
-// splits.
+// The ways in which a data folder may be laid out, behind one interface. Hold-out splits: open_datasets.h.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of sources that read samples themselves. Never the base of a source in front of another one: what this base
+// The base of sources that read samples themselves, and of lists of the frames of another source, whose samples are not
+// those of that source. Never the base of a source in front of another one that has the same samples: what this base
 // answers would hide the other's answer (forwarding_source.h is for those).
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/time/elapsed.h"
 #include "data/dataset/subset_source.h"
 #include "data/detect_layout.h"
 
@@ -172,7 +173,7 @@ Datasets scanned_datasets(const config::DataOptions& options) {
 Datasets open_datasets(const config::DataOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Datasets datasets = scanned_datasets(options);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = core::seconds_since(begin);
   for (const Source* const source : {datasets.train.get(), datasets.val.get()}) {
     core::log_debug("scan: {} images, {:.1f} bytes of memory each", source->size(),
                     static_cast<double>(source->memory().list_bytes) / static_cast<double>(source->size()));

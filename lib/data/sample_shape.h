@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one row of a batch consists of: how many numbers of which kind. Knows nothing of where they come from
-// or of tensors.
+// What one row of a batch consists of: how many numbers of which kind. Without LibTorch.
 #pragma once
 
 #include <algorithm>

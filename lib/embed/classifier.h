@@ -15,7 +15,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/device/precision.h"
 #include "engine/task/task.h"
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::embed {
 

@@ -96,8 +96,8 @@ int stoker_classify_file_bytes(stoker_network* network, const void* bytes, size_
 
 int stoker_classify_pixels(stoker_network* network, const uint8_t* pixels, int64_t height, int64_t width,
                            int64_t channels, float* predictions) {
-  constexpr int64_t kMostSide = 65535;
-  const bool is_image = pixels != nullptr && height > 0 && height <= kMostSide && width > 0 && width <= kMostSide &&
+  constexpr int64_t kMaxSide = 65535;
+  const bool is_image = pixels != nullptr && height > 0 && height <= kMaxSide && width > 0 && width <= kMaxSide &&
                         (channels == 1 || channels == 3);
   if (!is_image) {
     return guarded([] { require(false, "pixels: 1 to 65535 rows and columns of 1 or 3 channels are accepted"); });

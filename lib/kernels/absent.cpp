@@ -31,20 +31,20 @@ void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T
   refuse();
 }
 template <typename T>
-ChannelSums relu_slope_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor) {
+ChannelSums relu_gradient_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor) {
   refuse();
 }
 template <typename T>
-void norm_relu_slopes(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, const float*,
-                      T*, T*, ParallelFor) {
+void norm_relu_gradients(const T*, const T*, const T*, NormShape, const float*, const float*, const float*,
+                         const float*, T*, T*, ParallelFor) {
   refuse();
 }
-#define STOKER_INSTANTIATE(T)                                                                                       \
-  template ChannelMoments channel_moments(const T*, NormShape, ParallelFor);                                        \
-  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*, ParallelFor);         \
-  template ChannelSums relu_slope_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor);         \
-  template void norm_relu_slopes(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, \
-                                 const float*, T*, T*, ParallelFor);
+#define STOKER_INSTANTIATE(T)                                                                                          \
+  template ChannelMoments channel_moments(const T*, NormShape, ParallelFor);                                           \
+  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*, ParallelFor);            \
+  template ChannelSums relu_gradient_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor);         \
+  template void norm_relu_gradients(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, \
+                                    const float*, T*, T*, ParallelFor);
 STOKER_INSTANTIATE(float)
 STOKER_INSTANTIATE(uint16_t)
 #undef STOKER_INSTANTIATE

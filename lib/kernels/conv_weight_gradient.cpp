@@ -43,43 +43,43 @@ class RowBlock {
     ends_.push_back(0);
     for (int64_t row = 0; row < shape.kernel; ++row) {
       for (int64_t column = 0; column < shape.kernel; ++column) {
-        for (int64_t pair = 0; pair < pairs; ++pair) add_meetings(row, column, pair, in_channels);
-        ends_.push_back(static_cast<int64_t>(meetings_.size()));
+        for (int64_t pair = 0; pair < pairs; ++pair) add_tap_pairs(row, column, pair, in_channels);
+        ends_.push_back(static_cast<int64_t>(tap_pairs_.size()));
       }
     }
   }
 
   int64_t in_values() const { return in_values_; }    ///< of one pair of images
   int64_t out_values() const { return out_values_; }  ///< of one pair of images
-  /// Positions of an image that this band sees.
+  /// Positions of an image that this block sees.
   int64_t first_in_position() const { return first_in_row_ * shape_.in_width; }
   int64_t in_positions() const { return std::max<int64_t>(0, in_rows_) * shape_.in_width; }
   int64_t first_out_position() const { return first_row_ * shape_.out_width; }
   int64_t out_positions() const { return rows_ * shape_.out_width; }
 
   /// What the weight in this place of the kernel multiplies, in the first `pairs` pairs of images out of `of`.
-  const TapPair* begin(int64_t place) const { return meetings_.data() + ends_[place]; }
+  const TapPair* begin(int64_t place) const { return tap_pairs_.data() + ends_[place]; }
   int64_t count(int64_t place, int64_t pairs, int64_t of) const {
     return (ends_[place + 1] - ends_[place]) / of * pairs;
   }
 
  private:
-  void add_meetings(int64_t row, int64_t column, int64_t pair, int64_t in_channels) {
+  void add_tap_pairs(int64_t row, int64_t column, int64_t pair, int64_t in_channels) {
     for (int64_t y = 0; y < rows_; ++y) {
       const int64_t in_y = (first_row_ + y) * shape_.stride + row - shape_.padding;
       if (in_y < 0 || in_y >= shape_.in_height) continue;
       for (int64_t x = 0; x < shape_.out_width; ++x) {
         const int64_t in_x = x * shape_.stride + column - shape_.padding;
         if (in_x < 0 || in_x >= shape_.in_width) continue;
-        meetings_.push_back({pair * in_values_ + ((in_y - first_in_row_) * shape_.in_width + in_x) * in_channels * 2,
-                             pair * out_values_ + (y * shape_.out_width + x) * shape_.out_channels * 2});
+        tap_pairs_.push_back({pair * in_values_ + ((in_y - first_in_row_) * shape_.in_width + in_x) * in_channels * 2,
+                              pair * out_values_ + (y * shape_.out_width + x) * shape_.out_channels * 2});
       }
     }
   }
 
   ConvShape2d shape_;
   int64_t first_row_, rows_, first_in_row_, in_rows_, in_values_, out_values_;
-  std::vector<TapPair> meetings_;
+  std::vector<TapPair> tap_pairs_;
   std::vector<int64_t> ends_;
 };
 
@@ -93,7 +93,7 @@ STOKER_BFLOAT16_INLINE void interleave(const uint16_t* first, const uint16_t* se
   }
 }
 
-/// The same of `positions` positions, `channels` of every `stride` values.
+/// Interleaves `positions` positions: `channels` of every `stride` values.
 STOKER_BFLOAT16 void interleave(const uint16_t* first, const uint16_t* second, int64_t positions, int64_t channels,
                                 int64_t stride, uint16_t* to) {
   for (int64_t p = 0; p < positions; ++p, to += 2 * channels)
@@ -110,13 +110,13 @@ STOKER_BFLOAT16_INLINE void add_tile(const uint16_t* x, const uint16_t* dy, cons
   }
   for (int64_t k = 0; k < count; ++k) {
     const uint16_t *const in = x + meetings[k].in, *const out = dy + meetings[k].out;
-    __m512bh slopes[vectors];
-    for (int v = 0; v < vectors; ++v) slopes[v] = (__m512bh)_mm512_loadu_si512(out + v * 2 * kConvLanes);
+    __m512bh gradients[vectors];
+    for (int v = 0; v < vectors; ++v) gradients[v] = (__m512bh)_mm512_loadu_si512(out + v * 2 * kConvLanes);
     for (int i = 0; i < rows; ++i) {
       int32_t pair = 0;
       std::memcpy(&pair, in + 2 * i, sizeof pair);
       const auto pairs = (__m512bh)_mm512_set1_epi32(pair);
-      for (int v = 0; v < vectors; ++v) tile[i][v] = _mm512_dpbf16_ps(tile[i][v], pairs, slopes[v]);
+      for (int v = 0; v < vectors; ++v) tile[i][v] = _mm512_dpbf16_ps(tile[i][v], pairs, gradients[v]);
     }
   }
   for (int i = 0; i < rows; ++i) {
@@ -160,20 +160,20 @@ class ChannelsGradient {
         sums_(shape.kernel * shape.kernel * channels * shape.out_channels) {
     const int64_t rows_each = std::clamp<int64_t>(kPositions / shape.out_width, 1, shape.out_height);
     for (int64_t row = 0; row < shape.out_height; row += rows_each) {
-      const RowBlock& band =
-          bands_.emplace_back(shape, channels, row, std::min(rows_each, shape.out_height - row), pairs_each_);
-      x_pairs_.resize(std::max(x_pairs_.size(), static_cast<size_t>(pairs_each_ * band.in_values())));
-      dy_pairs_.resize(std::max(dy_pairs_.size(), static_cast<size_t>(pairs_each_ * band.out_values())));
+      const RowBlock& block =
+          blocks_.emplace_back(shape, channels, row, std::min(rows_each, shape.out_height - row), pairs_each_);
+      x_pairs_.resize(std::max(x_pairs_.size(), static_cast<size_t>(pairs_each_ * block.in_values())));
+      dy_pairs_.resize(std::max(dy_pairs_.size(), static_cast<size_t>(pairs_each_ * block.out_values())));
     }
   }
 
   void compute() {
     for (int64_t image = 0; image < shape_.images; image += 2 * pairs_each_) {
       const int64_t pairs = std::min(pairs_each_, (shape_.images - image + 1) / 2);
-      for (const RowBlock& band : bands_) {
-        for (int64_t pair = 0; pair < pairs; ++pair) pair_up(band, image + 2 * pair, pair);
+      for (const RowBlock& block : blocks_) {
+        for (int64_t pair = 0; pair < pairs; ++pair) pair_up(block, image + 2 * pair, pair);
         for (int64_t place = 0; place < shape_.kernel * shape_.kernel; ++place) {
-          add_place(x_pairs_.data(), dy_pairs_.data(), band.begin(place), band.count(place, pairs, pairs_each_),
+          add_place(x_pairs_.data(), dy_pairs_.data(), block.begin(place), block.count(place, pairs, pairs_each_),
                     channels_, sums_of(place), shape_.out_channels);
         }
       }
@@ -196,23 +196,23 @@ class ChannelsGradient {
   /// [in channels of this part, out channels]
   float* sums_of(int64_t place) { return sums_.data() + place * channels_ * shape_.out_channels; }
 
-  /// The band's rows of images `first` and `first + 1`; an odd last image is paired with zeros on both sides.
-  void pair_up(const RowBlock& band, int64_t first, int64_t pair) {
+  /// The block's rows of images `first` and `first + 1`; an odd last image is paired with zeros on both sides.
+  void pair_up(const RowBlock& block, int64_t first, int64_t pair) {
     const bool is_alone = first + 1 == shape_.images;
-    const int64_t in = band.first_in_position() * shape_.in_channels + first_channel_;
-    const int64_t out = band.first_out_position() * shape_.out_channels;
+    const int64_t in = block.first_in_position() * shape_.in_channels + first_channel_;
+    const int64_t out = block.first_out_position() * shape_.out_channels;
     const uint16_t *const x = x_ + first * in_image_, *const dy = dy_ + first * out_image_;
-    interleave(x + in, (is_alone ? zeros_.data() : x + in_image_) + in, band.in_positions(), channels_,
-               shape_.in_channels, x_pairs_.data() + pair * band.in_values());
-    interleave(dy + out, (is_alone ? zeros_.data() : dy + out_image_) + out, band.out_positions(), shape_.out_channels,
-               shape_.out_channels, dy_pairs_.data() + pair * band.out_values());
+    interleave(x + in, (is_alone ? zeros_.data() : x + in_image_) + in, block.in_positions(), channels_,
+               shape_.in_channels, x_pairs_.data() + pair * block.in_values());
+    interleave(dy + out, (is_alone ? zeros_.data() : dy + out_image_) + out, block.out_positions(), shape_.out_channels,
+               shape_.out_channels, dy_pairs_.data() + pair * block.out_values());
   }
 
   const ConvShape2d shape_;
   const int64_t in_image_, out_image_, pairs_each_, first_channel_, channels_;
   const uint16_t *const x_, *const dy_;
   const std::vector<uint16_t> zeros_;
-  std::vector<RowBlock> bands_;
+  std::vector<RowBlock> blocks_;
   std::vector<uint16_t> x_pairs_, dy_pairs_;
   std::vector<float> sums_;  ///< for each place of the kernel
 };

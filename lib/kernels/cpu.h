@@ -4,7 +4,7 @@
 
 namespace stoker::kernels {
 
-/// resample_rows_avx2.h, and plain loops elsewhere that are compiled for AVX2 as well: x86-64 with AVX2.
+/// resample_rows_avx2.h and widest.h: x86-64 with AVX2.
 bool has_avx2();
 /// conv_weight_gradient.h: x86-64 with AVX512-BF16 and without tiles (AMX), with which oneDNN is faster; GCC.
 bool has_conv_weight_gradient();

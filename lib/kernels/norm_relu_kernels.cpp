@@ -81,8 +81,8 @@ STOKER_INLINE void scale_piece(const T* x, const T* added, int64_t rows, int64_t
 }
 
 template <typename T>
-STOKER_INLINE void sum_slopes_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels,
-                                       const float* mean, float* slope, float* grad_times_centered) {
+STOKER_INLINE void sum_gradients_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels,
+                                          const float* mean, float* gradient, float* grad_times_centered) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     const Floats middle = load(mean + c);
     Floats sum{}, by_distance{};
@@ -92,26 +92,26 @@ STOKER_INLINE void sum_slopes_of_piece(const T* dy, const T* y, const T* x, int6
       sum += g;
       by_distance += g * (load(x + i) - middle);
     }
-    store(slope + c, sum);
+    store(gradient + c, sum);
     store(grad_times_centered + c, by_distance);
   }
 }
 
 template <typename T, bool has_added>
-STOKER_INLINE void slopes_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels,
-                                   const float* mean, const float* a, const float* b, const float* d, T* dx,
-                                   T* added_slope) {
+STOKER_INLINE void gradients_of_piece(const T* dy, const T* y, const T* x, int64_t rows, int64_t channels,
+                                      const float* mean, const float* a, const float* b, const float* d, T* dx,
+                                      T* added_gradient) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < channels; c += kLanes) {
       const int64_t i = r * channels + c;
       const Floats g = load(y + i) <= 0.F ? Floats{} : load(dy + i);
       store(dx + i, load(a + c) * g + load(b + c) * (load(x + i) - load(mean + c)) + load(d + c));
-      if (has_added) store(added_slope + i, g);
+      if (has_added) store(added_gradient + i, g);
     }
   }
 }
 
-// The same for either type, in the registers of this machine: a template cannot have clones.
+// One function per type, in the widest registers of this machine: a template cannot have clones.
 STOKER_WIDEST void moments(const float* x, int64_t rows, int64_t channels, float* mean, float* squares) {
   moments_of_piece(x, rows, channels, mean, squares);
 }
@@ -128,25 +128,27 @@ STOKER_WIDEST void scale(const uint16_t* x, const uint16_t* added, int64_t rows,
   if (added) return scale_piece<uint16_t, true>(x, added, rows, channels, by, shift, y);
   scale_piece<uint16_t, false>(x, added, rows, channels, by, shift, y);
 }
-STOKER_WIDEST void sum_slopes(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels,
-                              const float* mean, float* slope, float* grad_times_centered) {
-  sum_slopes_of_piece(dy, y, x, rows, channels, mean, slope, grad_times_centered);
+STOKER_WIDEST void sum_gradients(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels,
+                                 const float* mean, float* gradient, float* grad_times_centered) {
+  sum_gradients_of_piece(dy, y, x, rows, channels, mean, gradient, grad_times_centered);
 }
-STOKER_WIDEST void sum_slopes(const uint16_t* dy, const uint16_t* y, const uint16_t* x, int64_t rows, int64_t channels,
-                              const float* mean, float* slope, float* grad_times_centered) {
-  sum_slopes_of_piece(dy, y, x, rows, channels, mean, slope, grad_times_centered);
+STOKER_WIDEST void sum_gradients(const uint16_t* dy, const uint16_t* y, const uint16_t* x, int64_t rows,
+                                 int64_t channels, const float* mean, float* gradient, float* grad_times_centered) {
+  sum_gradients_of_piece(dy, y, x, rows, channels, mean, gradient, grad_times_centered);
 }
-STOKER_WIDEST void slopes(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels,
-                          const float* mean, const float* a, const float* b, const float* d, float* dx,
-                          float* added_slope) {
-  if (added_slope) return slopes_of_piece<float, true>(dy, y, x, rows, channels, mean, a, b, d, dx, added_slope);
-  slopes_of_piece<float, false>(dy, y, x, rows, channels, mean, a, b, d, dx, added_slope);
+STOKER_WIDEST void gradients(const float* dy, const float* y, const float* x, int64_t rows, int64_t channels,
+                             const float* mean, const float* a, const float* b, const float* d, float* dx,
+                             float* added_gradient) {
+  if (added_gradient)
+    return gradients_of_piece<float, true>(dy, y, x, rows, channels, mean, a, b, d, dx, added_gradient);
+  gradients_of_piece<float, false>(dy, y, x, rows, channels, mean, a, b, d, dx, added_gradient);
 }
-STOKER_WIDEST void slopes(const uint16_t* dy, const uint16_t* y, const uint16_t* x, int64_t rows, int64_t channels,
-                          const float* mean, const float* a, const float* b, const float* d, uint16_t* dx,
-                          uint16_t* added_slope) {
-  if (added_slope) return slopes_of_piece<uint16_t, true>(dy, y, x, rows, channels, mean, a, b, d, dx, added_slope);
-  slopes_of_piece<uint16_t, false>(dy, y, x, rows, channels, mean, a, b, d, dx, added_slope);
+STOKER_WIDEST void gradients(const uint16_t* dy, const uint16_t* y, const uint16_t* x, int64_t rows, int64_t channels,
+                             const float* mean, const float* a, const float* b, const float* d, uint16_t* dx,
+                             uint16_t* added_gradient) {
+  if (added_gradient)
+    return gradients_of_piece<uint16_t, true>(dy, y, x, rows, channels, mean, a, b, d, dx, added_gradient);
+  gradients_of_piece<uint16_t, false>(dy, y, x, rows, channels, mean, a, b, d, dx, added_gradient);
 }
 
 /// Pieces of whole rows.
@@ -223,34 +225,35 @@ void scale_add_relu(const T* x, const T* added, NormShape shape, const float* by
 }
 
 template <typename T>
-ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean,
-                            ParallelFor parallel_for) {
+ChannelSums relu_gradient_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean,
+                               ParallelFor parallel_for) {
   const Pieces pieces(shape, parallel_for);
-  std::vector<float> slope = values_of(pieces), grad_times_centered = values_of(pieces);
+  std::vector<float> gradient = values_of(pieces), grad_times_centered = values_of(pieces);
   pieces.for_each([&](int64_t piece) {
     const int64_t i = pieces.begin_of(piece), c = piece * shape.channels;
-    sum_slopes(dy + i, y + i, x + i, pieces.rows_of(piece), shape.channels, mean, &slope[c], &grad_times_centered[c]);
+    sum_gradients(dy + i, y + i, x + i, pieces.rows_of(piece), shape.channels, mean, &gradient[c],
+                  &grad_times_centered[c]);
   });
-  return {summed(pieces, slope), summed(pieces, grad_times_centered)};
+  return {summed(pieces, gradient), summed(pieces, grad_times_centered)};
 }
 
 template <typename T>
-void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
-                      const float* b, const float* d, T* dx, T* added_slope, ParallelFor parallel_for) {
+void norm_relu_gradients(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
+                         const float* b, const float* d, T* dx, T* added_gradient, ParallelFor parallel_for) {
   const Pieces pieces(shape, parallel_for);
   pieces.for_each([&](int64_t piece) {
     const int64_t i = pieces.begin_of(piece);
-    slopes(dy + i, y + i, x + i, pieces.rows_of(piece), shape.channels, mean, a, b, d, dx + i,
-           added_slope ? added_slope + i : nullptr);
+    gradients(dy + i, y + i, x + i, pieces.rows_of(piece), shape.channels, mean, a, b, d, dx + i,
+              added_gradient ? added_gradient + i : nullptr);
   });
 }
 
-#define STOKER_INSTANTIATE(T)                                                                                       \
-  template ChannelMoments channel_moments(const T*, NormShape, ParallelFor);                                        \
-  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*, ParallelFor);         \
-  template ChannelSums relu_slope_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor);         \
-  template void norm_relu_slopes(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, \
-                                 const float*, T*, T*, ParallelFor);
+#define STOKER_INSTANTIATE(T)                                                                                          \
+  template ChannelMoments channel_moments(const T*, NormShape, ParallelFor);                                           \
+  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*, ParallelFor);            \
+  template ChannelSums relu_gradient_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor);         \
+  template void norm_relu_gradients(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, \
+                                    const float*, T*, T*, ParallelFor);
 STOKER_INSTANTIATE(float)
 STOKER_INSTANTIATE(uint16_t)
 #undef STOKER_INSTANTIATE

@@ -37,16 +37,16 @@ void scale_add_relu(const T* x, const T* added, NormShape shape, const float* sc
 
 /// Sums over the rows of dy where y > 0, and of that times (x - mean[c]).
 struct ChannelSums {
-  std::vector<double> slope, grad_times_centered;
+  std::vector<double> gradient, grad_times_centered;
 };
 template <typename T>
-ChannelSums relu_slope_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean,
-                            ParallelFor parallel_for);
+ChannelSums relu_gradient_sums(const T* dy, const T* y, const T* x, NormShape shape, const float* mean,
+                               ParallelFor parallel_for);
 
-/// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], where g = dy where y > 0, else 0; and `added_slope` = g unless it is
+/// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], where g = dy where y > 0, else 0; and `added_gradient` = g unless it is
 /// nullptr.
 template <typename T>
-void norm_relu_slopes(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
-                      const float* b, const float* d, T* dx, T* added_slope, ParallelFor parallel_for);
+void norm_relu_gradients(const T* dy, const T* y, const T* x, NormShape shape, const float* mean, const float* a,
+                         const float* b, const float* d, T* dx, T* added_gradient, ParallelFor parallel_for);
 
 }  // namespace stoker::kernels

@@ -20,19 +20,19 @@ template <bool nesterov>
 void momentum_sgd(float* __restrict p, const float* __restrict g, float* __restrict m, const SgdStep& k, int64_t begin,
                   int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    const float slope = g[i] + k.weight_decay * p[i];
-    const float velocity = k.momentum * m[i] + slope;
+    const float gradient = g[i] + k.weight_decay * p[i];
+    const float velocity = k.momentum * m[i] + gradient;
     m[i] = velocity;
-    p[i] -= k.lr * (nesterov ? slope + k.momentum * velocity : velocity);
+    p[i] -= k.lr * (nesterov ? gradient + k.momentum * velocity : velocity);
   }
 }
 
 void adam(float* __restrict p, const float* __restrict g, float* __restrict m, float* __restrict v, const AdamStep& k,
           int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
-    const float slope = g[i] + k.coupled_decay * p[i];
-    m[i] = k.beta1 * m[i] + k.one_minus_beta1 * slope;
-    v[i] = k.beta2 * v[i] + k.one_minus_beta2 * slope * slope;
+    const float gradient = g[i] + k.coupled_decay * p[i];
+    m[i] = k.beta1 * m[i] + k.one_minus_beta1 * gradient;
+    v[i] = k.beta2 * v[i] + k.one_minus_beta2 * gradient * gradient;
     p[i] = k.keep * p[i] - k.step_size * m[i] / (std::sqrt(v[i]) / k.root_correction + k.eps);
   }
 }

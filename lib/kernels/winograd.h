@@ -23,7 +23,7 @@ struct WinogradShape {
 class WinogradConv {
  public:
   /// Null where it is not possible, or not faster: fewer than 32 channels, or tiles of 4 x 4 pixels that lie for more
-  /// than a third outside of the image. Kept for the next call.
+  /// than a third outside of the image. Kept for the next call. Throws std::bad_alloc; the next call tries again.
   static std::shared_ptr<const WinogradConv> of(const WinogradShape& shape);
 
   virtual ~WinogradConv() = default;

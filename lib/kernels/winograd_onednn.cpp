@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/cpu.h"
@@ -21,8 +22,8 @@ using Tag = memory::format_tag;
 constexpr int64_t kAlignment = 64;  // bytes
 constexpr int64_t kTile = 4;        // pixels of an output tile, along each axis
 constexpr int64_t kFewestChannels = 32;
-constexpr double kMostPadding = 1.5;  // pixels of all tiles by those of the image
-constexpr size_t kMostKept = 256;     // shapes
+constexpr double kMaxPadding = 1.5;  // pixels of all tiles by those of the image
+constexpr size_t kMaxKept = 256;     // shapes
 
 const dnnl::engine& cpu() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -170,21 +171,30 @@ bool is_worth_it(const WinogradShape& shape) {
   const auto covered = [](int64_t pixels) { return (pixels + kTile - 1) / kTile * kTile; };
   return shape.in_channels >= kFewestChannels && shape.out_channels >= kFewestChannels &&
          static_cast<double>(covered(shape.height) * covered(shape.width)) <=
-             kMostPadding * static_cast<double>(shape.height * shape.width);
+             kMaxPadding * static_cast<double>(shape.height * shape.width);
 }
 
 std::shared_ptr<const WinogradConv> made(const WinogradShape& shape) {
   try {
     return std::make_shared<const OneDnnWinograd>(shape);
-  } catch (const dnnl::error&) {  // this CPU, these channels
-    return nullptr;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return nullptr;
+    // Not a matter of this CPU or these channels: the direct way would have other bits from here on.
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+    throw;
   }
 }
 
 }  // namespace
 
 bool has_winograd() {
-  static const bool has = made({1, kFewestChannels, kFewestChannels, kTile, kTile}) != nullptr;
+  static const bool has = [] {
+    try {
+      return made({1, kFewestChannels, kFewestChannels, kTile, kTile}) != nullptr;
+    } catch (const dnnl::error&) {  // such as a system that lets no program make code
+      return false;
+    }
+  }();
   return has;
 }
 
@@ -203,7 +213,7 @@ std::shared_ptr<const WinogradConv> WinogradConv::of(const WinogradShape& shape)
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
-  if (kept.size() >= kMostKept) kept.clear();
+  if (kept.size() >= kMaxKept) kept.clear();
   return kept[key] = made(shape);
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::model {
 
@@ -28,13 +28,11 @@ std::shared_ptr<ImageModel> make_convnext(const ModelSpec& spec);
 std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec);
 /// A few convolutions for spectrograms.
 std::shared_ptr<ImageModel> make_spectrogram_cnn(const ModelSpec& spec);
+/// Makes the network that a larger one is built on: without its classifier, with features().
+using BackboneFactory = std::shared_ptr<ImageModel> (*)(ModelSpec spec);
 /// Clips seen sharp and degraded, by a backbone per frame and a ConvLSTM over time.
-std::shared_ptr<ImageModel> make_two_stream(const ModelSpec& spec);
+std::shared_ptr<ImageModel> make_two_stream(const ModelSpec& spec, BackboneFactory make_backbone);
 /// Five plain convolutions, the same network as a plain PyTorch script for Fashion-MNIST would write.
 std::shared_ptr<ImageModel> make_peer_cnn(const ModelSpec& spec);
-
-/// Any network by name, without its classifier: what a larger network is built on. Throws Error{config} for
-/// networks that give no feature map.
-std::shared_ptr<ImageModel> make_backbone(ModelSpec spec);
 
 }  // namespace stoker::model

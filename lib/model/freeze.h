@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parameters do not learn, by name. Knows no network.
+// Which parameters do not learn, by name.
 #pragma once
 
 #include <string>
 
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::model {
 

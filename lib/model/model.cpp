@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry of networks and what every network shares. Knows no architecture in detail.
+// The registry of networks.
 #include "model/model.h"
-
-#include <c10/core/MemoryFormat.h>
-
-#include <algorithm>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -24,6 +20,8 @@ struct RegistryEntry {
   bool takes_drop_path = false;
   bool takes_clips = false;
 };
+
+std::shared_ptr<ImageModel> make_two_stream_of_backbones(const ModelSpec& spec);
 
 // All take [B, in_chans, H, W] and give [B, num_classes]. Parameters are for 1000 classes and 3 channels.
 constexpr RegistryEntry kRegistry[] = {
@@ -52,7 +50,7 @@ constexpr RegistryEntry kRegistry[] = {
     {"vit_s_16", make_vision_transformer, {}, true},           // 384 wide, 6 heads; 22,050,664 at 224 pixels
     {"vit_b_16", make_vision_transformer, {}, true},           // 768 wide, 12 heads; 86,567,656 at 224 pixels
     {"spectrogram_cnn", make_spectrogram_cnn},                 // see spectrogram_cnn.cpp
-    {"two_stream_convlstm", make_two_stream, {}, true, true},  // [B, T, in_chans, H, W]; see two_stream.cpp
+    {"two_stream_convlstm", make_two_stream_of_backbones, {}, true, true},  // [B, T, in_chans, H, W]; two_stream.cpp
 };
 
 const RegistryEntry* find_entry(const std::string& name) {
@@ -82,6 +80,18 @@ const RegistryEntry& known_entry(const ModelSpec& spec) {
       "leave --drop-path-rate out, or choose an EfficientNet, a ConvNeXt or a ViT");
 }
 
+/// Any network by name, without its classifier. Throws Error{config} for networks that give no feature map.
+std::shared_ptr<ImageModel> make_backbone(ModelSpec spec) {
+  spec.num_classes = 0;
+  std::shared_ptr<ImageModel> backbone = known_entry(spec).factory(spec);
+  if (backbone->feature_channels() == 0) backbone->features({});  // says what is wrong
+  return backbone;
+}
+
+std::shared_ptr<ImageModel> make_two_stream_of_backbones(const ModelSpec& spec) {
+  return make_two_stream(spec, make_backbone);
+}
+
 void check_model_spec(const ModelSpec& spec) {
   const auto require_positive = [](const char* what, int64_t value) {
     if (value < 1) {
@@ -97,42 +107,10 @@ void check_model_spec(const ModelSpec& spec) {
 
 }  // namespace
 
-torch::Tensor ImageModel::features(torch::Tensor) {
-  throw core::Error(core::ErrorKind::config, "this network gives no feature map, which a larger one needs of it",
-                    "choose a convolutional network, such as efficientnet_b0");
-}
-
-void ImageModel::train(bool on) {
-  torch::nn::Module::train(on);
-  for (const auto& part : still_) part->eval();
-}
-
-int64_t ImageModel::layer_of(const std::string& parameter) const {
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    for (const std::string& prefix : layers_[layer]) {
-      if (parameter.compare(0, prefix.size(), prefix) == 0) return static_cast<int64_t>(layer);
-    }
-  }
-  throw core::Error(core::ErrorKind::bug, core::format("parameter '{}' belongs to no layer", parameter));
-}
-
-bool ImageModel::decays(const std::string& parameter) const {
-  const std::vector<std::string> spared = no_weight_decay();
-  const std::string last_part = parameter.substr(parameter.rfind('.') + 1);
-  return std::find(spared.begin(), spared.end(), last_part) == spared.end();
-}
-
 std::shared_ptr<ImageModel> make_model(const ModelSpec& spec) {
   check_model_spec(spec);
   if (is_network_file(spec.name)) return make_script_network(spec);
   return known_entry(spec).factory(spec);
-}
-
-std::shared_ptr<ImageModel> make_backbone(ModelSpec spec) {
-  spec.num_classes = 0;
-  std::shared_ptr<ImageModel> backbone = known_entry(spec).factory(spec);
-  if (backbone->feature_channels() == 0) backbone->features({});  // says what is wrong
-  return backbone;
 }
 
 bool takes_clips(const std::string& model_name) {
@@ -149,33 +127,6 @@ std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const RegistryEntry& entry : kRegistry) names.emplace_back(entry.name);
   return names;
-}
-
-std::vector<NamedTensor> state_of(const torch::nn::Module& module) {
-  std::vector<NamedTensor> state;
-  for (const auto& item : module.named_parameters()) state.push_back({item.key(), item.value()});
-  for (const auto& item : module.named_buffers()) state.push_back({item.key(), item.value()});
-  return state;
-}
-
-int64_t parameter_count(const torch::nn::Module& module) {
-  int64_t count = 0;
-  for (const torch::Tensor& parameter : module.parameters()) count += parameter.numel();
-  return count;
-}
-
-void to_channels_last(torch::nn::Module& module) {
-  for (torch::Tensor& parameter : module.parameters()) {
-    if (parameter.dim() != 4) continue;
-    torch::Tensor weight = parameter.detach().contiguous(c10::MemoryFormat::ChannelsLast);
-    // One input channel lies the same way in either order, but only strides that say so make the convolution answer in
-    // it.
-    if (weight.size(1) == 1) {
-      const int64_t height = weight.size(2), width = weight.size(3);
-      weight = weight.as_strided(weight.sizes(), {height * width, 1, width, 1});
-    }
-    parameter.set_data(weight);
-  }
 }
 
 }  // namespace stoker::model

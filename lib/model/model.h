@@ -1,93 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks by name. Parameter and buffer names, shapes and arithmetic are torchvision's, so that a state dict
-// moves either way without renaming. Knows nothing of data, optimizers or files.
+// The front door: networks by name.
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/types.h>
-
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "config/options.h"
+#include "model/image_model.h"
 
 namespace stoker::model {
-
-/// Runs a part of a network: `forward` maps `input` [B, ...] through `stage`. What is put here may drop the
-/// stage's inner activations and compute them again later.
-using StageForward = std::function<torch::Tensor(const torch::Tensor& input)>;
-using StageRunner =
-    std::function<torch::Tensor(torch::nn::Module& stage, const StageForward& forward, const torch::Tensor& input)>;
-
-/// A network that maps images to class scores.
-class ImageModel : public torch::nn::Module {
- public:
-  /// images float [B, C, H, W] -> logits [B, num_classes]. Any thread; one at a time.
-  virtual torch::Tensor forward(torch::Tensor images) = 0;
-  /// Name prefix of the classifier's parameters ("fc."): what is replaced when classes differ.
-  virtual std::string head_prefix() const = 0;
-  /// images [B, C, H, W] -> the last feature map before pooling [B, feature_channels(), H', W']. Throws
-  /// Error{config} for networks without one.
-  virtual torch::Tensor features(torch::Tensor images);
-  virtual int64_t feature_channels() const { return 0; }
-  /// The networks of single images that this one is built on.
-  virtual std::vector<ImageModel*> backbones() { return {}; }
-
-  /// From now on every stage runs through `runner`; empty: directly.
-  virtual void set_stage_runner(StageRunner runner) { stage_runner_ = std::move(runner); }
-  /// These parts, frozen batch norms say, stay in evaluation mode while the rest trains.
-  void keep_in_evaluation(std::vector<std::shared_ptr<torch::nn::Module>> parts) { still_ = std::move(parts); }
-  void train(bool on = true) override;
-
-  /// The layers that --layer-decay counts, from input to output, the classifier last. As timm's group_matcher() has
-  /// them: the stem, then each block; a downsampling belongs to the block after it, a last norm or convolution to the
-  /// block before it (EfficientNet, ViT) or to the classifier (ConvNeXt).
-  int64_t layer_count() const { return static_cast<int64_t>(layers_.size()); }
-  /// The layer in [0, layer_count()) of a parameter by its full name.
-  int64_t layer_of(const std::string& parameter) const;
-  /// How the names of a layer's parameters begin.
-  const std::vector<std::string>& layer_prefixes(int64_t layer) const { return layers_.at(static_cast<size_t>(layer)); }
-
-  /// Whether weight decay reaches a parameter by its full name. As in timm: not those in no_weight_decay(). Parameters
-  /// of one dimension (biases, norms) are left to the optimizer.
-  bool decays(const std::string& parameter) const;
-  /// The last parts of the names of parameters that weight decay leaves alone although they have more than one
-  /// dimension: "layer_scale", say.
-  virtual std::vector<std::string> no_weight_decay() const { return {}; }
-
- protected:
-  /// The next layer: parameters whose names begin with one of `prefixes`. In order, while constructing.
-  void add_layer(std::vector<std::string> prefixes) { layers_.push_back(std::move(prefixes)); }
-  /// Parameters whose names begin with `prefix` join the layer that was added last.
-  void add_to_last_layer(std::string prefix) { layers_.back().push_back(std::move(prefix)); }
-  /// forward() calls each of its stages through this.
-  template <typename Part>
-  torch::Tensor run_stage(Part& stage, const torch::Tensor& x) {
-    if (!stage_runner_) return stage.forward(x);
-    return stage_runner_(
-        stage, [&stage](const torch::Tensor& input) { return stage.forward(input); }, x);
-  }
-
- private:
-  StageRunner stage_runner_;
-  std::vector<std::shared_ptr<torch::nn::Module>> still_;
-  std::vector<std::vector<std::string>> layers_;
-};
-
-struct ModelSpec {
-  std::string name;
-  int64_t in_chans = 3;
-  int64_t num_classes = 1000;
-  int64_t img_size = 224;                    ///< pixels; only networks with position embeddings are made for one size
-  int64_t width = 32;                        ///< small_cnn, tiny_cnn, resnet9: channels of the first stage
-  std::string backbone = "efficientnet_b0";  ///< two_stream_convlstm: the network that sees single frames
-  int64_t lstm_channels = 64;                ///< two_stream_convlstm: channels of each ConvLSTM
-  double drop_rate = 0;                      ///< dropout before the classifier, in [0, 1)
-  double drop_path_rate = 0;                 ///< stochastic depth of the last residual branch, in [0, 1)
-  bool zero_init_residual = false;
-};
 
 /// Builds and initialises with the global torch generator. Throws Error{config} naming the known models.
 std::shared_ptr<ImageModel> make_model(const ModelSpec& spec);
@@ -102,16 +23,5 @@ struct DropRates {
   double drop_path_rate = 0;
 };
 DropRates usual_drop_rates(const std::string& model_name);
-
-/// A named tensor of a model: parameters first, then buffers, in registration order.
-struct NamedTensor {
-  std::string name;
-  torch::Tensor tensor;
-};
-std::vector<NamedTensor> state_of(const torch::nn::Module& module);
-int64_t parameter_count(const torch::nn::Module& module);
-
-/// Reorders 4-d parameters in memory to channels-last. Before the first backward pass only.
-void to_channels_last(torch::nn::Module& module);
 
 }  // namespace stoker::model

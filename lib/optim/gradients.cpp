@@ -22,7 +22,7 @@ torch::Tensor clip_by_norm(const std::vector<torch::Tensor>& gradients, double l
   return norm;
 }
 
-/// The same, each gradient by whichever member of the team is free.
+/// Clips as above, each gradient by whichever member of the team is free.
 torch::Tensor clip_by_norm(const std::vector<torch::Tensor>& gradients, double limit, core::ThreadTeam& team) {
   const auto count = static_cast<int64_t>(gradients.size());
   std::vector<torch::Tensor> norms(gradients.size());

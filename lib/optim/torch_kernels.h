@@ -26,7 +26,7 @@ void fused_sgd(const KernelLists& lists, const SgdRule& rule, const torch::Tenso
 /// `step` float32 [1] on the device: 1 for the first step.
 void fused_adam(const KernelLists& lists, const AdamRule& rule, const torch::Tensor& step,
                 const torch::Tensor& found_inf);
-/// The same arithmetic from foreach operations; changes the gradients' contents as well.
+/// As fused_sgd(), from foreach operations; changes the gradients' contents as well.
 void foreach_sgd(const KernelLists& lists, const SgdRule& rule);
 /// As fused_adam(), from foreach operations; changes the gradients' contents as well. `step` is 1 for the first step.
 void foreach_adam(const KernelLists& lists, const AdamRule& rule, int64_t step);
@@ -50,7 +50,7 @@ void clamp_all(const std::vector<torch::Tensor>& tensors, double limit);
 /// average += share * (value - average) for each pair, in place; of a CPU's by `team`, where there is one.
 void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values, double share,
                   core::ThreadTeam* team = nullptr);
-/// The same with a one-element float32 tensor on their device.
+/// With `share` as a one-element float32 tensor on their device.
 void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values,
                   const torch::Tensor& share, core::ThreadTeam* team = nullptr);
 

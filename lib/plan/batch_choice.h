@@ -7,7 +7,7 @@
 
 namespace stoker::plan {
 
-/// What batch-size auto takes: the largest micro-batch that fits with a margin, that divides total-batch-size where one
+/// What batch-size auto takes: the largest that fits with a margin, that divides total-batch-size where one
 /// is given, and that is no larger than is useful (docs/tuning.md). Throws Error{out_of_memory} when no image fits.
 config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs inputs, const MemoryBudget& room);
 

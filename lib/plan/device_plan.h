@@ -53,7 +53,7 @@ struct TriedUpdate {
 /// What is assumed of a machine on which nothing was exchanged: LibTorch's sockets on the loopback address.
 inline constexpr LinkSpeed kUsualNear = {1e9, 1e-4};
 /// The time of an update of `plan`. From the try with as many devices, if there is one; else from the nearest: as long
-/// for each micro-batch, and longer where processes share `cpus` (0: each has a device of its own). What goes from
+/// for each batch, and longer where processes share `cpus` (0: each has a device of its own). What goes from
 /// machine to machine goes over `far`.
 UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus,
                           const LinkSpeed& far);

@@ -36,7 +36,7 @@ struct PlanInputs {
   int64_t largest_tensor_bytes = 0;
   int64_t highest_so_far_bytes = 0;  ///< that the process has held at once before this plan
   bool resumes = false;              ///< a checkpoint is read before training begins
-  /// What one micro-batch and one evaluation batch of so many images take: input, activations and, of training,
+  /// What one batch of training and one of evaluation of so many images take: input, activations and, of training,
   /// gradients. Empty: not known.
   std::function<int64_t(int64_t images)> training_bytes, evaluation_bytes;
   /// On the CPU, where it is known: how far the memory grows that batches of such sizes are worked on in, their inputs
@@ -72,7 +72,7 @@ std::string shortage(const MemoryPlan& plan, const MemoryBudget& room);
 /// The least change that fits, as flags: without a cache, the largest batch, fewer workers, all of it. "" when there is
 /// none.
 std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& room);
-/// The largest micro-batch in [1, most] that leaves `margin` (a share) of what there is; 0 when not even one image
+/// The largest batch in [1, most] that leaves `margin` (a share) of what there is; 0 when not even one image
 /// fits. Evaluation takes no larger batches than training then.
 int64_t largest_batch(PlanInputs inputs, const MemoryBudget& room, int64_t most, double margin);
 

@@ -11,7 +11,7 @@
 namespace stoker::statistics {
 namespace {
 
-constexpr int64_t kMostGroups = 1000;
+constexpr int64_t kMaxGroups = 1000;
 
 /// Draws as many samples as there are, with replacement.
 void draw(uint64_t seed, int64_t resample, std::vector<uint32_t>& weights) {
@@ -78,7 +78,7 @@ std::vector<Interval> bootstrap(int64_t samples, size_t figures, const Statistic
                                 const BootstrapSettings& settings) {
   std::vector<Interval> intervals(figures);
   if (samples < 2 || settings.resamples < 1) return intervals;
-  const int64_t groups = std::min(samples, kMostGroups), rounds = settings.resamples + groups;
+  const int64_t groups = std::min(samples, kMaxGroups), rounds = settings.resamples + groups;
   std::vector<double> values(static_cast<size_t>(rounds) * figures);  // [rounds, figures]
   core::for_each_index(rounds, settings.threads, [&] {
     return [&, weights = std::vector<uint32_t>(static_cast<size_t>(samples))](int64_t round) mutable {

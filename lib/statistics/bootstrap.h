@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far a figure of some samples may lie from that of all samples there could have been: the samples are drawn again
-// and again from themselves, with replacement. Knows nothing of what the figures mean.
+// and again from themselves, with replacement.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace stoker::statistics {
 namespace {
 
 constexpr int kTrials = 200;
-constexpr int64_t kMostInATrial = 100'000;  // answers; more make no difference to a chance that is next to 0
+constexpr int64_t kMaxInATrial = 100'000;  // answers; more make no difference to a chance that is next to 0
 
 struct BinSums {
   int64_t answers = 0;
@@ -42,7 +42,7 @@ double trial(const std::vector<float>& confidence, const std::vector<size_t>& bi
 
 double chance_ece_of(const std::vector<float>& confidence, const std::vector<size_t>& bin, int bins, uint64_t seed) {
   const auto all = static_cast<int64_t>(confidence.size());
-  const int64_t answers = std::min(all, kMostInATrial);
+  const int64_t answers = std::min(all, kMaxInATrial);
   std::vector<double> eces;
   for (uint64_t k = 0; k < kTrials; ++k) {
     core::Rng rng(seed, core::RngPurpose::bootstrap, 1, k);

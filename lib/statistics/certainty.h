@@ -28,7 +28,7 @@ struct Certainty {
   std::vector<LabelThresholds> thresholds;  ///< binary, multilabel
 };
 
-/// The same figures of two networks, on the samples that both have seen.
+/// Figures of two networks, compared on the samples that both have seen.
 struct Comparison {
   int64_t samples = 0;
   int64_t left_out = 0;  ///< that only one of them has

@@ -121,7 +121,7 @@ def check_time(args, places, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", default="build/release/apps/train")
-    parser.add_argument("--activation-tool", help="default: tests/engine/activation_tool of the same build")
+    parser.add_argument("--activation-tool", help="default: tests/engine/activation_tool in the build of --train")
     parser.add_argument("--images", required=True, help="folder of JPEGs")
     parser.add_argument("--only", choices=["memory", "activations", "time"])
     parser.add_argument("--updates", type=int, default=90, help="of each run whose memory is looked at")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the golden numbers of tests/model/conv_lstm_test.cpp: the equations of Shi et al. 2015 without peepholes,
-written out with one convolution per gate. Needs torch."""
+"""Prints the golden numbers of tests/model/layers/conv_lstm_test.cpp: the equations of Shi et al. 2015 without
+peepholes, written out with one convolution per gate. Needs torch."""
 import torch
 from torch.nn.functional import conv2d
 

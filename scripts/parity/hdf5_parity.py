@@ -49,7 +49,7 @@ def wanted(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tool", required=True, help="tests/data/hdf5_tool of the build")
+    parser.add_argument("--tool", required=True, help="build/release/tests/data/hdf5_tool")
     args = parser.parse_args()
     rng = np.random.default_rng(7)
     compared = files = 0

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints golden numbers of tests/model/{peer_cnn,resnet9,loss}_test.cpp from PyTorch. Needs torch."""
+"""Prints golden numbers of tests/model/networks/{peer_cnn,resnet9}_test.cpp and tests/model/loss_test.cpp from PyTorch.
+Needs torch."""
 import torch
 from torch import nn
 

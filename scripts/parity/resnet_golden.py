@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the golden numbers of tests/model/resnet_test.cpp from torchvision.
+"""Prints the golden numbers of tests/model/networks/resnet_test.cpp from torchvision.
 
 Needs torch and torchvision. Fills every model with numbers that depend only on the tensor and element number, so
 that the C++ test can do the same without a file.

@@ -3,7 +3,7 @@
 """Reads TensorBoard event files with nothing but Python: framing, checksums, protobuf wire format.
 
 usage: tensorboard_parse.py FOLDER_OR_FILE...     prints tag, step and value of every scalar that a reader keeps
-       tensorboard_parse.py --golden              prints the records that tests/observe/event_file_test.cpp expects
+       tensorboard_parse.py --golden              prints what tests/observe/listeners/event_file_test.cpp expects
 
 A second implementation on purpose: it shares no line with lib/observe/listeners/event_file.cpp. Ends with 1 and says why when a
 checksum, a frame or a message is wrong, or when a step of a tag stands there twice.

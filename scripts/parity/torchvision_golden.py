@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the golden numbers of tests/model/torchvision_test.cpp from torchvision 0.14.
+"""Prints the golden numbers of tests/model/networks/torchvision_test.cpp from torchvision 0.14.
 
 Needs torch and torchvision. Weights and images are those of resnet_golden.py: they depend on the tensor and element
 number only, so that the C++ test makes the same without a file. Dropout and stochastic depth are off.

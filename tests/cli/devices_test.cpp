@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <thread>
 
 #include "bad_input.h"
@@ -46,6 +47,14 @@ int free_port() {
   ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
   ::close(socket);
   return ntohs(address.sin_port);
+}
+
+/// Bytes that a plan says a process may take: of "memory    host 187.7 MB of 6.3 GB".
+double memory_for(const std::string& plan) {
+  std::smatch found;
+  if (!std::regex_search(plan, found, std::regex("memory    host [0-9.]+ .B of ([0-9.]+) (.)B"))) return 0;
+  const double unit = found[2] == "T" ? 1e12 : found[2] == "G" ? 1e9 : 1e6;
+  return std::stod(found[1]) * unit;
 }
 
 bool is_there(pid_t process) {
@@ -309,6 +318,25 @@ TEST(DevicesTest, ReplicasThatDoNotDivideAreRefused) {
   const Ended ended = run(train_words({"--replicas", "3", "--devices", "2"}), work.path());
   EXPECT_EQ(ended.exit_code, kConfig);
   EXPECT_NE(ended.err.find("replicas 3 is not a multiple of devices 2"), std::string::npos) << ended.err;
+}
+
+TEST(DevicesTest, ADryRunPlansOneOfTheProcessesWithItsShareOfTheMachine) {
+  const Workplace work;
+  write_idx(work);
+  const auto plan_of = [&](int devices) {
+    const Words more = {"--batch-size", "4", "--num-workers", "auto", "--dry-run", "-v"};
+    const Ended ended = run(train_words(dealt(devices, more)), work.path());
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return ended.out;
+  };
+  const std::string alone = plan_of(1), one_of_four = plan_of(4);
+  EXPECT_EQ(alone.find("(a share of 4 processes)"), std::string::npos) << alone;
+  EXPECT_NE(one_of_four.find("(a share of 4 processes)"), std::string::npos) << one_of_four;
+  EXPECT_GT(memory_for(alone), 1.5 * memory_for(one_of_four)) << one_of_four;
+  EXPECT_FALSE(std::filesystem::exists(work / "run"));
+  const Ended torn = run(train_words({"--replicas", "3", "--devices", "2", "--dry-run"}), work.path());
+  EXPECT_EQ(torn.exit_code, kConfig);
+  EXPECT_NE(torn.err.find("replicas 3 is not a multiple of devices 2"), std::string::npos) << torn.err;
 }
 
 TEST(DevicesTest, NumbersOfGpusAreRefusedOnACpuBeforeAnythingIsStarted) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/step/state_snapshot.h"
-#include "model/model.h"
+#include "model/image_model.h"
 #include "tests/engine/probed_run.h"
 
 namespace stoker::fixtures {

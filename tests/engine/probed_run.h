@@ -11,6 +11,7 @@
 
 #include "engine/probe/memory_probe.h"
 #include "model/buffers.h"
+#include "model/model.h"
 
 namespace stoker::fixtures {
 

@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace stoker::data;
   constexpr size_t kHead = 3;
-  constexpr uint64_t kMostChunks = 4;
+  constexpr uint64_t kMaxChunks = 4;
   if (size < kHead) return 0;
   const size_t rank = 1 + bytes[0] % 8;
   const uint64_t header = bytes[1] | static_cast<uint64_t>(bytes[2]) << 8;
@@ -18,9 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   uint64_t chunks = 0, sum = 0;
   try {
     const bool known =
-        visit_chunk_tree(file, header, rank, kMostChunks, [&](const auto& begin, const ChunkPlace& place) {
+        visit_chunk_tree(file, header, rank, kMaxChunks, [&](const auto& begin, const ChunkPlace& place) {
           FUZZ_CHECK(begin.size() == rank);
-          FUZZ_CHECK(++chunks <= kMostChunks);
+          FUZZ_CHECK(++chunks <= kMaxChunks);
           for (const uint64_t at : begin) sum += at;  // every value is looked at
           sum += place.offset + place.bytes + place.skipped_filters;
         });

@@ -10,7 +10,7 @@
 namespace stoker::launcher {
 namespace {
 
-constexpr size_t kMostBytes = 1 << 17;  // of a request
+constexpr size_t kMaxBytes = 1 << 17;  // of a request
 
 bool address_of(const std::string& path, sockaddr_un& address) {
   address = {};
@@ -74,7 +74,7 @@ int connect_to_launcher(const std::string& path) {
 
 pid_t launch_over(int connection, const LaunchRequest& request, int out, int err) {
   std::string text = text_of(request);
-  if (text.size() > kMostBytes) return -1;
+  if (text.size() > kMaxBytes) return -1;
   const int files[2] = {out, err};
   Message message(text.data(), text.size());
   cmsghdr* const header = CMSG_FIRSTHDR(&message.header);
@@ -88,7 +88,7 @@ pid_t launch_over(int connection, const LaunchRequest& request, int out, int err
 }
 
 bool receive_request(int connection, LaunchRequest& request, int& out, int& err) {
-  std::string text(kMostBytes, '\0');
+  std::string text(kMaxBytes, '\0');
   int files[2] = {-1, -1};
   Message message(text.data(), text.size());
   const ssize_t got = ::recvmsg(connection, &message.header, 0);

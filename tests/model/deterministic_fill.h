@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/format.h"
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::model {
 

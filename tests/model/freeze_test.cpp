@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "model/loss.h"
+#include "model/model.h"
 #include "tests/model/deterministic_fill.h"
 
 namespace stoker::model {

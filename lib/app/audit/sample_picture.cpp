@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/text/base64.h"
-#include "data/image/jpeg_encode.h"
+#include "data/image/jpeg/jpeg_encode.h"
 #include "data/resample/resample.h"
 
 namespace stoker::app {

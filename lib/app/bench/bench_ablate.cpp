@@ -6,9 +6,7 @@
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
 #include "core/format.h"
-#include "core/time/elapsed.h"
-#include "engine/device/device.h"
-#include "engine/step/updater.h"
+#include "engine/probe/measured_training.h"
 
 namespace stoker::app {
 namespace {
@@ -69,19 +67,14 @@ double rate_of(const Ablation& run, const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
   engine::Learner learner = build_learner(options, device);
   if (run.plain_optimizer) learner.optimizer->use_plain_kernels();
-  learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
-  engine::Updater updater(updater_settings(options, precision_of(options, device)), *task, learner);
   const auto feed = training_feed(options, run.source, device);
-  engine::EndlessUpdates updates(updater, *feed, plan_epoch(options, feed->loader()));
-  for (int i = 0; i < effort.warm_up_updates; ++i) updates.update(options.optim.lr);
-  engine::synchronize(device);
-  const BenchClock::time_point begin = BenchClock::now();
-  int64_t images = 0;
-  do images += updates.update(options.optim.lr);
-  while (core::seconds_since(begin) < effort.seconds_per_round);
-  engine::synchronize(device);
-  return static_cast<double>(images) / core::seconds_since(begin);
+  engine::MeasuredTraining training(updater_settings(options, precision_of(options, device)), *task, learner, *feed,
+                                    plan_epoch(options, feed->loader()), options.optim.lr);
+  training.warm_up(effort.warm_up_updates);
+  return training
+      .measure([&](const engine::MeasuredUpdates& so_far) { return so_far.seconds >= effort.seconds_per_round; })
+      .images_per_second();
 }
 
 std::string table_line(const std::string& name, const std::string& option, const Spread& rate, const Spread* factor) {

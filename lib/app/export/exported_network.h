@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trained network with the boundary that its export has: which images it takes, what it gives. Knows no file.
+// A trained network with the boundary that its export has: which images it takes, what it gives.
 #pragma once
 
 #include <torch/types.h>
@@ -9,7 +9,7 @@
 
 #include "config/preprocess/preprocessing.h"
 #include "engine/task/task.h"
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::app {
 

@@ -2,11 +2,11 @@
 // `train import`: what a file of weights holds, and the same as safetensors.
 #include "app/app.h"
 #include "app/export/weights_output.h"
-#include "app/output/report_csv.h"
 #include "app/output/result_output.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/text/csv_row.h"
 #include "weights/file/weight_file.h"
 #include "weights/load/convert.h"
 
@@ -17,12 +17,13 @@ using core::format;
 
 /// One row per tensor, in the order of the file.
 std::string listing(const weights::WeightFile& file) {
-  std::string text = "name,type,shape,dictionary\n";
+  std::string text = core::csv_row({"name", "type", "shape", "dictionary"}) + "\n";
   for (const weights::StoredTensor& tensor : file.tensors) {
     std::string shape;
     for (const int64_t side : tensor.shape) shape += (shape.empty() ? "" : "x") + std::to_string(side);
-    text += format("{},{},{},{}\n", csv_field(core::printable(tensor.name)), weights::safetensors_name(tensor.type),
-                   shape, csv_field(core::printable(tensor.group)));
+    text += core::csv_row({core::printable(tensor.name), weights::safetensors_name(tensor.type), shape,
+                           core::printable(tensor.group)}) +
+            "\n";
   }
   return text;
 }

@@ -77,9 +77,13 @@ void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, st
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     const core::Json root = core::parse_json(all[0], "rank 0"), other = core::parse_json(all[rank], "another rank");
-    for (const auto& [name, value] : root.items()) {
-      const std::string text = other.contains(name) ? other[name].get<std::string>() : "(not set)";
-      const std::string wanted = value.get<std::string>();
+    core::Json names = root;
+    names.update(other);
+    const auto value_of = [](const core::Json& of_rank, const std::string& name) {
+      return of_rank.contains(name) ? of_rank[name].get<std::string>() : "(not set)";
+    };
+    for (const auto& [name, value] : names.items()) {
+      const std::string text = value_of(other, name), wanted = value_of(root, name);
       if (text != wanted) differences += format("\n  {}: rank {} has {}, rank 0 {}", name, rank, text, wanted);
     }
   }

@@ -15,7 +15,7 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMaxRanks = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ErrorKind::config, message,
@@ -23,7 +23,7 @@ constexpr int kMostRanks = 1 << 20;
 }
 
 /// Nothing where the variable is not there. Throws for what is no number in [0, most].
-std::optional<int> number_in(const Environment& environment, const std::string& name, int most = kMostRanks) {
+std::optional<int> number_in(const Environment& environment, const std::string& name, int most = kMaxRanks) {
   const std::string text = environment(name);
   if (text.empty()) return std::nullopt;
   const bool is_number =
@@ -72,7 +72,7 @@ std::optional<RankPlace> place_by(const Environment& environment, const Names& n
   const std::string tasks = environment(names.local_size);
   place.local_size = is_slurm ? std::max(1, std::atoi(tasks.c_str()))
                               : number_in(environment, names.local_size).value_or(is_far ? 1 : *size);
-  if (place.local_rank >= std::max(place.local_size, is_slurm ? kMostRanks : 1)) {
+  if (place.local_rank >= std::max(place.local_size, is_slurm ? kMaxRanks : 1)) {
     refuse(format("{}={}, but {} processes are on this machine", names.local_rank, place.local_rank, place.local_size));
   }
   return place;

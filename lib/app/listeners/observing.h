@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/listeners/operator_profile.h"
+#include "app/listeners/split_overlap.h"
 #include "app/listeners/worst_file.h"
 #include "app/setup/diagnosing.h"
 #include "config/facts.h"
@@ -24,25 +25,26 @@
 namespace stoker::app {
 
 /// What a run is, for those who watch it.
-struct Watched {
+struct ObservedRun {
   const config::ResolvedOptions& options;
   const core::MachineFacts& machine;
   const config::DataFacts& data_facts;
   const data::Datasets& datasets;
   const engine::Task& task;
   torch::Device device;
-  engine::Observer& split_overlap;
   engine::ComputeCost compute = {};
   std::optional<double> bfloat16_speed = {}, other_layout_speed = {};  ///< see RunSetup
   bool records_graphs = false;                                         ///< updates may be recorded as graphs
 };
 
 /// Owns the listeners of a run, and what examines it.
-class Watch {
+class RunObservers {
  public:
-  Watch(const Watched& run, const std::string& run_dir, observe::Console& console);
+  RunObservers(const ObservedRun& run, const std::string& run_dir, observe::Console& console);
   engine::Observer& observer();
   engine::BetweenUpdates& between_updates() { return diagnosing_; }
+  /// After the run: the samples that its best network was most wrong about.
+  void write_worst_samples() const { worst_file_.write(); }
   /// nullptr: no update is profiled.
   engine::OperatorRecorder* operators() { return operators_ ? &operators_->recorder() : nullptr; }
 
@@ -54,6 +56,7 @@ class Watch {
   observe::RunFiles run_files_;
   std::optional<observe::TensorBoardFile> tensorboard_;
   WorstFile worst_file_;
+  SplitOverlapWarning split_overlap_;
   observe::Progress progress_;
   engine::Observers observers_;
   std::unique_ptr<engine::Observer> hook_;  ///< in front of observers_; nullptr: none

@@ -2,13 +2,14 @@
 #include "app/listeners/operator_profile.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
-#include "app/output/report_csv.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "core/text/csv_row.h"
 
 namespace stoker::app {
 namespace {
@@ -79,18 +80,26 @@ std::string operators_csv(const OperatorTable& table, OperatorTable::By by) {
   const bool has_shapes = by == OperatorTable::By::name_and_shapes;
   const std::vector<OperatorRow> rows = table.rows(by);
   const Sums sums = sums_of(rows);
-  std::string text = core::format("operator{},calls,total_ms,own_ms,own_percent{}\n", has_shapes ? ",input_shapes" : "",
-                                  table.has_device() ? ",device_total_ms,device_own_ms,device_own_percent" : "");
+  std::vector<std::string> cells = {"operator"};
+  const auto add = [&cells](std::initializer_list<std::string> more) {
+    cells.insert(cells.end(), more.begin(), more.end());
+  };
+  if (has_shapes) add({"input_shapes"});
+  add({"calls", "total_ms", "own_ms", "own_percent"});
+  if (table.has_device()) add({"device_total_ms", "device_own_ms", "device_own_percent"});
+  std::string text = core::csv_row(cells) + "\n";
+  const auto milliseconds = [](double seconds) { return core::format("{:.6f}", 1e3 * seconds); };
+  const auto share = [](double part, double whole) { return core::format("{:.4f}", percent(part, whole)); };
   for (const OperatorRow& row : rows) {
-    text += csv_field(row.name);
-    if (has_shapes) text += "," + csv_field(row.shapes);
-    text += core::format(",{:.10g},{:.6f},{:.6f},{:.4f}", row.calls, 1e3 * row.total_seconds, 1e3 * row.own_seconds,
-                         percent(row.own_seconds, sums.own));
+    cells = {row.name};
+    if (has_shapes) add({row.shapes});
+    add({core::format("{:.10g}", row.calls), milliseconds(row.total_seconds), milliseconds(row.own_seconds),
+         share(row.own_seconds, sums.own)});
     if (table.has_device()) {
-      text += core::format(",{:.6f},{:.6f},{:.4f}", 1e3 * row.device_total_seconds, 1e3 * row.device_own_seconds,
-                           percent(row.device_own_seconds, sums.device_own));
+      add({milliseconds(row.device_total_seconds), milliseconds(row.device_own_seconds),
+           share(row.device_own_seconds, sums.device_own)});
     }
-    text += '\n';
+    text += core::csv_row(cells) + "\n";
   }
   return text;
 }

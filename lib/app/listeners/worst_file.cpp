@@ -2,16 +2,16 @@
 #include "app/listeners/worst_file.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "app/setup/assemble.h"
 #include "config/task_facts.h"
-#include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/text/base64.h"
 #include "core/text/json.h"
-#include "data/image/jpeg_encode.h"
+#include "data/image/jpeg/jpeg_encode.h"
 #include "data/loader/sample_reader.h"
 
 namespace stoker::app {
@@ -71,11 +71,11 @@ void WorstFile::on_epoch(const engine::EpochEvent& event) {
   epoch_ = event.epoch;
 }
 
-void WorstFile::on_finish(const engine::FinishEvent&) {
+void WorstFile::write() const {
   if (worst_.empty()) return;
   try {
     core::write_file_atomically(path_, json(), /*durable=*/false);
-  } catch (const core::Error& error) {
+  } catch (const std::exception& error) {  // memory for the pictures may be short
     core::log_warning("no pictures of the worst predictions: {}", error.what());
   }
 }

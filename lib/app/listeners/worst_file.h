@@ -13,15 +13,15 @@
 
 namespace stoker::app {
 
-/// Remembers the samples of the best epoch, and writes them when the run ends. Trouble is a warning: it is no
-/// result.
+/// Remembers the samples of the best epoch.
 class WorstFile : public engine::Observer {
  public:
   WorstFile(std::string run_dir, const config::ResolvedOptions& options,
             std::shared_ptr<const data::Source> validation);
 
   void on_epoch(const engine::EpochEvent& event) override;
-  void on_finish(const engine::FinishEvent& event) override;
+  /// Reads the samples anew and writes the file, once the run has ended. Trouble is a warning: it is no result.
+  void write() const;
 
  private:
   std::string json() const;

@@ -57,7 +57,8 @@ void keep_network_file(const config::ResolvedOptions& options, const std::string
 void use_kept_network_file(const std::string& run_directory, config::Configuration& configuration) {
   const std::string copy = (fs::path(run_directory) / kCopy).string();
   if (!model::is_network_file(configuration.options.model.model) || !core::file_exists(copy)) return;
-  configuration.table.set(*configuration.table.find("model"), copy, {config::Origin::Kind::run, run_directory});
+  configuration.table.set(configuration.table.row_of(configuration.options.model.model), copy,
+                          {config::Origin::Kind::run, run_directory});
 }
 
 void use_network_file_of_run(const std::string& checkpoint, const core::Json& manifest,

@@ -24,8 +24,8 @@ void keep_network_file(const config::ResolvedOptions& options, const std::string
 
 /// `model` becomes the copy in the run directory, if there is one and the options name a file.
 void use_kept_network_file(const std::string& run_directory, config::Configuration& configuration);
-/// The same with the run directory of `checkpoint`. Throws Error{config} where the file is not the one that `manifest`,
-/// that of the checkpoint, tells of.
+/// use_kept_network_file() with the run directory of `checkpoint`. Throws Error{config} where the file is not the one
+/// that `manifest`, that of the checkpoint, tells of.
 void use_network_file_of_run(const std::string& checkpoint, const core::Json& manifest,
                              config::Configuration& configuration);
 

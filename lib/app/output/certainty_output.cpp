@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/format.h"
+#include "core/text/csv_row.h"
 
 namespace stoker::app {
 namespace {
@@ -177,12 +178,17 @@ core::Json comparison_json(const statistics::Comparison& comparison, const std::
 }
 
 std::string reliability_csv(const statistics::Calibration& calibration) {
-  std::string csv = "confidence_from,confidence_to,answers,confidence,right,right_low,right_high\n";
+  std::string csv =
+      core::csv_row({"confidence_from", "confidence_to", "answers", "confidence", "right", "right_low", "right_high"}) +
+      "\n";
+  const auto fraction = [](double value) { return format("{:.6f}", value); };
   for (const statistics::ReliabilityBin& bin : calibration.bins) {
-    csv += format("{:.6f},{:.6f},{},", bin.low, bin.high, bin.answers);
-    csv += bin.answers == 0 ? ",,,\n"
-                            : format("{:.6f},{:.6f},{:.6f},{:.6f}\n", bin.confidence, bin.right, bin.right_interval.low,
-                                     bin.right_interval.high);
+    // Without answers there is nothing to say of them.
+    const auto of_answers = [&](double value) { return bin.answers == 0 ? "" : fraction(value); };
+    csv += core::csv_row({fraction(bin.low), fraction(bin.high), format("{}", bin.answers), of_answers(bin.confidence),
+                          of_answers(bin.right), of_answers(bin.right_interval.low),
+                          of_answers(bin.right_interval.high)}) +
+           "\n";
   }
   return csv;
 }

@@ -49,10 +49,10 @@ std::string memory_text(const config::Options& given) {
 }
 
 Error out_of_memory(const std::string& cause, const config::Options& given) {
-  return Error(
-      ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(given)),
-      "train plan with the same options says what fits; --auto-micro-batch computes smaller pieces by itself, or "
-      "use a smaller --batch-size with more --accumulation-steps: the same update");
+  return Error(ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(given)),
+               "train plan with the same options says what fits; --auto-micro-batch computes smaller micro-batches by "
+               "itself, or "
+               "use a smaller --batch-size with more --accumulation-steps: the same update");
 }
 
 /// Of the device of a verb; 1 where it is not known.

@@ -7,19 +7,10 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/text/csv_row.h"
 #include "core/text/json.h"
 
 namespace stoker::app {
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
 namespace {
 
 std::string json_text(const std::string& text) {
@@ -134,7 +125,10 @@ class NumberTable : public ImageTable {
 }  // namespace
 
 void ImageTable::add_column(const std::string& name, Kind kind) {
-  if (!wanted_.json) text_ = (columns_.empty() ? "" : text_.substr(0, text_.size() - 1) + ",") + csv_field(name) + "\n";
+  if (!wanted_.json) {
+    const std::string before = columns_.empty() ? "" : text_.substr(0, text_.size() - 1) + ",";
+    text_ = before + core::csv_field(name) + "\n";
+  }
   columns_.emplace_back(name, kind);
 }
 
@@ -147,8 +141,7 @@ void ImageTable::add_row(const std::vector<std::string>& cells) {
     text_ += "}\n";
     return;
   }
-  for (size_t i = 0; i < cells.size(); ++i) text_ += (i == 0 ? "" : ",") + csv_field(cells[i]);
-  text_ += "\n";
+  text_ += core::csv_row(cells) + "\n";
 }
 
 std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
@@ -166,20 +159,18 @@ std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const
 }
 
 std::string table_csv(const engine::ResultTable& table) {
-  std::string csv = csv_field(table.corner);
-  for (const std::string& column : table.columns) csv += "," + csv_field(column);
-  csv += "\n";
+  std::vector<std::string> cells = {table.corner};
+  cells.insert(cells.end(), table.columns.begin(), table.columns.end());
+  std::string csv = core::csv_row(cells) + "\n";
   for (const engine::ResultTable::Row& row : table.rows) {
-    csv += csv_field(row.name);
+    cells = {row.name};
     for (size_t i = 0; i < row.values.size(); ++i) {
-      if (std::isnan(row.values[i])) {
-        csv += ",";
-      } else {
-        csv +=
-            i < table.whole_columns ? core::format(",{:.0f}", row.values[i]) : core::format(",{:.6f}", row.values[i]);
-      }
+      const double value = row.values[i];
+      cells.push_back(std::isnan(value)         ? ""
+                      : i < table.whole_columns ? core::format("{:.0f}", value)
+                                                : core::format("{:.6f}", value));
     }
-    csv += "\n";
+    csv += core::csv_row(cells) + "\n";
   }
   return csv;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation and prediction results as CSV (RFC 4180).
+// Evaluation and prediction results as CSV.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,6 @@
 #include "engine/task/task.h"
 
 namespace stoker::app {
-
-/// Quoted when it needs to be.
-std::string csv_field(const std::string& text);
 
 /// What is known of one image.
 struct ImageResult {

@@ -12,8 +12,8 @@
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
 #include "engine/group/group.h"
+#include "engine/probe/measured_training.h"
 #include "engine/step/step_timer.h"
-#include "engine/step/updater.h"
 #include "engine/task/evaluate.h"
 
 namespace stoker::app {
@@ -48,34 +48,23 @@ void measure_training(const config::ResolvedOptions& options, const data::Datase
   const engine::EpochPlan plan = plan_epoch(options, feed->loader());
   estimate.train_images = plan.images;
   engine::StepTimer timer(device, feed->loader());
-  engine::Updater updater(updater_settings(options, precision_of(options, device)), task, learner, &timer,
-                          together.group);
-  learner.model->train();
-  engine::EndlessUpdates updates(updater, *feed, plan, together.share.count);
-  const auto update = [&] { return static_cast<double>(updates.update(options.optim.lr)); };
-  for (int i = 0; i < kWarmUpUpdates; ++i) update();
-  engine::synchronize(device);
+  engine::MeasuredTraining training(updater_settings(options, precision_of(options, device)), task, learner, *feed,
+                                    plan, options.optim.lr, &timer, together.group);
+  training.warm_up(kWarmUpUpdates);
   timer.begin_epoch();
-  const Clock::time_point begin = Clock::now();
-  const double waited_before = feed->loader().stats().consumer_wait_seconds;
-  double images = 0;
-  const auto is_enough = [&] {
-    const bool saw_epochs = images >= kWholeEpochs * static_cast<double>(estimate.train_images);
-    return core::seconds_since(begin) >= (saw_epochs ? kFewSeconds : kTrainSeconds);
-  };
-  do {
-    images += update();
-    ++estimate.updates_measured;
-  } while (!together.agreed(is_enough()));
-  engine::synchronize(device);
+  const engine::MeasuredUpdates measured = training.measure([&](const engine::MeasuredUpdates& so_far) {
+    const bool saw_epochs = static_cast<double>(so_far.images) >= kWholeEpochs * static_cast<double>(plan.images);
+    return together.agreed(so_far.seconds >= (saw_epochs ? kFewSeconds : kTrainSeconds));
+  });
   timer.end_epoch();
-  const double seconds = std::max(1e-9, core::seconds_since(begin));
-  estimate.images_per_second = images / seconds;
-  estimate.update_seconds = seconds / static_cast<double>(estimate.updates_measured);
+  estimate.updates_measured = measured.updates;
+  estimate.images_per_second = measured.images_per_second();
+  estimate.update_seconds = measured.seconds / static_cast<double>(measured.updates);
   estimate.exchange_seconds = together.least(timer.since_epoch_began().parts[engine::StepPart::exchange].mean_seconds);
-  estimate.data_wait_share =
-      std::clamp((feed->loader().stats().consumer_wait_seconds - waited_before) / seconds, 0.0, 1.0);
-  if (images > 0) estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
+  estimate.data_wait_share = std::clamp(measured.data_wait_seconds / measured.seconds, 0.0, 1.0);
+  if (measured.images > 0) {
+    estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
+  }
 }
 
 void measure_evaluation(const config::ResolvedOptions& options, const data::Datasets& datasets,

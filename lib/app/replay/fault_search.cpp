@@ -24,7 +24,7 @@ constexpr double kChanged = 0.01;       // of a tensor, that other threads or pr
 constexpr size_t kJumpShows = 10;       // updates, until a jump of the learning rate is seen
 constexpr size_t kChangeShows = 3;      // the same of changed weights
 constexpr size_t kNeighbours = 3;       // updates between two episodes that are one
-constexpr size_t kMostSamples = 5;
+constexpr size_t kMaxSamples = 5;
 
 bool has_bad_input(const WatchedUpdate& update) {
   return std::any_of(update.samples.begin(), update.samples.end(),
@@ -79,7 +79,7 @@ std::vector<SampleRecord> outliers_of(const WatchedUpdate& update) {
     return std::isfinite(a.loss) && std::isfinite(b.loss) ? a.loss > b.loss
                                                           : !std::isfinite(a.loss) && std::isfinite(b.loss);
   });
-  if (found.size() > kMostSamples) found.resize(kMostSamples);
+  if (found.size() > kMaxSamples) found.resize(kMaxSamples);
   return found;
 }
 

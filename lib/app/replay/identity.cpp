@@ -14,9 +14,9 @@ namespace {
 /// Empty where the system does not say.
 const std::string& executable_digest() {
   static const std::string digest = [] {
-    constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+    constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
     try {
-      return core::hash_hex(core::read_file("/proc/self/exe", kMostBytes));
+      return core::hash_hex(core::read_file("/proc/self/exe", kMaxBytes));
     } catch (const core::Error&) {
       return std::string();
     }

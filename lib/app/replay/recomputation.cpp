@@ -10,22 +10,22 @@
 namespace stoker::app {
 namespace {
 
-constexpr uint64_t kMostConfigBytes = 16 << 20;
+constexpr uint64_t kMaxConfigBytes = 16 << 20;
 
 /// The options of the run as if they had been written, those of its device among them; flags win over them.
 std::unique_ptr<config::Configuration> configuration_of(const CommandWords& words, const std::string& path) {
-  const std::string text = core::read_file(path, kMostConfigBytes);
+  const std::string text = core::read_file(path, kMaxConfigBytes);
   auto given = std::make_unique<config::Configuration>();
   config::read_run_config(text, path, *given);
   config::Configuration run;
   std::vector<std::string> problems;  // there were none above
   config::read_yaml(text, path, config::Origin::Kind::run, run.table, problems);
-  for (const char* const name : {"device", "threads"}) {  // bits depend on them
-    const config::Row& theirs = *run.table.find(name);
-    if (theirs.origin.kind == config::Origin::Kind::run) {
-      given->table.set(*given->table.find(name), theirs.render(), theirs.origin);
-    }
-  }
+  const auto take = [](config::Row& own, config::Table& table, const config::Row& theirs) {
+    if (theirs.origin.kind == config::Origin::Kind::run) table.set(own, theirs.render(), theirs.origin);
+  };
+  config::DeviceOptions &own = given->options.device, &theirs = run.options.device;  // bits depend on them
+  take(given->table.row_of(own.device), given->table, run.table.row_of(theirs.device));
+  take(given->table.row_of(own.threads), given->table, run.table.row_of(theirs.threads));
   config::parse_command_line(words.argc, words.argv, *given);
   return given;
 }
@@ -50,22 +50,19 @@ Recomputation::Recomputation(const CommandWords& words, const RecordedRun& run, 
   schedule_.emplace(options.schedule, options.optim.lr, options.train.epochs * plan_.updates(), plan_.updates());
   at_ = start_or_resume(checkpoint, *checkpoints_, learner, feed_->loader());
   updater_.emplace(updater_settings(options, precision_of(options, learner.device)), *prepared_.task, learner);
-  updater_->set_pieces(at_.pieces);
+  updater_->set_micro_batches(at_.micro_batches);
   batches_.emplace(*feed_);
 }
 
 void Recomputation::begin_epoch() {
   if (at_.update_in_epoch ==
       plan_.updates()) {  // what follows is the next one; a checkpoint may lie before its validation
-    ++at_.epoch;
-    at_.update_in_epoch = 0;
-    at_.epoch_loss_sum = at_.epoch_score_sum = 0;
-    at_.epoch_images = 0;
+    at_.begin_next_epoch();
     is_in_epoch_ = false;
   }
   if (is_in_epoch_) return;
   prepared_.learner.model->train();
-  updater_->sums().restore({at_.epoch_loss_sum, at_.epoch_score_sum, at_.epoch_images});
+  updater_->sums().restore(engine::epoch_sums(at_));
   batches_->begin_epoch(at_.epoch, engine::own_batches_before(plan_, {}, at_.update_in_epoch));
   is_in_epoch_ = true;
 }
@@ -76,12 +73,9 @@ void Recomputation::advance(engine::StepWatcher* watcher) {
   window.number = at_.updates;
   const optim::UpdateRates rates = schedule_->rates_at(at_.updates);
   updater_->set_watcher(watcher);
-  at_.images += updater_->update(*batches_, window, rates);
+  const int64_t images = updater_->update(*batches_, window, rates);
   updater_->set_watcher(nullptr);
-  at_.learning_rate = rates.lr;
-  at_.pieces = updater_->pieces();
-  ++at_.updates;
-  ++at_.update_in_epoch;
+  at_.add_update(images, rates.lr, updater_->micro_batches());
 }
 
 void Recomputation::go_to(int64_t updates) {
@@ -90,11 +84,7 @@ void Recomputation::go_to(int64_t updates) {
 
 engine::RunProgress Recomputation::at() const {
   engine::RunProgress state = at_;
-  if (!is_in_epoch_) return state;
-  const engine::SumValues sums = updater_->sums().read();
-  state.epoch_loss_sum = sums.loss_sum;
-  state.epoch_score_sum = sums.score_sum;
-  state.epoch_images = sums.images;
+  if (is_in_epoch_) engine::set_epoch_sums(updater_->sums().read(), state);
   return state;
 }
 

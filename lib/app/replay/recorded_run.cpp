@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
+#include "core/system/line_reader.h"
 #include "core/text/json.h"
 #include "engine/files/checkpoint_files.h"
 
@@ -17,6 +17,8 @@ namespace {
 
 using core::Error;
 using core::ErrorKind;
+
+constexpr uint64_t kMaxLineBytes = 16 << 20;  // a report names every rank
 
 /// The run directory of a checkpoint, or the path itself.
 std::string run_directory_of(const std::string& path) {
@@ -40,8 +42,17 @@ void forget_after(int64_t updates, RecordedRun& run) {
   run.updates = updates;
 }
 
+/// Null: it is damaged.
+core::Json parsed(const std::string& text, const std::string& what) {
+  try {
+    return core::parse_json(text, what);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 void read_event(const std::string& line, RecordedRun& run) {
-  const core::Json event = core::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const core::Json event = parsed(line, "metrics.jsonl");
   if (!event.is_object()) return;  // half a line
   const auto updates = event.find("updates");
   if (updates == event.end() || !updates->is_number_integer()) return;
@@ -68,9 +79,9 @@ void read_event(const std::string& line, RecordedRun& run) {
 
 /// status.json is only news: what cannot be read says nothing.
 bool says_failed(const std::string& path) {
-  constexpr uint64_t kMostBytes = 1 << 20;
+  constexpr uint64_t kMaxBytes = 1 << 20;
   if (!core::file_exists(path)) return false;
-  const core::Json status = core::Json::parse(core::read_file(path, kMostBytes), nullptr, /*allow_exceptions=*/false);
+  const core::Json status = parsed(core::read_file(path, kMaxBytes), "status.json");
   return status.is_object() && status.contains("state") && status.at("state") == "failed";
 }
 
@@ -108,9 +119,11 @@ RecordedRun read_recorded_run(const std::string& path) {
     throw Error(ErrorKind::no_input, core::printable(run.path) + " is no run directory",
                 "name the directory of a run that has begun to train, as given to --run-dir");
   }
-  std::ifstream lines(metrics, std::ios::binary);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("\"updates\":") != std::string::npos) read_event(line, run);
+  if (core::file_exists(metrics)) {
+    core::LineReader lines(metrics, kMaxLineBytes);
+    for (std::string line; lines.next(line);) {
+      if (line.find("\"updates\":") != std::string::npos) read_event(line, run);
+    }
   }
   if (!run.checkpoints.empty()) run.updates = std::max(run.updates, run.checkpoints.rbegin()->first);
   run.failed = says_failed(run.path + "/status.json");

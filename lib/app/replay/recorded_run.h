@@ -40,8 +40,9 @@ struct RecordedRun {
   std::string config_path(int64_t update) const;
 };
 
-/// `path`: a run directory, or a checkpoint in one. Throws Error{no_input} where it is neither, {data} for a record
-/// that cannot be read.
+/// `path`: a run directory, or a checkpoint in one. A line that is no JSON is left out: a process that was killed tears
+/// one. Throws Error{no_input} where `path` is neither, or a record is no regular file; {data} for a digest without its
+/// fields, for a line or file that is longer than a run writes; {permission, io}.
 RecordedRun read_recorded_run(const std::string& path);
 
 }  // namespace stoker::app

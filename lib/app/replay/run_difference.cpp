@@ -17,7 +17,7 @@ namespace {
 
 using core::format;
 
-constexpr size_t kMostNamed = 5;
+constexpr size_t kMaxNamed = 5;
 
 /// What is known of the state after each update: digests of images and weights.
 std::map<int64_t, UpdateDigests> points_of(const RecordedRun& run) {
@@ -146,7 +146,7 @@ void compare_samples(const RunTrace& run_a, const RunTrace& run_b, const UpdateT
   const auto add = [&](const char* kind, const std::vector<std::string>& list) {
     if (list.empty()) return;
     what.push_back(
-        format("{} {} of {} differ: {}", list.size(), kind, a.samples.size(), core::list_text(list, kMostNamed)));
+        format("{} {} of {} differ: {}", list.size(), kind, a.samples.size(), core::list_text(list, kMaxNamed)));
   };
   add("samples", others);
   add("images", images);

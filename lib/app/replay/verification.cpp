@@ -99,13 +99,12 @@ void compare_progress(const std::string& path, const engine::RunProgress& end, c
   }
 }
 
-void compute_stretch(Recomputation& part, const RecordedRun& run, const Stretch& stretch, StretchResult& result) {
-  const std::string& path = run.checkpoints.at(stretch.to);
+void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRange& range, RangeResult& result) {
+  const std::string& path = run.checkpoints.at(range.to);
   for (const std::string& difference : part.differences(path)) result.problems.push_back(path + ": " + difference);
   const int64_t from = part.at().updates;
-  if (from != stretch.from)
-    result.problems.push_back(format("the checkpoint of update {} says {}", stretch.from, from));
-  while (result.problems.empty() && part.at().updates < stretch.to) {
+  if (from != range.from) result.problems.push_back(format("the checkpoint of update {} says {}", range.from, from));
+  while (result.problems.empty() && part.at().updates < range.to) {
     const auto recorded = run.digests.find(part.at().updates + 1);
     engine::ImageDigest images;
     part.advance(recorded == run.digests.end() ? nullptr : &images);
@@ -128,7 +127,7 @@ void compute_stretch(Recomputation& part, const RecordedRun& run, const Stretch&
     result.problems.push_back(
         format("{}: it is not what updates {} to {} compute: {} differs by up to {:.3g}, {} of {} "
                "tensors differ",
-               path, stretch.from + 1, stretch.to, first, difference.largest,
+               path, range.from + 1, range.to, first, difference.largest,
                difference.different.size() + difference.only_one.size(), difference.tensors));
   }
   compare_progress(path, engine::load_saved_model(path).state, part.at(), part.plan().updates(), result.problems);
@@ -136,8 +135,8 @@ void compute_stretch(Recomputation& part, const RecordedRun& run, const Stretch&
 
 }  // namespace
 
-std::vector<Stretch> stretches_of(const RecordedRun& run) {
-  std::vector<Stretch> all;
+std::vector<UpdateRange> update_ranges(const RecordedRun& run) {
+  std::vector<UpdateRange> all;
   int64_t from = 0;
   for (const auto& [updates, path] : run.checkpoints) {
     if (updates > from) all.push_back({from, updates});
@@ -146,9 +145,9 @@ std::vector<Stretch> stretches_of(const RecordedRun& run) {
   return all;
 }
 
-std::vector<Stretch> drawn_stretches(const std::vector<Stretch>& all, int64_t count) {
+std::vector<UpdateRange> drawn_ranges(const std::vector<UpdateRange>& all, int64_t count) {
   if (count <= 0 || count >= static_cast<int64_t>(all.size())) return all;
-  std::vector<Stretch> drawn;
+  std::vector<UpdateRange> drawn;
   std::mt19937_64 chance(std::random_device{}());
   std::sample(all.begin(), all.end(), std::back_inserter(drawn), count, chance);  // keeps the order
   return drawn;
@@ -167,13 +166,13 @@ Findings check_records(const RecordedRun& run) {
   return found;
 }
 
-StretchResult verify_stretch(const CommandWords& words, const RecordedRun& run, const Stretch& stretch) {
-  StretchResult result;
+RangeResult verify_range(const CommandWords& words, const RecordedRun& run, const UpdateRange& range) {
+  RangeResult result;
   const auto begin = std::chrono::steady_clock::now();
-  guarded(format("updates {} to {}", stretch.from + 1, stretch.to), result.problems, [&] {
-    const std::string start = stretch.from == 0 ? "" : run.checkpoints.at(stretch.from);
-    Recomputation part(words, run, start, stretch.to);
-    compute_stretch(part, run, stretch, result);
+  guarded(format("updates {} to {}", range.from + 1, range.to), result.problems, [&] {
+    const std::string start = range.from == 0 ? "" : run.checkpoints.at(range.from);
+    Recomputation part(words, run, start, range.to);
+    compute_range(part, run, range, result);
   });
   result.seconds = core::seconds_since(begin);
   return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train verify`: whether a run's checkpoints follow from its options and data, by computing stretches of it again.
+// `train verify`: whether a run's checkpoints follow from its options and data, by computing parts of it again.
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/replay/verification.h"
@@ -15,7 +15,7 @@ using core::format;
 /// All that was found.
 struct Verified {
   std::vector<std::string> problems, notes;
-  std::vector<Stretch> all, drawn;
+  std::vector<UpdateRange> all, drawn;
   int64_t updates = 0, compared = 0;
   double seconds = 0, run_seconds = 0;
 
@@ -25,15 +25,15 @@ struct Verified {
 double percent_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 core::Json json_of(const Verified& found, const RecordedRun& run) {
-  core::Json stretches = core::Json::array();
-  for (const Stretch& stretch : found.drawn) stretches.push_back({{"from", stretch.from}, {"to", stretch.to}});
+  core::Json computed = core::Json::array();
+  for (const UpdateRange& range : found.drawn) computed.push_back({{"from", range.from}, {"to", range.to}});
   return {{"run", core::printable(run.path)},
           {"holds", found.problems.empty()},
           {"problems", found.problems},
           {"notes", found.notes},
           {"checkpoints", run.checkpoints.size()},
           {"stretches", found.all.size()},
-          {"stretches_computed", stretches},
+          {"stretches_computed", computed},
           {"updates", found.updates_to_cover()},
           {"updates_computed", found.updates},
           {"digests_compared", found.compared},
@@ -70,11 +70,11 @@ Outcome verify(const Invocation& invocation) {
                  run.checkpoints.size() == 1 ? "" : "s", run.digests.size(),
                  found.problems.empty() ? "they agree" : "they DISAGREE");
   found.run_seconds = seconds_of(run);
-  found.all = stretches_of(run);
-  found.drawn = drawn_stretches(found.all, command.stretches);
-  for (const Stretch& stretch : found.drawn) {
-    const StretchResult result = verify_stretch({invocation.argc, invocation.argv}, run, stretch);
-    core::log_info("stretch   updates {} to {}: {}  {}", stretch.from + 1, stretch.to,
+  found.all = update_ranges(run);
+  found.drawn = drawn_ranges(found.all, command.stretches);
+  for (const UpdateRange& range : found.drawn) {
+    const RangeResult result = verify_range({invocation.argc, invocation.argv}, run, range);
+    core::log_info("stretch   updates {} to {}: {}  {}", range.from + 1, range.to,
                    result.problems.empty() ? "the same bits" : "NOT the same", core::duration_text(result.seconds));
     found.problems.insert(found.problems.end(), result.problems.begin(), result.problems.end());
     found.updates += result.updates;

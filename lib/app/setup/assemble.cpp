@@ -4,7 +4,7 @@
 #include <ATen/Context.h>
 
 #include <cmath>
-#include <new>
+#include <exception>
 #include <thread>
 
 #include "app/network/network_file.h"
@@ -40,10 +40,8 @@ std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& 
   };
   try {
     return model::make_model(spec);
-  } catch (const std::bad_alloc&) {
-    refuse();
-  } catch (const c10::Error& error) {
-    if (std::string(error.what()).find("can't allocate memory") == std::string::npos) throw;
+  } catch (const std::exception& error) {
+    if (!engine::is_out_of_memory(error)) throw;
     refuse();
   }
   return nullptr;  // not reached
@@ -85,11 +83,6 @@ torch::Device open_and_configure_device(const config::ResolvedOptions& options) 
   backend.tf32 = options.precision.tf32;
   backend.deterministic = options.train.deterministic;
   backend.winograd = options.precision.winograd && options.device.device == "cpu";
-  if (backend.winograd && !engine::cpu_has_winograd()) {
-    core::log_warning(
-        "--winograd is on, but this CPU or this build has no such convolutions: they are computed directly, and round "
-        "otherwise");
-  }
   engine::configure_backends(backend);
   return engine::open_device(options.device.device);
 }

@@ -130,8 +130,10 @@ void measure_threads(const TriedRun& run) {
   }
   const std::vector<double> seconds = engine::training_seconds(ways, run.task, engine::PassClock::wall,
                                                                batch_of(settings), kThreadSeconds, kFewerThreads);
-  const auto best = static_cast<size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
-  if (seconds[0] < kFewerThreads * seconds[best]) return;
+  // 0: cannot be computed
+  const auto takes_less = [](double left, double right) { return left > 0 && (right <= 0 || left < right); };
+  const auto best = static_cast<size_t>(std::min_element(seconds.begin(), seconds.end(), takes_less) - seconds.begin());
+  if (seconds[best] <= 0 || seconds[0] < kFewerThreads * seconds[best]) return;
   settings.learn_threads({ways[best].threads, format("{} times as fast now as {} threads: other work holds CPUs, or "
                                                      "the network is small",
                                                      times_text(seconds[0] / seconds[best]), most)});

@@ -115,7 +115,7 @@ engine::Findings Diagnosing::run(engine::Learner& learner, const engine::Interlu
   return found;
 }
 
-/// Where memory runs out (a run that computes its batches in pieces, say), what it took is given back.
+/// Where memory runs out (a run that computes its batches in micro-batches, say), what it took is given back.
 double Diagnosing::measured(const torch::Device& device, const std::function<double()>& probe) {
   try {
     return probe();

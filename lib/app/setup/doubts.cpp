@@ -19,18 +19,19 @@ using core::format;
 constexpr uint64_t kMaxStateBytes = 64 << 20;
 
 /// The config.yaml of a run gives every option; one that says what is so anyhow asks for nothing.
-bool is_asked_for(const config::Configuration& given, const std::string& name) {
-  const config::Row* const row = given.table.find(name);
-  return row != nullptr && row->origin.kind != config::Origin::Kind::built_in &&
-         row->origin.kind != config::Origin::Kind::preset && row->render() != row->default_text;
+bool is_asked_for(const config::Row& row) {
+  return row.origin.kind != config::Origin::Kind::built_in && row.origin.kind != config::Origin::Kind::preset &&
+         row.render() != row.default_text;
 }
 
-/// Those of `names` that are asked for and that only data of another kind would use.
-void doubts_about_options(const config::Configuration& given, std::initializer_list<const char*> names,
-                          const char* what_data_are, std::vector<std::string>& doubts) {
-  for (const char* const name : names) {
-    if (is_asked_for(given, name)) doubts.push_back(format("--{} has no effect: the data are {}", name, what_data_are));
-  }
+/// Those of `options` that are asked for and that only data of another kind would use.
+template <typename... Fields>
+void doubts_about_options(const config::Configuration& given, const char* what_data_are,
+                          std::vector<std::string>& doubts, const Fields&... options) {
+  const auto doubt = [&](const config::Row& row) {
+    if (is_asked_for(row)) doubts.push_back(format("--{} has no effect: the data are {}", row.name, what_data_are));
+  };
+  (doubt(given.table.row_of(options)), ...);
 }
 
 /// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.
@@ -55,27 +56,29 @@ std::vector<std::string> doubts_about(const config::Configuration& given, const 
   std::vector<std::string> doubts;
   const auto is_large = [](double value) { return value > 1.5; };
   const auto& data = options.data;
+  const config::DataOptions& asked = given.options.data;
   if (!facts.has_float_samples && (std::any_of(data.mean.begin(), data.mean.end(), is_large) ||
                                    std::any_of(data.std.begin(), data.std.end(), is_large))) {
     doubts.push_back("mean and std look like numbers of 0 to 255; pixels are numbers of 0 to 1 here: divide by 255");
   }
   if (!facts.has_videos) {
-    doubts_about_options(given, {"clip-frames", "frame-sampling", "frame-stride"}, "no videos", doubts);
+    doubts_about_options(given, "no videos", doubts, asked.clip_frames, asked.frame_sampling, asked.frame_stride);
   }
   if (datasets.type != DatasetType::csv) {
-    doubts_about_options(given, {"csv-path", "csv-label", "csv-delimiter"}, "no CSV file", doubts);
+    doubts_about_options(given, "no CSV file", doubts, asked.csv_path, asked.csv_label, asked.csv_delimiter);
   }
   if (datasets.type != DatasetType::hdf5) {
-    doubts_about_options(given, {"hdf5-input", "hdf5-label"}, "no HDF5 files", doubts);
+    doubts_about_options(given, "no HDF5 files", doubts, asked.hdf5_input, asked.hdf5_label);
   }
-  if (datasets.type != DatasetType::biwi) doubts_about_options(given, {"val-subjects"}, "not BIWI's", doubts);
+  if (datasets.type != DatasetType::biwi) doubts_about_options(given, "not BIWI's", doubts, asked.val_subjects);
   if (datasets.type != DatasetType::biwi && datasets.type != DatasetType::w300lp) {
-    doubts_about_options(given, {"face-margin"}, "neither BIWI's nor 300W-LP's", doubts);
+    doubts_about_options(given, "neither BIWI's nor 300W-LP's", doubts, asked.face_margin);
   }
   if (!facts.has_fixed_size) {
-    for (const auto& [name, count] :
-         {std::pair("freq-masks", options.augment.freq_masks), std::pair("time-masks", options.augment.time_masks)}) {
-      if (count > 0) doubts.push_back(format("--{} is for spectrograms, but the data are images", name));
+    const config::AugmentOptions& augment = given.options.augment;
+    for (const int64_t* const masks : {&augment.freq_masks, &augment.time_masks}) {
+      if (*masks == 0) continue;
+      doubts.push_back(format("--{} is for spectrograms, but the data are images", given.table.row_of(*masks).name));
     }
   }
   if (options.loader.batch_size > facts.train_images) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <optional>
 
 #include "app/setup/assemble.h"
@@ -16,8 +17,16 @@
 namespace stoker::app {
 namespace {
 
-/// Times its input that a network holds at most for it; seen: up to a hundred times, for images of one channel.
-constexpr int64_t kMostTimesItsInput = 512;
+/// Times its input that a network may hold for it: the widest maps that a convolution makes of the input, as if several
+/// of them were there at once and in full size.
+int64_t max_times_input(const model::ImageModel& model, int64_t in_channels) {
+  constexpr int64_t kLeast = 512, kMapsAtOnce = 16;
+  int64_t widest = 0;  // channels
+  for (const torch::Tensor& parameter : model.parameters()) {
+    if (parameter.dim() == 4) widest = std::max(widest, parameter.size(0));
+  }
+  return std::max(kLeast, kMapsAtOnce * widest / std::max<int64_t>(1, in_channels));
+}
 
 data::SampleShape shape_of(const EvaluationParts& parts) {
   return transform_plan(parts.options, parts.source, /*training=*/false).shape;
@@ -42,18 +51,24 @@ plan::PlanInputs known_sizes(const EvaluationParts& parts) {
   return inputs;
 }
 
-/// Nothing where the network cannot be tried this way: evaluation will say why.
-std::optional<engine::ActivationModel> probed(const EvaluationParts& parts) {
+/// Bytes that so many images take. Nothing where the network cannot be tried this way: evaluation will say why.
+/// `free`: bytes. `max_images`: of a batch.
+std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64_t max_images, int64_t free) {
   engine::ProbeSettings settings = probe_settings(parts.options, parts.source, parts.device);
   settings.input = network_input(shape_of(parts));
   std::optional<core::MemoryLimit> limit;
   if (parts.device.is_cpu()) limit.emplace();
   try {
-    return engine::probe_evaluation_memory(parts.model, parts.task, parts.device, settings);
+    const engine::ActivationModel found =
+        engine::probe_evaluation_memory(parts.model, parts.task, parts.device, settings, max_images);
+    core::log_debug("memory of activations: tried with {} pixels in {:.2f} s", found.probe_side, found.seconds);
+    return [found](int64_t images) { return found.evaluation_bytes(images); };
   } catch (const std::exception& error) {
     core::log_debug("activations are not known: {}", engine::short_text_of(error));
+    if (!engine::is_out_of_memory(error)) return {};
   }
-  return std::nullopt;
+  const int64_t tried = std::min<int64_t>(2, max_images);  // or more: they did not fit into what is free
+  return [free, tried](int64_t images) { return free / tried * images + images; };
 }
 
 }  // namespace
@@ -62,13 +77,9 @@ plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::Me
   plan::PlanInputs inputs = known_sizes(parts);
   const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);
   const int64_t free = inputs.on_cpu() ? room.host_free_bytes : room.device_free_bytes;
-  const bool may_matter = images * inputs.input_bytes > free / kMostTimesItsInput;
+  const bool may_matter = images * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
   if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), room).empty()) return inputs;
-  if (const auto activations = probed(parts)) {
-    inputs.evaluation_bytes = [model = *activations](int64_t of) { return model.evaluation_bytes(of); };
-    core::log_debug("memory of activations: tried with {} pixels in {:.2f} s", activations->probe_side,
-                    activations->seconds);
-  }
+  if (const auto bytes = probed_bytes(parts, images, free)) inputs.evaluation_bytes = bytes;
   return inputs;
 }
 

@@ -85,7 +85,7 @@ std::unique_ptr<config::Configuration> options_of_resumed(int argc, const char* 
   use_network_file_of_run(checkpoint, engine::read_manifest(checkpoint).extra, *resumed);
   const std::filesystem::path folder = std::filesystem::path(checkpoint).lexically_normal().parent_path();
   if (resumed->options.run.run_dir.is_auto() && folder.filename() == "checkpoints") {
-    config::Row& row = *resumed->table.find("run-dir");
+    config::Row& row = resumed->table.row_of(resumed->options.run.run_dir);
     const std::string run_dir = folder.parent_path().string();
     resumed->table.set(row, run_dir.empty() ? "." : run_dir, {config::Origin::Kind::run, file});
   }
@@ -131,8 +131,12 @@ config::CheckpointFacts checkpoint_facts(const config::Configuration& given, con
     facts.accumulation_steps = steps;
   }
   facts.drop_last = saved_switch(extra, given.table.row_of(o.loader.drop_last).name);
-  for (const char* const name : {"hflip", "train-crop", "model", "opt", "sched", "lr"}) {
-    const bool follows_batch = std::string(name) == "lr" && saved_text(extra, "opt") == "sgd";
+  const config::Table& table = given.table;
+  const std::string &learning_rate = table.row_of(o.optim.lr).name, &optimizer = table.row_of(o.optim.opt).name;
+  for (const std::string& name :
+       {table.row_of(o.augment.hflip).name, table.row_of(o.augment.train_crop).name, table.row_of(o.model.model).name,
+        optimizer, table.row_of(o.schedule.sched).name, learning_rate}) {
+    const bool follows_batch = name == learning_rate && saved_text(extra, optimizer) == "sgd";
     const std::string text = follows_batch ? "" : saved_text(extra, name);
     if (!text.empty() && !is_network_identity(text)) facts.kept.emplace_back(name, text);
   }

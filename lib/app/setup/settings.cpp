@@ -25,11 +25,12 @@ std::string environment(const char* name) {
 }  // namespace
 
 std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_num_threads, int cpus) {
-  constexpr int64_t kMostThreads = 1024;
+  constexpr int64_t kMaxThreads = 1024;
   int64_t threads = 0;
-  if (!config::read_integer(omp_num_threads, 1, kMostThreads, threads).empty()) return std::nullopt;
+  if (!config::read_integer(omp_num_threads, 1, kMaxThreads, threads).empty()) return std::nullopt;
   threads = std::min<int64_t>(threads, std::max(cpus, 1));
-  return config::Measured<int64_t>{threads, "OMP_NUM_THREADS is " + omp_num_threads};
+  return config::Measured<int64_t>{threads, "OMP_NUM_THREADS is " + omp_num_threads,
+                                   /*was_asked_for=*/true};
 }
 
 core::MachineFacts machine_with_accelerators() {

@@ -15,14 +15,13 @@
 #include "app/verbs/loaded_model.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/time/elapsed.h"
 #include "data/open_datasets.h"
 
 namespace stoker::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// A line now and then, on standard error: results go to standard output.
 class AuditNews {
@@ -32,7 +31,7 @@ class AuditNews {
     const Clock::time_point now = Clock::now();
     if (now - last_ < kPause) return;
     last_ = now;
-    const double per_second = static_cast<double>(done) / seconds_since(begin_);
+    const double per_second = static_cast<double>(done) / core::seconds_since(begin_);
     core::log_info("looking at {}/{} samples  {} samples/s", core::count_text(done), core::count_text(total),
                    core::count_text(static_cast<int64_t>(per_second)));
   }
@@ -132,7 +131,7 @@ Outcome audit(const Invocation& invocation) {
         data::audit(audited.splits, settings, [&](int64_t done, int64_t total) { news.on_progress(done, total); });
   }
   ask_about_labels(plan, command, audited);
-  audited.seconds = seconds_since(begin);
+  audited.seconds = core::seconds_since(begin);
   if (!command.output.empty()) {
     write_result(command.output, audit_page(audited, settings.limits, "stoker train " STOKER_VERSION,
                                             core::utc_text(std::time(nullptr))));

@@ -33,7 +33,7 @@ using core::ErrorKind;
 using core::format;
 
 constexpr int64_t kMadeUp = 8;                                   // test vectors where no images are named
-constexpr int64_t kMostVectors = 100;                            // and where they are
+constexpr int64_t kMaxVectors = 100;                             // and where they are
 constexpr double kOnnxTolerance = 1e-4, kTorchTolerance = 1e-5;  // of predictions
 
 struct FileFormat {
@@ -63,7 +63,7 @@ std::string output_path(const config::CommandLine& command, const FileFormat& wa
   return folder + "/model" + wanted.ending;
 }
 
-/// Normalised samples of what the command line names, at most kMostVectors of them; undefined where it names none.
+/// Normalised samples of what the command line names, at most kMaxVectors of them; undefined where it names none.
 torch::Tensor named_samples(LoadedModel& loaded) {
   if (loaded.given->command.inputs.empty()) return {};
   const JoinedRanks alone;
@@ -72,14 +72,14 @@ torch::Tensor named_samples(LoadedModel& loaded) {
   std::vector<torch::Tensor> samples;
   int64_t count = 0;
   feed->begin_epoch(0);
-  for (data::Batch batch; count < kMostVectors && feed->next(batch);) {
+  for (data::Batch batch; count < kMaxVectors && feed->next(batch);) {
     samples.push_back(batch.images.to(torch::kCPU).contiguous().clone());
     count += batch.image_count();
   }
   if (count == 0) throw Error(ErrorKind::data, "none of the images could be read", "the warnings above say why");
   if (count < loaded.source->size())
-    core::log_info("test vectors of the first {} images", std::min(count, kMostVectors));
-  return at::cat(samples).slice(0, 0, kMostVectors);
+    core::log_info("test vectors of the first {} images", std::min(count, kMaxVectors));
+  return at::cat(samples).slice(0, 0, kMaxVectors);
 }
 
 config::Preprocessing record_of(const LoadedModel& loaded) {

@@ -18,7 +18,7 @@
 namespace stoker::app {
 namespace {
 
-constexpr size_t kMostCheckpoints = 8;
+constexpr size_t kMaxCheckpoints = 8;
 constexpr float kNotJudged = -1;  // no loss is negative
 
 /// What is kept of each sample of a split.
@@ -157,7 +157,7 @@ std::vector<std::string> checkpoints_to_ask(const std::string& run_or_checkpoint
                       "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json)");
   }
   std::vector<std::string> paths;
-  const size_t asked = std::min(kMostCheckpoints, updates.size());
+  const size_t asked = std::min(kMaxCheckpoints, updates.size());
   for (size_t i = 0; i < asked; ++i) {
     const size_t at = asked == 1 ? updates.size() - 1 : i * (updates.size() - 1) / (asked - 1);
     paths.push_back(files.path_of(updates[at]));

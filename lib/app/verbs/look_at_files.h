@@ -17,7 +17,8 @@ std::vector<std::pair<std::string, data::FileCheck>> look_at_files(const data::D
                                                                    double max_image_megapixels, int64_t threads,
                                                                    bool all);
 
-/// The same for a run that is about to start: says what was found. Throws Error{data} where it would end the run.
+/// look_at_files() for a run that is about to start: says what was found. Throws Error{data} where it would end the
+/// run.
 void refuse_bad_files(const config::ResolvedOptions& options, const data::Datasets& datasets, bool all);
 
 }  // namespace stoker::app

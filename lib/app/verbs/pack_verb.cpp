@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
 #include "data/open_datasets.h"
 #include "data/pack/pack.h"
 #include "observe/listeners/console.h"
@@ -101,7 +102,7 @@ class PackNews {
   void on_shard(const std::string& path) {
     if (console_.is_live()) show("reading " + core::printable(path));
   }
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double seconds() const { return core::seconds_since(begin_); }
   void end() { console_.clear_live(); }
 
  private:

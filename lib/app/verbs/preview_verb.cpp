@@ -86,8 +86,8 @@ std::vector<int64_t> add_first_batch(const config::ResolvedOptions& options,
   return {batch.samples.begin(), batch.samples.begin() + shown};
 }
 
-/// The same samples in the first epochs: what is drawn depends on seed, epoch and sample alone. Of clips the first
-/// frame.
+/// Adds `samples` as the first epochs show them: what is drawn depends on seed, epoch and sample alone. Of clips the
+/// first frame.
 void add_epochs(const config::ResolvedOptions& options, const data::Source& source, const std::vector<int64_t>& samples,
                 data::ContactSheet& sheet) {
   const data::TransformPlan plan = transform_plan(options, source, /*training=*/true);

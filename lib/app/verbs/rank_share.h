@@ -12,8 +12,8 @@ namespace stoker::app {
 /// CPUs and free memory of a rank, where all ranks of the machine get as much; and which of the machine's GPUs is its.
 core::MachineFacts share_of_machine(const RankPlace& place);
 RunShare share_of_run(const JoinedRanks& ranks);
-/// The same, for ranks that all choose by themselves, in the same steps: an automatic batch-size becomes the least that
-/// any rank has chosen. `ranks` outlives it.
+/// share_of_run() for ranks that all choose by themselves, in the same steps: an automatic batch-size becomes the least
+/// that any rank has chosen. `ranks` outlives it.
 RunShare share_of_trial(const JoinedRanks& ranks);
 
 /// Throws Error{config} on all ranks where one was given other options that bits depend on, or is another program.

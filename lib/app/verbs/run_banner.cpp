@@ -85,14 +85,16 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
                         [](const std::string& note) { return note.rfind("validation:", 0) != 0; });
   facts.model = options.model.model;
   facts.input = input_text(transform_plan(options, *datasets.train, /*training=*/true).shape);
+  const config::Configuration& given = invocation.configuration;
+  const std::string& model_option = given.table.row_of(given.options.model.model).name;
   for (const config::Choice& choice : resolution.choices) {
-    const bool by_file = choice.option == "amp-dtype" && choice.reason.find("configuration") != std::string::npos;
-    const bool by_environment = choice.option == "threads" && choice.reason.rfind("OMP_NUM_THREADS", 0) == 0;
-    if (by_file || by_environment) {
+    if (!choice.is_notable) continue;
+    if (choice.option == model_option) {
+      facts.data_notes.insert(facts.data_notes.begin(),
+                              format("--model {} was chosen: {}", choice.value, choice.reason));
+    } else {
       facts.data_notes.push_back(format("{} {}: {}", choice.option, choice.value, choice.reason));
     }
-    if (choice.option != "model") continue;
-    facts.data_notes.insert(facts.data_notes.begin(), format("--model {} was chosen: {}", choice.value, choice.reason));
   }
   facts.parameters = model::parameter_count(*learner.model);
   facts.frozen_parameters = model::frozen_count(*learner.model);

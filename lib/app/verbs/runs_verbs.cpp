@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
 #include "observe/runs/run_listing.h"
 #include "observe/runs/watch_view.h"
 
@@ -122,7 +123,7 @@ Outcome watch(const Invocation& invocation) {
   while (true) {
     const auto begin = std::chrono::steady_clock::now();
     const std::vector<observe::WatchedRun> runs = read_runs(command.run_dirs);
-    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double took = core::seconds_since(begin);
     draw(runs);
     if (all_ended(runs)) return {core::kExitOk, ""};
     wait(std::max(kPause, kShareOfReading * took));

@@ -109,13 +109,21 @@ Outcome train(const Invocation& given) {
   if (resumed) given.configuration.options.run.run_dir = resumed->options.run.run_dir;  // for --on-end
   const config::CommandLine& command = invocation.configuration.command;
   if (!command.print_config) refuse_what_names_no_data(invocation.configuration);
-  if (command.print_config || command.dry_run) return train_as_rank(invocation, JoinedRanks());
+  if (command.print_config) return train_as_rank(invocation, JoinedRanks());
   const int64_t replicas = invocation.configuration.options.train.replicas;
   const auto refuse_what_does_not_divide = [&](int ranks, const std::string& who) {
     if (replicas % ranks == 0) return;
     throw Error(ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
                 "choose another --replicas");
   };
+  if (command.dry_run) {  // the first of the ranks, with its share of the machine, without the others
+    RankPlace place;
+    place.size = place.local_size = static_cast<int>(invocation.configuration.options.device.devices.count);
+    refuse_what_does_not_divide(place.size, format("devices {}", place.size));
+    // Before it counts as a rank: a rank that sees one GPU takes it for its own.
+    if (place.size > 1) config::choose_device(invocation.configuration.options.device, machine_with_accelerators());
+    return train_as_rank(invocation, JoinedRanks(place, nullptr));
+  }
   return work_on_devices(
       invocation, [&](const JoinedRanks& ranks) { return train_as_rank(invocation, ranks); },
       refuse_what_does_not_divide);

@@ -5,7 +5,6 @@
 
 #include "app/app.h"
 #include "app/listeners/observing.h"
-#include "app/listeners/split_overlap.h"
 #include "app/network/network_file.h"
 #include "app/output/last_line.h"
 #include "app/output/result_output.h"
@@ -31,6 +30,7 @@
 #include "core/system/stop_signal.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
+#include "engine/loop/split_overlap.h"
 #include "model/freeze.h"
 #include "observe/listeners/banner.h"
 #include "observe/listeners/console.h"
@@ -133,7 +133,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     return {core::kExitOk, ""};
   }
 
-  SplitOverlap split_overlap(prepared.datasets, ranks.group());
+  engine::SplitOverlap split_overlap(prepared.datasets.train, prepared.datasets.val);
   if (ranks.is_root()) {
     checkpoint = ranks.from_root([&] {
       if (!only_shows) files.prepare();
@@ -209,23 +209,23 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     add_result(best_metric(training.eval_metric, *prepared.task), at.best_epoch, at.best_value, outcome);
     return outcome;
   }
-  std::optional<Watch> watch;  // of rank 0, which writes the files of the run
+  std::optional<RunObservers> observing;  // of rank 0, which writes the files of the run
   if (ranks.is_root()) {
     refuse_full_disk(options, memory.checkpoint_bytes, files.directory(), !checkpoint.empty());
     core::write_file_atomically(run_path + "/config.yaml", config::render_yaml(configuration, settings.resolution()),
                                 /*durable=*/true);
     keep_network_file(options, run_path);
     write_plan_file(run_path, memory, prepared.room, /*observed=*/std::nullopt);
-    watch.emplace(Watched{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task,
-                          device, split_overlap, training.compute, prepared.bfloat16_speed, prepared.other_layout_speed,
-                          graphs != nullptr},
-                  run_path, console);
+    observing.emplace(
+        ObservedRun{options, settings.facts().machine, *settings.facts().data, prepared.datasets, *prepared.task,
+                    device, training.compute, prepared.bfloat16_speed, prepared.other_layout_speed, graphs != nullptr},
+        run_path, console);
   }
-  engine::Observers others;  // of the other ranks
-  others.add(split_overlap);
-  engine::Trainer trainer(training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
-                                     watch ? watch->observer() : others, watch ? &watch->between_updates() : nullptr,
-                                     ranks.group(), graphs.get(), watch ? watch->operators() : nullptr});
+  engine::Observer nobody;  // what the other ranks tell
+  engine::Trainer trainer(
+      training, {*prepared.task, learner, *train_feed, *val_feed, schedule, checkpoints,
+                 observing ? observing->observer() : nobody, observing ? &observing->between_updates() : nullptr,
+                 ranks.group(), graphs.get(), observing ? observing->operators() : nullptr, &split_overlap});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   const engine::FinishEvent finish = or_leave_device([&] { return trainer.run(at); });
@@ -233,6 +233,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   console.clear_live();
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
   if (ranks.is_root()) {
+    observing->write_worst_samples();
     write_plan_file(run_path, memory, prepared.room, observed_memory(device));
     say_where_it_is(options, finish, best_metric(training.eval_metric, *prepared.task));
     if (options.run.report) write_report_or_warn(run_path);

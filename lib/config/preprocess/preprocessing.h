@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How samples become what a network sees, and what its outputs mean: all that stands between a file and an answer
-// besides the weights, as one value and as one JSON (preprocess.json of a checkpoint). Knows no pixels and no tensors.
+// besides the weights, as one value and as one JSON (preprocess.json of a checkpoint). Plain values, without LibTorch.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole number that stands behind a flag. Knows nothing of which flags there are.
+// A whole number that stands behind a flag.
 #pragma once
 
 #include <cstdint>

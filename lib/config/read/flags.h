@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of a command line, told apart by the table and the verbs. The only file that meets CLI11, which
-// sees every value as text and whose exit codes never leave it. Knows nothing of files or of what values
-// mean.
+// sees every value as text and whose exit codes never leave it.
 #pragma once
 
 #include <string>

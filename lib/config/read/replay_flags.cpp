@@ -8,21 +8,21 @@
 namespace stoker::config {
 namespace {
 
-constexpr int64_t kMost = 1'000'000'000'000;
+constexpr int64_t kMax = 1'000'000'000'000;
 
 int64_t update_of(const std::string& text) {
   int64_t update = 0;
-  if (read_integer(text, 1, kMost, update).empty()) return update;
+  if (read_integer(text, 1, kMax, update).empty()) return update;
   throw core::Error(core::ErrorKind::usage,
-                    core::format("--update: {} is not accepted; {}", shown(text), range_text(1, kMost)),
+                    core::format("--update: {} is not accepted; {}", shown(text), range_text(1, kMax)),
                     "train replay --help and train blame --help list every flag");
 }
 
 int64_t stretches_of(const std::string& text) {
   int64_t stretches = 0;
-  if (text == "all" || read_integer(text, 1, kMost, stretches).empty()) return stretches;
+  if (text == "all" || read_integer(text, 1, kMax, stretches).empty()) return stretches;
   throw core::Error(core::ErrorKind::usage,
-                    core::format("--stretches: {} is not accepted; all, or {}", shown(text), range_text(1, kMost)),
+                    core::format("--stretches: {} is not accepted; all, or {}", shown(text), range_text(1, kMax)),
                     "train verify --help lists every flag");
 }
 

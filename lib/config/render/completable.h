@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags as shells complete them, of options and of the command line alike. Knows no shell.
+// Flags as shells complete them, of options and of the command line alike.
 #pragma once
 
 #include <string>

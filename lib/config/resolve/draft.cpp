@@ -25,7 +25,7 @@ Resolution Draft::resolution() {
     const std::string problem = row.is_auto() ? "it is still automatic" : resolved.rows()[i].assign(value);
     if (!problem.empty()) throw std::logic_error("option " + row.name + " was not resolved: " + problem);
     if (const auto chosen = reasons_.find(&row); chosen != reasons_.end()) {
-      resolution.choices.push_back({row.name, value, chosen->second});
+      resolution.choices.push_back({row.name, value, chosen->second, notable_.count(&row) > 0});
     }
     if (assumed_.count(&row) > 0) resolution.assumed.push_back(row.name);
   }

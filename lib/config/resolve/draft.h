@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -30,7 +31,7 @@ class Draft {
   void choose(const Auto<T>& field, const std::string& text, const std::string& reason) {
     if (field.is_auto()) store(table_.row_of(field), text, reason);
   }
-  /// The same by the name of the option; nothing where there is none of that name.
+  /// choose() by the name of the option; does nothing where there is none of that name.
   void choose_named(const std::string& name, const std::string& text, const std::string& reason) {
     Row* const row = table_.find(name);
     if (row != nullptr && row->is_auto()) store(*row, text, reason);
@@ -40,10 +41,18 @@ class Draft {
   void set_default(Auto<T>& field, T value) {
     if (field.is_auto()) field = std::move(value);
   }
-  /// Replaces a value that was given.
+  /// Replaces a value that was given; `is_notable`: see Choice.
   template <typename Field>
-  void replace(const Field& field, const std::string& text, const std::string& reason) {
+  void replace(const Field& field, const std::string& text, const std::string& reason, bool is_notable = true) {
     store(table_.row_of(field), text, reason);
+    if (is_notable) notable_.insert(&table_.row_of(field));
+  }
+  /// choose() for what was measured or asked for.
+  template <typename T>
+  void choose_found(const Auto<T>& field, const std::string& text, const std::string& reason, bool was_asked_for) {
+    if (!field.is_auto()) return;
+    choose(field, text, reason);
+    if (was_asked_for) notable_.insert(&table_.row_of(field));
   }
   template <typename Field>
   const std::string& name_of(const Field& field) {
@@ -61,6 +70,7 @@ class Draft {
   bool assumes_ = false;
   std::map<const Row*, std::string> reasons_;  ///< of what was chosen
   std::map<const Row*, std::string> assumed_;  ///< what stands in, with reasons
+  std::set<const Row*> notable_;               ///< see Choice
 };
 
 /// Device, threads, workers and precision. Returns whether Facts::amp decides and is not known. Throws

@@ -45,7 +45,9 @@ void choose_threads(Draft& draft, const Facts& facts) {
   if (draft.options().train.replicas > 1 && draft.options().device.device.value() == "cpu") {
     draft.choose(option, "1", "one per replica: bits do not depend on the machine");
   }
-  if (facts.threads) draft.choose(option, std::to_string(facts.threads->value), facts.threads->reason);
+  if (const auto& found = facts.threads) {
+    draft.choose_found(option, std::to_string(found->value), found->reason, found->was_asked_for);
+  }
   draft.choose(option, std::to_string(threads), cpus_text(facts.machine, cpus));
 }
 

@@ -96,8 +96,9 @@ void choose_model(Draft& draft, const Facts& facts) {
   Options& o = draft.options();
   if (facts.checkpoint) {
     for (const auto& [name, text] : facts.checkpoint->kept) {
-      if (name == "model" && text != o.model.model) draft.replace(o.model.model, text, "as in the checkpoint");
-      if (name == "model") return;
+      if (name != draft.name_of(o.model.model)) continue;
+      if (text != o.model.model) draft.replace(o.model.model, text, "as in the checkpoint");
+      return;
     }
   }
   const int64_t size = o.data.img_size.value();

@@ -142,12 +142,12 @@ Codec<std::string> device_codec() {
 }
 
 Codec<Devices> devices_codec() {
-  constexpr int64_t kMostProcesses = 4096, kLastGpu = 63;
+  constexpr int64_t kMaxProcesses = 4096, kLastGpu = 63;
   Codec<Devices> codec;
   codec.parse = [](const std::string& text, Devices& value) {
     Devices read;
     if (text.find(',') == std::string::npos) {
-      const std::string problem = read_integer(text, 1, kMostProcesses, read.count);
+      const std::string problem = read_integer(text, 1, kMaxProcesses, read.count);
       if (problem.empty()) value = read;
       return problem;
     }
@@ -174,7 +174,7 @@ Codec<Devices> devices_codec() {
     return value.gpus.size() == 1 ? text + "," : text;
   };
   codec.placeholder = "N|LIST";
-  codec.range = range_text(1, kMostProcesses) + ", or numbers of GPUs: 0,2";
+  codec.range = range_text(1, kMaxProcesses) + ", or numbers of GPUs: 0,2";
   codec.is_number = true;
   return codec;
 }

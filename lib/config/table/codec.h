@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an option of one type is read, written and described. A row of the table is a field plus a codec.
-// Knows nothing of the table, of flags or of files.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary in which declare_*.cpp writes one row per option. Knows nothing of single options.
+// The vocabulary in which declare_*.cpp writes one row per option.
 #pragma once
 
 #include <initializer_list>

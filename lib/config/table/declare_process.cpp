@@ -7,6 +7,9 @@
 namespace stoker::config {
 namespace {
 
+bool trains_in_float32(const PrecisionOptions& o) { return !o.amp.is_auto() && !o.amp.value(); }
+bool trains_in_float32(const ResolvedPrecisionOptions& o) { return !o.amp; }
+
 template <template <typename> class Pick>
 void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.group("precision", "Numbers on the device");
@@ -36,6 +39,7 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
       .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA.")
       .used_in_inference();
   d.add_switch("winograd", o.winograd)
+      .used_while([&o] { return trains_in_float32(o); })
       .before_it_existed("false")
       .help(
           "On a CPU, in training with float32: 3 x 3 convolutions by Winograd's algorithm, which multiplies a quarter "

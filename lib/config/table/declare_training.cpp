@@ -220,7 +220,8 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
   d.add_switch("auto-micro-batch", o.auto_micro_batch)
       .help(
           "When memory runs out in an update, do it again, and from then on compute each batch in twice as many "
-          "pieces, one after the other: batch-size, accumulation-steps and the images of an update stay as they are.")
+          "micro-batches, one after the other: batch-size, accumulation-steps and the images of an update stay as they "
+          "are.")
       .per_process();
   d.add("label-smoothing", o.label_smoothing, number_codec(kBelowOne))
       .alias({"smoothing"})

@@ -203,10 +203,10 @@ std::string read_size(std::string_view text, int64_t& bytes) {
   const size_t amount_length = text.find_last_of("0123456789.") + 1;
   for (const SizeUnit& unit : kSizeUnits) {
     if (text.substr(amount_length) != unit.name) continue;
-    constexpr int64_t kMostBytes = 1'000'000'000'000'000'000;
-    constexpr auto kMax = static_cast<double>(kMostBytes);
+    constexpr int64_t kMaxBytes = 1'000'000'000'000'000'000;
+    constexpr auto kMax = static_cast<double>(kMaxBytes);
     int64_t count = 0;  // whole amounts stay exact, which a double does not promise
-    if (read_integer(text.substr(0, amount_length), 1, kMostBytes / unit.bytes, count).empty()) {
+    if (read_integer(text.substr(0, amount_length), 1, kMaxBytes / unit.bytes, count).empty()) {
       bytes = count * unit.bytes;
       return "";
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to values and back, strictly and without locale: the one place that knows how a number, a switch, a
-// list, an interval or a duration is written. Knows nothing of options, flags or files.
+// list, an interval or a duration is written.
 //
 // Each reader returns "" and sets `value`, or returns what is wrong with the text, in words.
 #pragma once
@@ -34,7 +34,7 @@ std::string read_switch(std::string_view text, bool& value);
 std::string read_list(std::string_view text, const Bounds& bounds, std::vector<double>& value);
 /// `1e` (epochs), `2000u` (optimizer updates), `30s`, `10m`, `2h`, `1d` or `never`.
 std::string read_interval(std::string_view text, Interval& value);
-/// The same, or a share of an epoch: 0.1e.
+/// An interval as above, or a share of an epoch: 0.1e.
 std::string read_interval_or_share(std::string_view text, Interval& value);
 /// `600s`, `90m`, `10h`, `2d`, or `0` for no limit.
 std::string read_duration(std::string_view text, double& seconds);

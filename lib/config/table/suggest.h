@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean" for words of any length and origin. Knows nothing of options.
+// "Did you mean" for words of any length and origin.
 #pragma once
 
 #include <string>

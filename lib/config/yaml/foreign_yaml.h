@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole configuration files of other trainers, rewritten as options of this one before they are assigned. Knows the
-// names and defaults of LightningCLI and of timm's train.py; knows nothing of where values are stored.
+// names and defaults of LightningCLI and of timm's train.py.
 #pragma once
 
 #include <string>

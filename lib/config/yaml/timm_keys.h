@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of timm's args.yaml for which there is no option. Knows nothing of what becomes of the others.
+// Keys of timm's args.yaml for which there is no option.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One YAML text as a small tree with line numbers. The only file that meets yaml-cpp, through its events, so
-// that anchors and aliases are refused before anything expands them. Knows nothing of options.
+// that anchors and aliases are refused before anything expands them.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another program, started and waited for. Knows no program in particular.
+// Another program, started and waited for.
 #pragma once
 
 #include <string>

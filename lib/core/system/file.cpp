@@ -31,31 +31,39 @@ void require(int error_number, const char* action, const std::string& path, Erro
   if (error_number != 0) throw output_error(error_number, action, path, otherwise);
 }
 
+Error unreadable(ErrorKind kind, const std::string& path, const std::string& cause) {
+  return {kind, "cannot read " + printable(path) + ": " + cause};
+}
+
+void require_read(int error_number, const std::string& path) {
+  if (error_number != 0) throw errno_error(error_number, "read", printable(path), ErrorKind::no_input);
+}
+
 }  // namespace
 
-std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files) {
-  const auto refuse = [&](ErrorKind kind, const std::string& cause) {
-    throw Error(kind, "cannot read " + printable(path) + ": " + cause);
-  };
-  const auto require_read = [&](int error_number) {
-    if (error_number != 0) throw errno_error(error_number, "read", printable(path), ErrorKind::no_input);
-  };
-  if (path.find('\0') != std::string::npos) refuse(ErrorKind::no_input, "the path holds a NUL byte");
+std::unique_ptr<File> open_to_read(const std::string& path, FileSystem& files) {
+  if (path.find('\0') != std::string::npos) throw unreadable(ErrorKind::no_input, path, "the path holds a NUL byte");
   std::unique_ptr<File> file;
   const int error_number = files.open(path, Links::follow, file);
-  if (error_number == EISDIR) refuse(ErrorKind::no_input, "it is a directory");
-  if (error_number == EINVAL) refuse(ErrorKind::no_input, "it is not a regular file");
-  require_read(error_number);
+  if (error_number == EISDIR) throw unreadable(ErrorKind::no_input, path, "it is a directory");
+  if (error_number == EINVAL) throw unreadable(ErrorKind::no_input, path, "it is not a regular file");
+  require_read(error_number, path);
+  return file;
+}
+
+std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files) {
+  const std::unique_ptr<File> file = open_to_read(path, files);
   uint64_t size = 0;
-  require_read(file->size(size));
+  require_read(file->size(size), path);
   if (size > max_bytes) {
-    refuse(ErrorKind::data,
-           format("it has {}, more than the limit of {}", bytes_text(double(size)), bytes_text(double(max_bytes))));
+    throw unreadable(
+        ErrorKind::data, path,
+        format("it has {}, more than the limit of {}", bytes_text(double(size)), bytes_text(double(max_bytes))));
   }
   std::string content(size, '\0');
   uint64_t done = 0;
   for (uint64_t got = 1; done < size && got > 0; done += got) {
-    require_read(file->read(content.data() + done, size - done, got));
+    require_read(file->read(content.data() + done, size - done, got), path);
   }
   content.resize(done);
   return content;

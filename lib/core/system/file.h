@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,10 @@
 
 namespace stoker::core {
 
-/// The whole content of a regular file. Opens without blocking, so a FIFO is an error and never a hang.
-/// Throws no_input (missing, unreadable, not a regular file) or data (longer than max_bytes).
+/// Opens a regular file without blocking, so a FIFO is an error and never a hang. Throws no_input (missing, not a
+/// regular file), permission.
+std::unique_ptr<File> open_to_read(const std::string& path, FileSystem& files = posix_file_system());
+/// The whole content of a regular file. Throws as open_to_read(), and data (longer than max_bytes).
 std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files = posix_file_system());
 
 bool file_exists(const std::string& path);

@@ -56,7 +56,7 @@ struct ProcessMemory {
 ProcessMemory read_process_memory();
 /// User plus system CPU seconds of this process so far.
 double read_process_cpu_seconds();
-/// The same of the calling thread.
+/// CPU seconds of the calling thread so far.
 double read_thread_cpu_seconds();
 
 /// Bytes that are allocated and not yet freed, of which a leak shows every one: resident memory also jumps by the gaps
@@ -84,7 +84,7 @@ struct MachineCpuSeconds {
   double total = 0;  ///< busy and idle
 };
 std::optional<MachineCpuSeconds> read_machine_cpu_seconds();
-/// The same of the CPUs that this process may use by affinity: less its own, what other processes take from it.
+/// Seconds of the CPUs that this process may use by affinity: less its own, what other processes take from it.
 std::optional<MachineCpuSeconds> read_allowed_cpu_seconds();
 
 /// Seconds in which living threads of this process were ready to run and had no CPU, summed up; their number.

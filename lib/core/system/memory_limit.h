@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bound on what this process may allocate, so that too much of it is an error and not the end of the process by
-// the kernel's hand. Knows nothing of who allocates.
+// the kernel's hand.
 #pragma once
 
 #include <sys/resource.h>

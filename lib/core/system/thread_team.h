@@ -31,7 +31,7 @@ class ThreadTeam {
   /// Calls piece(0) ... piece(count - 1), each once, on whichever member is free. After one has thrown, no further one
   /// begins.
   void for_each(int64_t count, const std::function<void(int64_t piece)>& piece);
-  /// The same where there may be no team: then the calling thread does all pieces, in order.
+  /// for_each() where there may be no team: then the calling thread does all pieces, in order.
   static void for_each_on(ThreadTeam* team, int64_t count, const std::function<void(int64_t piece)>& piece);
 
  private:

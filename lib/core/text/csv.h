@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strict reading of comma-separated text, row by row, in bounded memory (RFC 4180: quotes may hold commas,
-// doubled quotes and line ends). Knows nothing of what the fields mean.
+// doubled quotes and line ends).
 #pragma once
 
 #include <cstdint>

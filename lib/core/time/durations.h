@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long something took, very often, in bounded memory: counts by length, from which mean, percentile and
-// maximum of any window follow. Knows nothing of what was timed.
+// maximum of any window follow.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ class DurationCounts {
   int64_t total_ = 0, longest_ = 0;  ///< nanoseconds
 };
 
-/// The same, filled by one thread and read by any.
+/// Durations that one thread adds and any may read.
 class DurationRecord {
  public:
   void add(int64_t nanoseconds);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long ago a moment was, by the clock that never goes back. Knows nothing of what is timed.
+// How long ago a moment was, by the clock that never goes back.
 #pragma once
 
 #include <chrono>

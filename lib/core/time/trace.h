@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spans of time of all threads on one time line, while somebody records them. Bounded memory; when nobody
-// records, a span costs one look at a flag. Knows neither what the spans mean nor where the trace goes.
+// records, a span costs one look at a flag.
 #pragma once
 
 #include <atomic>

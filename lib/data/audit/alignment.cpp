@@ -14,7 +14,7 @@ constexpr size_t kPixels = kSide * kSide;
 constexpr int kSteps = 4;
 constexpr double kHopeless = 0.3;       // agreement from which no step leads to that of copies
 constexpr double kWorthwhile = 5e-4;    // by which another step has to improve it
-constexpr float kMostAStep = 0.03f;     // of the picture, by which a border of the window moves
+constexpr float kMaxAStep = 0.03f;      // of the picture, by which a border of the window moves
 constexpr float kSlowDeviation = 2.5f;  // pixels; slower changes of brightness are no details
 
 using Plane = std::array<float, kPixels>;
@@ -167,7 +167,7 @@ bool improvement(const Plane& seen, const Plane& copy, const std::array<float, 4
   const double gain = equations[4][kUnknowns];
   if (gain < 0.2) return false;
   for (size_t i = 0; i < 4; ++i) {
-    move[i] = std::clamp(static_cast<float>(equations[i][kUnknowns] / gain), -kMostAStep, kMostAStep);
+    move[i] = std::clamp(static_cast<float>(equations[i][kUnknowns] / gain), -kMaxAStep, kMaxAStep);
   }
   return true;
 }

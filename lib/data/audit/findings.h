@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an audit found in a data set, as plain values. Knows nothing of how it was found or is shown.
+// What an audit found in a data set, as plain values.
 #pragma once
 
 #include <cstdint>

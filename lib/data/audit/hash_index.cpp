@@ -6,8 +6,8 @@
 namespace stoker::data {
 namespace {
 
-constexpr int kUncertain = 3;           // bits of a quarter that are tried both ways
-constexpr int64_t kMostInBucket = 512;  // entries of a bucket that are looked at
+constexpr int kUncertain = 3;          // bits of a quarter that are tried both ways
+constexpr int64_t kMaxInBucket = 512;  // entries of a bucket that are looked at
 
 int bits_set(uint64_t bits) { return __builtin_popcountll(bits); }
 
@@ -38,7 +38,7 @@ void HashIndex::look(int quarter, uint32_t value, uint64_t bits, int most_bits, 
                      std::vector<Match>& matches) const {
   const Quarter& of = quarters_[static_cast<size_t>(quarter)];
   const int64_t begin = of.begins[value], count = of.begins[value + 1] - begin;
-  const int64_t looked_at = std::min(count, kMostInBucket);
+  const int64_t looked_at = std::min(count, kMaxInBucket);
   const int64_t first = count > looked_at ? static_cast<int64_t>(salt % static_cast<uint64_t>(count)) : 0;
   for (int64_t i = 0; i < looked_at; ++i) {
     const Entry& entry = of.entries[static_cast<size_t>(begin + (first + i) % count)];

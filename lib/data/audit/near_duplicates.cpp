@@ -14,9 +14,9 @@
 namespace stoker::data {
 namespace {
 
-constexpr int kMostBits = 10;           // by which the hashes of a candidate differ; copies: 7 of 64, 99 in 100
-constexpr size_t kMostCandidates = 12;  // that are compared for one picture
-constexpr double kLeastContrast = 3;    // gray levels; below, a hash is noise
+constexpr int kMaxBits = 10;           // by which the hashes of a candidate differ; copies: 7 of 64, 99 in 100
+constexpr size_t kMaxCandidates = 12;  // that are compared for one picture
+constexpr double kLeastContrast = 3;   // gray levels; below, a hash is noise
 constexpr float kLeastAgreement = 0.9f;
 constexpr size_t kRival = 8;  // the candidate from which a copy has to stand out
 constexpr float kShareOfRival = 0.2f;
@@ -94,11 +94,11 @@ class Search {
     std::unordered_map<int64_t, Candidate> best;
     for (const WindowHash& window : windows) {
       matches.clear();
-      index.find(window.hash, kMostBits, static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u, matches);
+      index.find(window.hash, kMaxBits, static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u, matches);
       for (const HashIndex::Match& match : matches) {
         const int64_t other = compared_[static_cast<size_t>(match.entry)];
         if (other == picture) continue;
-        const auto found = best.try_emplace(other, Candidate{other, kMostBits + 1, {}}).first;
+        const auto found = best.try_emplace(other, Candidate{other, kMaxBits + 1, {}}).first;
         if (match.distance < found->second.distance) found->second = {other, match.distance, window.window};
       }
     }
@@ -108,7 +108,7 @@ class Search {
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
       return a.distance != b.distance ? a.distance < b.distance : a.picture < b.picture;
     });
-    if (candidates.size() > kMostCandidates) candidates.resize(kMostCandidates);
+    if (candidates.size() > kMaxCandidates) candidates.resize(kMaxCandidates);
     return candidates;
   }
 

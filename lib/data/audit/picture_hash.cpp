@@ -75,10 +75,10 @@ HashCoefficients PictureHasher::coefficients(const Thumbnail& thumbnail) const {
 }
 
 UsualCoefficients PictureHasher::usual(const std::vector<HashCoefficients>& all) {
-  constexpr size_t kMost = 8192;
+  constexpr size_t kMax = 8192;
   UsualCoefficients usual;
   usual.deviation.fill(1);
-  const size_t step = std::max<size_t>(1, all.size() / kMost);
+  const size_t step = std::max<size_t>(1, all.size() / kMax);
   std::vector<float> values;
   for (size_t bit = 0; bit < kHashBits && !all.empty(); ++bit) {
     values.clear();

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
-#include "data/image/convert.h"
+#include "data/image/pixels/convert.h"
 
 namespace stoker::data {
 namespace {

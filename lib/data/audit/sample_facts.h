@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an audit looks at in one sample: its pixels as a digest, its size and kind, whether it can be read at all. Knows
-// nothing of other samples.
+// What an audit looks at in one sample: its pixels as a digest, its size and kind, whether it can be read at all.
 #pragma once
 
 #include <cstdint>

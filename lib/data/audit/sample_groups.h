@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of samples that grow together pair by pair (union-find). Knows nothing of what a pair has in common.
+// Groups of samples that grow together pair by pair (union-find).
 #pragma once
 
 #include <cstdint>

@@ -11,9 +11,9 @@
 namespace stoker::data {
 namespace {
 
-constexpr uint64_t kMostChannels = 1024, kLongestSide = 65535, kLargestTile = 8192, kMostBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxBands = 1024, kLongestSide = 65535, kLargestTile = 8192, kMaxBandBytes = uint64_t{1} << 30;
 /// What a file can be packed to: a header that promises more is no image, whatever follows.
-constexpr uint64_t kMostBytesPerByte = 5000;
+constexpr uint64_t kMaxBytesPerByte = 5000;
 
 bool holds_bands(const TiffDirectory& directory) {
   constexpr uint64_t kGray = 1, kRgb = 2;
@@ -25,8 +25,8 @@ bool holds_bands(const TiffDirectory& directory) {
 }
 
 std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
-  if (directory.samples > kMostChannels) {
-    return core::format("TIFF of {} channels; {} are the most", directory.samples, kMostChannels);
+  if (directory.samples > kMaxBands) {
+    return core::format("TIFF of {} channels; {} are the most", directory.samples, kMaxBands);
   }
   if (directory.bits != 8 && directory.bits != 16) {
     return core::format("TIFF with {} bits is not read, only 8 or 16", directory.bits);
@@ -47,11 +47,11 @@ std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
   const uint64_t pixel = directory.samples * directory.bits / 8;
   const uint64_t bytes = directory.width * directory.height * pixel;
   const uint64_t tile = directory.tile_width * directory.tile_height * pixel;
-  if (bytes > kMostBytes || tile > kMostBytes) {
+  if (bytes > kMaxBandBytes || tile > kMaxBandBytes) {
     return core::format("its header says {}x{} pixels of {} channels, too much for a sample", directory.width,
                         directory.height, directory.samples);
   }
-  if (bytes / kMostBytesPerByte > file_size || tile / kMostBytesPerByte > file_size) {
+  if (bytes / kMaxBytesPerByte > file_size || tile / kMaxBytesPerByte > file_size) {
     return core::format("TIFF cut short: its header says {} in a file of {}",
                         core::bytes_text(static_cast<double>(bytes)), core::bytes_text(static_cast<double>(file_size)));
   }

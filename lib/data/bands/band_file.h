@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of one sample with more channels than a picture has: TIFF files of many bands. Knows nothing of lists of files.
+// Files of one sample with more channels than a picture has: TIFF files of many bands.
 #pragma once
 
 #include <cstdint>

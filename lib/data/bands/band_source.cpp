@@ -13,34 +13,26 @@
 #include "core/format.h"
 #include "core/system/stop_signal.h"
 #include "data/bands/band_file.h"
-#include "data/leaf_source.h"
+#include "data/forwarding_source.h"
 
 namespace stoker::data {
 namespace {
 
-class BandSource : public LeafSource, private StoredSamples {
+class BandSource : public ForwardingSource {
  public:
-  BandSource(std::shared_ptr<const Source> files, const SampleShape& shape) : files_(std::move(files)), shape_(shape) {
-    class_names_ = files_->class_names();
-    target_names_ = files_->target_names();
-    fingerprint_ = files_->fingerprint();
-  }
+  BandSource(std::shared_ptr<const Source> files, const SampleShape& shape)
+      : ForwardingSource(std::move(files)), shape_(shape) {}
 
-  int64_t size() const override { return files_->size(); }
-  int64_t label(int64_t index) const override { return files_->label(index); }
-  void targets(int64_t index, float* out) const override { files_->targets(index, out); }
-  std::string name(int64_t index) const override { return files_->name(index); }
-  std::string relative_name(int64_t index) const override { return files_->relative_name(index); }
   SampleShape fixed_shape() const override { return shape_; }
-  SourceMemory memory() const override { return files_->memory(); }
-  const StoredSamples* stored() const override { return this; }
+  /// Samples of a fixed size are taken as they are.
+  RegionOfInterest region(int64_t /*index*/) const override { return {}; }
 
   std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     using Clock = std::chrono::steady_clock;
     thread_local std::vector<uint8_t> encoded;
     thread_local BandScratch scratch;
     SampleContent file;
-    if (std::string cause = files_->read(index, encoded, file); !cause.empty()) return cause;
+    if (std::string cause = behind().read(index, encoded, file); !cause.empty()) return cause;
     const Clock::time_point start = Clock::now();
     const auto bytes = static_cast<size_t>(shape_.image_bytes());
     if (buffer.size() < bytes) buffer.resize(bytes);
@@ -57,14 +49,12 @@ class BandSource : public LeafSource, private StoredSamples {
     return "";
   }
 
-  int64_t stored_bytes(int64_t index) const override { return data::stored_bytes(*files_, index); }
+ private:
+  /// The head of a file decodes to nothing.
   std::string read_head(int64_t index, int64_t, std::vector<uint8_t>& buffer, SampleContent& content) const override {
     return read(index, buffer, content);
   }
-  std::vector<int64_t> run_ends() const override { return data::run_ends(*files_); }
 
- private:
-  const std::shared_ptr<const Source> files_;
   const SampleShape shape_;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that keeps samples in memory from their first use on. The bits of a run do not depend on it. Knows
-// nothing of crops or of who reads.
+// A source that keeps samples in memory from their first use on. The bits of a run do not depend on it.
 #pragma once
 
 #include <memory>

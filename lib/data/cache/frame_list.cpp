@@ -16,6 +16,7 @@ std::vector<int64_t> starts_of(const Source& videos) {
   return starts;
 }
 
+/// No ForwardingSource: a sample is one frame, and what holds for a video (its shape, its memory) does not for a frame.
 class FrameList : public LeafSource, private StoredSamples {
  public:
   explicit FrameList(std::shared_ptr<const Source> videos) : videos_(std::move(videos)), starts_(starts_of(*videos_)) {

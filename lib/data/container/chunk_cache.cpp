@@ -4,8 +4,8 @@
 namespace stoker::data {
 
 std::string ChunkCache::get(uint64_t id, const Make& make, Content& content) {
-  Shelf& shelf = shelves_[id % kShelves];
-  const std::shared_ptr<Slot> slot = slot_of(shelf, id);
+  Partition& partition = partitions_[id % kPartitions];
+  const std::shared_ptr<Slot> slot = slot_of(partition, id);
   bool is_new = false;
   {
     const std::lock_guard<std::mutex> lock(slot->mutex);
@@ -14,35 +14,35 @@ std::string ChunkCache::get(uint64_t id, const Make& make, Content& content) {
       slot->is_full = is_new = true;
     }
   }
-  if (is_new) count(shelf, id, *slot);
+  if (is_new) count(partition, id, *slot);
   content = Content(slot, &slot->content);
   return "";
 }
 
-std::shared_ptr<ChunkCache::Slot> ChunkCache::slot_of(Shelf& shelf, uint64_t id) {
-  const std::lock_guard<std::mutex> lock(shelf.mutex);
-  const auto found = shelf.places.find(id);
-  if (found != shelf.places.end()) {
-    shelf.by_use.splice(shelf.by_use.begin(), shelf.by_use, found->second);
+std::shared_ptr<ChunkCache::Slot> ChunkCache::slot_of(Partition& partition, uint64_t id) {
+  const std::lock_guard<std::mutex> lock(partition.mutex);
+  const auto found = partition.places.find(id);
+  if (found != partition.places.end()) {
+    partition.by_use.splice(partition.by_use.begin(), partition.by_use, found->second);
     return found->second->slot;
   }
-  shelf.by_use.push_front({id, std::make_shared<Slot>()});
-  shelf.places.emplace(id, shelf.by_use.begin());
-  return shelf.by_use.front().slot;
+  partition.by_use.push_front({id, std::make_shared<Slot>()});
+  partition.places.emplace(id, partition.by_use.begin());
+  return partition.by_use.front().slot;
 }
 
 /// Adds a chunk that has just been decoded, and lets go of those that were not used for longest.
-void ChunkCache::count(Shelf& shelf, uint64_t id, const Slot& slot) {
-  const std::lock_guard<std::mutex> lock(shelf.mutex);
-  const auto found = shelf.places.find(id);
-  if (found == shelf.places.end() || found->second->slot.get() != &slot) return;  // let go of in the meantime
+void ChunkCache::count(Partition& partition, uint64_t id, const Slot& slot) {
+  const std::lock_guard<std::mutex> lock(partition.mutex);
+  const auto found = partition.places.find(id);
+  if (found == partition.places.end() || found->second->slot.get() != &slot) return;  // let go of in the meantime
   found->second->bytes = static_cast<int64_t>(slot.content.size());
-  shelf.bytes += found->second->bytes;
-  while (shelf.bytes > shelf_budget_ && shelf.by_use.size() > 1) {
-    const Kept& oldest = shelf.by_use.back();
-    shelf.bytes -= oldest.bytes;
-    shelf.places.erase(oldest.id);
-    shelf.by_use.pop_back();
+  partition.bytes += found->second->bytes;
+  while (partition.bytes > partition_budget_ && partition.by_use.size() > 1) {
+    const Kept& oldest = partition.by_use.back();
+    partition.bytes -= oldest.bytes;
+    partition.places.erase(oldest.id);
+    partition.by_use.pop_back();
   }
 }
 

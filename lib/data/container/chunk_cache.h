@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoded chunks that several samples share, kept in bounded memory. Knows nothing of files or of what a
-// chunk holds.
+// Decoded chunks that several samples share, kept in bounded memory.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@ namespace stoker::data {
 class ChunkCache {
  public:
   /// Bytes of content; what is in use beyond that goes when its users do.
-  explicit ChunkCache(int64_t budget_bytes) : shelf_budget_(budget_bytes / kShelves) {}
+  explicit ChunkCache(int64_t budget_bytes) : partition_budget_(budget_bytes / kPartitions) {}
 
   using Content = std::shared_ptr<const std::vector<uint8_t>>;
   /// Fills a content; returns "" or why it cannot.
@@ -29,7 +28,7 @@ class ChunkCache {
   std::string get(uint64_t id, const Make& make, Content& content);
 
  private:
-  static constexpr int64_t kShelves = 16;
+  static constexpr int64_t kPartitions = 16;
   struct Slot {
     std::mutex mutex;
     std::vector<uint8_t> content;
@@ -40,18 +39,19 @@ class ChunkCache {
     std::shared_ptr<Slot> slot;
     int64_t bytes = 0;
   };
-  struct Shelf {
+  /// Holds the chunks of some ids under a lock of its own, so that threads seldom wait for each other.
+  struct Partition {
     std::mutex mutex;
     std::list<Kept> by_use;  ///< the last used first
     std::unordered_map<uint64_t, std::list<Kept>::iterator> places;
     int64_t bytes = 0;
   };
 
-  std::shared_ptr<Slot> slot_of(Shelf& shelf, uint64_t id);
-  void count(Shelf& shelf, uint64_t id, const Slot& slot);
+  std::shared_ptr<Slot> slot_of(Partition& partition, uint64_t id);
+  void count(Partition& partition, uint64_t id, const Slot& slot);
 
-  const int64_t shelf_budget_;  ///< bytes
-  std::array<Shelf, kShelves> shelves_;
+  const int64_t partition_budget_;  ///< bytes
+  std::array<Partition, kPartitions> partitions_;
 };
 
 }  // namespace stoker::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What HDF5's filters did to a chunk, undone: deflate and byte shuffling. Knows nothing of files.
+// What HDF5's filters did to a chunk, undone: deflate and byte shuffling.
 #pragma once
 
 #include <cstdint>

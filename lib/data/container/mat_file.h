@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers out of MATLAB's level 5 MAT-files ("MAT-File Format", MathWorks), plain or zlib-compressed, as
-// little-endian machines write them: matio reads them. Knows nothing of what the numbers mean.
+// little-endian machines write them: matio reads them.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of a number array by their index: reads of our own, from any thread at once, into the caller's
-// memory. Knows nothing of labels, nor of the library that found the array.
+// memory.
 #pragma once
 
 #include <cstdint>

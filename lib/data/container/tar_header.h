@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One 512-byte block of a tar archive, and the records of a pax extension: read strictly, written plainly.
 // Formats: POSIX.1-2017 (pax utility: ustar interchange format, pax extended headers) and, for reading, GNU
-// tar's long names and binary sizes. Knows nothing of files.
+// tar's long names and binary sizes.
 #pragma once
 
 #include <cstdint>

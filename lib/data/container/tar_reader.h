@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entries of a tar archive in order. Trusts nothing: every number is checked against the archive's size
-// before it is used, and no entry is larger in memory than kMaxTarExtension. Knows nothing of samples.
+// before it is used, and no entry is larger in memory than kMaxTarExtension.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "core/format.h"
 #include "core/hash.h"
-#include "data/leaf_source.h"
+#include "data/forwarding_source.h"
 
 namespace stoker::data {
 namespace {
@@ -13,22 +13,21 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-class ClipSource : public LeafSource, private FrameSource, private StoredSamples {
+/// What is asked of a video and not of a frame is answered by the source behind for the first of its frames.
+class ClipSource : public ForwardingSource {
  public:
   ClipSource(std::shared_ptr<const Source> frames, std::vector<int64_t> ends, int64_t clip_frames, int64_t views)
-      : frames_(std::move(frames)), ends_(std::move(ends)), clip_frames_(clip_frames), views_(views) {
+      : ForwardingSource(std::move(frames)), ends_(std::move(ends)), clip_frames_(clip_frames), views_(views) {
     ends_.shrink_to_fit();
-    class_names_ = frames_->class_names();
     core::Hasher hasher;
-    hasher.add(core::format("{} of {} from {}", views > 1 ? "pairs" : "clips", clip_frames, frames_->fingerprint()));
+    hasher.add(core::format("{} of {} from {}", views > 1 ? "pairs" : "clips", clip_frames, behind().fingerprint()));
     hasher.add(ends_.data(), ends_.size() * sizeof(int64_t));
     fingerprint_ = hasher.hex();
   }
 
   int64_t size() const override { return static_cast<int64_t>(ends_.size()); }
-  int64_t label(int64_t index) const override { return frames_->label(first(index)); }
-  std::string name(int64_t index) const override { return video_of(frames_->name(first(index))); }
-  std::string relative_name(int64_t index) const override { return video_of(frames_->relative_name(first(index))); }
+  std::string name(int64_t index) const override { return video_of(behind().name(first(index))); }
+  std::string relative_name(int64_t index) const override { return video_of(behind().relative_name(first(index))); }
   SampleShape fixed_shape() const override {
     SampleShape shape;
     shape.frames = clip_frames_ > 1 ? clip_frames_ : 0;
@@ -37,38 +36,33 @@ class ClipSource : public LeafSource, private FrameSource, private StoredSamples
   }
 
   SourceMemory memory() const override {
-    SourceMemory memory = frames_->memory();
+    SourceMemory memory = behind().memory();
     memory.list_bytes += static_cast<int64_t>(ends_.size() * sizeof(int64_t));
     return memory;
   }
   const FrameSource* frames() const override { return this; }
-  const StoredSamples* stored() const override { return this; }
+
+ private:
+  int64_t index_behind(int64_t index) const override { return first(index); }
 
   int64_t frame_count(int64_t index) const override { return end(index) - first(index); }
   std::string frame_name(int64_t index, int64_t frame) const override {
-    const std::string path = frames_->relative_name(first(index) + frame);
+    const std::string path = behind().relative_name(first(index) + frame);
     const std::string video = video_of(path);
     return video.empty() ? path : path.substr(video.size() + 1);
   }
   std::string read_frame(int64_t index, int64_t frame, std::vector<uint8_t>& buffer,
                          SampleContent& content) const override {
-    return frames_->read(first(index) + frame, buffer, content);
+    return behind().read(first(index) + frame, buffer, content);
   }
   int64_t frame_bytes(int64_t index, int64_t frame) const override {
-    return data::stored_bytes(*frames_, first(index) + frame);
+    return data::stored_bytes(behind(), first(index) + frame);
   }
 
-  std::string read(int64_t index, std::vector<uint8_t>& buffer, SampleContent& content) const override {
-    return read_frame(index, 0, buffer, content);
-  }
-  std::string read_head(int64_t index, int64_t bytes, std::vector<uint8_t>& buffer,
-                        SampleContent& content) const override {
-    return data::read_head(*frames_, first(index), bytes, buffer, content);
-  }
   int64_t stored_bytes(int64_t index) const override {
     int64_t bytes = 0;
     for (int64_t frame = first(index); frame < end(index); ++frame) {
-      const int64_t more = data::stored_bytes(*frames_, frame);
+      const int64_t more = data::stored_bytes(behind(), frame);
       if (more < 0) return -1;
       bytes += more;
     }
@@ -76,7 +70,6 @@ class ClipSource : public LeafSource, private FrameSource, private StoredSamples
   }
   std::vector<int64_t> run_ends() const override { return {size()}; }
 
- private:
   /// The folder of a video, from the path of one of its frames.
   std::string video_of(const std::string& path) const {
     const std::string folder = folder_of(path);
@@ -85,7 +78,6 @@ class ClipSource : public LeafSource, private FrameSource, private StoredSamples
   int64_t first(int64_t index) const { return index == 0 ? 0 : ends_[static_cast<size_t>(index) - 1]; }
   int64_t end(int64_t index) const { return ends_[static_cast<size_t>(index)]; }
 
-  const std::shared_ptr<const Source> frames_;
   std::vector<int64_t> ends_;
   const int64_t clip_frames_, views_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source of videos over a source of their frames. Knows nothing of how the frames are stored.
+// A source of videos over a source of their frames.
 #pragma once
 
 #include <cstdint>

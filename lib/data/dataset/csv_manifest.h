@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CSV file that lists images: a column with paths, other columns by name. Knows nothing of what those mean.
+// A CSV file that lists images: a column with paths, other columns by name.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source over a list of image files. Knows nothing of how the list came about.
+// A source over a list of image files.
 #pragma once
 
 #include <cstdint>

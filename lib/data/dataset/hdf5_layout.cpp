@@ -72,10 +72,10 @@ std::vector<Hdf5Place> Hdf5Layout::places_of(const std::string& split) const {
 }
 
 std::string Hdf5Layout::found_text() const {
-  constexpr size_t kMost = 40;
+  constexpr size_t kMax = 40;
   std::string text;
   std::vector<std::string> files = hdf5_files_in(options_.data_dir);
-  if (files.size() > kMost) files.resize(kMost);
+  if (files.size() > kMax) files.resize(kMax);
   for (const std::string& path : files) {
     text += "\n  " + core::printable(std::filesystem::path(path).filename().string()) + ":";
     try {

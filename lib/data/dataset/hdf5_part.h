@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one HDF5 file has of a split: samples of one shape, and their labels as numbers. Knows nothing of classes, nor
-// of the other files of the split.
+// What one HDF5 file has of a split: samples of one shape, and their labels as numbers.
 #pragma once
 
 #include <functional>

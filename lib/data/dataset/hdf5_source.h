@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A source over the numbers of HDF5 files: samples of one shape, with a class or with numbers to learn.
-// Knows nothing of the library, of splits or of names of data sets.
 #pragma once
 
 #include <memory>

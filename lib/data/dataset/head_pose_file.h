@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the annotation files of public head pose data say: angles in degrees, and where the face is. Knows
-// nothing of folders or images.
+// What the annotation files of public head pose data say: angles in degrees, and where the face is.
 #pragma once
 
 #include <array>

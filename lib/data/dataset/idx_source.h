@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IDX files of MNIST and its kin, plain or gzipped, held in memory as pixels. Knows nothing of splits by
-// fraction.
+// IDX files of MNIST and its kin, plain or gzipped, held in memory as pixels.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Videos as lists of image files, as they are gathered. Knows nothing of folders.
+// Videos as lists of image files, as they are gathered.
 #pragma once
 
 #include <cstdint>

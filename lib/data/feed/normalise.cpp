@@ -47,7 +47,7 @@ void normalise_planes(const uint8_t* pixels, int64_t area, const NormalTable& ta
   }
 }
 
-/// The same for any number of channels, one after another.
+/// Normalises any number of channels, one after another.
 void normalise_any(const uint8_t* pixels, int64_t images, int64_t area, int64_t channels, const NormalTable& table,
                    bool channels_last, float* out) {
   const int64_t pixel_step = channels_last ? channels : 1, channel_step = channels_last ? 1 : area;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels to normalised floats in one pass over memory. Knows nothing of tensors.
+// Pixels to normalised floats in one pass over memory.
 #pragma once
 
 #include <array>

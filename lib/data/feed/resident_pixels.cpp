@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/worker_pool.h"
-#include "data/image/convert.h"
+#include "data/image/pixels/convert.h"
 
 namespace stoker::data {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data set whose pixels stay on the device: batches are cut out of them there, as recipes say. For images of one size
-// that training neither resizes nor changes besides cropping and mirroring. Knows nothing of how recipes are drawn.
+// that training neither resizes nor changes besides cropping and mirroring.
 #pragma once
 
 #include <torch/types.h>

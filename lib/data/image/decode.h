@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "data/storage/scratch.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 
@@ -18,36 +18,6 @@ struct ImageHeader {
   int width = 0, height = 0;
   int channels = 0;     ///< as stored: 1, 3 or 4
   int orientation = 1;  ///< EXIF 1..8
-};
-
-/// uint8 pixels, HWC, rows packed. May be used again for the next sample.
-struct ImageBuffer {
-  int height = 0, width = 0, channels = 0;
-  ScratchBytes pixels;  ///< at least height * width * channels
-};
-
-struct DecodeLimits {
-  double max_megapixels = 64;
-  int max_side = 65535;
-  int max_jpeg_scans = 100;
-  double max_seconds = 30;  ///< of one JPEG; generous, since a slow machine must not make an image bad
-};
-
-/// A rectangle of an image, in pixels.
-struct Region {
-  int left = 0, top = 0, width = 0, height = 0;
-};
-
-/// Takes the rows of an image from a decoder, top to bottom, as they are decoded.
-class RowSink {
- public:
-  virtual ~RowSink() = default;
-  /// What comes: rows of held.width x `channels` bytes. Once more when a decode has to start over.
-  virtual void begin(const Region& held, int channels) = 0;
-  /// Where the next row goes; those before it are complete.
-  virtual uint8_t* next_row() = 0;
-  /// The last row is complete too.
-  virtual void end() = 0;
 };
 
 /// Returns "" or why the bytes are not an image that we read.

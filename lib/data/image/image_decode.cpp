@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "data/image/decode.h"
-#include "data/image/jpeg_decode.h"
+#include "data/image/jpeg/jpeg_decode.h"
 #include "data/image/opencv_decode.h"
 #include "data/image/orientation.h"
 

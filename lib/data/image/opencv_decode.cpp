@@ -8,7 +8,7 @@
 #include <opencv2/imgcodecs.hpp>
 
 #include "core/format.h"
-#include "data/image/convert.h"
+#include "data/image/pixels/convert.h"
 #include "data/image/png_chunks.h"
 #include "data/image/webp_frame.h"
 #include "data/storage/byte_view.h"

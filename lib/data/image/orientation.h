@@ -2,7 +2,7 @@
 // EXIF orientation: turning stored pixels the way the camera was held.
 #pragma once
 
-#include "data/image/decode.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 

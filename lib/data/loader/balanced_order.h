@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of an epoch that shows every class equally often: a pure function of (seed, epoch). Knows nothing
-// of reading.
+// The order of an epoch that shows every class equally often: a pure function of (seed, epoch).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of one batch in the loader's ring. Knows nothing of threads or order.
+// The memory of one batch in the loader's ring. Who may touch it when: see BatchBuffer.
 #pragma once
 
 #include <torch/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In which order an epoch visits the samples: a pure function of its arguments, hence the same for any number
-// of workers and after any resume. Knows nothing of reading.
+// of workers and after any resume.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ void Loader::Impl::allocate(BatchBuffer& buffer) const {
                   settings.pin_memory && torch::cuda::is_available());
 }
 
-/// Makes the buffer of a batch_index ready for writing.
+/// Makes the buffer of a batch ready for writing.
 void Loader::Impl::prepare(int64_t batch_index) {
   if (batch_index >= epoch.batches) return;
   BatchBuffer& buffer = buffer_of(batch_index);
@@ -154,8 +154,8 @@ bool Loader::Impl::next(HostBatch& batch, bool may_stop) {
   return true;
 }
 
-/// Without workers: reads the batch_index on the calling thread. Started again after an interruption, it starts
-/// over.
+/// Without workers: reads the whole batch on the calling thread. An interrupted batch is read from its first row
+/// again by the next call.
 void Loader::Impl::fill_batch_here(int64_t batch_index, bool may_stop) {
   {
     const core::MutexLock lock(mutex);

@@ -75,7 +75,7 @@ class Loader {
   /// skipped, are left out of the batch (later rows move up; a batch of bad images alone has no rows) and
   /// recorded. After an error the same batch can be asked for again.
   /// With `may_stop` it polls stop requests while waiting and throws core::StopRequested; without, it waits
-  /// on: an optimizer update that has consumed its first micro-batch must get the others.
+  /// on: an optimizer update that has consumed its first batch must get the others.
   bool next(HostBatch& batch, bool may_stop = true);
   /// True when next() would not wait. Never true without workers.
   bool is_ready() const;

@@ -33,9 +33,11 @@ struct EpochOrder {
   std::vector<int64_t> known_bad;  ///< sorted; not read again
 };
 
-// Batches of an epoch are counted from first_batch on as "batches". Batch b lives in buffer t % ring. Row index k is
-// row k % batch_size of batch_index k / batch_size; a worker takes the next row_index, waits until the batch_index's
-// buffer is free, writes the row. Batches become ready in any order and are handed over in order.
+// `batch` numbers the batches of the whole epoch; `batch_index` counts those that this loader makes of it, from
+// first_batch on (batch_at() says which batch that is). The batch with index b lives in buffer b % ring. Workers take
+// rows one after the other from next_row_index: row index k is row k % batch_size of the batch with index
+// k / batch_size. A worker waits until that batch's buffer is free, then writes the row. Batches become ready in any
+// order and are handed over in order.
 struct Loader::Impl {
   Impl(std::shared_ptr<const Source> source_given, TransformPlan plan_given, LoaderSettings settings_given);
   ~Impl();
@@ -106,7 +108,7 @@ struct Loader::Impl {
   std::atomic<bool> cancelled{false};
   std::atomic<int64_t> next_row_index{0};
   std::atomic<int64_t> batches_handed_over{0}, batches_released{0};  ///< written by the consumer
-  int64_t last_awaited_batch = -1;         ///< batch_index that next() has waited for; of the consumer
+  int64_t last_awaited_batch = -1;         ///< index that next() has waited for; of the consumer
   std::optional<SampleReader> own_reader;  ///< of the calling thread when there are no workers
 
   std::atomic<int64_t> images_out{0}, bad_out{0}, consumer_wait_ns{0}, read_ns{0}, decode_ns{0}, resize_ns{0},

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "data/image/convert.h"
+#include "data/image/pixels/convert.h"
 #include "data/resample/resized_rows.h"
 
 namespace stoker::data {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one worker does with one sample: read, look at the header, draw the geometry, decode, write the row; for a
 // clip so for each of its frames.
-// Knows nothing of row indices, buffers or threads.
 #pragma once
 
 #include <cstdint>

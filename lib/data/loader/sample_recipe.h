@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is drawn of a sample whose pixels lie on the device already: which one, where its window begins, mirrored or
-// not. Knows nothing of tensors or devices.
+// not.
 #pragma once
 
 #include <cstdint>

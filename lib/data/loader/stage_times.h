@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a worker's time goes within a sample, and within many. Knows nothing of what the stages do.
+// Where a worker's time goes within a sample, and within many.
 #pragma once
 
 #include <chrono>

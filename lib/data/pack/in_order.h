@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on consecutive numbers, done by threads and handed over in order. Knows nothing of the work.
+// Work on consecutive numbers, done by threads and handed over in order.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <vector>
 
+#include "core/system/mutex.h"
 #include "core/system/stop_signal.h"
 #include "core/system/worker_pool.h"
 
@@ -24,7 +23,12 @@ class InOrder {
   /// Works on first, first + 1, ... end - 1. `make_work` is called once per thread, on this one; without threads, or
   /// where the system gives none, the work is done inside next().
   InOrder(int64_t first, int64_t end, int64_t threads, const std::function<Work()>& make_work)
-      : slots_(static_cast<size_t>(2 * threads + 2)), end_(end), claimed_(first), wanted_(first), freed_(first) {
+      : slots_(static_cast<size_t>(2 * threads + 2)),
+        end_(end),
+        wanted_(first),
+        claimed_(first),
+        freed_(first),
+        is_done_(slots_.size()) {
     try {
       for (int64_t i = 0; i < threads && threads_.add([this, work = make_work()] { work_on(work); }); ++i) {
       }
@@ -43,19 +47,19 @@ class InOrder {
   Result* next() {
     core::throw_if_stopped();
     if (wanted_ == end_) return nullptr;
-    Slot& slot = slot_of(wanted_);
+    Slot& slot = slots_[slot_of(wanted_)];
     if (own_work_) {
       own_work_(wanted_++, slot.result);
       return &slot.result;
     }
-    std::unique_lock<std::mutex> lock(mutex_);
+    const core::MutexLock lock(mutex_);
     freed_ = wanted_;
     freed_one_.notify_all();
-    while (!done_one_.wait_for(lock, std::chrono::milliseconds(50), [&] { return slot.done; })) {
+    while (!is_done_[slot_of(wanted_)]) {
+      done_one_.wait_for(mutex_, std::chrono::milliseconds(50));
       core::throw_if_stopped();
     }
-    slot.done = false;
-    ++wanted_;
+    is_done_[slot_of(wanted_++)] = false;
     if (slot.error) std::rethrow_exception(slot.error);
     return &slot.result;
   }
@@ -64,51 +68,56 @@ class InOrder {
   struct Slot {
     Result result;
     std::exception_ptr error;
-    bool done = false;
   };
 
   /// Ends the threads.
   void quit() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const core::MutexLock lock(mutex_);
       quitting_ = true;
     }
     freed_one_.notify_all();
     threads_.wait();
   }
 
-  Slot& slot_of(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
+  size_t slot_of(int64_t number) const { return static_cast<size_t>(number) % slots_.size(); }
+
+  /// The next number, once it has a slot; false: there is none for this thread.
+  bool claim(int64_t& number) {
+    const core::MutexLock lock(mutex_);
+    const auto slots = static_cast<int64_t>(slots_.size());
+    while (!quitting_ && claimed_ != end_ && claimed_ >= freed_ + slots) freed_one_.wait(mutex_);
+    if (quitting_ || claimed_ == end_) return false;
+    number = claimed_++;
+    return true;
+  }
 
   void work_on(const Work& work) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      freed_one_.wait(lock, [&] {
-        return quitting_ || claimed_ == end_ || claimed_ < freed_ + static_cast<int64_t>(slots_.size());
-      });
-      if (quitting_ || claimed_ == end_) return;
-      const int64_t number = claimed_++;
-      Slot& slot = slot_of(number);
-      lock.unlock();
+    int64_t number = 0;
+    while (claim(number)) {
+      Slot& slot = slots_[slot_of(number)];
       try {
         work(number, slot.result);
       } catch (...) {
         slot.error = std::current_exception();
       }
-      lock.lock();
-      slot.done = true;
+      const core::MutexLock lock(mutex_);
+      is_done_[slot_of(number)] = true;
       done_one_.notify_one();
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable freed_one_, done_one_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  ///< each of the thread that claimed its number, then of the consumer
   const int64_t end_;
-  int64_t claimed_;  ///< next number for a thread
-  int64_t wanted_;   ///< next number for the consumer, who alone touches it
-  int64_t freed_;    ///< results below this are no longer looked at
-  bool quitting_ = false;
+  int64_t wanted_;  ///< next number for the consumer, who alone touches it
   Work own_work_;
+
+  core::Mutex mutex_;
+  core::Condition freed_one_, done_one_;
+  int64_t claimed_ STOKER_GUARDED_BY(mutex_);            ///< next number for a thread
+  int64_t freed_ STOKER_GUARDED_BY(mutex_);              ///< results below this are no longer looked at
+  std::vector<bool> is_done_ STOKER_GUARDED_BY(mutex_);  ///< by slot
+  bool quitting_ STOKER_GUARDED_BY(mutex_) = false;
   core::WorkerPool threads_;  ///< last: they use all of the above
 };
 

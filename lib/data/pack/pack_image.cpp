@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/image/jpeg_encode.h"
+#include "data/image/jpeg/jpeg_encode.h"
 #include "data/image/opencv_encode.h"
 
 namespace stoker::data {

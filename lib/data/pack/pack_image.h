@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What packing does to one image: nothing, a smaller or re-encoded image, or a lossless change of coding.
-// Knows nothing of archives.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys for all samples of a split, no two alike. Knows nothing of content.
+// Keys for all samples of a split, no two alike.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes one shard and its index: whole or absent, the same bytes for the same samples. Knows nothing of
-// where samples come from.
+// Writes one shard and its index: whole or absent, the same bytes for the same samples.
 #pragma once
 
 #include <cstdint>

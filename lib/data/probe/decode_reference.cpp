@@ -5,7 +5,8 @@
 #include <chrono>
 
 #include "core/system/stop_signal.h"
-#include "data/image/jpeg_decode.h"
+#include "core/time/elapsed.h"
+#include "data/image/jpeg/jpeg_decode.h"
 
 namespace stoker::data {
 
@@ -43,7 +44,7 @@ double DecodeReference::decode_all() {
     core::throw_if_stopped();
     decode(file);
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return core::seconds_since(begin);
 }
 
 }  // namespace stoker::data

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a loader is measured against: decoding the whole of the same files, one after another, on one thread,
-// with libjpeg as it is. Knows nothing of crops or batches.
+// with libjpeg as it is.
 #pragma once
 
 #include <cstdint>

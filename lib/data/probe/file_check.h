@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the files of a data set can be read and decoded, of some samples or all. Knows nothing of runs or options.
+// Whether the files of a data set can be read and decoded, of some samples or all.
 #pragma once
 
 #include <cstdint>

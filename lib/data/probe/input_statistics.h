@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and deviation of samples that are floats, or that are neither gray nor RGB, from some of them. Knows nothing of
-// what they are used for.
+// Mean and deviation of samples that are floats, or that are neither gray nor RGB, from some of them.
 #pragma once
 
 #include <cstdint>

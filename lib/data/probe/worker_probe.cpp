@@ -15,11 +15,12 @@
 namespace stoker::data {
 namespace {
 
-/// Threads that make samples, of which so many are awake. Images differ in size by more than a short
-/// measurement averages out, so work is counted in stored bytes where they are known, else in images.
-class ProbeCrew {
+/// Threads that make samples. Only as many work at a time as are being measured; the others wait. Images differ in size
+/// by more than a short measurement averages out, so work is counted in stored bytes where they are known, else in
+/// images.
+class ProbeWorkers {
  public:
-  ProbeCrew(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings)
+  ProbeWorkers(const Source& source, const TransformPlan& plan, const WorkerProbeSettings& settings)
       : source_(source), plan_(plan), settings_(settings), stride_(stride_for(source.size())) {
     try {
       for (int64_t i = 0; i < settings.max_workers; ++i) {
@@ -32,15 +33,17 @@ class ProbeCrew {
       throw;
     }
   }
-  ~ProbeCrew() { finish(); }
-  ProbeCrew(const ProbeCrew&) = delete;
-  ProbeCrew& operator=(const ProbeCrew&) = delete;
+  ~ProbeWorkers() { finish(); }
+  ProbeWorkers(const ProbeWorkers&) = delete;
+  ProbeWorkers& operator=(const ProbeWorkers&) = delete;
 
   /// Work that `workers` threads do in a second. A fifth of the time passes before measuring begins.
   double work_per_second(int64_t workers, double seconds) {
     awake_ = workers;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);  // whoever is falling asleep has seen the old number
+      // A thread that has read the old number, but does not wait yet, holds the mutex; without this it would miss the
+      // wake-up.
+      const std::lock_guard<std::mutex> lock(mutex_);
     }
     wake_.notify_all();
     pause(0.2 * seconds);
@@ -87,7 +90,7 @@ class ProbeCrew {
     quitting_ = true;
   }
 
-  /// False when the crew is to go home.
+  /// Waits while more threads than asked for would work. False: the thread is to end.
   bool wait_until_awake(int64_t number) {
     if (number < awake_.load(std::memory_order_relaxed) && !quitting_.load(std::memory_order_relaxed)) return true;
     std::unique_lock<std::mutex> lock(mutex_);
@@ -102,8 +105,8 @@ class ProbeCrew {
       std::vector<float> targets(static_cast<size_t>(source_.num_targets()));
       StageTimes times;
       while (wait_until_awake(number)) {
-        const int64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
-        const int64_t sample = ticket % source_.size() * stride_ % source_.size();
+        const int64_t position = next_.fetch_add(1, std::memory_order_relaxed);
+        const int64_t sample = position % source_.size() * stride_ % source_.size();
         // A bad image is work as well.
         reader.read_into(sample, /*epoch=*/0, /*round=*/0, row.data(), targets.data(), times);
         images_.fetch_add(1, std::memory_order_relaxed);
@@ -156,16 +159,16 @@ WorkerProbe probe_workers(const Source& source, const TransformPlan& plan, const
   if (!probe.skipped.empty()) return probe;
 
   const std::vector<int64_t> counts = worker_counts(settings.max_workers);
-  ProbeCrew crew(source, plan, settings);
+  ProbeWorkers probed(source, plan, settings);
   const std::vector<double> work =
-      better_of_two(counts, settings.seconds, [&crew](int64_t workers, double seconds) {  // work per second
-        return crew.work_per_second(workers, seconds);
+      better_of_two(counts, settings.seconds, [&probed](int64_t workers, double seconds) {  // work per second
+        return probed.work_per_second(workers, seconds);
       });
-  crew.finish();
-  probe.skipped = crew.failure();
+  probed.finish();
+  probe.skipped = probed.failure();
   if (!probe.skipped.empty()) return probe;
   for (size_t i = 0; i < counts.size(); ++i) {
-    probe.rates.push_back({counts[i], work[i] * crew.images_per_work()});
+    probe.rates.push_back({counts[i], work[i] * probed.images_per_work()});
   }
   return probe;
 }

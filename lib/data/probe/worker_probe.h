@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast samples can be made with so many threads, measured on the real data in about a second, and how
-// many are worth having. Knows nothing of batches or devices.
+// many are worth having.
 #pragma once
 
 #include <cstdint>

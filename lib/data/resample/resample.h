@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Antialiased bilinear resizing of uint8 pixels in integer arithmetic, windowed and mirrored on the way out; of a
-// whole image, or of rows as they come. Knows nothing of crops drawn at random, files or batches.
+// whole image, or of rows as they come.
 #pragma once
 
 #include <cstdint>

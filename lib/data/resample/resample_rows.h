@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of resizing in plain C++. kernels/resample_rows_avx2 has the same bits. Knows nothing of windows or
-// images.
+// The inner loops of resizing in plain C++. kernels/resample_rows_avx2 has the same bits.
 #pragma once
 
 #include <cstdint>

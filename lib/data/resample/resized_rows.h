@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between a decoder and a row of a batch: pixels are resized while they are still in the processor's cache, and the
-// image is nowhere as a whole. Knows nothing of file formats or of how a geometry is drawn.
+// image is nowhere as a whole.
 #pragma once
 
 #include <chrono>

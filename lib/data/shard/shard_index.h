@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a shard holds and where: the index beside a tar archive that makes its samples readable in any order
-// with one read each. docs/data-formats.md shows the bytes. Knows nothing of images.
+// with one read each. docs/data-formats.md shows the bytes.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ std::string shard_index_text(const ShardIndex& index);
 /// Reads untrusted bytes; every number is checked against the others. Throws core::Error{data} whose message
 /// begins with `path`.
 ShardIndex parse_shard_index(const uint8_t* bytes, uint64_t size, const std::string& path);
-/// The same from a file. Throws as core::read_file() does, too.
+/// Reads and parses a file. Throws as core::read_file() does, too.
 ShardIndex read_shard_index(const std::string& path);
 
 }  // namespace stoker::data

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a sample is called inside a shard, after WebDataset's convention: the key is the path up to the first
 // dot of the file name, what follows is the kind of content, and what shares a key belongs to one sample.
-// Knows nothing of archives.
 //
 // A name such as `cat/001.jpg` keeps itself. A name that the convention would take apart wrongly, or that
 // does not suit its content, becomes a key as a whole: dots and other bytes are written as %XX, and `%~` ends

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source over tar shards: every sample in one read, in any order. Knows nothing of how shards are found or
-// written.
+// A source over tar shards: every sample in one read, in any order.
 #pragma once
 
 #include <memory>

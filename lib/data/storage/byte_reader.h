@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes that can be read at any place: a file, or memory (which is how tests and fuzzers look at archives).
-// Knows nothing of what the bytes mean.
 #pragma once
 
 #include <cstdint>

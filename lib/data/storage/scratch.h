@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that a worker writes before it reads it, and that does not add up: not zeroed, and large pieces come
-// from the kernel and go back to it. Knows nothing of images.
+// from the kernel and go back to it.
 #pragma once
 
 #include <cstddef>

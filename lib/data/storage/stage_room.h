@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder that copies are made in (--stage-dir): whether it has room, and what killed runs left there. Knows nothing
-// of what is copied.
+// The folder that copies are made in (--stage-dir): whether it has room, and what killed runs left there.
 #pragma once
 
 #include <cstdint>

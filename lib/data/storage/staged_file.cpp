@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/open_retrying.h"
 #include "core/system/stop_signal.h"
+#include "core/time/elapsed.h"
 #include "data/storage/byte_reader.h"
 #include "data/storage/stage_room.h"
 
@@ -170,7 +171,7 @@ std::shared_ptr<const StagedFile> StagedFile::stage(const std::string& path, con
     const int fd = copying.keep();
     struct stat info {};
     if (::fstat(fd, &info) == 0 && info.st_nlink > 0) {
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double seconds = core::seconds_since(start);
       notes.push_back(core::format("{} is read from a copy in {} ({} in {:.1f} s), which goes with the run",
                                    core::printable(path), core::printable(directory), size_text(original.size()),
                                    seconds));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy of a file in faster storage (tmpfs), for as long as it is used. Knows nothing of what the file
-// holds.
+// A copy of a file in faster storage (tmpfs), for as long as it is used.
 #pragma once
 
 #include <memory>

@@ -24,6 +24,7 @@
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"
 #include "core/system/worker_pool.h"
+#include "core/time/elapsed.h"
 #include "data/storage/stage_room.h"
 
 namespace stoker::data {
@@ -142,11 +143,10 @@ class Making {
   }
 
   std::string note(const std::string& stage_dir) const {
-    const std::string there =
-        missing_.empty() ? "all of which was there already"
-        : missing_bytes_ < bytes_
-            ? core::format("of which {} were there already", size_text(bytes_ - missing_bytes_))
-            : core::format("copied in {:.1f} s", std::chrono::duration<double>(Clock::now() - start_).count());
+    const std::string there = missing_.empty() ? "all of which was there already"
+                              : missing_bytes_ < bytes_
+                                  ? core::format("of which {} were there already", size_text(bytes_ - missing_bytes_))
+                                  : core::format("copied in {:.1f} s", core::seconds_since(start_));
     return core::format("{} in {} are read from copies in {} ({}, {}), which go with the run", files_text(),
                         core::printable(files_.directory), core::printable(stage_dir), size_text(bytes_), there);
   }

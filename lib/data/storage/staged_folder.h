@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of many small files in faster storage (tmpfs), for as long as they are used. Knows nothing of what the files
-// hold.
+// Copies of many small files in faster storage (tmpfs), for as long as they are used.
 #pragma once
 
 #include <cstdint>

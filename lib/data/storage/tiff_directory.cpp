@@ -6,7 +6,7 @@
 namespace stoker::data {
 namespace {
 
-constexpr uint64_t kMostValues = 4096;  // that are compared of one tag
+constexpr uint64_t kMaxValues = 4096;  // that are compared of one tag
 
 /// Numbers of a tag, short or long, in the file's order of bytes.
 class TagValues {
@@ -18,7 +18,7 @@ class TagValues {
   }
   uint64_t first() const { return at(0); }
   bool are_equal() const {
-    for (uint64_t i = 1; i < std::min(count_, kMostValues); ++i) {
+    for (uint64_t i = 1; i < std::min(count_, kMaxValues); ++i) {
       if (at(i) != at(0)) return false;
     }
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the first directory of a TIFF file says, read without a library. Knows nothing of pixels.
+// What the first directory of a TIFF file says, read without a library.
 #pragma once
 
 #include <cstdint>

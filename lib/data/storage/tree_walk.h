@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking folders of images in a fixed order, without ever hanging or going in circles. Knows nothing of
-// labels.
+// Walking folders of images in a fixed order, without ever hanging or going in circles.
 #pragma once
 
 #include <functional>

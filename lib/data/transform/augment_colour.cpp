@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "data/image/convert.h"
-#include "kernels/cpu.h"
+#include "data/image/pixels/convert.h"
+#include "kernels/widest.h"
 
 namespace stoker::data {
 namespace {
@@ -33,16 +33,6 @@ inline __attribute__((always_inline)) void saturate_body(uint8_t* pixels, int64_
     for (int c = 0; c < 3; ++c) pixel[c] = blended(gray, pixel[c], factor);
   }
 }
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) void blend_bytes_avx2(const uint8_t* degenerate, uint8_t* original, int64_t bytes,
-                                                      float factor) {
-  blend_bytes_body(degenerate, original, bytes, factor);
-}
-__attribute__((target("avx2"))) void saturate_avx2(uint8_t* pixels, int64_t area, float factor) {
-  saturate_body(pixels, area, factor);
-}
-#endif
 
 void look_up(const SquareImage& image, const ByteTable& table) {
   uint8_t* const pixels = image.pixels;  // by value: bytes may alias the struct
@@ -80,10 +70,8 @@ Histogram channel_histogram(const SquareImage& image, int channel) {
 }  // namespace
 
 void blend_bytes(const uint8_t* degenerate, uint8_t* original, int64_t bytes, double factor) {
-#if defined(__x86_64__)
-  if (kernels::has_avx2()) return blend_bytes_avx2(degenerate, original, bytes, static_cast<float>(factor));
-#endif
-  blend_bytes_body(degenerate, original, bytes, static_cast<float>(factor));
+  const auto by = static_cast<float>(factor);
+  kernels::call_at_widest([=]() STOKER_INLINED { blend_bytes_body(degenerate, original, bytes, by); });
 }
 
 void adjust_brightness(const SquareImage& image, double factor) { look_up(image, blend_table(0, factor)); }
@@ -95,10 +83,10 @@ void adjust_contrast(const SquareImage& image, double factor) {
 
 void adjust_saturation(const SquareImage& image, double factor) {
   if (image.channels == 1) return;
-#if defined(__x86_64__)
-  if (kernels::has_avx2()) return saturate_avx2(image.pixels, image.area(), static_cast<float>(factor));
-#endif
-  saturate_body(image.pixels, image.area(), static_cast<float>(factor));
+  uint8_t* const pixels = image.pixels;
+  const int64_t area = image.area();
+  const auto by = static_cast<float>(factor);
+  kernels::call_at_widest([=]() STOKER_INLINED { saturate_body(pixels, area, by); });
 }
 
 void to_grayscale(const SquareImage& image) {

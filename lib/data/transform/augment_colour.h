@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changes the colour of each pixel. The results are those of torchvision.transforms.functional on PIL
-// images (Pillow's arithmetic), byte for byte. Gray images: what needs colours leaves them as they are. Knows
-// nothing of chance.
+// images (Pillow's arithmetic), byte for byte. Gray images: what needs colours leaves them as they are. By how much is
+// drawn in augment.h.
 #pragma once
 
 #include "data/transform/square_image.h"

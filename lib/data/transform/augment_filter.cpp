@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "data/transform/augment_colour.h"
-#include "kernels/cpu.h"
+#include "kernels/widest.h"
 
 namespace stoker::data {
 namespace {
@@ -79,27 +79,6 @@ inline __attribute__((always_inline)) void merge_body(const uint16_t* const* row
   }
 }
 
-void narrow_plain(const uint8_t* row, const std::vector<uint32_t>& weights, int64_t bytes, int channels,
-                  uint16_t* out) {
-  narrow_body(row, weights, bytes, channels, out);
-}
-void merge_plain(const uint16_t* const* rows, const std::vector<uint32_t>& weights, int64_t bytes, uint8_t* out) {
-  merge_body(rows, weights, bytes, out);
-}
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) void narrow_avx2(const uint8_t* row, const std::vector<uint32_t>& weights,
-                                                 int64_t bytes, int channels, uint16_t* out) {
-  narrow_body(row, weights, bytes, channels, out);
-}
-__attribute__((target("avx2"))) void merge_avx2(const uint16_t* const* rows, const std::vector<uint32_t>& weights,
-                                                int64_t bytes, uint8_t* out) {
-  merge_body(rows, weights, bytes, out);
-}
-#else
-constexpr auto narrow_avx2 = narrow_plain;
-constexpr auto merge_avx2 = merge_plain;
-#endif
-
 /// Index i outside [0, side) mirrored at the first or the last one, which is not repeated.
 int mirrored(int i, int side) {
   if (side == 1) return 0;
@@ -144,18 +123,22 @@ void blur(const SquareImage& image, int kernel, double sigma, BlurScratch& scrat
   const int64_t row = image.row_bytes();
   scratch.padded.resize(static_cast<size_t>(row + int64_t{2} * reach * image.channels));
   scratch.narrowed.resize(static_cast<size_t>(image.bytes()));
-  const bool fast = kernels::has_avx2();
+  const std::vector<uint32_t>* const weights = &scratch.weights;
+  const int channels = image.channels;
   for (int64_t y = 0; y < image.side; ++y) {
     pad_row(image.pixels + y * row, image, reach, scratch.padded.data());
-    (fast ? narrow_avx2 : narrow_plain)(scratch.padded.data() + int64_t{reach} * image.channels, scratch.weights, row,
-                                        image.channels, scratch.narrowed.data() + y * row);
+    const uint8_t* const padded = scratch.padded.data() + int64_t{reach} * channels;
+    uint16_t* const narrowed = scratch.narrowed.data() + y * row;
+    kernels::call_at_widest([=]() STOKER_INLINED { narrow_body(padded, *weights, row, channels, narrowed); });
   }
   scratch.rows.resize(static_cast<size_t>(2 * reach + 1));
   for (int y = 0; y < image.side; ++y) {
     for (int k = -reach; k <= reach; ++k) {
       scratch.rows[static_cast<size_t>(k + reach)] = scratch.narrowed.data() + mirrored(y + k, image.side) * row;
     }
-    (fast ? merge_avx2 : merge_plain)(scratch.rows.data() + reach, scratch.weights, row, image.pixels + y * row);
+    const uint16_t* const* const rows = scratch.rows.data() + reach;
+    uint8_t* const out = image.pixels + y * row;
+    kernels::call_at_widest([=]() STOKER_INLINED { merge_body(rows, *weights, row, out); });
   }
 }
 

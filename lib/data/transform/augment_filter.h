@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What looks at the neighbours of pixels, adds noise or erases. Knows nothing of chance but what noise is
-// made of.
+// What looks at the neighbours of pixels, adds noise or erases. How strongly is drawn in augment.h; only the noise
+// itself is drawn here.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What moves the pixels of a square image. Pixels that come from outside are black (0), as torchvision has
-// it. Knows nothing of chance.
+// it. By how much is drawn in augment.h.
 #pragma once
 
 #include <array>

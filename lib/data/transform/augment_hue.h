@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turning the hue. Knows nothing of chance.
+// Turning the hue. By how much is drawn in augment.h.
 #pragma once
 
 #include "data/transform/square_image.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations of RandAugment (Cubuk et al. 2020) and TrivialAugment (Mueller, Hutter 2021) with
-// torchvision's list and magnitudes. Knows nothing of which are drawn.
+// torchvision's list and magnitudes. Which are drawn: augment.h.
 #pragma once
 
 #include <vector>

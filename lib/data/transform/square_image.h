@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of a batch while it is varied: a square image of bytes, in place. Knows nothing of batches.
+// The row of a batch while it is varied: a square image of bytes, in place.
 #pragma once
 
 #include <cstdint>

@@ -120,10 +120,10 @@ ProtobufMessage graph_message(const OnnxModel& model) {
 }
 
 void refuse_too_large(const OnnxModel& model) {
-  constexpr size_t kMost = size_t{2'000'000'000};  // protobuf's limit of a message is 2 GiB
+  constexpr size_t kMax = size_t{2'000'000'000};  // protobuf's limit of a message is 2 GiB
   size_t bytes = 0;
   for (const OnnxTensor& tensor : model.tensors) bytes += tensor.bytes.size();
-  if (bytes < kMost) return;
+  if (bytes < kMax) return;
   throw core::Error(core::ErrorKind::config,
                     core::format("the network has {} of weights; a file of ONNX holds less than 2 GB",
                                  core::bytes_text(static_cast<double>(bytes))),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX model as plain values, and its bytes: https://github.com/onnx/onnx/blob/main/docs/IR.md. Knows no network and
-// no LibTorch.
+// An ONNX model as plain values, and its bytes: https://github.com/onnx/onnx/blob/main/docs/IR.md. Without LibTorch.
 #pragma once
 
 #include <cstdint>

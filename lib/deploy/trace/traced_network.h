@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network as a graph of LibTorch's operations, recorded while it computes: what TorchScript files hold, and what
-// other formats are translated from. Knows no file and no other format.
+// other formats are translated from.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::deploy {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a recorded graph of LibTorch's operations to ONNX: walks the graph, keeps names and constants; what an operation
-// becomes stands in translate_*.cpp. Knows no network.
+// becomes stands in translate_*.cpp.
 #pragma once
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -50,7 +50,7 @@ class Operation {
   /// Adds a node with one output and returns the output's name.
   std::string add(const std::string& op, std::vector<std::string> inputs,
                   std::vector<OnnxAttribute> attributes = {}) const;
-  /// The same with several outputs.
+  /// Adds a node with several outputs and returns their names.
   std::vector<std::string> add_many(const std::string& op, std::vector<std::string> inputs, size_t outputs,
                                     std::vector<OnnxAttribute> attributes = {}) const;
   /// A constant of the file.

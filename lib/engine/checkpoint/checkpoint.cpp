@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/hash.h"
 #include "core/system/file.h"
+#include "core/time/elapsed.h"
 #include "engine/checkpoint/all_finite.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/trained_state.h"
@@ -150,7 +151,7 @@ CheckpointEvent Checkpoints::write(const Content& content) {
                settings_.keep_best ? std::vector<int64_t>{state.best_updates} : std::vector<int64_t>{});
   event.path = files_.path_of(state.updates);
   event.updates = state.updates;
-  event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  event.seconds = core::seconds_since(begin);
   return event;
 }
 

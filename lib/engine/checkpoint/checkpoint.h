@@ -47,7 +47,7 @@ class Checkpoints {
   /// The save that has ended since, if one has. Throws what ended it: Error{diverged} for weights that are not finite,
   /// Error{io} when the disk is full; older checkpoints stay.
   std::optional<CheckpointEvent> take_saved();
-  /// The same after a wait for the save that is under way; nothing where none is.
+  /// take_saved() after a wait for the save that is under way; nothing where none is.
   std::optional<CheckpointEvent> finish_save();
   /// All of it at once.
   CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,

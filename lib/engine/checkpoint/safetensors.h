@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/system/file_system.h"
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 
@@ -36,7 +36,7 @@ struct SafetensorsContent {
 /// Throws Error{data} for anything malformed (overlap, gaps, sizes that do not match, unknown types, text that is
 /// a pickle or zip), Error{no_input} when the file cannot be read.
 SafetensorsContent read_safetensors(const std::string& path);
-/// The same for bytes in memory; `what` names them in messages.
+/// read_safetensors() of bytes in memory; `what` names them in messages.
 SafetensorsContent parse_safetensors(const std::string& bytes, const std::string& what);
 
 }  // namespace stoker::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One save at a time on a thread of its own. Knows nothing of what is saved.
+// One save at a time on a thread of its own.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class SavingThread {
   /// Runs `save` beside the caller, or right here where the system gives no thread. Nothing may be under way or wait to
   /// be taken.
   void begin(std::function<CheckpointEvent()> save);
-  /// The same without a thread.
+  /// begin() without a thread: runs `save` before it returns.
   void run_here(std::function<CheckpointEvent()> save);
   /// Until nothing is under way; take() then has its end.
   void wait();

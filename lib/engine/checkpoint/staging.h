@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of tensors in one block of host memory, so that training goes on while they are written. Knows nothing of
-// files.
+// Copies of tensors in one block of host memory, so that training goes on while they are written.
 #pragma once
 
 #include <torch/types.h>
@@ -9,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 

@@ -16,7 +16,7 @@ std::vector<model::NamedTensor> average_state(Learner& learner);
 
 /// Weights and buffers by name, then "optimizer: NAME", then "average: NAME". They are the learner's own.
 std::vector<model::NamedTensor> trained_state(Learner& learner);
-/// The same of a checkpoint folder. Throws as verify_checkpoint().
+/// The trained_state() of a checkpoint folder. Throws as verify_checkpoint().
 std::vector<model::NamedTensor> read_trained_state(const std::string& path);
 
 /// Two tables of tensors, compared to the bit.

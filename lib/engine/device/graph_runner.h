@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work for a device that is recorded once, as a graph, and then done again with one launch. Knows nothing of what the
-// work is. graph_cuda.cpp has it for CUDA; elsewhere there are no graphs.
+// Work for a device that is recorded once, as a graph, and then done again with one launch. graph_cuda.cpp has it for
+// CUDA; elsewhere there are no graphs.
 #pragma once
 
 #include <torch/types.h>

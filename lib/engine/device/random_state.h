@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file, checked against the size of the file. Trusts nothing that it reads: every
-// length is checked before memory is taken. Knows neither tensors nor LibTorch.
+// length is checked before memory is taken. Without LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ uint64_t safetensors_element_bytes(std::string_view dtype);
 /// `bytes` are the whole file, `what` names it in messages. Throws Error{data} for anything malformed: overlap,
 /// gaps, sizes that do not match or overflow, unknown types, a pickle or zip.
 SafetensorsHeader parse_safetensors_header(std::string_view bytes, const std::string& what);
-/// The same from the first bytes of a file of `file_bytes`: all of it, or kMaxSafetensorsHeader.
+/// Parses from the first bytes of a file of `file_bytes`: all of it, or kMaxSafetensorsHeader.
 SafetensorsHeader parse_safetensors_header(std::string_view front, uint64_t file_bytes, const std::string& what);
 
 }  // namespace stoker::engine

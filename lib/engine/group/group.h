@@ -42,8 +42,8 @@ class Group {
   /// Whether sum() adds tensors of this rank's device where they are; else they have to be on the CPU. All ranks ask,
   /// each for its device, and get the same answer. May take some seconds the first time, for ranks connect then.
   virtual bool sums_on(const at::Device& device) { return device.is_cpu(); }
-  /// The same for one contiguous tensor, in whatever order its transport adds: all ranks end with the same bits, but
-  /// these may depend on the number of ranks.
+  /// Sums one contiguous tensor, in whatever order its transport adds: all ranks end with the same bits, but these may
+  /// depend on the number of ranks.
   virtual void sum_in_any_order(const at::Tensor& tensor) { sum({tensor}); }
   /// The bytes of the root, on every rank. What the others pass is not looked at.
   virtual std::string from_root(const std::string& bytes) = 0;

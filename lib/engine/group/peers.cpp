@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kFewNumbers = 4096;  // are sent as a whole: fewer messages
 
-/// A stretch of numbers in memory.
-struct Stretch {
+/// A part of the numbers: from `begin` to before `end`.
+struct Slice {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
 };
@@ -34,7 +34,7 @@ class FlatSum {
     // theirs away and get the sum in the end.
     const bool is_power_of_two = 2 * half == peers_.size();
     const int rank = peers_.rank();
-    const Stretch all{0, numbers_.size(0)};
+    const Slice all{0, numbers_.size(0)};
     if (is_power_of_two) return add_levels(half, all);
     if (rank >= half) {
       exchange(rank - half, all, {}, received_);
@@ -47,37 +47,37 @@ class FlatSum {
 
  private:
   /// Adds over the ranks that differ from this one in the bits of `distance` and below.
-  void add_levels(int distance, const Stretch& stretch) {
+  void add_levels(int distance, const Slice& slice) {
     if (distance == 0) return;
     const int peer = peers_.rank() ^ distance;
     if (numbers_.size(0) <= kFewNumbers) {
-      add(peer, stretch, stretch);
-      return add_levels(distance / 2, stretch);
+      add(peer, slice, slice);
+      return add_levels(distance / 2, slice);
     }
-    const int64_t middle = stretch.begin + stretch.size() / 2;
-    const Stretch low{stretch.begin, middle}, high{middle, stretch.end};
-    const Stretch& kept = peers_.rank() < peer ? low : high;
-    const Stretch& given = peers_.rank() < peer ? high : low;
+    const int64_t middle = slice.begin + slice.size() / 2;
+    const Slice low{slice.begin, middle}, high{middle, slice.end};
+    const Slice& kept = peers_.rank() < peer ? low : high;
+    const Slice& given = peers_.rank() < peer ? high : low;
     add(peer, given, kept);
     add_levels(distance / 2, kept);
     exchange(peer, kept, given, numbers_);
   }
 
-  void add(int peer, const Stretch& out, const Stretch& in) {
+  void add(int peer, const Slice& out, const Slice& in) {
     exchange(peer, out, in, received_);
     part_of(numbers_, in).add_(part_of(received_, in));
   }
 
   /// What comes in replaces `in` of `into`.
-  void exchange(int peer, const Stretch& out, const Stretch& in, const at::Tensor& into) {
+  void exchange(int peer, const Slice& out, const Slice& in, const at::Tensor& into) {
     const auto size = static_cast<int64_t>(numbers_.element_size());
     const char* const from = static_cast<const char*>(numbers_.data_ptr()) + out.begin * size;
     char* const to = static_cast<char*>(into.data_ptr()) + in.begin * size;
     peers_.exchange(peer, from, static_cast<size_t>(out.size() * size), to, static_cast<size_t>(in.size() * size));
   }
 
-  static at::Tensor part_of(const at::Tensor& numbers, const Stretch& stretch) {
-    return numbers.slice(0, stretch.begin, stretch.end);
+  static at::Tensor part_of(const at::Tensor& numbers, const Slice& slice) {
+    return numbers.slice(0, slice.begin, slice.end);
   }
 
   Peers& peers_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps account of where the time of all ranks goes. Knows neither what a rank does nor who reads the figures.
+// Keeps account of where the time of all ranks goes.
 #pragma once
 
 #include <string>

@@ -49,6 +49,7 @@ Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
       observer_(parts.observer),
       between_updates_(parts.between_updates),
       operators_(parts.operators),
+      split_overlap_(parts.split_overlap),
       timer_(parts.learner.device, parts.train_feed.loader()),
       updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group, parts.graphs),
       group_(with_others(parts.group)),
@@ -88,14 +89,15 @@ void Trainer::begin_run(RunProgress& at) {
   observer_.on_start(start_);
   run_begin_ = Clock::now();
   seconds_before_ = at.train_seconds;
-  updater_.set_pieces(at.pieces);
+  updater_.set_micro_batches(at.micro_batches);
   bad_samples_ = train_feed_.loader().bad_count();
+  if (split_overlap_ && at.epoch > 0) split_overlap_->stop();
 }
 
 /// Goes on with the epoch that `at` stands in, up to its end, a limit or a stop.
 Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
   learner_.model->train();
-  updater_.sums().restore({at.epoch_loss_sum, at.epoch_score_sum, at.epoch_images});
+  updater_.sums().restore(epoch_sums(at));
   batches_.begin_epoch(at.epoch, own_batches_before(settings_.plan, share_, at.update_in_epoch));
   epoch_begin_ =
       last_report_ = {updater_.sums().read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
@@ -106,27 +108,15 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
   while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
     try {
       do_update(at);
-      observer_.on_update(update_event(at));
-      timer_.done(StepPart::other);
-    } catch (const core::StopRequested&) {  // between two updates: none of the next one has been applied
+    } catch (const core::StopRequested&) {  // while it waited for data: nothing of it has been applied
       end = EpochEnd::stopped;
       break;
     }
-    at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
-    const double waited = timer_.seconds_so_far(StepPart::exchange);
-    const Decision decision = decisions_.after_update(at, at.update_in_epoch == settings_.plan.updates(),
-                                                      train_feed_.loader().bad_count(), waited + decision_waited_);
-    at.train_seconds = decision.train_seconds;
-    if (group_ && decision.bad_samples > bad_samples_) {
-      bad_samples_ = share_bad_samples(train_feed_.loader(), *group_);
-    }
-    if (group_) {
-      timer_.done(StepPart::exchange);
-      decision_waited_ = timer_.seconds_so_far(StepPart::exchange) - waited;
-      ranks_.add_exchange(decision.waited);
-    }
+    observer_.on_update(update_event(at));
+    timer_.done(StepPart::other);
+    const Decision decision = decide(at);
     note_saved(checkpoints_.take_saved());
-    if (decision.reports) report(at);  // the only host sync in the loop
+    if (decision.reports) report(at);  // reads from the device, as digests, saves and the exchange of ranks do
     if (decision.saves) {
       read_sums(at);
       save(at, /*is_best=*/false);
@@ -139,6 +129,22 @@ Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
   return end;
 }
 
+/// After an update. In a group the ranks agree on it; what each waits for the others meanwhile counts as exchange.
+Decision Trainer::decide(RunProgress& at) {
+  const bool is_last_of_epoch = at.update_in_epoch == settings_.plan.updates();
+  const double exchanged = timer_.seconds_so_far(StepPart::exchange);
+  at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
+  const Decision decision =
+      decisions_.after_update(at, is_last_of_epoch, train_feed_.loader().bad_count(), exchanged + decision_waited_);
+  at.train_seconds = decision.train_seconds;
+  if (!group_) return decision;
+  if (decision.bad_samples > bad_samples_) bad_samples_ = share_bad_samples(train_feed_.loader(), *group_);
+  timer_.done(StepPart::exchange);
+  decision_waited_ = timer_.seconds_so_far(StepPart::exchange) - exchanged;
+  ranks_.add_exchange(decision.waited);
+  return decision;
+}
+
 void Trainer::do_update(RunProgress& at) {
   UpdateWindow window = settings_.plan.window(at.epoch, at.update_in_epoch);
   window.number = at.updates;
@@ -147,15 +153,17 @@ void Trainer::do_update(RunProgress& at) {
   ImageDigest images;
   const bool has_digest = digest_due(settings_.digest_every, at.updates + 1);
   updater_.set_watcher(has_digest ? &images : nullptr);
-  const auto update = [&] { at.images += updater_.update(batches_, window, rates); };
   // Digests are read at once, and what replicas and ranks exchange passes through the host.
-  const bool reads = has_digest || window.replicas > 1 || group_;
-  const auto in_order = [&] { reads ? update() : without_sync(learner_.device, update); };
-  operators_ ? operators_->update(in_order) : in_order();
-  at.learning_rate = rates.lr;
-  at.pieces = updater_.pieces();
-  ++at.updates;
-  ++at.update_in_epoch;
+  const bool waits_for_device = has_digest || window.replicas > 1 || group_;
+  int64_t trained = 0;  // images
+  const auto update = [&] { trained = updater_.update(batches_, window, rates); };
+  const auto checked_update = [&] { waits_for_device ? update() : without_sync(learner_.device, update); };
+  if (operators_) {
+    operators_->update(checked_update);  // profiles it when it is its turn
+  } else {
+    checked_update();
+  }
+  at.add_update(trained, rates.lr, updater_.micro_batches());
   if (has_digest) tell_digest(at, images);
 }
 
@@ -163,24 +171,15 @@ void Trainer::do_update(RunProgress& at) {
 /// counts as finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch
 /// cut short by a limit is validated too but stays under way, so that a raised limit goes on from there.
 Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
-  if (at.update_in_epoch == settings_.plan.updates() && at.epoch_images == 0) {
-    throw core::Error(core::ErrorKind::data, core::format("epoch {}: none of its images could be used", at.epoch + 1),
-                      "train check on the data names what is wrong with them");
-  }
   EpochEvent event = summarize_epoch(at);
-  if (!std::isfinite(event.train_loss)) throw diverged_loss(event.train_loss, at, checkpoints_.files());
-  if (learner_.scaler->enabled()) {
-    require_learning(read_figures().loss_scale, settings_.skips, at, checkpoints_);
-  }
+  refuse_useless_epoch(at, event.train_loss);
   RunProgress next = at;
-  if (end == EpochEnd::complete) {
-    ++next.epoch;
-    next.update_in_epoch = 0;
-    next.epoch_loss_sum = next.epoch_score_sum = 0;
-    next.epoch_images = 0;
-  }
+  if (end == EpochEnd::complete) next.begin_next_epoch();
   const bool run_ends = limit_reached(settings_.limits, next).has_value();
-  if (val_every_.due_after_epoch(next.epoch) || run_ends) validate(next, event);
+  if (val_every_.due_after_epoch(next.epoch) || run_ends) {
+    validate(next, event);
+    if (split_overlap_) event.in_both_splits = split_overlap_->compare(group_);
+  }
   event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
   event.best_value = next.best_value;
   event.found = examine(Interlude::After::epoch, event.times, event.ranks, at);
@@ -191,6 +190,16 @@ Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
   at.train_seconds = decision.train_seconds;
   if (decision.saves || decision.limit || event.is_best) save(at, event.is_best);
   return decision;
+}
+
+/// An epoch without images, one whose loss is no number, or one of which every update was skipped ends the run.
+void Trainer::refuse_useless_epoch(const RunProgress& at, double train_loss) {
+  if (at.update_in_epoch == settings_.plan.updates() && at.epoch_images == 0) {
+    throw core::Error(core::ErrorKind::data, core::format("epoch {}: none of its images could be used", at.epoch + 1),
+                      "train check on the data names what is wrong with them");
+  }
+  if (!std::isfinite(train_loss)) throw diverged_loss(train_loss, at, checkpoints_.files());
+  if (learner_.scaler->enabled()) require_learning(read_figures().loss_scale, settings_.skips, at, checkpoints_);
 }
 
 void Trainer::validate(RunProgress& at, EpochEvent& event) {

@@ -16,6 +16,7 @@
 #include "engine/loop/decision.h"
 #include "engine/loop/divergence.h"
 #include "engine/loop/rank_ledger.h"
+#include "engine/loop/split_overlap.h"
 #include "engine/run/cadence.h"
 #include "engine/run/events.h"
 #include "engine/run/graph_trial.h"
@@ -57,6 +58,7 @@ struct TrainerParts {
   Group* group = nullptr;                     ///< the ranks that train together; nullptr: this one is alone
   GraphRunner* graphs = nullptr;              ///< records updates; nullptr: they are not recorded
   OperatorRecorder* operators = nullptr;      ///< profiles some updates; nullptr: none
+  SplitOverlap* split_overlap = nullptr;      ///< finds samples that are in both splits; nullptr: nobody asks
 };
 
 /// What the host learns of training, in one read.
@@ -71,7 +73,8 @@ struct DeviceFigures {
 ///
 /// What holds of the run's state `at` in between the private steps:
 ///  - Weights, optimizer, average and loss scale are those after `at.updates` updates; `at.update_in_epoch`,
-///    `at.images`, `at.learning_rate` and `at.pieces` agree with them. An update is done as a whole or not at all.
+///    `at.images`, `at.learning_rate` and `at.micro_batches` agree with them. An update is done as a whole or not at
+///    all.
 ///  - The epoch's sums lie on the device, in updater_.sums(); `at` has them after read_sums(), which comes before
 ///    whatever saves `at`.
 ///  - `at.epoch` moves on in finish_epoch() alone, after validation. What ends the run earlier leaves `at` at the end
@@ -99,7 +102,9 @@ class Trainer {
   void begin_run(RunProgress& at);
   EpochEnd train_epoch(RunProgress& at);
   void do_update(RunProgress& at);
+  Decision decide(RunProgress& at);
   Decision finish_epoch(RunProgress& at, EpochEnd end);
+  void refuse_useless_epoch(const RunProgress& at, double train_loss);
   void validate(RunProgress& at, EpochEvent& event);
   EvalReport evaluate_learner(WorstSamples& worst);
   bool note_result(RunProgress& at, const EvalReport& report) const;
@@ -129,6 +134,7 @@ class Trainer {
   Observer& observer_;
   BetweenUpdates* const between_updates_;
   OperatorRecorder* const operators_;
+  SplitOverlap* const split_overlap_;
 
   StepTimer timer_;
   Updater updater_;

@@ -45,12 +45,7 @@ DeviceFigures Trainer::read_figures() const {
 }
 
 /// Brings the epoch's sums from the device into the state, which is about to be saved.
-void Trainer::read_sums(RunProgress& at) const {
-  const SumValues sums = updater_.sums().read();
-  at.epoch_loss_sum = sums.loss_sum;
-  at.epoch_score_sum = sums.score_sum;
-  at.epoch_images = sums.images;
-}
+void Trainer::read_sums(RunProgress& at) const { set_epoch_sums(updater_.sums().read(), at); }
 
 void Trainer::report(const RunProgress& at) {
   const DeviceFigures figures = read_figures();

@@ -218,7 +218,7 @@ class ActivationArena final : public CpuAllocator<ActivationArena> {
   }
 
   std::mutex mutex_;  ///< of making arenas
-  std::array<std::atomic<Arena*>, kMostArenas> arenas_{};
+  std::array<std::atomic<Arena*>, kMaxArenas> arenas_{};
   std::atomic<int64_t> count_{0};  ///< numbers from here on have none
 };
 

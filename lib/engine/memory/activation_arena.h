@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that an update or an evaluation works with on the CPU: activations, gradients and what operations hold on the
 // way, cut from one range of addresses as BestFitHeap says. It does not shrink by itself, so that pages fault in once,
-// and a plan that runs the same BestFitHeap on a trace knows how far it will grow. Torch-free header; knows nothing of
-// networks.
+// and a plan that runs the same BestFitHeap on a trace knows how far it will grow. Torch-free header.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +19,10 @@ class ActivationArenaScope {
   ActivationArenaScope& operator=(const ActivationArenaScope&) = delete;
 };
 
-/// In which of several ranges of addresses the calling thread works from here on: [0, kMostArenas), 0 at first. Threads
+/// In which of several ranges of addresses the calling thread works from here on: [0, kMaxArenas), 0 at first. Threads
 /// that work at the same time have one each, which then grows as it does for a thread that works alone.
 void use_activation_arena(int64_t number);
-inline constexpr int64_t kMostArenas = 256;
+inline constexpr int64_t kMaxArenas = 256;
 
 /// Once in a process, before work begins. Without it, under a limit of address space (ulimit -v) and in builds with
 /// AddressSanitizer, scopes do nothing: all tensors then come from LibTorch's own allocator. True when scopes count.

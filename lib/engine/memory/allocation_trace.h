@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a piece of work allocates for CPU tensors, in order, and what the same work would need on more images.
-// Torch-free header; knows nothing of networks.
+// Torch-free header.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an allocator of CPU tensors looks like to every release of LibTorch. Knows nothing of where memory comes from.
+// What an allocator of CPU tensors looks like to every release of LibTorch.
 #pragma once
 
 #include <c10/core/Allocator.h>

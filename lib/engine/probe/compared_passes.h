@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of passes when ways of training are compared, so that neither what a first pass makes nor a neighbour's
-// burst decides. Knows nothing of networks, threads and clocks.
+// burst decides.
 #pragma once
 
 #include <cstddef>

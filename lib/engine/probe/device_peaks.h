@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the memory that a device takes at most grows with images, from a few numbers of them. Torch-free; knows neither
-// the device nor the work.
+// How the memory that a device takes at most grows with images, from a few numbers of them. Torch-free.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an update costs whatever its batch: starting operations, memory of weights and gradients. Knows nothing of what
-// is advised from it.
+// What an update costs whatever its batch: starting operations, memory of weights and gradients.
 #pragma once
 
 #include "engine/probe/probe_input.h"

@@ -73,7 +73,7 @@ class Prober {
   }
 
   bool is_on_device() const { return !learner_.device.is_cpu(); }
-  void release_memory() const { release_unused_memory(learner_.device); }
+  torch::Device device() const { return learner_.device; }
   double free_share() const { return free_memory_share(learner_.device); }
 
   int64_t input_bytes(int64_t side) const { return bytes_of_input(settings_, side, learner_.device); }
@@ -97,30 +97,40 @@ ActivationModel passes_on(Prober& prober, int64_t side, int64_t few, int64_t mor
   return model;
 }
 
+using PeakOf = std::function<int64_t(int64_t images)>;
+
 /// Of a device the peak alone is known. It is tried on so many images that convolutions choose the way that they choose
 /// for a batch; on fewer where so many do not fit.
-ActivationModel passes_on_device(Prober& prober, int64_t side) {
-  constexpr int64_t kMost = 256;
-  const auto is_too_much = [&](const std::exception& error) { return is_out_of_memory(error, prober.free_share()); };
+std::vector<PeakLine> lines_on_device(const std::vector<PeakOf>& peaks, int64_t side, torch::Device device) {
+  constexpr int64_t kMaxImages = 256;
+  const auto is_too_much = [&](const std::exception& error) {
+    return is_out_of_memory(error, free_memory_share(device));
+  };
   for (int64_t first = side < kUsualSide ? 16 : 8;; first = kFewImages) {
     try {
-      const PeakLine train = peak_line([&](int64_t images) { return peak_bytes(prober.train(images, side).trace); },
-                                       first, kMost, is_too_much);
-      const PeakLine eval = peak_line([&](int64_t images) { return peak_bytes(prober.evaluate(images, side).trace); },
-                                      first, kMost, is_too_much);
-      ActivationModel model;
-      model.probe_side = side;
-      model.input_bytes = prober.input_bytes(side);
-      model.train_small = train.small;
-      model.train_large = train.large;
-      model.eval_small = eval.small;
-      model.eval_large = eval.large;
-      return model;
+      std::vector<PeakLine> lines;
+      for (const PeakOf& peak : peaks) lines.push_back(peak_line(peak, first, kMaxImages, is_too_much));
+      return lines;
     } catch (const std::exception& error) {
       if (first == kFewImages || !is_too_much(error)) throw;
     }
-    prober.release_memory();
+    release_unused_memory(device);
   }
+}
+
+ActivationModel passes_on_device(Prober& prober, int64_t side) {
+  const std::vector<PeakLine> lines =
+      lines_on_device({[&](int64_t images) { return peak_bytes(prober.train(images, side).trace); },
+                       [&](int64_t images) { return peak_bytes(prober.evaluate(images, side).trace); }},
+                      side, prober.device());
+  ActivationModel model;
+  model.probe_side = side;
+  model.input_bytes = prober.input_bytes(side);
+  model.train_small = lines[0].small;
+  model.train_large = lines[0].large;
+  model.eval_small = lines[1].small;
+  model.eval_large = lines[1].large;
+  return model;
 }
 
 /// So few that it does not take long, so many that convolutions choose the way that they choose for a batch: LibTorch
@@ -207,16 +217,25 @@ ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSett
 }
 
 ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& task, torch::Device device,
-                                        const ProbeSettings& settings) {
+                                        const ProbeSettings& settings, int64_t max_images) {
   const Clock::time_point begin = Clock::now();
   const NoSearchScope no_search;
   const auto tried_on = [&](int64_t side) {
-    const auto [few, more] = images_to_try(side);
     ActivationModel tried;
     tried.probe_side = side;
     tried.input_bytes = bytes_of_input(settings, side, device);
-    tried.eval_small = traced_evaluation(model, task, device, settings, few, side);
-    tried.eval_large = traced_evaluation(model, task, device, settings, more, side);
+    const auto pass = [&](int64_t images) { return traced_evaluation(model, task, device, settings, images, side); };
+    if (device.is_cpu()) {
+      const auto [few, more] = images_to_try(side);
+      const int64_t most = side < side_of(settings) ? more : std::min(more, max_images);
+      tried.eval_small = pass(std::clamp<int64_t>(most - 1, 1, few));
+      tried.eval_large = pass(most);
+    } else {
+      const PeakLine line =
+          lines_on_device({[&](int64_t images) { return peak_bytes(pass(images).trace); }}, side, device).front();
+      tried.eval_small = line.small;
+      tried.eval_large = line.large;
+    }
     const double sides = static_cast<double>(side_of(settings)) / static_cast<double>(side);
     tried.area_factor = sides * sides;
     return tried;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an update and an evaluation take on the device besides weights and optimizer state, measured on a few images of
-// noise. Leaves what is trained as it was. Knows nothing of budgets.
+// noise. Leaves what is trained as it was.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,10 @@ struct ActivationModel {
 ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings);
 
 /// Of evaluation alone: the figures of training stay empty. Forward on a few images twice; images above 256 pixels are
-/// foreseen from small ones, by their area, as far as the network takes those. Throws what the network throws.
+/// foreseen from small ones, by their area, as far as the network takes those. On a CPU no more than `max_images` (1 or
+/// more) of full size are tried at once. Throws what the network throws.
 ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& task, torch::Device device,
-                                        const ProbeSettings& settings);
+                                        const ProbeSettings& settings, int64_t max_images);
 
 /// Bytes of the parameters that are trained, and of all parameters and buffers.
 int64_t gradient_bytes(const model::ImageModel& model);

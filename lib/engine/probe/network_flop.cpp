@@ -95,11 +95,9 @@ class Counting {
 
 NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings) {
   const ScopedSnapshot undisturbed(learner);
-  learner.model->eval();                             // one image is enough, and nothing is dropped
-  constexpr int64_t kTooLarge = 512, kEnough = 256;  // pixels: convolutions grow with the area
+  learner.model->eval();  // one image is enough, and nothing is dropped
   const int64_t side = side_of(settings);
-  const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
-  const int64_t tried = is_square && side > kTooLarge ? kEnough : side;
+  const int64_t tried = side_to_try(*learner.model, settings, learner.device);  // convolutions grow with the area
   const data::Batch batch = noise_batch(settings, /*images=*/1, tried, learner.device);
   NetworkFlop flop;
   {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many additions and multiplications a network takes, counted while it computes one image of noise. Knows nothing
-// of time.
+// How many additions and multiplications a network takes, counted while it computes one image of noise.
 #pragma once
 
 #include "engine/probe/probe_input.h"

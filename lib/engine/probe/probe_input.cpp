@@ -5,8 +5,11 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <numeric>
+
+#include "engine/device/out_of_memory.h"
 
 namespace stoker::engine {
 
@@ -30,6 +33,25 @@ data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t s
   batch.targets = at::arange(images * learned, options.dtype(at::kFloat)).remainder_(2).view({images, learned});
   batch.planned_images = images;
   return batch;
+}
+
+int64_t side_to_try(model::ImageModel& model, const ProbeSettings& settings, torch::Device device) {
+  constexpr int64_t kTooLarge = 512, kEnough = 256;  // pixels
+  const int64_t side = side_of(settings);
+  const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
+  if (!is_square || side <= kTooLarge) return side;
+  const torch::NoGradGuard no_grad;
+  const bool was_training = model.is_training();
+  model.eval();
+  bool takes_smaller = true;
+  try {
+    model.forward(noise_batch(settings, /*images=*/2, kEnough, device).images);
+  } catch (const std::exception& error) {  // a network of one size says so in whatever way
+    if (is_out_of_memory(error)) throw;
+    takes_smaller = false;
+  }
+  model.train(was_training);
+  return takes_smaller ? kEnough : side;
 }
 
 }  // namespace stoker::engine

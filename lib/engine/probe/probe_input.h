@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trying a network on noise so that nothing of it is left behind. Knows nothing of what is measured meanwhile.
+// Trying a network on noise so that nothing of it is left behind.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ProbeSettings {
   int64_t num_classes = 0;     ///< or targets
   bool channels_last = false;
   bool mixes = false;        ///< mixup or CutMix is on
-  bool accumulates = false;  ///< an update has several micro-batches
+  bool accumulates = false;  ///< an update has several batches
   config::TestTimeAugmentation tta = config::TestTimeAugmentation::none;
   int64_t memory_bytes = 0;  ///< what may be taken; 0: not known
 };
@@ -28,6 +28,11 @@ int64_t side_of(const ProbeSettings& settings);
 
 /// `images` of noise as the feed would hand them over, of `side` pixels in the place of the longer side.
 data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device);
+
+/// Pixels of the squares that tell how much `model` computes: those of its input, or 256 where these are above 512 and
+/// the network takes such images, too. Beyond that two may not fit in memory, and what they say of speed smaller ones
+/// say. Runs the network once on noise, where that is the question. Throws what says that memory has run out.
+int64_t side_to_try(model::ImageModel& model, const ProbeSettings& settings, torch::Device device);
 
 /// For its lifetime a learner may be tried: buffers, gradients and random state are as before afterwards, whichever way
 /// it ends.

@@ -15,21 +15,12 @@
 namespace stoker::engine {
 namespace {
 
-/// Of larger images two may not fit in memory; what they say about speed smaller ones say, too.
-int64_t tried_side(const ProbeSettings& settings) {
-  constexpr int64_t kTooLarge = 512, kEnough = 256;  // pixels
-  const int64_t side = side_of(settings);
-  const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
-  return is_square && side > kTooLarge ? kEnough : side;
-}
-
 /// One way, tried again and again.
 class Trial {
  public:
   Trial(const TrainingWay& way, const Task& task, PassClock clock)
       : way_(way), clock_(clock), step_(way.settings.update, task, *way.learner) {}
 
-  void take(int64_t images) { take(images, tried_side(way_.settings)); }
   void take(int64_t images, int64_t side) { batch_ = noise_batch(way_.settings, images, side, way_.learner->device); }
   /// With as many threads as are set.
   double pass() {
@@ -77,11 +68,13 @@ std::vector<std::unique_ptr<ScopedSnapshot>> snapshots_of(const std::vector<Trai
 std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const Task& task, PassClock clock,
                                      int64_t batch_size, double least_seconds, double gain_that_counts) {
   const auto undisturbed = snapshots_of(ways);
+  const TrainingWay& first = ways.front();
+  const int64_t side = side_to_try(*first.learner->model, first.settings, first.learner->device);
   std::deque<Trial> trials;
   for (const TrainingWay& way : ways) trials.emplace_back(way, task, clock);
   ComparedPasses passes;
   passes.ways = ways.size();
-  passes.take = [&](size_t way, int64_t images) { trials[way].take(images); };
+  passes.take = [&](size_t way, int64_t images) { trials[way].take(images, side); };
   passes.begin_turn = [&](size_t way) { at::set_num_threads(static_cast<int>(ways[way].threads)); };
   passes.pass = [&](size_t way) { return trials[way].pass(); };
   passes.can_pass = [&](size_t way) { return trials[way].can_pass(); };

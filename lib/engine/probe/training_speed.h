@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a network trains on a batch of noise in different ways: in another precision, layout or number of threads.
-// Knows nothing of what is chosen from it.
 #pragma once
 
 #include <cstdint>

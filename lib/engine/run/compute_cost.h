@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What training computes, and what the devices of a run could: plain values, from which the share of the peak that a
-// run reaches follows. Knows neither how they are counted nor who shows them.
+// run reaches follows.
 #pragma once
 
 #include <optional>
@@ -20,9 +20,9 @@ struct ComputeCost {
 /// then. After PaLM (Chowdhery et al. 2022, appendix B); recomputed activations do not count.
 inline std::optional<double> utilization(const ComputeCost& cost, double images_per_second) {
   if (cost.training_flop <= 0 || cost.peak_flop_per_second <= 0) return std::nullopt;
-  constexpr double kMost = 1.1;  // clocks move by some percent
+  constexpr double kMax = 1.1;  // clocks move by some percent
   const double share = images_per_second * cost.training_flop / cost.peak_flop_per_second;
-  return share <= kMost ? std::optional<double>(share) : std::nullopt;
+  return share <= kMax ? std::optional<double>(share) : std::nullopt;
 }
 
 }  // namespace stoker::engine

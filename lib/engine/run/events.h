@@ -62,6 +62,12 @@ struct WorstSample {
   std::vector<float> predicted;  ///< as Task::predictions() has it
 };
 
+/// A sample of the validation split whose content is that of a training sample; indices in the two sources.
+struct SharedSample {
+  int64_t validation = 0;
+  int64_t training = 0;
+};
+
 struct EpochEvent {
   int64_t epoch = 0;    ///< 0-based, the one that ended
   int64_t updates = 0;  ///< done in the run
@@ -72,7 +78,8 @@ struct EpochEvent {
   double eval_loss = 0;
   std::vector<Metric> metrics;  ///< as StartEvent has them; empty when not evaluated
   bool is_best = false;
-  std::vector<WorstSample> worst;  ///< of the best epoch so far: some, the worst first
+  std::vector<WorstSample> worst;            ///< of the best epoch so far: some, the worst first
+  std::vector<SharedSample> in_both_splits;  ///< of the first validation of a run that began from scratch
   double best_value = 0;
   // By this process's clock; not part of what a resumed run must reproduce.
   double train_seconds = 0;

@@ -68,7 +68,7 @@ struct Diagnosis {
   double gain_percent = 0;            ///< more images per second; >= 0
 };
 
-/// Where a run stands between two updates, when it is examined; see engine/between_updates.h.
+/// Where a run stands between two updates, when it is examined; see engine/loop/between_updates.h.
 struct Interlude {
   enum class After { report_interval, epoch };
   After after = After::report_interval;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run's updates are replayed from a record, decided from what they are measured to take. Knows nothing of how
-// a device records. Without LibTorch.
+// Whether a run's updates are replayed from a record, decided from what they are measured to take. Without LibTorch.
 #pragma once
 
 #include "engine/run/step_times.h"

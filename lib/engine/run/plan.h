@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of a run: images, micro-batches, updates. Pure and torch-free.
+// The arithmetic of a run: images, batches, updates. Pure and torch-free.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace stoker::engine {
 
 /// One optimizer update: the batches [first_batch, first_batch + batch_count) of an epoch. They are dealt to replicas
-/// in turn: micro-batch m of replica s is batch first_batch + m * replicas + s, as far as there is one.
+/// in turn: batch m of replica s is batch first_batch + m * replicas + s, as far as there is one.
 struct UpdateWindow {
   int64_t epoch = 0;
   int64_t number = 0;      ///< updates of the run before it
@@ -24,13 +24,13 @@ struct UpdateWindow {
   int64_t planned_images = 0;  ///< what the gradient is averaged over; bad images, when skipped, are fewer
 };
 
-/// An epoch has ceil(images / batch_size) micro-batches (floor when the last short one is dropped) and
-/// ceil(micro-batches / (accumulation x replicas)) updates; the last window may be short, and so may its last batch.
+/// An epoch has ceil(images / batch_size) batches (floor when the last short one is dropped) and
+/// ceil(batches / (accumulation x replicas)) updates; the last window may be short, and so may its last batch.
 struct EpochPlan {
   int64_t images = 0;        ///< per epoch, dropped ones left out
-  int64_t batch_size = 1;    ///< images per micro-batch
-  int64_t batches = 0;       ///< micro-batches per epoch
-  int64_t accumulation = 1;  ///< micro-batches per update and replica
+  int64_t batch_size = 1;    ///< images per batch
+  int64_t batches = 0;       ///< per epoch
+  int64_t accumulation = 1;  ///< batches per update and replica
   int64_t replicas = 1;
   int64_t lanes = 1;  ///< replicas that a rank computes at the same time; no number that is trained depends on it
 
@@ -52,9 +52,10 @@ struct RankShare {
 std::vector<int64_t> own_replicas(int64_t replicas, const RankShare& share);
 
 /// The batches of `window` that this rank computes, as numbers within the window, in its order: as many replicas as
-/// there are lanes side by side, micro-batch by micro-batch, then the next ones.
+/// there are lanes side by side, batch by batch, then the next ones.
 std::vector<int64_t> own_batches(const UpdateWindow& window, const RankShare& share);
-/// The same of an epoch, as numbers within it. All of them in order for one rank with one replica.
+/// The batches of an epoch that this rank computes, as numbers within it. All of them in order for one rank with one
+/// replica.
 std::vector<int64_t> own_batches(const EpochPlan& plan, const RankShare& share);
 /// How many of own_batches() come before update number `update`.
 int64_t own_batches_before(const EpochPlan& plan, const RankShare& share, int64_t update);

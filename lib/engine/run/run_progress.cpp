@@ -23,7 +23,7 @@ void for_each_field(State& state, Visit visit) {
   visit("best_epoch", state.best_epoch);
   visit("best_updates", state.best_updates);
   visit("epochs_without_improvement", state.epochs_without_improvement);
-  visit("pieces", state.pieces);
+  visit("pieces", state.micro_batches);
   visit("train_seconds", state.train_seconds);
 }
 
@@ -41,6 +41,21 @@ bool read_field(const core::Json& value, double& field) {
 }
 
 }  // namespace
+
+void RunProgress::add_update(int64_t new_images, double rate, int64_t batch_micro_batches) {
+  images += new_images;
+  learning_rate = rate;
+  micro_batches = batch_micro_batches;
+  ++updates;
+  ++update_in_epoch;
+}
+
+void RunProgress::begin_next_epoch() {
+  ++epoch;
+  update_in_epoch = 0;
+  epoch_loss_sum = epoch_score_sum = 0;
+  epoch_images = 0;
+}
 
 core::Json RunProgress::to_json() const {
   core::Json json = core::Json::object();

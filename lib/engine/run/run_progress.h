@@ -27,13 +27,19 @@ struct RunProgress {
   int64_t best_updates = -1;  ///< names the checkpoint of the best epoch
   int64_t epochs_without_improvement = 0;
 
-  int64_t pieces = 1;  ///< in which each batch is computed since memory ran out; see UpdateStep::set_pieces
+  int64_t micro_batches =
+      1;  ///< in which each batch is computed since memory ran out; see UpdateStep::set_micro_batches
 
   double train_seconds = 0;  ///< training and validation, over all processes of the run; a clock, not bits
 
+  /// One more update of the epoch under way is done, on so many images. `rate`: its learning rate.
+  void add_update(int64_t new_images, double rate, int64_t batch_micro_batches);
+  /// The epoch under way is over: what is counted of it begins anew.
+  void begin_next_epoch();
+
   core::Json to_json() const;
   /// Throws Error{data} naming the field that is missing or of the wrong type; `what` is a path for the message.
-  /// `pieces` may be missing: it came later.
+  /// "pieces" may be missing: it came later.
   static RunProgress from_json(const core::Json& json, const std::string& what);
 };
 

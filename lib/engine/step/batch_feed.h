@@ -34,7 +34,7 @@ class EpochFeed : public BatchFeed {
   const int64_t ranks_;
 };
 
-/// The same batch, which stays on the device.
+/// Gives one batch again and again; it stays on the device.
 class RepeatedBatch : public BatchFeed {
  public:
   explicit RepeatedBatch(data::Batch batch) : batch_(std::move(batch)) {}

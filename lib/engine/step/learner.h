@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "model/model.h"
+#include "model/image_model.h"
 #include "optim/ema.h"
 #include "optim/grad_scaler.h"
 #include "optim/optimizer.h"

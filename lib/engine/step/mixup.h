@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixup and CutMix: pairs of images of one batch become one, and the loss is shared between their labels.
 // What is drawn is a pure function of (seed, epoch, batch): the same after any resume and for any number of
-// workers. Knows nothing of losses or of the loop.
+// workers.
 #pragma once
 
 #include <torch/types.h>
@@ -31,7 +31,7 @@ struct Mix {
 /// In a few words, such as "mixup 0.2 or CutMix 1 (of 90 % of batches)"; empty when nothing is mixed.
 std::string mix_text(const MixSettings& settings);
 
-/// Of micro-batch number `batch` of an epoch, with images of `width` x `height` pixels.
+/// Of batch number `batch` of an epoch, with images of `width` x `height` pixels.
 /// Mixup: Zhang, Cisse, Dauphin, Lopez-Paz 2018. CutMix: Yun et al. 2019, with the box and the share
 /// corrected for the image's border as torchvision has them.
 Mix draw_mix(const MixSettings& settings, int64_t epoch, int64_t batch, int64_t width, int64_t height);

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "engine/device/precision.h"
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 

@@ -11,7 +11,7 @@
 namespace stoker::engine {
 namespace {
 
-constexpr int64_t kFewestBytes = 256 * 1024, kMostBytes = 4 * 1024 * 1024;
+constexpr int64_t kFewestBytes = 256 * 1024, kMaxBytes = 4 * 1024 * 1024;
 constexpr int64_t kAlignment = 64;  // bytes: kernels see a sum as they see a tensor of its own
 
 /// With the room up to where the next one begins.
@@ -34,7 +34,7 @@ std::vector<Bucket> buckets_of(const std::vector<at::Tensor>& tensors, size_t pa
     const bool fits = !buckets.empty() && buckets.back().bytes + bytes <= most &&
                       tensors[buckets.back().tensors.front()].scalar_type() == tensors[i].scalar_type();
     if (!fits) {
-      if (!buckets.empty()) most = std::min(4 * most, kMostBytes);
+      if (!buckets.empty()) most = std::min(4 * most, kMaxBytes);
       buckets.emplace_back();
     }
     buckets.back().tensors.push_back(i);
@@ -77,7 +77,7 @@ RankSum::RankSum(Group& group, const std::vector<at::Tensor>& like, size_t param
 RankSum::~RankSum() {
   abandon();
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const core::MutexLock lock(mutex_);
     state_ = State::closed;
   }
   changed_.notify_all();
@@ -87,11 +87,12 @@ RankSum::~RankSum() {
 void RankSum::begin(std::function<at::Tensor(size_t)> take) {
   if (streams_) streams_->set(begin_mark());
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const core::MutexLock lock(mutex_);
     take_ = std::move(take);
     is_ready_.assign(views_.size(), false);
     is_zero_.assign(views_.size(), false);
-    for (Waiting& waiting : buckets_) waiting.missing = waiting.bucket.tensors.size();
+    missing_.clear();
+    for (const Waiting& waiting : buckets_) missing_.push_back(waiting.bucket.tensors.size());
     thrown_ = nullptr;
     state_ = State::begun;
   }
@@ -99,34 +100,34 @@ void RankSum::begin(std::function<at::Tensor(size_t)> take) {
 }
 
 void RankSum::ready(size_t tensor) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const core::MutexLock lock(mutex_);
   if (is_ready_[tensor]) return;
   if (streams_) streams_->set(tensor);
   is_ready_[tensor] = true;
-  if (--buckets_[bucket_of_[tensor]].missing == 0) changed_.notify_all();
+  if (--missing_[bucket_of_[tensor]] == 0) changed_.notify_all();
 }
 
 void RankSum::fill_with_zeros() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const core::MutexLock lock(mutex_);
   for (size_t i = 0; i < views_.size(); ++i) {
     if (!is_ready_[i]) is_ready_[i] = is_zero_[i] = true;
   }
-  for (Waiting& waiting : buckets_) waiting.missing = 0;
+  missing_.assign(buckets_.size(), 0);
   changed_.notify_all();
 }
 
 void RankSum::wait() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return state_ == State::idle; });
+  const core::MutexLock lock(mutex_);
+  while (state_ != State::idle) changed_.wait(mutex_);
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
 void RankSum::abandon() noexcept {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const core::MutexLock lock(mutex_);
   if (state_ == State::idle) return;
   state_ = State::abandoned;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return state_ == State::idle; });
+  while (state_ != State::idle) changed_.wait(mutex_);
 }
 
 void RankSum::serve() {
@@ -134,8 +135,8 @@ void RankSum::serve() {
   const at::NoGradGuard no_gradients;
   for (;;) {
     {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return state_ != State::idle; });
+      const core::MutexLock lock(mutex_);
+      while (state_ == State::idle) changed_.wait(mutex_);
       if (state_ == State::closed) return;
     }
     std::exception_ptr thrown;
@@ -148,7 +149,7 @@ void RankSum::serve() {
       thrown = std::current_exception();
     }
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const core::MutexLock lock(mutex_);
       thrown_ = thrown;
       take_ = nullptr;
       state_ = State::idle;
@@ -160,8 +161,9 @@ void RankSum::serve() {
 void RankSum::exchange_all() {
   under_way_ = {};
   if (streams_) streams_->wait(begin_mark());
-  for (Waiting& waiting : buckets_) {
-    if (!wait_for(waiting)) return;
+  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    if (!wait_for(bucket)) return;
+    const Waiting& waiting = buckets_[bucket];
     for (const size_t i : waiting.bucket.tensors) {
       if (streams_ && !is_zero_[i]) streams_->wait(i);
       const at::Tensor part = is_zero_[i] ? at::Tensor() : take_(i);
@@ -186,9 +188,9 @@ void RankSum::sum_over_ranks(const at::Tensor& flat) {
 }
 
 /// Until all of it is there; false: the update is abandoned.
-bool RankSum::wait_for(Waiting& waiting) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return waiting.missing == 0 || state_ != State::begun; });
+bool RankSum::wait_for(size_t bucket) {
+  const core::MutexLock lock(mutex_);
+  while (missing_[bucket] != 0 && state_ == State::begun) changed_.wait(mutex_);
   return state_ == State::begun;
 }
 

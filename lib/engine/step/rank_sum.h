@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of an update, summed over ranks while the backward pass goes on: in buckets, each of which is exchanged
-// as soon as all of its tensors are there. Knows nothing of replicas and networks.
+// as soon as all of its tensors are there.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "core/system/mutex.h"
 #include "engine/device/stream_order.h"
 #include "engine/group/group.h"
 
@@ -50,7 +49,7 @@ class RankSum {
   /// gradients, in the order of the network. The same on all ranks, each on its device; sums lie there where the group
   /// adds there, else on the CPU. All ranks make one at the same time.
   RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order);
-  /// The same with another order of streams; null: there are none.
+  /// With another order of streams; null: there are none.
   RankSum(Group& group, const std::vector<at::Tensor>& like, size_t parameters, Order order,
           std::unique_ptr<StreamOrder> streams);
   ~RankSum();
@@ -78,14 +77,13 @@ class RankSum {
   enum class State { idle, begun, abandoned, closed };
   struct Waiting {
     Bucket bucket;
-    at::Tensor flat;     ///< [n], its tensors one after the other
-    size_t missing = 0;  ///< tensors that are not ready
+    at::Tensor flat;  ///< [n], its tensors one after the other
   };
   void serve();
   void exchange_all();
   void sum_over_ranks(const at::Tensor& flat);
   size_t begin_mark() const { return views_.size(); }
-  bool wait_for(Waiting& waiting);
+  bool wait_for(size_t bucket);
 
   Group& group_;
   const Order order_;
@@ -93,14 +91,18 @@ class RankSum {
   std::vector<Waiting> buckets_;
   std::vector<at::Tensor> views_;  ///< of the flat tensors, by tensor
   std::vector<size_t> bucket_of_;  ///< by tensor
-  std::function<at::Tensor(size_t)> take_;
   std::chrono::nanoseconds under_way_{0};
+  // Written while the mutex is held. The exchanging thread reads them without it, after wait_for(): nobody then writes
+  // what it reads.
+  std::function<at::Tensor(size_t)> take_;
+  std::vector<char> is_zero_;  ///< by tensor; no bits, since tensors of other buckets may be written meanwhile
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  State state_ = State::idle;
-  std::vector<char> is_ready_, is_zero_;  ///< by tensor; no bits: several threads have some of them each
-  std::exception_ptr thrown_;
+  core::Mutex mutex_;
+  core::Condition changed_;
+  State state_ STOKER_GUARDED_BY(mutex_) = State::idle;
+  std::vector<char> is_ready_ STOKER_GUARDED_BY(mutex_);   ///< by tensor
+  std::vector<size_t> missing_ STOKER_GUARDED_BY(mutex_);  ///< by bucket: tensors that are not ready
+  std::exception_ptr thrown_ STOKER_GUARDED_BY(mutex_);
   std::thread thread_;  ///< declared last: it uses the rest
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient checkpointing (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"): a stage keeps
-// only its input and computes its inner activations a second time in the backward pass. Knows no network.
+// only its input and computes its inner activations a second time in the backward pass.
 #pragma once
 
 #include <torch/types.h>
 
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 

@@ -27,7 +27,7 @@ at::Tensor sum_of_gradients(at::Tensor left, at::Tensor right) {
   return left.defined() ? left.add_(0) : left;
 }
 
-/// The same, and neither is written to.
+/// The sum of two, neither of which is written to.
 at::Tensor sum_of_others(const at::Tensor& left, const at::Tensor& right) {
   if (left.defined() && right.defined()) return left.add(right);
   const at::Tensor& one = left.defined() ? left : right;

@@ -25,7 +25,7 @@ class BufferSnapshot {
   std::vector<Kept> kept_;
 };
 
-/// The same with the random state of the CPU and of `device`.
+/// Buffers, and the random state of the CPU and of `device`.
 class StateSnapshot {
  public:
   StateSnapshot(const torch::nn::Module& module, torch::Device device)

@@ -117,7 +117,7 @@ void StepGraph::record(const MicroBatch& input, const Compute& compute) {
   input_.batch.planned_images = input.batch.planned_images;
   input_.partners.labels = buffer_like(input.partners.labels);
   input_.partners.targets = buffer_like(input.partners.targets);
-  input_.own_share = input.own_share;
+  input_.lambda = input.lambda;
   input_.planned_images = input.planned_images;
   if (input.is_mixed()) input_.shares = at::empty({2}, torch::TensorOptions(learner_.device).dtype(at::kFloat));
   take_input(input);
@@ -160,8 +160,8 @@ void StepGraph::take_input(const MicroBatch& input) {
   if (!input.is_mixed()) return;
   copy_into(input_.partners.labels, input.partners.labels);
   copy_into(input_.partners.targets, input.partners.targets);
-  input_.shares[0].fill_(input.own_share);
-  input_.shares[1].fill_(1 - input.own_share);
+  input_.shares[0].fill_(input.lambda);
+  input_.shares[1].fill_(1 - input.lambda);
 }
 
 /// Takes the gradients of batches before this one out of the way of those that come.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward, loss and backward of one batch as a graph that is recorded once: for batches of one kind, with the bits of
-// computing them one operation after the other. Knows nothing of how a device records, or of which batches come here.
+// computing them one operation after the other.
 #pragma once
 
 #include <torch/types.h>
@@ -19,13 +19,13 @@ namespace stoker::engine {
 
 /// What one forward and backward pass works on.
 struct MicroBatch {
-  data::Batch batch;     ///< its images mixed, where any are
-  data::Batch partners;  ///< the other labels and targets of mixed images; empty when nothing is mixed
-  double own_share = 1;  ///< of a mixed image's own label, in [0, 1]; 1: nothing is mixed
-  torch::Tensor shares;  ///< both shares as float32 [2] on the device, read in the place of own_share; or undefined
+  data::Batch batch;           ///< its images mixed, where any are
+  data::Batch partners;        ///< the other labels and targets of mixed images; empty when nothing is mixed
+  double lambda = 1;           ///< of a mixed image's own label, in [0, 1]; 1: nothing is mixed
+  torch::Tensor shares;        ///< both shares as float32 [2] on the device, read in the place of lambda; or undefined
   int64_t planned_images = 0;  ///< of the update: what the gradient is averaged over
 
-  bool is_mixed() const { return own_share < 1; }
+  bool is_mixed() const { return lambda < 1; }
 };
 
 /// What a forward pass gave; both stay on the device.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/system/machine.h"
+#include "core/time/elapsed.h"
 #include "core/time/instrumentation.h"
 #include "core/time/trace.h"
 
@@ -173,7 +174,7 @@ StepTimings StepTimer::since_epoch_began() {
 
 StepTimings StepTimer::recent(double seconds) {
   if (!core::is_instrumented()) return {};
-  if (std::chrono::duration<double>(Clock::now() - at_recent_.at).count() < seconds) return {};
+  if (core::seconds_since(at_recent_.at) < seconds) return {};
   read_totals();
   const StepTimings window = since(at_recent_);
   at_recent_ = totals_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps account of where the time of updates goes, while they happen, without a host sync: clocks on the
 // training thread, marks in the device's stream that are read when they have been passed, and what the loader
-// says. Tells the trace too, while one is recorded. Knows nothing of models or of who reads the figures.
+// says. Tells the trace too, while one is recorded.
 #pragma once
 
 #include <array>

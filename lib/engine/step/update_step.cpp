@@ -25,21 +25,22 @@ data::Batch rows_of(const data::Batch& batch, int64_t begin, int64_t end) {
 
 }  // namespace
 
-PassResult UpdateStep::accumulate_piece(const Computing& by, const MicroBatch& piece, bool is_last) const {
+PassResult UpdateStep::accumulate_micro_batch(const Computing& by, const MicroBatch& micro_batch, bool is_last) const {
   PassResult out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.outputs = by.network.forward(piece.batch.images);
-    out.loss_sum = task_.training_loss_sum(out.outputs, piece.batch);
-    if (piece.is_mixed()) {
-      const torch::Tensor partners = task_.training_loss_sum(out.outputs, piece.partners);
-      out.loss_sum = piece.shares.defined() ? piece.shares[0] * out.loss_sum + piece.shares[1] * partners
-                                            : piece.own_share * out.loss_sum + (1 - piece.own_share) * partners;
+    out.outputs = by.network.forward(micro_batch.batch.images);
+    out.loss_sum = task_.training_loss_sum(out.outputs, micro_batch.batch);
+    if (micro_batch.is_mixed()) {
+      const torch::Tensor partners = task_.training_loss_sum(out.outputs, micro_batch.partners);
+      out.loss_sum = micro_batch.shares.defined()
+                         ? micro_batch.shares[0] * out.loss_sum + micro_batch.shares[1] * partners
+                         : micro_batch.lambda * out.loss_sum + (1 - micro_batch.lambda) * partners;
     }
   }
   if (by.timer) by.timer->done(StepPart::forward);
   if (is_last && by.before_last_backward) by.before_last_backward();
-  learner_.scaler->scaled(out.loss_sum / static_cast<double>(piece.planned_images)).backward();
+  learner_.scaler->scaled(out.loss_sum / static_cast<double>(micro_batch.planned_images)).backward();
   if (by.timer) by.timer->done(StepPart::backward);
   return out;
 }
@@ -48,7 +49,7 @@ PassResult UpdateStep::accumulate_piece(const Computing& by, const MicroBatch& p
 PassResult UpdateStep::accumulate_by_graph(const Computing& by, const MicroBatch& whole) const {
   Computing unmarked{by.network};
   PassResult out = by.graph->compute(
-      whole, [&](const MicroBatch& input) { return accumulate_piece(unmarked, input, /*is_last=*/true); });
+      whole, [&](const MicroBatch& input) { return accumulate_micro_batch(unmarked, input, /*is_last=*/true); });
   if (by.timer) by.timer->done(StepPart::backward);
   return out;
 }
@@ -56,31 +57,31 @@ PassResult UpdateStep::accumulate_by_graph(const Computing& by, const MicroBatch
 Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, int64_t images_in_update,
                                const Mix& mix) const {
   const ActivationArenaScope arena;
-  const int64_t images = batch.image_count(), pieces = std::clamp<int64_t>(images / 2, 1, pieces_);
+  const int64_t images = batch.image_count(), micro_batches = std::clamp<int64_t>(images / 2, 1, micro_batches_);
   const bool is_mixed = mix.lambda < 1;
   data::Batch mixed = batch;
   mixed.images = mixed_images(batch.images, mix);
   const data::Batch partners = is_mixed ? with_partners_targets(batch) : data::Batch();
   Forward out;
   std::vector<torch::Tensor> outputs;
-  for (int64_t i = 0; i < pieces; ++i) {
-    const int64_t begin = i * images / pieces, end = (i + 1) * images / pieces;
-    const MicroBatch piece{rows_of(mixed, begin, end),
-                           is_mixed ? rows_of(partners, begin, end) : partners,
-                           mix.lambda,
-                           {},
-                           images_in_update};
-    if (pieces == 1) {
+  for (int64_t i = 0; i < micro_batches; ++i) {
+    const int64_t begin = i * images / micro_batches, end = (i + 1) * images / micro_batches;
+    const MicroBatch micro_batch{rows_of(mixed, begin, end),
+                                 is_mixed ? rows_of(partners, begin, end) : partners,
+                                 mix.lambda,
+                                 {},
+                                 images_in_update};
+    if (micro_batches == 1) {
       static_cast<PassResult&>(out) =
-          by.graph ? accumulate_by_graph(by, piece) : accumulate_piece(by, piece, /*is_last=*/true);
+          by.graph ? accumulate_by_graph(by, micro_batch) : accumulate_micro_batch(by, micro_batch, /*is_last=*/true);
       break;
     }
-    // Without its graph: the activations of this piece go before those of the next come.
-    PassResult result = accumulate_piece(by, piece, /*is_last=*/i + 1 == pieces);
+    // Without its graph: the activations of this micro-batch go before those of the next come.
+    PassResult result = accumulate_micro_batch(by, micro_batch, /*is_last=*/i + 1 == micro_batches);
     outputs.push_back(result.outputs.detach());
     out.loss_sum = i == 0 ? result.loss_sum.detach() : out.loss_sum + result.loss_sum.detach();
   }
-  if (pieces > 1) out.outputs = at::cat(outputs);
+  if (micro_batches > 1) out.outputs = at::cat(outputs);
   out.scored_against = mix.lambda < 0.5 ? partners : batch;
   if (by.watcher) by.watcher->saw_batch({by.batch_in_window, batch, mixed.images, out.outputs, mix});
   return out;

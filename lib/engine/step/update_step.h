@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One optimizer update: gradients gathered over micro-batches, then applied. The arithmetic of training, without
-// the loop around it; `train bench step` times exactly this.
+// One optimizer update: gradients gathered over batches, then applied. The arithmetic of training, without
+// the loop around it.
 #pragma once
 
 #include <torch/types.h>
@@ -37,24 +37,24 @@ class UpdateStep {
   UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
-  /// Who computes a micro-batch: a network with the weights of the learner's, and the timer of its thread, if it has
+  /// Who computes a batch: a network with the weights of the learner's, and the timer of its thread, if it has
   /// one; who looks on, and the number that the batch has for them.
   struct Computing {
     model::ImageModel& network;
     StepTimer* timer = nullptr;
     std::function<void()> before_last_backward =
-        {};  ///< called before the backward pass of the last piece; may be empty
+        {};  ///< called before the backward pass of the last micro-batch; may be empty
     StepWatcher* watcher = nullptr;
     int64_t batch_in_window = 0;
     StepGraph* graph = nullptr;  ///< that the batch may be computed by, of the learner's own network; null: no graph
   };
   Computing own_thread() const { return {*learner_.model, timer_}; }
 
-  /// Adds the gradient of this micro-batch's share of the update's mean loss: its sum of losses divided by
+  /// Adds the gradient of this batch's share of the update's mean loss: its sum of losses divided by
   /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
   /// shared between the labels of both, which is what cross entropy with their mixed one-hot labels comes to. In
-  /// pieces(): one piece after the other, so that the activations of one are held at a time. No host sync. Several
-  /// threads may call it, each with a network of its own.
+  /// micro_batches(): one micro-batch after the other, so that the activations of one are held at a time. No host sync.
+  /// Several threads may call it, each with a network of its own.
   Forward accumulate(const Computing& by, const data::Batch& batch, int64_t images_in_update,
                      const Mix& mix = {}) const;
   /// By the calling thread with the learner's own network.
@@ -68,23 +68,23 @@ class UpdateStep {
   /// LibTorch's do.
   void apply(const optim::UpdateRates& rates, core::ThreadTeam* team = nullptr);
 
-  /// In how many pieces each batch is computed from here on, as far as each has two images: batch norm sees a piece at
-  /// a time, all else is the sum over them.
-  void set_pieces(int64_t pieces) { pieces_ = pieces; }
-  int64_t pieces() const { return pieces_; }
+  /// In how many micro-batches each batch is computed from here on, as far as each has two images: batch norm sees a
+  /// micro-batch at a time, all else is the sum over them.
+  void set_micro_batches(int64_t micro_batches) { micro_batches_ = micro_batches; }
+  int64_t micro_batches() const { return micro_batches_; }
 
   /// Before clipping, of the last update: float32 [] on the device; undefined when not measured.
   const torch::Tensor& gradient_norm() const { return gradient_norm_; }
 
  private:
-  PassResult accumulate_piece(const Computing& by, const MicroBatch& piece, bool is_last) const;
+  PassResult accumulate_micro_batch(const Computing& by, const MicroBatch& micro_batch, bool is_last) const;
   PassResult accumulate_by_graph(const Computing& by, const MicroBatch& whole) const;
 
   UpdateSettings settings_;
   const Task& task_;
   Learner& learner_;
   StepTimer* const timer_;
-  int64_t pieces_ = 1;
+  int64_t micro_batches_ = 1;
   torch::Tensor gradient_norm_;
 };
 

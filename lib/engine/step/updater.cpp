@@ -69,7 +69,7 @@ int64_t Updater::gather(BatchFeed& feed, const UpdateWindow& window) {
   return images;
 }
 
-/// The same over the replicas of this rank, each on the lane that comes to it first.
+/// Adds up the replicas of this rank, each on the lane that comes to it first.
 void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum) {
   const std::vector<int64_t> own = own_replicas(window.replicas, share_);
   DealtBatches batches(feed, window, share_, /*may_stop=*/group_ == nullptr);
@@ -155,9 +155,9 @@ void Updater::use_graphs(bool use) {
   uses_graph_ = use;
 }
 
-/// All of a full batch, in one piece, that nobody looks at on its way.
+/// All of a full batch, in one micro-batch, that nobody looks at on its way.
 bool Updater::suits_graph(const data::Batch& batch, const UpdateWindow& window) const {
-  return graph_ && uses_graph_ && window.replicas == 1 && !watcher_ && step_.pieces() == 1 &&
+  return graph_ && uses_graph_ && window.replicas == 1 && !watcher_ && step_.micro_batches() == 1 &&
          batch.image_count() == window.batch_size && batch.planned_images == window.batch_size;
 }
 
@@ -165,7 +165,7 @@ bool Updater::suits_graph(const data::Batch& batch, const UpdateWindow& window) 
 /// leaves out the same batches.
 bool Updater::can_train_on(const data::Batch& batch, model::ImageModel& network) {
   if (batch.image_count() != 1) return batch.image_count() > 0;
-  const std::lock_guard<std::mutex> lock(one_image_mutex_);
+  const core::MutexLock lock(one_image_mutex_);
   if (!trains_on_one_) trains_on_one_ = trains_on_one_image(network, batch.images, settings_.step.precision);
   if (!*trains_on_one_) {
     core::log_warning("a batch of which skipping left one image is left out: batch norm cannot train on it");
@@ -173,7 +173,7 @@ bool Updater::can_train_on(const data::Batch& batch, model::ImageModel& network)
   return *trains_on_one_;
 }
 
-/// gather_once(); when memory runs out, on any rank, puts everything back and does it again in smaller pieces.
+/// gather_once(); when memory runs out, on any rank, puts everything back and does it again in smaller micro-batches.
 int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
   for (;;) {
     const StateSnapshot before(*learner_.model, learner_.device);
@@ -207,31 +207,18 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
 }
 
 void Updater::split_batches(const UpdateWindow& window, const std::string& cause) {
-  const int64_t pieces = step_.pieces(), batch = window.batch_size;
-  if (batch / pieces < 4) {
+  const int64_t micro_batches = step_.micro_batches(), batch = window.batch_size;
+  if (batch / micro_batches < 4) {
     throw core::Error(core::ErrorKind::out_of_memory,
                       core::format("out of memory at update {} with {} images at a time: {}", window.number + 1,
-                                   std::max<int64_t>(1, batch / pieces), cause),
+                                   std::max<int64_t>(1, batch / micro_batches), cause),
                       "choose a smaller --img-size or --model, or --grad-checkpointing; train plan says what fits");
   }
-  step_.set_pieces(2 * pieces);
+  step_.set_micro_batches(2 * micro_batches);
   core::log_warning(
       "out of memory at update {} ({}): it is done again, and from here on each batch of {} is computed in {} "
-      "pieces of {}; an update sees as many images as before",
-      window.number + 1, cause, batch, 2 * pieces, batch / (2 * pieces));
-}
-
-EndlessUpdates::EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan, int64_t ranks)
-    : updater_(updater), feed_(feed, ranks), plan_(plan) {
-  feed_.begin_epoch(epoch_, /*first_batch=*/0);
-}
-
-int64_t EndlessUpdates::update(const optim::UpdateRates& rates) {
-  if (update_in_epoch_ == plan_.updates()) {
-    feed_.begin_epoch(++epoch_, /*first_batch=*/0);
-    update_in_epoch_ = 0;
-  }
-  return updater_.update(feed_, plan_.window(epoch_, update_in_epoch_++), rates);
+      "micro-batches of {}; an update sees as many images as before",
+      window.number + 1, cause, batch, 2 * micro_batches, batch / (2 * micro_batches));
 }
 
 }  // namespace stoker::engine

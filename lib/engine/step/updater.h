@@ -3,10 +3,10 @@
 // gradients and applies these. Training, the estimate of an epoch's time and the benchmarks all go through here.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "core/system/mutex.h"
 #include "engine/group/group.h"
 #include "engine/run/plan.h"
 #include "engine/step/batch_feed.h"
@@ -22,9 +22,10 @@ namespace stoker::engine {
 struct UpdaterSettings {
   UpdateSettings step;
   MixSettings mix;
-  uint64_t seed = 0;              ///< of what the network draws where there are several replicas
-  bool auto_micro_batch = false;  ///< out of memory: compute each batch in twice as many pieces and do the update again
-  int64_t lanes = 1;              ///< replicas that are computed at the same time, each on a thread; CPU
+  uint64_t seed = 0;  ///< of what the network draws where there are several replicas
+  bool auto_micro_batch =
+      false;          ///< out of memory: compute each batch in twice as many micro-batches and do the update again
+  int64_t lanes = 1;  ///< replicas that are computed at the same time, each on a thread; CPU
   RankSum::Order sum_order = RankSum::Order::exact;  ///< over ranks
   bool overlap = true;  ///< gradients are summed over ranks while others are computed; each stage of the network runs
                         ///< once in a backward pass
@@ -46,7 +47,7 @@ class Updater {
   /// only before its first batch, when nothing has changed. No host sync with fused optimizers.
   ///
   /// With several replicas each has its own batches, its own batch statistics, and its own random numbers in the
-  /// network, which are a function of (seed, update, micro-batch, replica). `feed` gives the batches of own_replicas(),
+  /// network, which are a function of (seed, update, batch, replica). `feed` gives the batches of own_replicas(),
   /// those of one behind those of the other. Gradients are summed, and changes of running statistics averaged, in a
   /// tree that depends on the number of replicas alone.
   ///
@@ -57,18 +58,18 @@ class Updater {
   ///
   /// Left out are skipped images, and a batch that skipping left with one image where batch norm cannot train on it;
   /// the gradient is the mean over the others. When memory runs out and auto_micro_batch is on, everything is put back
-  /// to where the update began, batches are computed in twice as many pieces from here on, and the update is done
-  /// again: its bits are those of a run that had so many pieces from this update on. Throws Error{out_of_memory} when
-  /// pieces of two images do not fit.
+  /// to where the update began, batches are computed in twice as many micro-batches from here on, and the update is
+  /// done again: its bits are those of a run that had so many micro-batches from this update on. Throws
+  /// Error{out_of_memory} when micro-batches of two images do not fit.
   int64_t update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates);
 
   /// Over all updates since they were reset or restored; on the device until they are read.
   RunningSums& sums() { return sums_; }
   const RunningSums& sums() const { return sums_; }
 
-  /// In how many pieces each batch is computed; see UpdateStep::set_pieces.
-  int64_t pieces() const { return step_.pieces(); }
-  void set_pieces(int64_t pieces) { step_.set_pieces(pieces); }
+  /// In how many micro-batches each batch is computed; see UpdateStep::set_micro_batches.
+  int64_t micro_batches() const { return step_.micro_batches(); }
+  void set_micro_batches(int64_t micro_batches) { step_.set_micro_batches(micro_batches); }
   /// Looks on from the next update on; borrowed. null: nobody.
   void set_watcher(StepWatcher* watcher) { watcher_ = watcher; }
   /// Whether full batches are replayed from a record of what the host launched for one of them. From the next update
@@ -109,24 +110,9 @@ class Updater {
   std::optional<RankSum> rank_sum_;  ///< in a group
   int64_t sent_before_ = 0;          ///< bytes to other ranks, before the update
   RunningSums sums_;
-  std::mutex one_image_mutex_;
-  std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes.
-                                       ///< Guarded by one_image_mutex_
-};
-
-/// Updates as training does them, epoch after epoch, for as long as somebody measures.
-class EndlessUpdates {
- public:
-  /// All are borrowed. `ranks`: that share the updates; `feed` has the batches of this one. Begins epoch 0.
-  EndlessUpdates(Updater& updater, data::DeviceFeed& feed, const EpochPlan& plan, int64_t ranks = 1);
-  /// The next update; returns its images. Throws core::StopRequested.
-  int64_t update(const optim::UpdateRates& rates);
-
- private:
-  Updater& updater_;
-  EpochFeed feed_;
-  const EpochPlan plan_;
-  int64_t epoch_ = 0, update_in_epoch_ = 0;
+  core::Mutex one_image_mutex_;
+  /// Whether the network can train on one image; tried when such a batch comes.
+  std::optional<bool> trains_on_one_ STOKER_GUARDED_BY(one_image_mutex_);
 };
 
 }  // namespace stoker::engine

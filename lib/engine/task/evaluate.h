@@ -8,7 +8,7 @@
 #include "data/feed/device_feed.h"
 #include "engine/device/precision.h"
 #include "engine/task/task.h"
-#include "model/model.h"
+#include "model/image_model.h"
 
 namespace stoker::engine {
 
@@ -35,12 +35,12 @@ using BatchVisitor = std::function<void(const data::Batch& batch, const torch::T
 EvalReport evaluate(model::ImageModel& model, const Task& task, data::DeviceFeed& feed, const Precision& precision,
                     config::TestTimeAugmentation tta, const BatchVisitor& visit = {},
                     const std::vector<std::string>& table_names = {});
-/// The same of outputs that `predict_all` computes: it calls what it is given with each batch, in order. `device`: on
+/// Evaluates outputs that `predict_all` computes: it calls what it is given with each batch, in order. `device`: on
 /// which they lie.
 EvalReport evaluate_outputs(const Task& task, torch::Device device,
                             const std::function<void(const BatchVisitor&)>& predict_all, const BatchVisitor& visit = {},
                             const std::vector<std::string>& table_names = {});
-/// The same without labels.
+/// Computes the outputs of the whole feed in order, without labels, and calls `visit` with each batch.
 void predict(model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
              config::TestTimeAugmentation tta, const BatchVisitor& visit);
 

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/task/metrics.h"
 
+#include "engine/run/run_progress.h"
+
 namespace stoker::engine {
+
+SumValues epoch_sums(const RunProgress& at) { return {at.epoch_loss_sum, at.epoch_score_sum, at.epoch_images}; }
+
+void set_epoch_sums(const SumValues& sums, RunProgress& at) {
+  at.epoch_loss_sum = sums.loss_sum;
+  at.epoch_score_sum = sums.score_sum;
+  at.epoch_images = sums.images;
+}
 
 void RunningSums::restore(const SumValues& values) {
   sums_ = torch::tensor({values.loss_sum, values.score_sum}, at::kDouble).to(device_);

@@ -7,11 +7,17 @@
 
 namespace stoker::engine {
 
+struct RunProgress;
+
 struct SumValues {
   double loss_sum = 0;
   double score_sum = 0;
   int64_t images = 0;
 };
+
+/// Those of the epoch under way, as the state of a run keeps them.
+SumValues epoch_sums(const RunProgress& at);
+void set_epoch_sums(const SumValues& sums, RunProgress& at);
 
 class RunningSums {
  public:
@@ -24,7 +30,7 @@ class RunningSums {
   void add(const torch::Tensor& loss_sum, const torch::Tensor& score_sum, int64_t images);
   /// Adds what `other` has summed. No host sync.
   void add(const RunningSums& other);
-  /// The same sums, which go on apart from these. No host sync.
+  /// A copy of the sums, which goes on apart from these. No host sync.
   RunningSums copy() const;
   /// The sums so far: one host sync.
   SumValues read() const;

@@ -48,7 +48,7 @@ class Task {
   /// Sum over the batch of what training minimises: float32 []. outputs [B, num_outputs] float32 or the
   /// autocast type.
   virtual torch::Tensor training_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
-  /// The same as evaluation reports it: without smoothing and without weights of classes.
+  /// The loss sum as evaluation reports it: without smoothing and without weights of classes.
   virtual torch::Tensor eval_loss_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
   /// The one figure that is shown while training, by name and unit, and its sum over a batch: [] (hits, or
   /// errors).

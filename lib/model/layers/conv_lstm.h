@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutional LSTM: Shi et al., "Convolutional LSTM Network", 2015, equations 3 without the peephole terms.
-// Knows no network.
 #pragma once
 
 #include <torch/nn/modules/conv.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, batch norm and activation as one layer, named as torchvision's Conv2dNormActivation: what
-// mobile networks are built of. Knows no network.
+// mobile networks are built of.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>

@@ -12,7 +12,8 @@ namespace stoker::model {
 /// --deterministic: there it is cell_means().
 torch::Tensor grid_means(const torch::Tensor& x, int64_t rows, int64_t columns);
 
-/// The same from one mean per cell: the same bits each time on every device, at the cost of rows x columns operations.
+/// grid_means() from one mean per cell: the same bits each time on every device, at the cost of rows x columns
+/// operations.
 torch::Tensor cell_means(const torch::Tensor& x, int64_t rows, int64_t columns);
 
 }  // namespace stoker::model

@@ -93,9 +93,9 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
     const torch::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse = saved[3], &y = saved[4];
     const torch::Tensor dy = gradients.at(0).contiguous(c10::MemoryFormat::ChannelsLast);
     const NormShape shape = shape_of(x);
-    const torch::Tensor dx = at::empty_like(x), weight_slope = at::empty_like(weight),
-                        bias_slope = at::empty_like(weight);
-    const torch::Tensor added_slope = context->saved_data["added"].toBool() ? at::empty_like(x) : torch::Tensor();
+    const torch::Tensor dx = at::empty_like(x), weight_gradient = at::empty_like(weight),
+                        bias_gradient = at::empty_like(weight);
+    const torch::Tensor added_gradient = context->saved_data["added"].toBool() ? at::empty_like(x) : torch::Tensor();
     const torch::Tensor a = channel_values(shape.channels), b = channel_values(shape.channels),
                         d = channel_values(shape.channels);
     by_type(x, [&](auto type) {
@@ -103,22 +103,23 @@ class NormAddRelu : public torch::autograd::Function<NormAddRelu> {
       const T *const dys = values<const T>(dy), *const ys = values<const T>(y), *const xs = values<const T>(x);
       const float *const means = values<float>(mean), *const inverses = values<float>(inverse);
       const float* const weights = values<float>(weight);
-      float *const weight_slopes = values<float>(weight_slope), *const bias_slopes = values<float>(bias_slope);
+      float *const weight_gradients = values<float>(weight_gradient), *const bias_gradients =
+                                                                          values<float>(bias_gradient);
       float *const as = values<float>(a), *const bs = values<float>(b), *const ds = values<float>(d);
-      const kernels::ChannelSums sums = kernels::relu_slope_sums(dys, ys, xs, shape, means, on_torch_threads);
+      const kernels::ChannelSums sums = kernels::relu_gradient_sums(dys, ys, xs, shape, means, on_torch_threads);
       const auto rows = static_cast<double>(shape.rows);
       for (int64_t c = 0; c < shape.channels; ++c) {
         const double deviation = inverses[c], factor = weights[c] * deviation;
-        bias_slopes[c] = static_cast<float>(sums.slope[c]);
-        weight_slopes[c] = static_cast<float>(sums.grad_times_centered[c] * deviation);
+        bias_gradients[c] = static_cast<float>(sums.gradient[c]);
+        weight_gradients[c] = static_cast<float>(sums.grad_times_centered[c] * deviation);
         as[c] = static_cast<float>(factor);
         bs[c] = static_cast<float>(-factor * deviation * deviation * sums.grad_times_centered[c] / rows);
-        ds[c] = static_cast<float>(-factor * sums.slope[c] / rows);
+        ds[c] = static_cast<float>(-factor * sums.gradient[c] / rows);
       }
-      kernels::norm_relu_slopes(dys, ys, xs, shape, means, as, bs, ds, values<T>(dx), values<T>(added_slope),
-                                on_torch_threads);
+      kernels::norm_relu_gradients(dys, ys, xs, shape, means, as, bs, ds, values<T>(dx), values<T>(added_gradient),
+                                   on_torch_threads);
     });
-    return {dx, weight_slope, bias_slope, added_slope, torch::Tensor()};
+    return {dx, weight_gradient, bias_gradient, added_gradient, torch::Tensor()};
   }
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squeeze and excitation: Hu, Shen, Sun, "Squeeze-and-Excitation Networks", 2018, equations 2 to 4. Knows no
-// network.
+// Squeeze and excitation: Hu, Shen, Sun, "Squeeze-and-Excitation Networks", 2018, equations 2 to 4.
 #pragma once
 
 #include "model/layers/conv_norm_act.h"

@@ -11,6 +11,8 @@
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <torch/nn/modules/linear.h>
 
+#include <utility>
+
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
@@ -33,8 +35,8 @@ torch::Tensor low_quality(const torch::Tensor& frames) {
 /// One view of a clip. frames [B * T, C, H, W] -> [B, channels].
 class ClipStream : public torch::nn::Module {
  public:
-  ClipStream(const ModelSpec& backbone, int64_t channels) {
-    backbone_ = register_module("backbone", make_backbone(backbone));
+  ClipStream(std::shared_ptr<ImageModel> backbone, int64_t channels) {
+    backbone_ = register_module("backbone", std::move(backbone));
     narrow_ =
         register_module("narrow", std::make_shared<ConvNormAct>(ConvShape{backbone_->feature_channels(), channels},
                                                                 NormSettings{}, Activation::relu));
@@ -58,12 +60,14 @@ class ClipStream : public torch::nn::Module {
 
 class TwoStreamConvLstm : public ImageModel {
  public:
-  explicit TwoStreamConvLstm(const ModelSpec& spec) : in_chans_(spec.in_chans), drop_rate_(spec.drop_rate) {
+  TwoStreamConvLstm(const ModelSpec& spec, BackboneFactory make_backbone)
+      : in_chans_(spec.in_chans), drop_rate_(spec.drop_rate) {
     ModelSpec backbone = spec;
     backbone.name = spec.backbone;
     backbone.drop_rate = 0;  // there is no classifier that it could stand before
     for (const char* name : {"high_quality", "low_quality"}) {
-      streams_.push_back(register_module(name, std::make_shared<ClipStream>(backbone, spec.lstm_channels)));
+      streams_.push_back(
+          register_module(name, std::make_shared<ClipStream>(make_backbone(backbone), spec.lstm_channels)));
     }
     fc_ = register_module("fc", torch::nn::Linear(2 * spec.lstm_channels, spec.num_classes));
     add_layers();
@@ -126,12 +130,12 @@ class TwoStreamConvLstm : public ImageModel {
 
 }  // namespace
 
-std::shared_ptr<ImageModel> make_two_stream(const ModelSpec& spec) {
+std::shared_ptr<ImageModel> make_two_stream(const ModelSpec& spec, BackboneFactory make_backbone) {
   if (spec.backbone == spec.name) {
     throw core::Error(core::ErrorKind::config, spec.name + " cannot be its own backbone",
                       "choose a network of single images with --backbone, such as efficientnet_b0");
   }
-  return std::make_shared<TwoStreamConvLstm>(spec);
+  return std::make_shared<TwoStreamConvLstm>(spec, make_backbone);
 }
 
 }  // namespace stoker::model

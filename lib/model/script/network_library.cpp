@@ -17,7 +17,7 @@ using core::Error;
 using core::ErrorKind;
 
 constexpr const char* kLibrary = "libstoker_torchscript.so";
-constexpr uint64_t kMostBytes = uint64_t{8} << 30;
+constexpr uint64_t kMaxBytes = uint64_t{8} << 30;
 
 std::atomic<bool> is_trusted = false;
 
@@ -41,8 +41,8 @@ OpenForeignNetwork open_library() {
 
 /// The lines that say something: LibTorch adds pages of C++ frames and generated code.
 std::string first_lines(const std::string& text) {
-  constexpr size_t kMost = 400;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + " ...";
+  constexpr size_t kMax = 400;
+  return text.size() <= kMax ? text : text.substr(0, kMax) + " ...";
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void trust_network_files() { is_trusted = true; }
 
 NetworkFile read_network_file(const std::string& path) {
   NetworkFile file;
-  file.bytes = core::read_file(path, kMostBytes);
+  file.bytes = core::read_file(path, kMaxBytes);
   file.sha256 = core::sha256_hex(file.bytes);
   return file;
 }

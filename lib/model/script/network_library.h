@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks in files that bring their own code: whether this process trusts them, and the library that opens them.
-// Knows nothing of what is done with a network.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "model/model.h"
+#include "model/image_model.h"
 #include "model/script/foreign_network.h"
 
 namespace stoker::model {

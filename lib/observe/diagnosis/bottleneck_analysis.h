@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at the facts of a run from every side, each with its "what if", and keeps the side that gains most.
-// The verdicts: diagnosis.h; the arithmetic: step_model.h. Knows neither who asks nor who shows it.
+// The verdicts: diagnosis.h; the arithmetic: step_model.h.
 #pragma once
 
 #include <string>

@@ -109,11 +109,12 @@ double BottleneckAnalysis::check_workers() {
   double gain = 0;
   const double most = std::min<double>(kMaxWorkers, std::max(now_.cpus, now_.workers));
   double value = now_.workers;
-  for (double workers = now_.workers + 1; workers <= most; ++workers) {
-    changed.workers = workers;
+  const auto most_added = static_cast<int>(most - now_.workers);
+  for (int added = 1; added <= most_added; ++added) {
+    changed.workers = now_.workers + added;
     if (now_.gain_percent(changed) <= 1.03 * gain + 1) continue;  // a worker that gains nothing costs memory
     gain = now_.gain_percent(changed);
-    value = workers;
+    value = changed.workers;
   }
   const double cpu = (now_.worker_cpu + now_.network_cpu) / now_.update;
   changed.workers = value;

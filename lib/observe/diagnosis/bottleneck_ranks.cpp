@@ -14,7 +14,7 @@ using core::format;
 constexpr double kExchangeIsLong = 0.1;    // of an update
 constexpr double kExchangeIsShort = 0.05;  // of the work: more images per exchange gain little from here on
 constexpr double kRankIsSlow = 0.05;       // its work is so much longer than that of the others
-constexpr double kMostMore = 16;           // images in an update, times those of today
+constexpr double kMaxMore = 16;            // images in an update, times those of today
 
 /// Bytes that a rank sends, over the bytes that are summed.
 double sent_share(int64_t ranks) { return 2 * static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
@@ -47,7 +47,7 @@ void BottleneckAnalysis::check_exchange(const engine::RankSummary& ranks) {
   const auto images = static_cast<double>(facts_.batch_size * facts_.accumulation_steps * facts_.replicas);
   const double most = static_cast<double>(facts_.images_per_epoch) / 8;  // an epoch of fewer updates learns less
   double factor = 1;
-  while (exchange / factor > kExchangeIsShort * work && factor < kMostMore && 2 * factor * images <= most) factor *= 2;
+  while (exchange / factor > kExchangeIsShort * work && factor < kMaxMore && 2 * factor * images <= most) factor *= 2;
   if (factor > 1) {
     const StepModel changed = without_waiting(now_, exchange * (1 - 1 / factor));  // per update of today's size
     const auto value = static_cast<int64_t>(factor) * facts_.accumulation_steps;

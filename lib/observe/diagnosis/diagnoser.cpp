@@ -104,12 +104,12 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts, const ThroughputProbes& 
     facts.cpus_seconds = cpus_seconds_;
   }
   // Of a long update the fixed part is small, and trying it takes a while.
-  if (!fixed_seconds_ && computing * facts.times.update.mean_seconds < kShortUpdate)
-    fixed_seconds_ = within_budget(probes.overhead_seconds);
+  if (!overhead_seconds_ && computing * facts.times.update.mean_seconds < kShortUpdate)
+    overhead_seconds_ = within_budget(probes.overhead_seconds);
   if (!bfloat16_speed_ && !facts.amp && !facts.network_bfloat16_speed && computing > 0.6)
     bfloat16_speed_ = within_budget(probes.bfloat16_speed);
   facts.bfloat16_speed = bfloat16_speed_;
-  facts.overhead_seconds = fixed_seconds_;
+  facts.overhead_seconds = overhead_seconds_;
 }
 
 }  // namespace stoker::observe

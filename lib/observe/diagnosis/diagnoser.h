@@ -48,7 +48,7 @@ class Diagnoser {
   bool warmed_up_ = false, a_probe_failed_ = false;
   Verdict said_ = Verdict::nothing;
   // Ceilings, and how long more may be measured.
-  std::optional<double> bfloat16_speed_, fixed_seconds_, one_thread_seconds_, cpus_seconds_;
+  std::optional<double> bfloat16_speed_, overhead_seconds_, one_thread_seconds_, cpus_seconds_;
   std::chrono::steady_clock::time_point threads_measured_;
   double seconds_allowed_ = 0;
 };

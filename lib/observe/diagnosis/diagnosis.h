@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From what was measured to one verdict: what limits the run, the one knob to turn, the value to try and how
-// much that should gain. A pure function. Knows neither who measures nor who shows it.
+// much that should gain. A pure function.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@ std::string rate_text(double rate) { return core::count_text(static_cast<int64_t
 
 }  // namespace
 
-void DriftWatch::Stretch::append(const Stretch& next) {
+void DriftWatch::EpochWindow::append(const EpochWindow& next) {
   const double all = seconds + next.seconds, share = all > 0 ? next.seconds / all : 1;
   const auto mix = [&](double& mean, double value) { mean += share * (value - mean); };
   mix(images_per_second, next.images_per_second);
@@ -30,12 +30,12 @@ void DriftWatch::Stretch::append(const Stretch& next) {
   seconds = all;
 }
 
-std::string DriftWatch::Stretch::name() const {
+std::string DriftWatch::EpochWindow::name() const {
   return first == last ? format("epoch {}", first) : format("epochs {} to {}", first, last);
 }
 
-DriftWatch::Stretch DriftWatch::stretch_of(const engine::EpochEvent& event) {
-  Stretch epoch;
+DriftWatch::EpochWindow DriftWatch::window_of(const engine::EpochEvent& event) {
+  EpochWindow epoch;
   epoch.first = epoch.last = event.epoch + 1;
   epoch.seconds = event.train_seconds;
   epoch.images_per_second = event.images_per_second;
@@ -49,7 +49,7 @@ DriftWatch::Stretch DriftWatch::stretch_of(const engine::EpochEvent& event) {
   return epoch;
 }
 
-std::string DriftWatch::cause(const Stretch& best, const Stretch& now) {
+std::string DriftWatch::cause(const EpochWindow& best, const EpochWindow& now) {
   if (now.data_wait_share > best.data_wait_share + kMoreWaiting) {
     return format("it waits for data {:.0f}% of the time, then {:.0f}%: storage or page cache gives less than it did",
                   100 * now.data_wait_share, 100 * best.data_wait_share);
@@ -72,15 +72,15 @@ std::string DriftWatch::judge(const engine::EpochEvent& event) {
     is_first_ = false;
     return "";
   }
-  open_.append(stretch_of(event));
+  open_.append(window_of(event));
   if (open_.seconds < kLeastSeconds) return "";
-  const Stretch now = open_;
+  const EpochWindow now = open_;
   open_ = {};
   return compare(now);
 }
 
-std::string DriftWatch::compare(const Stretch& now) {
-  const Stretch before = before_;
+std::string DriftWatch::compare(const EpochWindow& now) {
+  const EpochWindow before = before_;
   before_ = now;
   if (now.images_per_second >= best_.images_per_second) {
     best_ = now;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run has become slower from epoch to epoch, and what changed along with it. Knows neither who measures nor
-// who shows it.
+// Whether a run has become slower from epoch to epoch, and what changed along with it.
 #pragma once
 
 #include <string>
@@ -9,20 +8,20 @@
 
 namespace stoker::observe {
 
-/// One thread. The first epoch of a process is left out: it fills caches and measures. What is compared are stretches
+/// One thread. The first epoch of a process is left out: it fills caches and measures. What is compared are windows
 /// of epochs that train for at least kLeastSeconds together: shorter ones say what else the machine did in that moment.
 class DriftWatch {
  public:
-  /// Share of the best rate below which two stretches in a row have to stay.
+  /// Share of the best rate below which two windows in a row have to stay.
   static constexpr double kSlower = 0.85;
-  static constexpr double kLeastSeconds = 10;  ///< of a stretch; mostly one epoch
+  static constexpr double kLeastSeconds = 10;  ///< of a window; mostly one epoch
 
   /// After each epoch. "" or the verdict: "640 images/s in the last two epochs, 37% below the 1,020 of epoch 2: ...".
   /// Said once, and again when the run has lost as much once more.
   std::string judge(const engine::EpochEvent& event);
 
  private:
-  struct Stretch {
+  struct EpochWindow {
     int64_t first = 0, last = 0;  ///< epochs, from 1; 0: none yet
     double seconds = 0, images_per_second = 0, data_wait_share = 0;
     double other_cpus = 0;  ///< kept busy by other processes; 0 where unknown
@@ -30,15 +29,15 @@ class DriftWatch {
     bool is_slowed = false;  ///< the GPU's clocks are below what the board allows
 
     /// Means by time.
-    void append(const Stretch& next);
+    void append(const EpochWindow& next);
     std::string name() const;  ///< "epoch 2", "epochs 2 to 40"
   };
-  static Stretch stretch_of(const engine::EpochEvent& event);
-  static std::string cause(const Stretch& best, const Stretch& now);
-  std::string compare(const Stretch& now);
+  static EpochWindow window_of(const engine::EpochEvent& event);
+  static std::string cause(const EpochWindow& best, const EpochWindow& now);
+  std::string compare(const EpochWindow& now);
 
   bool is_first_ = true;
-  Stretch best_, before_, open_;
+  EpochWindow best_, before_, open_;
   double said_ = 0;  ///< rate at the last verdict; 0: none
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long an update takes, from what limits it: the training thread, the workers, the CPUs that both share.
-// Answers "what if" by arithmetic. Knows neither verdicts nor options.
+// Answers "what if" by arithmetic.
 #pragma once
 
 #include <cstdint>

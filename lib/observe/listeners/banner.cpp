@@ -42,7 +42,7 @@ std::vector<std::string> batch_lines(const BannerFacts& facts) {
 /// "memory    host 210.0 MB of 24.9 GB" without its parts.
 std::string whole_of(const std::string& memory_line) { return memory_line.substr(0, memory_line.find(": ")); }
 
-constexpr size_t kMostLines = 15;
+constexpr size_t kMaxLines = 15;
 
 }  // namespace
 
@@ -67,7 +67,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
   for (const std::string& memory : facts.memory) lines.push_back(whole_of(memory));
   lines.push_back("run       " + facts.run_dir + ", " + facts.start + " (-v says more)");
   const std::vector<std::string>& notes = facts.data_notes;
-  const size_t room = kMostLines - std::min(kMostLines, lines.size());
+  const size_t room = kMaxLines - std::min(kMaxLines, lines.size());
   const size_t shown = notes.size() <= room ? notes.size() : std::max<size_t>(room, 1) - 1;
   for (size_t i = 0; i < shown; ++i) lines.push_back("note      " + notes[i]);
   if (shown < notes.size()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of a TensorBoard event file: TFRecord framing around protobuf messages Event and Summary, encoded by hand.
-// Knows neither training nor where the bytes go.
 // Sources: tensorflow/core/util/event.proto and summary.proto; "TFRecords format details" in TensorFlow's guide;
 // CRC-32C: RFC 3720, appendix B.4.
 #pragma once

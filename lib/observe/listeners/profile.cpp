@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/system/file.h"
+#include "core/time/elapsed.h"
 #include "core/time/trace.h"
 
 namespace stoker::observe {
@@ -28,7 +29,7 @@ void Profile::on_start(const engine::StartEvent& event) {
 
 void Profile::on_update(const engine::UpdateEvent& event) {
   if (state_ != State::recording) return;
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  const double seconds = core::seconds_since(begin_);
   const bool over =
       (length_.unit == Unit::updates && static_cast<double>(event.updates - first_update_) >= length_.amount) ||
       (length_.unit == Unit::seconds && seconds >= length_.amount);

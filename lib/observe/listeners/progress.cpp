@@ -5,6 +5,7 @@
 
 #include "core/format.h"
 #include "core/log.h"
+#include "core/time/elapsed.h"
 #include "observe/diagnosis/diagnoser.h"
 #include "observe/diagnosis/diagnosis.h"
 #include "observe/diagnosis/time_figures.h"
@@ -145,7 +146,7 @@ void Progress::on_start(const engine::StartEvent& event) {
 std::vector<LinePart> Progress::position_parts(const engine::UpdateEvent& at) const {
   const int64_t done_here = at.updates - start_.start_updates;
   const int64_t left = start_.total_updates - at.updates;
-  const double seconds = seconds_between(begin_, Clock::now());
+  const double seconds = core::seconds_since(begin_);
   const std::string eta =
       done_here > 0 ? "ETA " + core::duration_text(seconds / static_cast<double>(done_here) * static_cast<double>(left))
                     : "";

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
@@ -12,6 +14,7 @@
 #include "core/format.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
+#include "core/text/csv_row.h"
 #include "observe/diagnosis/diagnosis.h"
 #include "observe/diagnosis/time_figures.h"
 #include "observe/resources/resources.h"
@@ -22,7 +25,7 @@ namespace {
 using core::format;
 using core::Json;
 
-constexpr size_t kFrontMetrics = 2;
+constexpr std::ptrdiff_t kFrontMetrics = 2, kCellsBeforeMetrics = 3;
 constexpr uint64_t kMaxSummaryBytes = 64 << 20;
 
 std::string utc_now() { return core::utc_text(std::time(nullptr)); }
@@ -38,6 +41,14 @@ void add_findings(const engine::Findings& found, Json& line) {
   if (found.resources) line["resources"] = resource_json(*found.resources);
 }
 
+/// A row of summary.csv: the first metrics stand beside the losses, the others at the end.
+std::string summary_row(std::vector<std::string> cells, const std::vector<std::string>& metrics) {
+  const auto back = metrics.begin() + std::min(kFrontMetrics, static_cast<std::ptrdiff_t>(metrics.size()));
+  cells.insert(cells.begin() + kCellsBeforeMetrics, metrics.begin(), back);
+  cells.insert(cells.end(), back, metrics.end());
+  return core::csv_row(cells);
+}
+
 double exchange_share(const std::vector<engine::RankTimes>& ranks) {
   const std::optional<engine::RankSummary> summary = engine::rank_summary(ranks);
   return summary ? summary->exchange_share : 0;
@@ -46,12 +57,12 @@ double exchange_share(const std::vector<engine::RankTimes>& ranks) {
 }  // namespace
 
 std::string summary_header(const std::vector<engine::Metric>& metrics) {
-  std::string front, back;
-  for (size_t i = 0; i < metrics.size(); ++i) (i < kFrontMetrics ? front : back) += ",eval_" + metrics[i].name;
-  return "epoch,train_loss,eval_loss" + front +
-         ",lr,updates,images,best,bad_images,train_seconds,eval_seconds,images_per_second,data_wait_share,"
-         "update_seconds,update_p95_seconds,update_max_seconds,exchange_share" +
-         back;
+  std::vector<std::string> names;
+  for (const engine::Metric& metric : metrics) names.push_back("eval_" + metric.name);
+  return summary_row({"epoch", "train_loss", "eval_loss", "lr", "updates", "images", "best", "bad_images",
+                      "train_seconds", "eval_seconds", "images_per_second", "data_wait_share", "update_seconds",
+                      "update_p95_seconds", "update_max_seconds", "exchange_share"},
+                     names);
 }
 
 std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done) {
@@ -142,19 +153,28 @@ void RunFiles::on_digest(const engine::DigestEvent& event) {
 
 void RunFiles::on_epoch(const engine::EpochEvent& event) {
   const auto evaluated = [&](double value) { return event.has_eval ? format("{:.6f}", value) : std::string(); };
-  std::string front, back;
-  for (size_t i = 0; i < start_.metrics.size(); ++i) {
-    const bool defined = i < event.metrics.size() && !std::isnan(event.metrics[i].value);
-    (i < kFrontMetrics ? front : back) += "," + (defined ? evaluated(event.metrics[i].value) : "");
+  std::vector<std::string> metrics(start_.metrics.size());  // empty: undefined
+  for (size_t i = 0; i < std::min(metrics.size(), event.metrics.size()); ++i) {
+    if (!std::isnan(event.metrics[i].value)) metrics[i] = evaluated(event.metrics[i].value);
   }
-  core::append_file(
-      run_dir_ + "/summary.csv",
-      format("{},{:.6f},{}{},{:.10g},{},{},{},{},{:.3f},{:.3f},{:.1f},{:.4f},{:.6f},{:.6f},{:.6f},{:.4f}{}\n",
-             event.epoch + 1, event.train_loss, evaluated(event.eval_loss), front, event.learning_rate, event.updates,
-             event.images, event.is_best ? 1 : 0, event.bad_images, event.train_seconds, event.eval_seconds,
-             event.images_per_second, event.data_wait_share, event.times.update.mean_seconds,
-             event.times.update.p95_seconds, event.times.update.max_seconds, exchange_share(event.ranks), back),
-      /*durable=*/true, files_);
+  const core::Spread& update = event.times.update;
+  const std::vector<std::string> cells = {format("{}", event.epoch + 1),
+                                          format("{:.6f}", event.train_loss),
+                                          evaluated(event.eval_loss),
+                                          format("{:.10g}", event.learning_rate),
+                                          format("{}", event.updates),
+                                          format("{}", event.images),
+                                          event.is_best ? "1" : "0",
+                                          format("{}", event.bad_images),
+                                          format("{:.3f}", event.train_seconds),
+                                          format("{:.3f}", event.eval_seconds),
+                                          format("{:.1f}", event.images_per_second),
+                                          format("{:.4f}", event.data_wait_share),
+                                          format("{:.6f}", update.mean_seconds),
+                                          format("{:.6f}", update.p95_seconds),
+                                          format("{:.6f}", update.max_seconds),
+                                          format("{:.4f}", exchange_share(event.ranks))};
+  core::append_file(run_dir_ + "/summary.csv", summary_row(cells, metrics) + "\n", /*durable=*/true, files_);
   const std::optional<int64_t> allocated = core::read_allocated_bytes();
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch + 1},

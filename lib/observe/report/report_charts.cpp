@@ -9,7 +9,7 @@
 namespace stoker::observe {
 namespace {
 
-constexpr char kLoss[] = "Loss", kLearningRate[] = "Learning rate";
+constexpr char kLossTitle[] = "Loss", kLearningRateTitle[] = "Learning rate";
 
 using Runs = std::vector<RunRecord>;
 using CurvesOf = Curves RunRecord::*;
@@ -43,7 +43,7 @@ std::string chart_of(const Runs& runs, const std::string& title, const std::stri
                      const std::vector<Wanted>& wanted, bool from_zero = false, bool percent = false,
                      double least_high = -1e300) {
   Chart chart;
-  chart.may_be_logarithmic = title == kLoss || title == kLearningRate;
+  chart.may_be_logarithmic = title == kLossTitle || title == kLearningRateTitle;
   chart.title = title;
   chart.x_label = x_label;
   chart.y_label = y_label;
@@ -70,7 +70,7 @@ std::string loss_chart(const Runs& runs) {
   const bool has_reports = any_has(runs, &RunRecord::by_report, "train_loss");
   if (runs.size() == 1 || !has_reports) wanted.push_back(per_epoch);
   if (has_reports) wanted.push_back(per_report);
-  return chart_of(runs, kLoss, "epochs", "loss", wanted);
+  return chart_of(runs, kLossTitle, "epochs", "loss", wanted);
 }
 
 /// Every eval_* column but the loss and clocks, in the order of the first run that has it.
@@ -104,7 +104,7 @@ std::string curves_section(const Runs& runs) {
   const bool has_reports = any_has(runs, reports, "lr");
   const CurvesOf finest = has_reports ? reports : &RunRecord::by_epoch;  // a short run has no report
   std::string charts = loss_chart(runs) + metric_charts(runs);
-  charts += chart_of(runs, kLearningRate, "epochs", "learning rate", {{finest, "lr", "learning rate"}}, true);
+  charts += chart_of(runs, kLearningRateTitle, "epochs", "learning rate", {{finest, "lr", "learning rate"}}, true);
   charts += chart_of(runs, "Gradient norm", "epochs", "norm", {{reports, "gradient_norm", "before clipping"}}, true);
   charts += chart_of(runs, "Speed", "epochs", "images/s", {{finest, "images_per_second", "images/s"}}, true);
   charts += chart_of(runs, "Waited for data", "epochs", "percent of the time",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a run directory beside metrics.jsonl, read into a RunRecord whose path is set. A file that is missing
-// leaves its part of the record empty. Knows nothing of events.
+// leaves its part of the record empty.
 #pragma once
 
 #include <string>

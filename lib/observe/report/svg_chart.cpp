@@ -63,7 +63,7 @@ std::optional<Range> range_of(const std::vector<ChartLine>& lines, std::vector<d
 
 /// Powers of ten around what is above 0, at most 8; empty where a linear axis shows the points.
 std::vector<double> decades_of(const std::vector<ChartLine>& lines) {
-  constexpr double kWide = 100, kMostDecades = 8;
+  constexpr double kWide = 100, kMaxDecades = 8;
   std::vector<double> values;
   for (const ChartLine& line : lines) values.insert(values.end(), line.y.begin(), line.y.end());
   std::sort(values.begin(), values.end());
@@ -71,9 +71,9 @@ std::vector<double> decades_of(const std::vector<ChartLine>& lines) {
   const auto small = std::lower_bound(first, values.end(), values.empty() ? 0 : values.back() / kWide);
   if ((small - first) * 10 < static_cast<std::ptrdiff_t>(values.size()) || small == first) return {};
   const double high = std::ceil(std::log10(values.back()) - 1e-9);
-  const double low = std::max(std::floor(std::log10(*first) + 1e-9), high - kMostDecades);
+  const double low = std::max(std::floor(std::log10(*first) + 1e-9), high - kMaxDecades);
   std::vector<double> ticks;
-  for (double power = low; power <= high; ++power) ticks.push_back(std::pow(10, power));
+  for (int i = 0; low + i <= high; ++i) ticks.push_back(std::pow(10, low + i));
   return ticks;
 }
 
@@ -137,7 +137,7 @@ std::vector<double> nice_ticks(double low, double high, int count) {
   const double step = power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
   const double first = std::floor(low / step + 1e-9), last = std::ceil(high / step - 1e-9);
   std::vector<double> ticks;
-  for (double k = first; k <= last || ticks.size() < 2; ++k) ticks.push_back(k * step);
+  for (int i = 0; first + i <= last || i < 2; ++i) ticks.push_back((first + i) * step);
   return ticks;
 }
 

@@ -22,7 +22,7 @@ struct Chart {
   std::string y_label;  ///< "percent"
   std::vector<ChartLine> lines;
   std::optional<double> y_min, y_max;  ///< else from the data
-  double least_high = -1e300;          ///< the axis reaches at least this far up: no mountains made of noise
+  double least_high = -1e300;          ///< the axis reaches at least this far up, so that noise looks small
   /// A logarithmic axis upwards where a tenth of the points or more lie below a hundredth of the highest, and above 0.
   /// What is not above 0 lies on its lower end. y_min does not hold then.
   bool may_be_logarithmic = false;

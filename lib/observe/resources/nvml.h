@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NVIDIA's management library says of a GPU. Loaded at run time when it is there: nothing links against it.
-// Knows nothing of CUDA or training.
 #pragma once
 
 #include <cstdint>

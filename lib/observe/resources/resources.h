@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run uses of the machine at one moment, or over a window of such moments, as values. Knows neither where the
-// figures come from nor who shows them.
+// What a run uses of the machine at one moment, or over a window of such moments, as values.
 #pragma once
 
 #include <optional>

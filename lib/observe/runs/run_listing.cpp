@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using core::Json;
 
-constexpr int kMostDeep = 4;
+constexpr int kMaxDeep = 4;
 constexpr uint64_t kMaxStatusBytes = 1 << 20;
 
 bool is_run(const std::string& path) {
@@ -36,7 +36,7 @@ void find_runs(const std::string& folder, int depth, std::vector<std::string>& f
     found.push_back(folder);
     return;  // runs do not lie inside of runs
   }
-  if (depth == kMostDeep) return;
+  if (depth == kMaxDeep) return;
   std::error_code trouble;  // of a folder that may not be read: nothing is listed
   std::vector<std::string> inner;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, trouble)) {

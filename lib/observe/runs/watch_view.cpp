@@ -13,26 +13,26 @@ namespace {
 using core::format;
 
 constexpr int kTwoCharts = 100;  // columns from which on charts stand side by side
-constexpr int kMostRows = 18;    // of a chart
+constexpr int kMaxRows = 18;     // of a chart
 constexpr int kLeastRows = 8;
 
-const Curve* curve_of(const Curves& curves, const std::string& name) {
+const Curve* find_curve(const Curves& curves, const std::string& name) {
   const auto found = curves.find(name);
   return found == curves.end() || found->second.x.empty() ? nullptr : &found->second;
 }
 
 double last_of(const Curves& curves, const std::string& name, double otherwise) {
-  const Curve* const curve = curve_of(curves, name);
+  const Curve* const curve = find_curve(curves, name);
   return curve == nullptr ? otherwise : curve->y.back();
 }
 
 /// Seconds until the planned epochs are done, at the speed of this process's last reports; < 0: cannot be told.
 double seconds_left(const WatchedRun& run) {
-  const Curve* const minutes = curve_of(run.record.by_minute, "updates");
+  const Curve* const minutes = find_curve(run.record.by_minute, "updates");
   if (minutes == nullptr || minutes->x.size() < 2 || run.listed.epochs == 0) return -1;
   const size_t last = minutes->x.size() - 1, first = last > 20 ? last - 20 : 0;
   const double updates = minutes->y[last] - minutes->y[first], seconds = 60 * (minutes->x[last] - minutes->x[first]);
-  const Curve* const epochs = curve_of(run.record.by_report, "updates");
+  const Curve* const epochs = find_curve(run.record.by_report, "updates");
   const double updates_per_epoch = epochs != nullptr && epochs->x.back() > 0 ? epochs->y.back() / epochs->x.back() : 0;
   if (updates <= 0 || updates_per_epoch <= 0) return -1;
   const double left = updates_per_epoch * static_cast<double>(run.listed.epochs) - minutes->y[last];
@@ -67,7 +67,7 @@ std::string status_line(const WatchedRun& run, char mark, bool marked) {
 }
 
 void add_line(const Curves& curves, const std::string& name, const std::string& label, Chart& chart) {
-  if (const Curve* const curve = curve_of(curves, name)) {
+  if (const Curve* const curve = find_curve(curves, name)) {
     ChartLine line;
     line.label = label;
     line.x = curve->x;
@@ -143,7 +143,7 @@ std::vector<std::string> watch_view(const std::vector<WatchedRun>& runs, int col
   const int across = beside ? (columns - 2) / 2 : columns;
   const int room = rows - static_cast<int>(lines.size());
   const int stacked = beside ? 1 : static_cast<int>(charts.charts.size());
-  const int high = std::min(kMostRows, room / std::max(1, stacked));
+  const int high = std::min(kMaxRows, room / std::max(1, stacked));
   if (high >= kLeastRows && across >= 30) {
     std::vector<std::vector<std::string>> blocks;
     for (const Chart& chart : charts.charts) {

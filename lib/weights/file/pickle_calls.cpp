@@ -9,7 +9,7 @@
 namespace stoker::weights {
 namespace {
 
-constexpr size_t kMostSides = 16;
+constexpr size_t kMaxSides = 16;
 
 /// Reads the arguments of one call.
 class Call {
@@ -37,7 +37,7 @@ class Call {
   /// Integers of at least 0.
   std::vector<int64_t> integers(size_t index) const {
     const PickleValue& value = tree_.at(arguments_.at(index));
-    expect((value.kind == ValueKind::tuple || value.kind == ValueKind::list) && value.items.size() <= kMostSides);
+    expect((value.kind == ValueKind::tuple || value.kind == ValueKind::list) && value.items.size() <= kMaxSides);
     std::vector<int64_t> numbers;
     for (const ValueIndex item : value.items) {
       expect(tree_.at(item).kind == ValueKind::integer && tree_.at(item).integer >= 0);

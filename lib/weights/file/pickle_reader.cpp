@@ -16,9 +16,9 @@ namespace {
 using core::format;
 using core::printable;
 
-constexpr uint64_t kMostValues = 1 << 19;  // a training checkpoint of a thousand parameters has some 60,000
-constexpr uint64_t kMostItems = 4 << 20;   // of all containers together
-constexpr size_t kLongestName = 200;       // of a module or a global
+constexpr uint64_t kMaxValues = 1 << 19;  // a training checkpoint of a thousand parameters has some 60,000
+constexpr uint64_t kMaxItems = 4 << 20;   // of all containers together
+constexpr size_t kLongestName = 200;      // of a module or a global
 
 class PickleReader {
  public:
@@ -58,10 +58,10 @@ class PickleReader {
 
   void count_items(size_t items) {
     items_ += items;
-    if (items_ > kMostItems) fail(format("its containers have more than {} items", kMostItems));
+    if (items_ > kMaxItems) fail(format("its containers have more than {} items", kMaxItems));
   }
   void push(PickleValue value) {
-    if (tree_.values.size() >= kMostValues) fail(format("it has more than {} values", kMostValues));
+    if (tree_.values.size() >= kMaxValues) fail(format("it has more than {} values", kMaxValues));
     count_items(value.items.size());
     stack_.push_back(static_cast<ValueIndex>(tree_.values.size()));
     tree_.values.push_back(std::move(value));
@@ -112,7 +112,7 @@ class PickleReader {
   }
 
   void put(uint64_t place) {
-    if (place >= kMostValues) fail("its memo is too large");
+    if (place >= kMaxValues) fail("its memo is too large");
     if (place >= memo_.size()) memo_.resize(place + 1);
     memo_[place] = top();
   }

@@ -17,8 +17,8 @@ namespace {
 using core::format;
 using core::printable;
 
-constexpr uint64_t kMostIndex = 64 << 20;  // bytes
-constexpr size_t kMostShards = 1000;
+constexpr uint64_t kMaxIndex = 64 << 20;  // bytes
+constexpr size_t kMaxShards = 1000;
 
 [[noreturn]] void fail_index(const std::string& path, const std::string& reason) {
   throw core::Error(core::ErrorKind::data, printable(path) + ": " + reason,
@@ -34,7 +34,7 @@ NumberType type_of(const std::string& name) {
 
 /// Tensors by the file that an index says they lie in.
 std::map<std::string, std::vector<std::string>> read_index(const std::string& path) {
-  const core::Json json = core::parse_json(core::read_file(path, kMostIndex), printable(path), /*max_depth=*/8);
+  const core::Json json = core::parse_json(core::read_file(path, kMaxIndex), printable(path), /*max_depth=*/8);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     fail_index(path, "this JSON file is no index of weights: it has no weight_map");
   }
@@ -47,7 +47,7 @@ std::map<std::string, std::vector<std::string>> read_index(const std::string& pa
       fail_index(path, format("{} should lie in {}, which is no plain file name", printable(name), printable(file)));
     }
     names[file].push_back(name);
-    if (names.size() > kMostShards) fail_index(path, format("it names more than {} files", kMostShards));
+    if (names.size() > kMaxShards) fail_index(path, format("it names more than {} files", kMaxShards));
   }
   if (names.empty()) fail_index(path, "its weight_map is empty");
   return names;

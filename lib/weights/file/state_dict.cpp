@@ -14,7 +14,7 @@ namespace {
 using core::format;
 
 constexpr int kDeepest = 5;  // {"optimizer": {"state": {0: {"exp_avg": ...}}}}
-constexpr size_t kMostTensors = 100'000;
+constexpr size_t kMaxTensors = 100'000;
 
 [[noreturn]] void fail_state(const std::string& what, const std::string& reason) {
   throw core::Error(core::ErrorKind::data, what + ": " + reason,
@@ -52,8 +52,8 @@ class Walk {
       std::string name = key.kind == ValueKind::text ? std::string(key.text) : std::to_string(key.integer);
       if (is_tensor) {
         const auto [place, is_new] = places.emplace(name, tensors_.size());
-        if (is_new && tensors_.size() >= kMostTensors)
-          fail_state(what_, format("it has more than {} tensors", kMostTensors));
+        if (is_new && tensors_.size() >= kMaxTensors)
+          fail_state(what_, format("it has more than {} tensors", kMaxTensors));
         if (is_new) tensors_.emplace_back();
         tensors_[place->second] = stored(std::move(name), group, value);
       } else if (depth < kDeepest) {

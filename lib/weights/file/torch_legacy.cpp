@@ -14,7 +14,7 @@ namespace {
 
 using core::format;
 
-constexpr uint64_t kMostPickles = 32 << 20;  // bytes
+constexpr uint64_t kMaxPickles = 32 << 20;  // bytes
 // The first pickle: an integer of ten bytes, 0x1950a86a20f9469cfc6c.
 constexpr std::string_view kMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
 constexpr int64_t kProtocol = 1001;
@@ -25,7 +25,7 @@ class TorchLegacy {
  public:
   explicit TorchLegacy(std::shared_ptr<const data::ByteReader> file)
       : file_(std::move(file)), what_(core::printable(file_->name())) {
-    front_.resize(std::min(file_->size(), kMostPickles));
+    front_.resize(std::min(file_->size(), kMaxPickles));
     file_->read(0, front_.data(), front_.size());
   }
 

@@ -15,8 +15,8 @@ namespace {
 
 using core::format;
 
-constexpr uint64_t kMostPickle = 32 << 20;  // bytes; that of a network with a thousand parameters has 150,000
-constexpr uint64_t kMostInflated = uint64_t{2} << 30;  // bytes of one storage; torch.save() itself deflates nothing
+constexpr uint64_t kMaxPickle = 32 << 20;             // bytes; that of a network with a thousand parameters has 150,000
+constexpr uint64_t kMaxInflated = uint64_t{2} << 30;  // bytes of one storage; torch.save() itself deflates nothing
 constexpr char kPickleName[] = "data.pkl";
 
 class TorchZip {
@@ -41,7 +41,7 @@ class TorchZip {
         fail(format("its storage {} has {} bytes instead of {}", core::printable(name), member->bytes, bytes),
              kCopyAgain);
       }
-      if (member->deflated && bytes > kMostInflated) {
+      if (member->deflated && bytes > kMaxInflated) {
         fail(format("its storage {} inflates to {} bytes, more than is read", core::printable(name), bytes),
              "save the weights with torch.save(), which deflates nothing");
       }
@@ -94,7 +94,7 @@ class TorchZip {
   }
 
   std::string content(const ZipMember& member) const {
-    if (member.bytes > kMostPickle) {
+    if (member.bytes > kMaxPickle) {
       fail(format("its {} has {} bytes, more than a state dict needs", core::printable(member.name), member.bytes),
            "save the weights alone: torch.save(model.state_dict(), 'weights.pth')");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a file of weights holds: tensors by name, each a view of a run of bytes somewhere in the file. Reads safetensors
 // (also several files behind an index) and what Python's torch.save() writes of a state dict. Nothing in a file is ever
-// executed, and every size is checked against the file before memory is taken. Knows no network and no LibTorch.
+// executed, and every size is checked against the file before memory is taken. Without LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class WeightFile {
 
 /// Throws Error{no_input} when the file cannot be read, {data} with the reason for all that is no state dict.
 WeightFile open_weight_file(const std::string& path);
-/// The same for one file whose bytes are elsewhere; an index of several files is refused.
+/// Opens one file through its reader; an index of several files is refused.
 WeightFile open_weight_file(std::shared_ptr<const data::ByteReader> file);
 
 }  // namespace stoker::weights

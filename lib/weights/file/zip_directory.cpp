@@ -12,10 +12,10 @@ namespace stoker::weights {
 namespace {
 
 constexpr uint64_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kEntryBytes = 46, kLocalBytes = 30;
-constexpr uint64_t kMostComment = 0xFFFF;
-constexpr uint64_t kMostDirectory = 64 << 20;  // bytes: some 600,000 members
-constexpr uint32_t kFull32 = 0xFFFFFFFF;       // the true number stands in a zip64 record
-constexpr uint64_t kMostInflation = 1032;      // of deflate: zlib's technical notes
+constexpr uint64_t kMaxComment = 0xFFFF;
+constexpr uint64_t kMaxDirectory = 64 << 20;  // bytes: some 600,000 members
+constexpr uint32_t kFull32 = 0xFFFFFFFF;      // the true number stands in a zip64 record
+constexpr uint64_t kMaxInflation = 1032;      // of deflate: zlib's technical notes
 
 struct Directory {
   uint64_t begin = 0, bytes = 0, members = 0;
@@ -66,7 +66,7 @@ class ZipReader {
   }
 
   Directory find_directory() const {
-    const uint64_t tail_bytes = std::min(file_.size(), kEndBytes + kMostComment);
+    const uint64_t tail_bytes = std::min(file_.size(), kEndBytes + kMaxComment);
     const uint64_t tail_begin = file_.size() - tail_bytes;
     const std::string tail = part(tail_begin, tail_bytes);
     const data::ByteView view = view_of(tail);
@@ -84,7 +84,7 @@ class ZipReader {
       if (directory.begin > end || directory.bytes != end - directory.begin) {
         fail("its directory is not where its end says");
       }
-      if (directory.bytes > kMostDirectory || directory.members > directory.bytes / kEntryBytes) {
+      if (directory.bytes > kMaxDirectory || directory.members > directory.bytes / kEntryBytes) {
         fail(core::format("its directory cannot have {} members", directory.members));
       }
       return directory;
@@ -136,7 +136,7 @@ class ZipReader {
     }
     if (part(local + kLocalBytes, name_bytes) != member.name) fail(shown + " has another name in its header");
     if (!member.deflated && member.bytes != member.stored_bytes) fail(shown + " is stored, but has two sizes");
-    if (member.deflated && member.bytes / kMostInflation > member.stored_bytes) {
+    if (member.deflated && member.bytes / kMaxInflation > member.stored_bytes) {
       fail(core::format("{} cannot inflate from {} to {} bytes", shown, member.stored_bytes, member.bytes));
     }
     extents_.push_back({local, member.begin + member.stored_bytes});

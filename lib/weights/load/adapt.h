@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a tensor of one network becomes that of a similar one: other input channels, another image size, another epsilon.
-// Knows no names.
 #pragma once
 
 #include <torch/types.h>

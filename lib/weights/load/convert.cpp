@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "model/model.h"
 #include "weights/load/fitting.h"
 #include "weights/load/tensors.h"
 #include "weights/names/name_plan.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.h"
+#include "model/image_model.h"
 #include "weights/file/weight_file.h"
 #include "weights/load/pretrained.h"
 

@@ -148,7 +148,7 @@ class Fitting {
     }
   }
 
-  /// The same results from batch norms with our epsilon.
+  /// Makes batch norms with our epsilon give the results that they gave with theirs.
   void rescale_norms() {
     size_t count = 0;
     double ours = 0;

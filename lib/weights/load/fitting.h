@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/model.h"
+#include "model/image_model.h"
 #include "weights/load/tensors.h"
 #include "weights/names/name_plan.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.h"
+#include "model/image_model.h"
 #include "weights/file/weight_file.h"
 
 namespace stoker::weights {
@@ -19,7 +19,7 @@ using PretrainedReport = std::vector<std::string>;
 /// missing or does not fit; nothing of the model is changed then.
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const std::string& path);
-/// The same from a file that is open.
+/// load_pretrained() from a file that is open.
 PretrainedReport load_pretrained(model::ImageModel& model, const std::string& network, const std::string& backbone,
                                  const WeightFile& file);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of LibTorch from a file of weights. Knows no names and no network.
+// Tensors of LibTorch from a file of weights.
 #pragma once
 
 #include <torch/types.h>

@@ -9,7 +9,7 @@
 namespace stoker::weights {
 namespace {
 
-constexpr size_t kMostDigits = 6;
+constexpr size_t kMaxDigits = 6;
 constexpr size_t kLetters = 26;
 
 struct Captures {
@@ -46,7 +46,7 @@ bool fits(std::string_view pattern, std::string_view name, Captures& captures) {
     const size_t letter = letter_at(pattern, ++at);
     int64_t number = 0;
     const size_t begin = read;
-    for (; read < name.size() && is_digit(name[read]) && read - begin < kMostDigits; ++read) {
+    for (; read < name.size() && is_digit(name[read]) && read - begin < kMaxDigits; ++read) {
       number = number * 10 + (name[read] - '0');
     }
     if (read == begin) return false;

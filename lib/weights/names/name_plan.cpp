@@ -19,7 +19,7 @@ constexpr std::string_view kGroups[] = {
 /// What wrappers put before every name: DistributedDataParallel, Lightning, torch.compile(), timm in Hugging Face's.
 constexpr std::string_view kPrefixes[] = {"module.",   "model.", "_orig_mod.", "timm_model.",
                                           "backbone.", "net.",   "network."};
-constexpr int kMostPrefixes = 4;
+constexpr int kMaxPrefixes = 4;
 
 bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
 
@@ -55,7 +55,7 @@ std::string choose_group(const std::vector<GroupedName>& given, const std::strin
 /// Takes off what most names begin with because of a wrapper. Names without it are emptied.
 std::string strip_prefixes(std::vector<std::string>& names) {
   std::string all;
-  for (int i = 0; i < kMostPrefixes; ++i) {
+  for (int i = 0; i < kMaxPrefixes; ++i) {
     const std::string_view* best = nullptr;
     for (const std::string_view& prefix : kPrefixes) {
       size_t with = 0, left = 0;

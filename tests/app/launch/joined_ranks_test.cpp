@@ -35,8 +35,9 @@ struct Refusal {
   int gathers = 0;
 };
 
-/// Rank 0 has `of_root` under the name "lr", this one 0.1.
-Refusal refusal(const std::string& of_root, bool loses_rank = false) {
+/// Rank 0 has `of_root` under the name "lr", this one 0.1, and `more`.
+Refusal refusal(const std::string& of_root, bool loses_rank = false,
+                const std::vector<std::pair<std::string, std::string>>& more = {}) {
   Refusal refusal;
   RankPlace place;
   place.rank = 1;
@@ -44,7 +45,9 @@ Refusal refusal(const std::string& of_root, bool loses_rank = false) {
   const JoinedRanks ranks(place,
                           std::make_unique<ScriptedGroup>("{\"lr\":\"" + of_root + "\"}", loses_rank, refusal.gathers));
   try {
-    ranks.refuse_differences({{"lr", "0.1"}});
+    std::vector<std::pair<std::string, std::string>> values = {{"lr", "0.1"}};
+    values.insert(values.end(), more.begin(), more.end());
+    ranks.refuse_differences(values);
   } catch (const core::Error& error) {
     refusal.message = error.what();
     refusal.kind = error.kind();
@@ -56,6 +59,11 @@ TEST(JoinedRanksTest, EqualValuesAreComparedInOneExchange) {
   const Refusal equal = refusal("0.1");
   EXPECT_EQ(equal.message, "");
   EXPECT_EQ(equal.gathers, 1);
+}
+
+TEST(JoinedRanksTest, AValueThatRank0LacksIsADifference) {
+  const Refusal different = refusal("0.1", /*loses_rank=*/false, {{"mixup", "0.2"}});
+  EXPECT_NE(different.message.find("mixup: rank 1 has 0.2, rank 0 (not set)"), std::string::npos) << different.message;
 }
 
 TEST(JoinedRanksTest, ADifferenceIsRefusedOnceAllRanksKnowIt) {

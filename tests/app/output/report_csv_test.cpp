@@ -8,12 +8,6 @@
 namespace stoker::app {
 namespace {
 
-TEST(CsvTest, QuotesOnlyWhereNeeded) {
-  EXPECT_EQ(csv_field("plain"), "plain");
-  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
-  EXPECT_EQ(csv_field("say \"hi\""), "\"say \"\"hi\"\"\"");
-}
-
 ImageResult image(const std::string& path, int64_t label, const float* outputs, const float* predictions = nullptr) {
   ImageResult result;
   result.path = path;

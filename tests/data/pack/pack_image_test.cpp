@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/image/jpeg_encode.h"
+#include "data/image/jpeg/jpeg_encode.h"
 #include "made_data.h"
 
 namespace stoker::data {

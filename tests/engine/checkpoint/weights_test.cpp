@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "engine/checkpoint/safetensors.h"
+#include "model/model.h"
 #include "tests/temporary_directory.h"
 
 namespace stoker::engine {

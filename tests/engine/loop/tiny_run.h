@@ -136,6 +136,7 @@ struct TinyOptions {
 class Recorder : public Observer {
  public:
   int64_t stop_after_update = -1;
+  int64_t stop_in_validation = -1;  ///< after the first batch of the validation of this number, from 1 on
   std::vector<EpochEvent> epochs;
   std::vector<ReportEvent> reports;
   std::vector<DigestEvent> digests;
@@ -143,10 +144,18 @@ class Recorder : public Observer {
   void on_update(const UpdateEvent& event) override {
     if (event.updates == stop_after_update) core::request_stop(SIGTERM);
   }
+  void on_evaluation(int64_t images_done, int64_t) override {
+    if (images_done <= last_done_ || validations_ == 0) ++validations_;
+    if (images_done < 10 && validations_ == stop_in_validation) core::request_stop(SIGTERM);
+    last_done_ = images_done;
+  }
   void on_checkpoint(const CheckpointEvent& event) override { saved_at.push_back(event.updates); }
   void on_digest(const DigestEvent& event) override { digests.push_back(event); }
   void on_report(const ReportEvent& event) override { reports.push_back(event); }
   void on_epoch(const EpochEvent& event) override { epochs.push_back(event); }
+
+ private:
+  int64_t validations_ = 0, last_done_ = 0;
 };
 
 /// Counts how often it may use the learner, and can be ended by a stop request.

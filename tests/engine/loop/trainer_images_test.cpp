@@ -21,7 +21,7 @@ TinyOptions tight_options() {
   return options;
 }
 
-TEST_F(TrainerImagesTest, WhenMemoryRunsOutTheUpdateIsDoneAgainInSmallerPieces) {
+TEST_F(TrainerImagesTest, WhenMemoryRunsOutTheUpdateIsDoneAgainInSmallerMicroBatches) {
   TinyRun tight(folder_ / "tight", tight_options());
   const FinishEvent finish = tight.go();
   TinyOptions roomy_options = tight_options();
@@ -37,7 +37,7 @@ TEST_F(TrainerImagesTest, WhenMemoryRunsOutTheUpdateIsDoneAgainInSmallerPieces) 
   }
 }
 
-TEST_F(TrainerImagesTest, AResumeGoesOnWithThePiecesThatItsCheckpointHas) {
+TEST_F(TrainerImagesTest, AResumeGoesOnWithTheMicroBatchesThatItsCheckpointHas) {
   const torch::Tensor wanted = unbroken_weight(tight_options());
   for (const int64_t update : {3, 6, 8, 20}) {
     const std::string folder = folder_ / ("stop-" + std::to_string(update));

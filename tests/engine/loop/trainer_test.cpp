@@ -74,6 +74,28 @@ TEST_F(TrainerTest, AStopRequestInTheSlotBetweenUpdatesLosesNeitherCheckpointNor
   }
 }
 
+TEST_F(TrainerTest, AStopRequestInAValidationLosesNeitherCheckpointNorRow) {
+  const TinyOptions options;
+  const torch::Tensor wanted = unbroken_weight(options);
+  const std::string folder = folder_ / "stopped";
+  {
+    TinyRun first(folder, options);
+    first.recorder_.stop_in_validation = 2;
+    const FinishEvent stopped = first.go();
+    EXPECT_EQ(stopped.reason, StopReason::signal);
+    EXPECT_EQ(stopped.updates, 26);
+    EXPECT_EQ(first.checkpoints().files().list().front(), 26);
+    EXPECT_EQ(first.recorder_.epochs.size(), 1u) << "the second epoch has no result yet";
+  }
+  core::request_stop(0);
+  TinyRun second(folder, options);
+  EXPECT_EQ(second.go().updates, 39);
+  ASSERT_EQ(second.recorder_.epochs.size(), 2u) << "the second epoch is validated again";
+  EXPECT_EQ(second.recorder_.epochs[0].epoch, 1);
+  EXPECT_EQ(second.recorder_.epochs[0].updates, 26);
+  EXPECT_TRUE(torch::equal(second.weight(), wanted));
+}
+
 TEST_F(TrainerTest, TheSlotIsToldItsTimeAndItsFindingsReachTheListeners) {
   const TinyOptions options;
   TinyRun run(folder_ / "a", options);

@@ -46,7 +46,8 @@ TEST(MemoryProbeTest, EvaluationsOfMoreImagesAreForeseenWithoutALearner) {
   for (const auto& [name, side] : {std::pair("small_cnn", 32), std::pair("resnet18", 64), std::pair("resnet18", 512)}) {
     ProbedRun run(name, side, /*width=*/8);
     const int64_t images = side > 256 ? 2 : 16;
-    const ActivationModel model = probe_evaluation_memory(*run.learner.model, *run.task, torch::kCPU, run.settings);
+    const ActivationModel model =
+        probe_evaluation_memory(*run.learner.model, *run.task, torch::kCPU, run.settings, images);
     EXPECT_EQ(model.probe_side, std::min(side, 256) == side ? side : 128);
     const auto predicted = static_cast<double>(model.evaluation_bytes(images)),
                measured = static_cast<double>(measured_evaluation(run, images));
@@ -58,7 +59,7 @@ TEST(MemoryProbeTest, ANetworkOfOneSizeAloneIsTriedWithIt) {
   ProbedRun run("vit_s_16", 288, /*width=*/8);  // above 256 pixels others are tried with small images first
   for (const ActivationModel& model :
        {probe_memory(run.learner, *run.task, run.settings),
-        probe_evaluation_memory(*run.learner.model, *run.task, torch::kCPU, run.settings)}) {
+        probe_evaluation_memory(*run.learner.model, *run.task, torch::kCPU, run.settings, /*max_images=*/1)}) {
     EXPECT_EQ(model.probe_side, 288);
     EXPECT_EQ(model.area_factor, 1);
     EXPECT_GT(model.evaluation_bytes(1), 0);

@@ -46,6 +46,17 @@ TEST(TrainingSpeedTest, WaysMayHaveLearnersOfTheirOwn) {
   for (const double of_way : seconds) EXPECT_GT(of_way, 0);
 }
 
+TEST(TrainingSpeedTest, ANetworkOfOneLargeSizeIsTriedWithIt) {
+  ProbedRun run("vit_s_16", 528, /*width=*/8);  // above 512 pixels others are tried with smaller images
+  EXPECT_EQ(side_to_try(*run.learner.model, run.settings, torch::kCPU), 528);
+  const std::vector<double> seconds = training_seconds({{&run.learner, run.settings}}, *run.task, PassClock::wall,
+                                                       /*batch_size=*/1, /*least_seconds=*/0, kAnyGain);
+  EXPECT_GT(seconds.at(0), 0);
+  ProbedRun any_size("resnet18", 528, /*width=*/8);
+  EXPECT_EQ(side_to_try(*any_size.learner.model, any_size.settings, torch::kCPU), 256);
+  EXPECT_TRUE(any_size.learner.model->is_training());
+}
+
 /// A network that cannot compute in bfloat16, as where oneDNN has no way; otherwise as many passes as are asked for.
 class FloatOnly : public model::ImageModel {
  public:

@@ -22,13 +22,56 @@ TEST(RunProgressTest, SurvivesJsonBitForBit) {
   EXPECT_EQ(back.updates, state.updates);
 }
 
+/// All counts differ from each other and from those of a new state.
+RunProgress state_in_an_epoch() {
+  RunProgress state;
+  state.epoch = 2;
+  state.update_in_epoch = 3;
+  state.updates = 23;
+  state.images = 700;
+  state.learning_rate = 0.5;
+  state.epoch_loss_sum = 1.5;
+  state.epoch_score_sum = 2.5;
+  state.epoch_images = 90;
+  state.best_value = 0.25;
+  state.best_epoch = 1;
+  state.best_updates = 20;
+  state.epochs_without_improvement = 4;
+  state.train_seconds = 7;
+  return state;
+}
+
+TEST(RunProgressTest, AnUpdateCountsOnceAndLeavesTheSumsToTheDevice) {
+  RunProgress at = state_in_an_epoch();
+  at.add_update(/*new_images=*/32, /*rate=*/0.125, /*batch_micro_batches=*/2);
+  core::Json expected = state_in_an_epoch().to_json();
+  expected["update_in_epoch"] = 4;
+  expected["updates"] = 24;
+  expected["images"] = 732;
+  expected["learning_rate"] = 0.125;
+  expected["pieces"] = 2;
+  EXPECT_EQ(at.to_json().dump(), expected.dump());
+}
+
+TEST(RunProgressTest, TheNextEpochBeginsWithNothingCountedOfIt) {
+  RunProgress at = state_in_an_epoch();
+  at.begin_next_epoch();
+  core::Json expected = state_in_an_epoch().to_json();
+  expected["epoch"] = 3;
+  expected["update_in_epoch"] = 0;
+  expected["epoch_loss_sum"] = 0.0;
+  expected["epoch_score_sum"] = 0.0;
+  expected["epoch_images"] = 0;
+  EXPECT_EQ(at.to_json().dump(), expected.dump());
+}
+
 TEST(RunProgressTest, AStateFromBeforePiecesWereCountedHasOnePiece) {
   RunProgress state;
-  state.pieces = 4;
+  state.micro_batches = 4;
   core::Json json = state.to_json();
-  EXPECT_EQ(RunProgress::from_json(json, "x").pieces, 4);
+  EXPECT_EQ(RunProgress::from_json(json, "x").micro_batches, 4);
   json.erase("pieces");
-  EXPECT_EQ(RunProgress::from_json(json, "x").pieces, 1);
+  EXPECT_EQ(RunProgress::from_json(json, "x").micro_batches, 1);
   json["pieces"] = 0;
   EXPECT_THROW(RunProgress::from_json(json, "x"), core::Error);
 }

@@ -63,10 +63,10 @@ TEST(LanesTest, MemoryThatRunsOutOnOneLaneSplitsTheBatchesOfAll) {
   setup.tight_rank = 0;
   setup.tight_pass = 19;  // in the third update
   const End alone = trained(setup)[0];
-  EXPECT_EQ(alone.pieces, 2);
+  EXPECT_EQ(alone.micro_batches, 2);
   setup.lanes = 2;
   const End on_lanes = trained(setup)[0];
-  EXPECT_EQ(on_lanes.pieces, 2);
+  EXPECT_EQ(on_lanes.micro_batches, 2);
   expect_same(on_lanes, alone, "two lanes");
 }
 

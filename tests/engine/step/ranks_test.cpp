@@ -115,8 +115,8 @@ TEST(ReplicasTest, MemoryThatRunsOutOnOneRankSplitsTheBatchesOfAll) {
   setup.tight_rank = 1;
   setup.ranks = 2;
   const std::vector<End> ends = trained(setup);
-  EXPECT_EQ(ends[0].pieces, 2);
-  EXPECT_EQ(ends[1].pieces, 2);
+  EXPECT_EQ(ends[0].micro_batches, 2);
+  EXPECT_EQ(ends[1].micro_batches, 2);
   expect_same(ends[0], ends[1], "both ranks");
 }
 

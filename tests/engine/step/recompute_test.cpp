@@ -9,6 +9,7 @@
 #include "engine/device/precision.h"
 #include "model/freeze.h"
 #include "model/loss.h"
+#include "model/model.h"
 
 namespace stoker::engine {
 namespace {

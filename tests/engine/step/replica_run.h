@@ -146,7 +146,7 @@ struct End {
   at::Tensor state;  ///< all weights and buffers behind one another, as doubles
   SumValues sums;
   int64_t images = 0;  ///< of the last update
-  int64_t pieces = 1;
+  int64_t micro_batches = 1;
 };
 
 inline at::Tensor state_of(const Learner& learner) {
@@ -182,7 +182,7 @@ inline End train(const Computed& setup, Group* group, Learner& learner) {
   }
   end.state = state_of(learner);
   end.sums = updater.sums().read();
-  end.pieces = updater.pieces();
+  end.micro_batches = updater.micro_batches();
   return end;
 }
 

@@ -114,7 +114,7 @@ Learner made_learner(const Trained& setup) {
 struct End {
   std::map<std::string, torch::Tensor> state;
   SumValues sums;
-  int64_t passes = 0, pieces = 1;
+  int64_t passes = 0, micro_batches = 1;
 };
 
 End end_of(Learner& learner, const Updater& updater) {
@@ -128,7 +128,7 @@ End end_of(Learner& learner, const Updater& updater) {
   for (const model::NamedTensor& one : random_state(torch::kCPU)) end.state["random." + one.name] = one.tensor;
   end.sums = updater.sums().read();
   end.passes = static_cast<const Watched&>(*learner.model).passes;
-  end.pieces = updater.pieces();
+  end.micro_batches = updater.micro_batches();
   return end;
 }
 
@@ -268,7 +268,7 @@ TEST(StepGraphTest, SmallerPiecesAfterALackOfMemoryAreComputed) {
     if (tight_from == 3) later.skipped = setup.skipped = {};
     const End computed = trained(setup, nullptr), replayed = trained(later, &recorder);
     expect_same_bits(replayed, computed);
-    EXPECT_EQ(replayed.pieces, 2) << tight_from;
+    EXPECT_EQ(replayed.micro_batches, 2) << tight_from;
     EXPECT_EQ(recorder.replays, tight_from == 9 ? 6 : 0);
   }
 }

@@ -22,7 +22,7 @@ struct Case {
 };
 
 struct Pass {
-  torch::Tensor y, x_slope, added_slope, weight_slope, bias_slope, running_mean, running_variance;
+  torch::Tensor y, x_gradient, added_gradient, weight_gradient, bias_gradient, running_mean, running_variance;
 };
 
 torch::nn::BatchNorm2d made_norm(int64_t channels) {
@@ -79,10 +79,10 @@ TEST_P(NormReluTest, AgreesWithLibTorchInDoublePrecision) {
     EXPECT_EQ(ours.y.scalar_type(), type);
     EXPECT_TRUE(ours.y.is_contiguous(c10::MemoryFormat::ChannelsLast));
     expect_near(ours.y, exact.y, tolerance, "y");
-    expect_near(ours.x_slope, exact.x_slope, tolerance, "slope of x");
-    expect_near(ours.added_slope, exact.added_slope, tolerance, "slope of what was added");
-    expect_near(ours.weight_slope, exact.weight_slope, tolerance, "slope of the weight");
-    expect_near(ours.bias_slope, exact.bias_slope, tolerance, "slope of the bias");
+    expect_near(ours.x_gradient, exact.x_gradient, tolerance, "gradient of x");
+    expect_near(ours.added_gradient, exact.added_gradient, tolerance, "gradient of what was added");
+    expect_near(ours.weight_gradient, exact.weight_gradient, tolerance, "gradient of the weight");
+    expect_near(ours.bias_gradient, exact.bias_gradient, tolerance, "gradient of the bias");
     expect_near(ours.running_mean, exact.running_mean, 1e-6, "running mean");
     expect_near(ours.running_variance, exact.running_variance, 1e-5, "running variance");
   }
@@ -111,8 +111,8 @@ TEST(NormReluThreadsTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const Pass three = run({64, 32, 14, true}, By::kernels, at::kBFloat16);
   at::set_num_threads(threads);
   EXPECT_TRUE(torch::equal(one.y, three.y));
-  EXPECT_TRUE(torch::equal(one.x_slope, three.x_slope));
-  EXPECT_TRUE(torch::equal(one.weight_slope, three.weight_slope));
+  EXPECT_TRUE(torch::equal(one.x_gradient, three.x_gradient));
+  EXPECT_TRUE(torch::equal(one.weight_gradient, three.weight_gradient));
   EXPECT_TRUE(torch::equal(one.running_variance, three.running_variance));
 }
 

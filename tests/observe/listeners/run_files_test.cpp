@@ -182,6 +182,12 @@ TEST_F(RunFilesTest, TheStatusSaysHowTheRunStands) {
   finish.signal_name = "TERM";
   files.on_finish(finish);
   EXPECT_EQ(state(), "stopped");
+  finish.reason = engine::StopReason::max_time;
+  files.on_finish(finish);
+  EXPECT_EQ(state(), "stopped") << "the same command goes on";
+  finish.reason = engine::StopReason::no_improvement;
+  files.on_finish(finish);
+  EXPECT_EQ(state(), "finished");
 }
 
 TEST_F(RunFilesTest, AResumeNeverGluesAnEventToHalfALine) {

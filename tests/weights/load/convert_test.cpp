@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "model/model.h"
 #include "tests/weights/file/refusal.h"
 
 namespace stoker::weights {

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/system/file.h"
 #include "engine/checkpoint/safetensors.h"
+#include "model/model.h"
 #include "tests/temporary_directory.h"
 #include "tests/weights/made_pickle.h"
 #include "weights/load/adapt.h"

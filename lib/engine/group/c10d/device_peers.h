@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from the memory of one GPU to that of another, without a way through host memory. Knows nothing of gradients.
+// Bytes from the memory of one GPU to that of another, without a way through host memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

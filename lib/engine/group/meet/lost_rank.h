@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank the others wait for in vain. Each rank says some times per second what it does; one that waits for long
-// looks at what the others say. Knows no clock and no network: numbers in, a verdict out.
+// looks at what the others say. Reads no clock and sends nothing: numbers in, a verdict out.
 #pragma once
 
 #include <cstdint>

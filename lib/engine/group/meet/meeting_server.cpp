@@ -19,7 +19,7 @@
 namespace stoker::engine {
 namespace {
 
-constexpr int kMostWaiting = 1024;
+constexpr int kMaxWaiting = 1024;
 
 [[noreturn]] void cannot_listen(const MeetingServer::Settings& settings, const std::string& cause) {
   throw core::Error(
@@ -35,7 +35,7 @@ Socket listening_socket(const MeetingServer::Settings& settings) {
   if (socket.get() < 0) cannot_listen(settings, std::strerror(errno));
   socket.set_option(SOL_SOCKET, SO_REUSEADDR);
   if (::bind(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0 ||
-      ::listen(socket.get(), kMostWaiting) != 0) {
+      ::listen(socket.get(), kMaxWaiting) != 0) {
     cannot_listen(settings, std::strerror(errno));
   }
   return socket;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Huffman-coded blocks of a baseline JPEG, read faster than libjpeg does: it takes the place of libjpeg's
-// own stage, which takes four fifths of the time of a decode. Knows nothing of pixels.
+// own stage, which takes four fifths of the time of a decode.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "data/image/huffman_table.h"
-#include "data/image/jpeg_library.h"
+#include "data/image/jpeg/huffman_table.h"
+#include "data/image/jpeg/jpeg_library.h"
 
 namespace stoker::data {
 
@@ -21,8 +21,8 @@ struct BitReader {
 
   /// Afterwards there are at least 56 bits, or all that are left.
   void refill();
-  /// The same where an FF or the end is near. By value, so that no address of a reader in use is taken: it
-  /// then stays in registers.
+  /// refill() where an FF or the end is near. By value, so that no address of a reader in use is taken: it then stays
+  /// in registers.
   static BitReader refilled_bytewise(BitReader bits);
   void use(int bits) {
     buffer <<= bits;
@@ -37,8 +37,8 @@ using McuReader = boolean (*)(j_decompress_ptr codec, JBLOCKROW* blocks);
 
 /// One per worker: tables are kept from image to image, since many share theirs.
 ///
-/// It never reports trouble, it gives up: whoever called then starts over with libjpeg's own stage, which
-/// alone decides whether a file is good. What it accepts, libjpeg accepts with the same coefficients.
+/// It raises no errors: where a file looks wrong it returns false, and the caller decodes the file again with libjpeg's
+/// own stage, which alone decides whether a file is good. What it accepts, libjpeg accepts with the same coefficients.
 class EntropyDecoder {
  public:
   EntropyDecoder();

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image/decode.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 

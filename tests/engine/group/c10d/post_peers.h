@@ -91,6 +91,13 @@ class PostPeers : public WatchedPeers {
   const int rank_, size_;
 };
 
+/// Work of `count` ranks, each in a thread.
+inline void run_threads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < count; ++rank) threads.emplace_back(work, rank);
+  for (std::thread& thread : threads) thread.join();
+}
+
 /// Numbers whose sum depends on the order.
 inline std::vector<at::Tensor> numbers_of(int rank, int64_t count) {
   const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(7 + rank));

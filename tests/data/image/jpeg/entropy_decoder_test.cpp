@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our Huffman stage against libjpeg's own: the same coefficients where it goes on, the same verdict where it
 // gives up.
-#include "data/image/entropy_decoder.h"
+#include "data/image/jpeg/entropy_decoder.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <utility>
 
-#include "data/image/jpeg_decode.h"
+#include "data/image/decode.h"
+#include "data/image/jpeg/jpeg_decode.h"
 #include "made_data.h"
 
 namespace stoker::data {

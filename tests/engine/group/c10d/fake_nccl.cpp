@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/engine/group/fake_nccl.h"
+#include "tests/engine/group/c10d/fake_nccl.h"
 
 #include <cstring>
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image/entropy_stage.h"
+#include "data/image/jpeg/entropy_stage.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "data/image/jpeg_encode.h"
+#include "data/image/jpeg/jpeg_encode.h"
 
 namespace stoker::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image/jpeg_encode.h"
+#include "data/image/jpeg/jpeg_encode.h"
 
 #include <csetjmp>
 #include <cstdio>

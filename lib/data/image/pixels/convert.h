@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the meaning or order of 8-bit pixels. Knows nothing of file formats.
+// Changes of the meaning or order of 8-bit pixels.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Huffman code of a JPEG file as a table that gives code, run and value in one look. Knows nothing of bits'
-// origin or blocks.
+// A Huffman code of a JPEG file as a table that gives code, run and value in one look.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image/convert.h"
+#include "data/image/pixels/convert.h"
 
 #include <algorithm>
 

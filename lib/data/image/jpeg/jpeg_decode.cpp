@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image/jpeg_decode.h"
+#include "data/image/jpeg/jpeg_decode.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,10 +9,10 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "data/image/convert.h"
-#include "data/image/entropy_decoder.h"
-#include "data/image/image_rows.h"
-#include "data/image/jpeg_library.h"
+#include "data/image/jpeg/entropy_decoder.h"
+#include "data/image/jpeg/jpeg_library.h"
+#include "data/image/pixels/convert.h"
+#include "data/image/pixels/image_rows.h"
 
 namespace stoker::data {
 namespace {

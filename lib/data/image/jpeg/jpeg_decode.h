@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "data/image/decode.h"
-#include "data/image/entropy_stage.h"
+#include "data/image/jpeg/entropy_stage.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a decoder collected into one image. Knows nothing of file formats.
+// Rows of a decoder collected into one image.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "data/image/decode.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 

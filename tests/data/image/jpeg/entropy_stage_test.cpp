@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The self-test of our Huffman stage: it passes with the library of this build, and a stage that gives other pixels is
 // not used, with one warning.
-#include "data/image/entropy_stage.h"
+#include "data/image/jpeg/entropy_stage.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/log.h"
-#include "data/image/jpeg_decode.h"
+#include "data/image/jpeg/jpeg_decode.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -17,7 +17,8 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "data/image/jpeg_decode.h"
+#include "data/image/decode.h"
+#include "data/image/jpeg/jpeg_decode.h"
 #include "data/resample/resized_rows.h"
 #include "data/transform/transform.h"
 

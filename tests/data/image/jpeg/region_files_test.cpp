@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions of real photographs against whole decodes by libjpeg alone. Needs a folder of JPEGs, which the
-// project does not bring: STOKER_JPEG_FOLDER=DIR build/release/tests/data_tests
+// project does not bring: STOKER_JPEG_FOLDER=DIR build/release/tests/data/data_files_tests
 // --gtest_filter='RegionFilesTest.*'
 #include <gtest/gtest.h>
 
@@ -11,7 +11,8 @@
 #include <iterator>
 
 #include "core/rng.h"
-#include "data/image/jpeg_decode.h"
+#include "data/image/decode.h"
+#include "data/image/jpeg/jpeg_decode.h"
 #include "made_data.h"
 
 namespace stoker::data {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image/entropy_decoder.h"
+#include "data/image/jpeg/entropy_decoder.h"
 
 #include <algorithm>
 #include <cstring>

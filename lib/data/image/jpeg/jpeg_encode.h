@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing JPEG files: from pixels, and from another JPEG without touching its pixels. Knows nothing of
-// shards.
+// Writing JPEG files: from pixels, and from another JPEG without touching its pixels.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "data/image/decode.h"
+#include "data/image/pixels/image_buffer.h"
 
 namespace stoker::data {
 

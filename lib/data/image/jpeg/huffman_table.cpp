@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image/huffman_table.h"
+#include "data/image/jpeg/huffman_table.h"
 
 namespace stoker::data {
 namespace {

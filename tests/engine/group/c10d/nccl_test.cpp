@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "engine/group/c10d/device_peers.h"
-#include "tests/engine/group/fake_nccl.h"
-#include "tests/engine/group/post_peers.h"
+#include "tests/engine/group/c10d/fake_nccl.h"
+#include "tests/engine/group/c10d/post_peers.h"
 #include "tests/engine/group/thread_group.h"
 
 namespace stoker::engine {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pixels in memory, and what a decoder is told and writes to.
+#pragma once
+
+#include <cstdint>
+
+#include "data/storage/scratch.h"
+
+namespace stoker::data {
+
+/// uint8 pixels, HWC, rows packed. May be used again for the next sample.
+struct ImageBuffer {
+  int height = 0, width = 0, channels = 0;
+  ScratchBytes pixels;  ///< at least height * width * channels
+};
+
+struct DecodeLimits {
+  double max_megapixels = 64;
+  int max_side = 65535;
+  int max_jpeg_scans = 100;
+  double max_seconds = 30;  ///< of one JPEG; generous, since a slow machine must not make an image bad
+};
+
+/// A rectangle of an image, in pixels.
+struct Region {
+  int left = 0, top = 0, width = 0, height = 0;
+};
+
+/// Takes the rows of an image from a decoder, top to bottom, as they are decoded.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  /// What comes: rows of held.width x `channels` bytes. Once more when a decode has to start over.
+  virtual void begin(const Region& held, int channels) = 0;
+  /// Where the next row goes; those before it are complete.
+  virtual uint8_t* next_row() = 0;
+  /// The last row is complete too.
+  virtual void end() = 0;
+};
+
+}  // namespace stoker::data

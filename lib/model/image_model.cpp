@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/image_model.h"
+
+#include <c10/core/MemoryFormat.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/format.h"
+
+namespace stoker::model {
+
+torch::Tensor ImageModel::features(torch::Tensor) {
+  throw core::Error(core::ErrorKind::config, "this network gives no feature map, which a larger one needs of it",
+                    "choose a convolutional network, such as efficientnet_b0");
+}
+
+void ImageModel::train(bool on) {
+  torch::nn::Module::train(on);
+  for (const auto& part : still_) part->eval();
+}
+
+int64_t ImageModel::layer_of(const std::string& parameter) const {
+  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+    for (const std::string& prefix : layers_[layer]) {
+      if (parameter.compare(0, prefix.size(), prefix) == 0) return static_cast<int64_t>(layer);
+    }
+  }
+  throw core::Error(core::ErrorKind::bug, core::format("parameter '{}' belongs to no layer", parameter));
+}
+
+bool ImageModel::decays(const std::string& parameter) const {
+  const std::vector<std::string> spared = no_weight_decay();
+  const std::string last_part = parameter.substr(parameter.rfind('.') + 1);
+  return std::find(spared.begin(), spared.end(), last_part) == spared.end();
+}
+
+std::vector<NamedTensor> state_of(const torch::nn::Module& module) {
+  std::vector<NamedTensor> state;
+  for (const auto& item : module.named_parameters()) state.push_back({item.key(), item.value()});
+  for (const auto& item : module.named_buffers()) state.push_back({item.key(), item.value()});
+  return state;
+}
+
+int64_t parameter_count(const torch::nn::Module& module) {
+  int64_t count = 0;
+  for (const torch::Tensor& parameter : module.parameters()) count += parameter.numel();
+  return count;
+}
+
+void to_channels_last(torch::nn::Module& module) {
+  for (torch::Tensor& parameter : module.parameters()) {
+    if (parameter.dim() != 4) continue;
+    torch::Tensor weight = parameter.detach().contiguous(c10::MemoryFormat::ChannelsLast);
+    // One input channel lies the same way in either order, but only strides that say so make the convolution answer in
+    // it.
+    if (weight.size(1) == 1) {
+      const int64_t height = weight.size(2), width = weight.size(3);
+      weight = weight.as_strided(weight.sizes(), {height * width, 1, width, 1});
+    }
+    parameter.set_data(weight);
+  }
+}
+
+}  // namespace stoker::model
