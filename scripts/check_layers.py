@@ -209,7 +209,7 @@ def wrong_includes(lib):
             problems.append(f"{path}: lies in no room that scripts/check_layers.py knows")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if 'target("avx' in line and room != "kernels":
+            if re.search(r'target\w*\(.*"[\w,.]*(avx|sse\d|fma)', line) and room != "kernels":
                 problems.append(f"{path}:{number}: loops for particular CPUs belong to kernels, not to {room}")
             match = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
             if match:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check_tidy.sh BUILD: clang-tidy with the checks of .clang-tidy on rooms that need no LibTorch, with the flags of BUILD,
-# and clang's check of annotated mutexes (core/system/mutex.h) on the loader. 77 (skipped) without clang-tidy 14.
+# and clang's check of annotated mutexes (core/system/mutex.h) on those that have them. 77 (skipped) without clang-tidy 14.
 set -eu
 cd "$(dirname "$0")/.."
 tidy=$(scripts/llvm_tool.sh clang-tidy)
@@ -25,5 +25,5 @@ check() {
     $(grep -oE -e ' (-isystem |-I|-D|-std=|-W)[^ ]+' -e ' -fopenmp' "$folder/found" | grep -v -e pch -e Werror | sort -u)
 }
 
-check "core config engine/run engine/files"
-check data/loader --checks='-*,bugprone-unused-raii,clang-diagnostic-thread-safety*' --extra-arg=-Wthread-safety
+check "core config statistics engine/run engine/files weights/file weights/names deploy/onnx observe"
+check "data/loader data/pack engine/step" --checks='-*,bugprone-unused-raii,clang-diagnostic-thread-safety*' --extra-arg=-Wthread-safety

@@ -232,7 +232,7 @@ check_batch_auto() {
   grep -E "batch-size" "$OUT/runs-auto.log" | head -2
 }
 
-# More than there is: pieces with --auto-micro-batch, 81 and a last line without.
+# More than there is: micro-batches with --auto-micro-batch, 81 and a last line without.
 check_out_of_memory() {
   only_a_gpu
   local options=(--data-dir "$(made_data 64 8192)" --model resnet50 --img-size 224 --batch-size 4096 --no-plan-check
@@ -241,7 +241,7 @@ check_out_of_memory() {
   local code=$?
   tail -1 "$OUT/runs-oom.log"
   [ $code = 81 ] && tail -1 "$OUT/runs-oom.log" | grep -q "^train: exit=81" || return 1
-  run_of pieces "${options[@]}" --auto-micro-batch && grep -E "pieces of" "$OUT/runs-pieces.log" | tail -1
+  run_of micro "${options[@]}" --auto-micro-batch && grep -E "micro-batches of" "$OUT/runs-micro.log" | tail -1
 }
 
 # Decoding keeps up with the device.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "config/options.h"
@@ -47,9 +46,22 @@ struct CheckpointFacts {
   std::optional<int64_t> threads;                         ///< the bits of a CPU depend on it
   std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
   std::optional<bool> drop_last;
-  /// Names and texts of options whose automatic value other programs or other data may have chosen otherwise.
-  std::vector<std::pair<std::string, std::string>> kept = {};
+  // What other programs or other data may have chosen otherwise.
+  std::optional<std::string> model = {};
+  std::optional<double> hflip = {}, lr = {};
+  std::optional<TrainCrop> train_crop = {};
+  std::optional<OptimizerKind> opt = {};
+  std::optional<ScheduleKind> sched = {};
   std::optional<bool> amp = {}, channels_last = {}, tf32 = {}, winograd = {};
+};
+
+/// Where the value of an option that nobody gave comes from.
+enum class ChoiceSource {
+  rule,           ///< a rule about facts
+  measured,       ///< a measurement for this run
+  checkpoint,     ///< the run that goes on
+  environment,    ///< somebody asked for it there
+  configuration,  ///< it stands in for what a file or a flag asks for, which cannot be had here
 };
 
 /// A value that was measured or chosen for this run, and why.
@@ -57,7 +69,7 @@ template <typename T>
 struct Measured {
   T value{};
   std::string reason;
-  bool was_asked_for = false;  ///< by somebody, outside of the options: no measurement
+  ChoiceSource source = ChoiceSource::measured;
 };
 
 struct Facts {
@@ -69,6 +81,9 @@ struct Facts {
   /// way.
   bool half_may_give_way = false;
   core::MachineFacts machine = {};
+  /// false: files are read and written, and nothing is computed. What options say of devices has no effect then, and
+  /// workers have every CPU.
+  bool has_network = true;
   bool deals_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number
   std::optional<CheckpointFacts> checkpoint = {};  ///< absent: the run starts from scratch, or that is not known yet
   std::optional<DataFacts> data = {};

@@ -2,6 +2,8 @@
 // From the options that were given to those of a run, in which nothing is automatic any more.
 #pragma once
 
+#include <cstddef>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +20,7 @@ struct Choice {
   std::string option;  ///< its name, without dashes
   std::string value;   ///< as it is written
   std::string reason;
-  /// It replaces a value that somebody gave, or follows what somebody asked for elsewhere: the first screen says so.
-  bool is_notable = false;
+  ChoiceSource source = ChoiceSource::rule;
 };
 
 /// Options without open ends, and how they came about. A plain value.
@@ -31,6 +32,18 @@ struct Resolution {
   bool waits_for_amp = false;                  ///< amp is assumed, and Facts::amp decides it
   bool waits_for_batch = false;                ///< batch-size is assumed
   bool waits_for_trains_on_one_image = false;  ///< drop-last is assumed, and Facts::trains_on_one_image decides it
+  std::set<std::size_t> automatic;             ///< where in `options` those lie that nobody gave: see was_automatic()
+
+  /// Whether nobody gave the option that `field` is, a member of `options`: it was chosen, or is assumed. Throws
+  /// std::logic_error for any other object.
+  template <typename Field>
+  bool was_automatic(const Field& field) const {
+    return automatic.count(place_of(&field)) > 0;
+  }
+  template <typename T>
+  bool was_automatic(const Auto<T>& field) const = delete;  // no member of `options`
+  /// Bytes from the beginning of `options`.
+  std::size_t place_of(const void* field) const;
 };
 
 /// "cpu" or "cuda:N", and why: empty where it was given.

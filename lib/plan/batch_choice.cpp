@@ -21,16 +21,16 @@ constexpr double kCpuMargin = 0.2, kDeviceMargin = 0.1;  // of what is free: oth
 
 }  // namespace
 
-config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs inputs, const MemoryBudget& room) {
-  const int64_t replicas = given.train.replicas;
-  const int64_t total = given.train.total_batch_size / replicas, images = inputs.train_images;
+config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs inputs, const MemoryBudget& room) {
+  const int64_t replicas = inputs.replicas;
+  const int64_t total = rules.total_batch_size / replicas, images = inputs.train_images;
   int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
   if (total > 0) {
     most = std::min(most, total);
   } else {
     most = std::clamp<int64_t>(images / (kUpdatesPerEpoch * inputs.accumulation_steps * replicas), 1, most);
   }
-  if (given.loader.val_batch_size.is_auto()) inputs.val_batch_size = most;
+  if (!rules.val_batch_is_given) inputs.val_batch_size = most;
   const double margin = inputs.on_cpu() ? kCpuMargin : kDeviceMargin;
   int64_t batch = largest_batch(inputs, room, most, margin);
   if (batch == 0) {
@@ -42,8 +42,7 @@ config::Measured<int64_t> choose_batch(const config::Options& given, PlanInputs 
     while (total % batch != 0) --batch;
   } else {
     if (batch > 8) batch -= batch % 8;
-    const bool keeps_last = !given.loader.drop_last.is_auto() && !given.loader.drop_last.value();
-    if (images % batch == 1 && batch > 2 && keeps_last) --batch;  // no last batch of one image
+    if (images % batch == 1 && batch > 2 && rules.keeps_any_last_batch) --batch;  // no last batch of one image
   }
   const MemoryPlan plan = make_memory_plan([&] {
     inputs.batch_size = batch;

@@ -105,8 +105,8 @@ UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>
   const auto crowd = [cpus](int64_t devices) {
     return cpus > 0 ? std::max(1.0, static_cast<double>(devices) / static_cast<double>(cpus)) : 1.0;
   };
-  const int64_t micro_batches = plan.replicas * plan.accumulation_steps / plan.ranks();
-  const double share = static_cast<double>(micro_batches) / static_cast<double>(nearest->micro_batches);
+  const int64_t batches = plan.replicas * plan.accumulation_steps / plan.ranks();
+  const double share = static_cast<double>(batches) / static_cast<double>(nearest->batches);
   const bool same_devices = nearest->devices == plan.devices;
   time.compute = nearest->compute_seconds * share * crowd(plan.devices) / crowd(nearest->devices);
   time.validation = nearest->eval_seconds * static_cast<double>(nearest->devices) / static_cast<double>(plan.ranks()) *

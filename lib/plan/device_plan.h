@@ -45,7 +45,7 @@ struct DevicePlan {
 /// What some seconds of training on one machine took, by so many processes at once.
 struct TriedUpdate {
   int64_t devices = 1;
-  int64_t micro_batches = 1;    ///< of each process in an update
+  int64_t batches = 1;          ///< of each process in an update
   double compute_seconds = 0;   ///< of an update
   double exchange_seconds = 0;  ///< of an update, not hidden behind computing
   double eval_seconds = 0;      ///< of a validation

@@ -46,6 +46,18 @@ TEST_F(AuditVerbTest, AFolderOfClassesAloneIsOneSplit) {
   EXPECT_NE(audit().out.find("split     data: 3 samples"), std::string::npos) << audit().out;
 }
 
+TEST_F(AuditVerbTest, WhatAConfigurationSaysOfDevicesDoesNotMatter) {
+  write_folders(work_);
+  work_.write("gpus.yaml", "device:\n  device: cuda:63\n  devices: 4\n");
+  EXPECT_NE(audit({"-c", "gpus.yaml"}).out.find("split     train: 8 samples"), std::string::npos);
+}
+
+TEST_F(AuditVerbTest, OptionsThatContradictEachOtherAreRefused) {
+  write_folders(work_);
+  const Ended ended = run({"audit", "data", "--val-fraction", "0.1", "--val-split", "val"}, work_.path());
+  EXPECT_EQ(ended.exit_code, 78) << ended.err;
+}
+
 TEST_F(AuditVerbTest, WithoutADataSetIsAMistakeOfTheCommandLine) {
   const Ended ended = run({"audit"}, work_.path());
   EXPECT_EQ(ended.exit_code, 64);

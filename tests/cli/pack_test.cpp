@@ -53,6 +53,14 @@ TEST(PackVerbTest, PacksOnceAndThenSaysSo) {
   expect_nothing_half_written(work);
 }
 
+TEST(PackVerbTest, WhatAConfigurationSaysOfDevicesDoesNotMatter) {
+  const Workplace work;
+  write_folders(work);
+  work.write("gpus.yaml", "device:\n  device: cuda:63\n  devices: 4\nprecision:\n  amp: true\n  amp-dtype: float16\n");
+  const Ended ended = succeed(work, {"pack", "data", "packed", "-c", "gpus.yaml"});
+  EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=packed");
+}
+
 TEST(PackVerbTest, TrainingOnShardsGivesTheWeightsOfLooseFiles) {
   const Workplace work;
   write_folders(work);
@@ -164,6 +172,11 @@ const std::vector<BadInput>& bad_packs() {
        pack_words({"pack", "data", "out", "--quality", "101"}),
        kUsage,
        {"--quality: \"101\" is not accepted; 1 to 100"}},
+      {"Contradiction",
+       pack_words({"pack", "data", "out", "--val-fraction", "0.1", "-c", "split.yaml"},
+                  [](const Workplace& work) { work.write("split.yaml", "data:\n  val-split: val\n"); }),
+       kConfig,
+       {"val-fraction and val-split both say what to evaluate on: set one of them"}},
       {"MaxSide", pack_words({"pack", "data", "out", "--max-side", "-1"}), kUsage, {"--max-side"}},
       {"UnknownSplit", pack_words({"pack", "data", "out", "--split", "tset"}), kNoInput, {"data has no split 'tset'"}},
       {"BadImage",

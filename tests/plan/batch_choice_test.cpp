@@ -30,11 +30,14 @@ MemoryBudget free_room(int64_t free_megabytes) {
   return room;
 }
 
-int64_t chosen(const std::vector<std::string>& words, const PlanInputs& inputs, int64_t free_megabytes) {
-  std::vector<std::string> all = {"--batch-size", "auto"};
-  all.insert(all.end(), words.begin(), words.end());
-  const auto c = fixtures::parsed(all);
-  return choose_batch(c->options, inputs, free_room(free_megabytes)).value;
+int64_t chosen(const BatchRules& rules, const PlanInputs& inputs, int64_t free_megabytes) {
+  return choose_batch(rules, inputs, free_room(free_megabytes)).value;
+}
+
+BatchRules rules_for(int64_t total_batch_size) {
+  BatchRules rules;
+  rules.total_batch_size = total_batch_size;
+  return rules;
 }
 
 TEST(BatchChoiceTest, AnAutomaticBatchIsTheMostThatFitsWithAMargin) {
@@ -47,12 +50,32 @@ TEST(BatchChoiceTest, AnAutomaticBatchIsTheMostThatFitsWithAMargin) {
 TEST(BatchChoiceTest, AnEpochKeepsItsUpdates) {
   EXPECT_EQ(chosen({}, inputs_of("cuda:0", 800), 1000), 96) << "800 images in 8 updates are 100, in eights 96";
   EXPECT_EQ(chosen({}, inputs_of("cpu", 257), 1000), 32) << "one image alone is left out";
-  EXPECT_EQ(chosen({"--no-drop-last"}, inputs_of("cpu", 257), 1000), 31) << "batches of 32 would leave one image alone";
+  BatchRules keeps_all;
+  keeps_all.keeps_any_last_batch = true;
+  EXPECT_EQ(chosen(keeps_all, inputs_of("cpu", 257), 1000), 31) << "batches of 32 would leave one image alone";
+}
+
+TEST(BatchChoiceTest, ReplicasShareTheUpdatesOfAnEpochAndAnUpdateOfAGivenSize) {
+  PlanInputs inputs = inputs_of("cuda:0", 800);
+  inputs.replicas = 2;
+  EXPECT_EQ(chosen({}, inputs, 1000), 48) << "800 images in 8 updates of 2 are 50, in eights 48";
+  EXPECT_EQ(chosen(rules_for(96), inputs, 1000), 48);
+}
+
+TEST(BatchChoiceTest, EvaluationTakesTheSameBatchUnlessAnotherIsGiven) {
+  PlanInputs inputs = inputs_of("cuda:0", 1'000'000);
+  inputs.val_images = 100'000;
+  inputs.evaluation_bytes = [](int64_t images) { return 2 * images * kMB; };
+  EXPECT_EQ(chosen({}, inputs, 1000), 448) << "450 are evaluated in 900 MB";
+  inputs.val_batch_size = 64;
+  BatchRules given;
+  given.val_batch_is_given = true;
+  EXPECT_EQ(chosen(given, inputs, 1000), 896);
 }
 
 TEST(BatchChoiceTest, ATotalBatchIsDivided) {
-  EXPECT_EQ(chosen({"--total-batch-size", "1000"}, inputs_of("cuda:0", 1'000'000), 600), 500);
-  EXPECT_EQ(chosen({"--total-batch-size", "96"}, inputs_of("cpu", 1'000'000), 1000), 48);
+  EXPECT_EQ(chosen(rules_for(1000), inputs_of("cuda:0", 1'000'000), 600), 500);
+  EXPECT_EQ(chosen(rules_for(96), inputs_of("cpu", 1'000'000), 1000), 48);
 }
 
 TEST(BatchChoiceTest, WhereNotEvenOneImageFitsThereIsNoBatch) {

@@ -22,7 +22,7 @@ DevicePlan plan_on(int64_t devices, int64_t machines = 1) {
   return plan;
 }
 
-/// Computes 8 micro-batches in 0.8 s alone; with two processes 4 in 0.5 s, and exchanges for 0.04 s.
+/// Computes 8 batches in 0.8 s alone; with two processes 4 in 0.5 s, and exchanges for 0.04 s.
 const TriedUpdate kAlone = {1, 8, 0.8, 0, 6};
 const TriedUpdate kPair = {2, 4, 0.5, 0.04, 4};
 
@@ -34,10 +34,10 @@ TEST(DevicePlanTest, WhatWasTriedIsWhatIsForeseen) {
   EXPECT_DOUBLE_EQ(time.validation, 4);
 }
 
-TEST(DevicePlanTest, MoreDevicesShareTheMicroBatches) {
+TEST(DevicePlanTest, MoreDevicesShareTheBatches) {
   const UpdateTime time = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/4, kUsualNear);
   EXPECT_FALSE(time.is_tried);
-  EXPECT_DOUBLE_EQ(time.compute, 0.25) << "2 micro-batches each, as long as with two processes";
+  EXPECT_DOUBLE_EQ(time.compute, 0.25) << "2 batches each, as long as with two processes";
   // Two processes sent 40 MB each in 0.04 s; four send 60 MB each.
   EXPECT_DOUBLE_EQ(time.exchange, 0.06);
 }

@@ -37,8 +37,11 @@ void refuse_copies_of_network_file(const config::ResolvedOptions& options) {
 
 void identify_network_file(const config::ResolvedOptions& options, engine::RunIdentity& identity) {
   if (!model::is_network_file(options.model.model)) return;
+  config::ResolvedOptions copy = options;
+  const config::Table table(copy);
+  const std::string& model_option = table.row_of(copy.model.model).name;
   for (config::TrainingOption& option : identity.training_options) {
-    if (option.name == "model") option.value = identity_of_file(options.model.model);
+    if (option.name == model_option) option.value = identity_of_file(options.model.model);
   }
 }
 
@@ -67,10 +70,11 @@ void use_network_file_of_run(const std::string& checkpoint, const core::Json& ma
   if (!model::is_network_file(named)) return;
   std::error_code ignored;
   use_kept_network_file(fs::weakly_canonical(checkpoint, ignored).parent_path().parent_path().string(), configuration);
+  const std::string& model_option = configuration.table.row_of(named).name;
   const auto options = manifest.find("training_options");
-  const bool says = options != manifest.end() && options->is_object() && options->contains("model");
+  const bool says = options != manifest.end() && options->is_object() && options->contains(model_option);
   const std::string found = identity_of_file(named);
-  const core::Json saved = says ? options->at("model") : core::Json();
+  const core::Json saved = says ? options->at(model_option) : core::Json();
   if (saved == found) return;
   throw Error(ErrorKind::config,
               format("{} was written with another network: {} is {}, the checkpoint says {}", checkpoint,

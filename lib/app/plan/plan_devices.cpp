@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/setup/assemble.h"
+#include "app/setup/plan_run.h"
 #include "config/read/flag_integer.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
@@ -107,8 +108,11 @@ class DevicePlanner {
       facts.num_workers = {facts.machine.cpus, facts.machine.cpus_reason};
     }
     plan.room = room_of_each(room_, devices);
-    plan::PlanInputs inputs = inputs_of(config::resolve(given, facts).options, plan.ranks());
-    if (given.loader.batch_size.is_auto()) facts.batch_size = plan::choose_batch(given, inputs, plan.room);
+    const config::Resolution before = config::resolve(given, facts);
+    plan::PlanInputs inputs = inputs_of(before.options, plan.ranks());
+    if (before.was_automatic(before.options.loader.batch_size)) {
+      facts.batch_size = plan::choose_batch(batch_rules(before), inputs, plan.room);
+    }
     const config::ResolvedOptions options = config::resolve(given, facts).options;
     inputs = inputs_of(options, plan.ranks());
     inputs.cache_bytes = cache_of(inputs, plan.room);

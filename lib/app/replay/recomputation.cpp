@@ -38,7 +38,7 @@ Recomputation::Recomputation(const CommandWords& words, const RecordedRun& run, 
   use_kept_network_file(run.path, *given_);
   if (!checkpoint.empty()) use_network_file_of_run(checkpoint, engine::read_manifest(checkpoint).extra, *given_);
   settings_.emplace(*given_);
-  if (!checkpoint.empty()) settings_->learn_checkpoint(checkpoint_facts(*given_, checkpoint));
+  if (!checkpoint.empty()) settings_->learn_checkpoint(checkpoint_facts(checkpoint));
   set_up_data(*settings_, /*measure=*/false, prepared_);
   set_up_training(*settings_, /*resumes=*/!checkpoint.empty(), prepared_);
   const config::ResolvedOptions& options = settings_->options();

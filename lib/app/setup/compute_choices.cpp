@@ -58,7 +58,8 @@ bool has_room_for_another(const TriedRun& run) {
 std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root) {
   Settings& settings = run.settings;
   const bool waits = settings.resolution().waits_for_amp;
-  const bool was_asked_for = !settings.given().options.precision.amp.is_auto() && settings.options().precision.amp;
+  const config::ResolvedPrecisionOptions& precision = settings.options().precision;
+  const bool was_asked_for = !settings.was_automatic(precision.amp) && precision.amp;
   const torch::Device device = run.learner.device;
   if (!device.is_cpu() || !(waits || was_asked_for)) return std::nullopt;
   const auto measure = [&] {
@@ -87,9 +88,9 @@ std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root
 std::optional<double> measure_layout(const TriedRun& run) {
   Settings& settings = run.settings;
   if (!run.learner.device.is_cpu() || settings.facts().checkpoint || !has_room_for_another(run)) return std::nullopt;
-  const bool is_open = settings.given().options.precision.channels_last.is_auto();
-  if (is_open && channels_last_is_known(settings)) return std::nullopt;
   const bool is_last = settings.options().precision.channels_last;
+  const bool is_open = settings.was_automatic(settings.options().precision.channels_last);
+  if (is_open && channels_last_is_known(settings)) return std::nullopt;
   const engine::RandomState drawn = engine::random_state(torch::kCPU);
   engine::Learner other = run.build({!is_last, /*only_tried=*/true});
   engine::TrainingWay now{&run.learner, run.noise()}, otherwise = now;
@@ -121,7 +122,7 @@ void measure_threads(const TriedRun& run) {
   const config::ResolvedDeviceOptions& device = settings.options().device;
   const int64_t most = device.threads;
   if (!run.learner.device.is_cpu() || settings.facts().checkpoint || most < 2) return;
-  if (!settings.given().options.device.threads.is_auto() || settings.facts().threads) return;
+  if (!settings.was_automatic(device.threads) || settings.facts().threads) return;
   if (settings.options().train.deterministic) return;  // the number of threads changes bits
   std::vector<engine::TrainingWay> ways;
   for (int64_t threads = most; threads >= 1; threads /= 2) {

@@ -11,6 +11,7 @@
 #include "app/setup/plan_run.h"
 #include "core/log.h"
 #include "core/system/memory_limit.h"
+#include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/probe/memory_probe.h"
 
@@ -52,8 +53,9 @@ plan::PlanInputs known_sizes(const EvaluationParts& parts) {
 }
 
 /// Bytes that so many images take. Nothing where the network cannot be tried this way: evaluation will say why.
-/// `free`: bytes. `max_images`: of a batch.
-std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64_t max_images, int64_t free) {
+/// `max_images`: of a batch. `held`, `free`: bytes of the memory that they take.
+std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64_t max_images, int64_t held,
+                                             int64_t free) {
   engine::ProbeSettings settings = probe_settings(parts.options, parts.source, parts.device);
   settings.input = network_input(shape_of(parts));
   std::optional<core::MemoryLimit> limit;
@@ -65,10 +67,11 @@ std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64
     return [found](int64_t images) { return found.evaluation_bytes(images); };
   } catch (const std::exception& error) {
     core::log_debug("activations are not known: {}", engine::short_text_of(error));
-    if (!engine::is_out_of_memory(error)) return {};
+    if (!engine::is_out_of_memory(error, engine::free_memory_share(parts.device))) return {};
   }
-  const int64_t tried = std::min<int64_t>(2, max_images);  // or more: they did not fit into what is free
-  return [free, tried](int64_t images) { return free / tried * images + images; };
+  // So many did not fit, or more. They count as more than there is, whatever this process gives back meanwhile.
+  const int64_t tried = std::min<int64_t>(2, max_images);
+  return [=](int64_t images) { return images < tried ? free / tried * images : held + free + 1; };
 }
 
 }  // namespace
@@ -76,10 +79,11 @@ std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64
 plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& room) {
   plan::PlanInputs inputs = known_sizes(parts);
   const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);
+  const int64_t held = inputs.on_cpu() ? room.host_held_bytes : room.device_held_bytes;
   const int64_t free = inputs.on_cpu() ? room.host_free_bytes : room.device_free_bytes;
   const bool may_matter = images * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
   if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), room).empty()) return inputs;
-  if (const auto bytes = probed_bytes(parts, images, free)) inputs.evaluation_bytes = bytes;
+  if (const auto bytes = probed_bytes(parts, images, held, free)) inputs.evaluation_bytes = bytes;
   return inputs;
 }
 

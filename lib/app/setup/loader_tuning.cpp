@@ -61,8 +61,8 @@ int64_t batch_buffer_bytes(const config::ResolvedOptions& options, const data::S
 }
 
 void measure_workers(Settings& settings, const data::Source& train) {
-  if (!settings.given().options.loader.num_workers.is_auto()) return;
   const config::ResolvedOptions& options = settings.options();
+  if (!settings.was_automatic(options.loader.num_workers)) return;
   const core::MachineFacts& machine = settings.facts().machine;
   const int64_t worker_bytes = worker_scratch_bytes(*settings.facts().data, /*source_holds_pixels=*/false);
   data::WorkerProbeSettings probing;
@@ -79,14 +79,13 @@ void measure_workers(Settings& settings, const data::Source& train) {
 Caches add_caches(Settings& settings, const core::MachineFacts& machine, data::Datasets& datasets,
                   int64_t reserved_bytes) {
   const config::ResolvedOptions& options = settings.options();
-  const config::Auto<config::CacheTier>& asked = settings.given().options.loader.cache;
   choose_budget(settings, machine, reserved_bytes);
   data::CacheSettings caching;
   caching.budget_bytes = options.loader.cache_budget;
   caching.channels = static_cast<int>(options.data.in_chans);
   caching.limits = decode_limits(options.data.max_image_megapixels);
   caching.scan_threads = std::clamp(machine.cpus, 4, 16);  // at least a few, since storage answers late
-  if (!asked.is_auto()) caching.tier = asked.value();
+  if (!settings.was_automatic(options.loader.cache)) caching.tier = options.loader.cache;
 
   Caches caches;
   const auto add_cache = [&](const std::string& split, std::shared_ptr<const data::Source>& source) {

@@ -51,7 +51,7 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   plan::PlanInputs inputs;
   inputs.device = options.device.device;
   const bool batch_is_known = !parts.settings.resolution().waits_for_batch;
-  const bool val_batch_is_known = batch_is_known || !parts.settings.given().options.loader.val_batch_size.is_auto();
+  const bool val_batch_is_known = batch_is_known || !parts.settings.was_automatic(options.loader.val_batch_size);
   if (batch_is_known) inputs.batch_size = options.loader.batch_size;
   inputs.val_batch_size = val_batch_is_known ? options.loader.val_batch_size : inputs.batch_size;
   inputs.accumulation_steps = options.train.accumulation_steps;
@@ -181,6 +181,15 @@ plan::PlanInputs measure_plan(const PlanParts& parts) {
                     activations->seconds);
   }
   return finish(settled_resident_bytes());
+}
+
+plan::BatchRules batch_rules(const config::Resolution& resolution) {
+  const config::ResolvedLoaderOptions& loader = resolution.options.loader;
+  plan::BatchRules rules;
+  rules.total_batch_size = resolution.options.train.total_batch_size;
+  rules.val_batch_is_given = !resolution.was_automatic(loader.val_batch_size);
+  rules.keeps_any_last_batch = !resolution.was_automatic(loader.drop_last) && !loader.drop_last;
+  return rules;
 }
 
 bool trains_on_one_image(const config::ResolvedOptions& options, const data::Source& train, engine::Learner& learner) {

@@ -12,6 +12,7 @@
 #include "engine/probe/probe_input.h"
 #include "engine/step/learner.h"
 #include "engine/task/task.h"
+#include "plan/batch_choice.h"
 #include "plan/memory_plan.h"
 
 namespace stoker::app {
@@ -46,6 +47,9 @@ plan::PlanInputs measure_plan(const PlanParts& parts);
 
 /// For each of so many processes of a run, which are all there.
 plan::MemoryBudget memory_room(torch::Device device, int64_t processes = 1);
+
+/// What an automatic batch-size depends on besides memory.
+plan::BatchRules batch_rules(const config::Resolution& resolution);
 
 /// Tries it on an image of noise. The learner is as before afterwards.
 bool trains_on_one_image(const config::ResolvedOptions& options, const data::Source& train, engine::Learner& learner);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/setup/resume.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "app/network/network_file.h"
@@ -29,20 +28,40 @@ void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
   }
 }
 
-/// The text of a training option in the manifest of a checkpoint, which may hold anything; empty: there is none.
-std::string saved_text(const core::Json& extra, const std::string& option) {
-  const auto options = extra.find("training_options");
-  if (options == extra.end() || !options->is_object()) return "";
-  const auto saved = options->find(option);
-  return saved != options->end() && saved->is_string() ? saved->get<std::string>() : "";
-}
+/// The training options in the manifest of a checkpoint, which may hold anything.
+class SavedOptions {
+ public:
+  explicit SavedOptions(const core::Json& manifest) {
+    const auto saved = manifest.find("training_options");
+    if (saved != manifest.end() && saved->is_object()) saved_ = *saved;
+  }
+  SavedOptions(const SavedOptions&) = delete;
+  SavedOptions& operator=(const SavedOptions&) = delete;
 
-/// Absent where the checkpoint does not say, or says auto.
-std::optional<bool> saved_switch(const core::Json& extra, const std::string& option) {
-  const std::string text = saved_text(extra, option);
-  if (text != "true" && text != "false") return std::nullopt;
-  return text == "true";
-}
+  /// To name an option: value_of() takes a member of it.
+  config::Options& options() { return options_; }
+  /// Absent where the checkpoint does not say, or says auto, or what is no value of the option.
+  template <typename T>
+  std::optional<T> value_of(T& field) {
+    return reads(field) ? std::optional<T>(field) : std::nullopt;
+  }
+  template <typename T>
+  std::optional<T> value_of(config::Auto<T>& field) {
+    return reads(field) && !field.is_auto() ? std::optional<T>(field.value()) : std::nullopt;
+  }
+
+ private:
+  template <typename Field>
+  bool reads(const Field& field) {
+    const config::Row& row = table_.row_of(field);
+    const auto text = saved_.find(row.name);
+    return text != saved_.end() && text->is_string() && row.assign(text->get<std::string>()).empty();
+  }
+
+  core::Json saved_ = core::Json::object();
+  config::Options options_;
+  config::Table table_{options_};
+};
 
 }  // namespace
 
@@ -93,18 +112,18 @@ std::unique_ptr<config::Configuration> options_of_resumed(int argc, const char* 
 }
 
 std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epochs) {
-  const int64_t before = std::atoll(saved_text(engine::read_manifest(checkpoint).extra, "epochs").c_str());
+  SavedOptions saved(engine::read_manifest(checkpoint).extra);
+  const int64_t before = saved.value_of(saved.options().train.epochs).value_or(0);
   if (before <= 0 || epochs <= before || engine::read_progress(checkpoint).epoch < before) return std::nullopt;
   return Extension{before, epochs};
 }
 
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
                       const std::optional<Extension>& extension) {
-  std::vector<std::string> differences = checkpoints.differences(path);
-  const auto is_extended = [](const std::string& difference) { return difference.rfind("--epochs:", 0) == 0; };
-  if (extension) {
-    differences.erase(std::remove_if(differences.begin(), differences.end(), is_extended), differences.end());
-  }
+  config::Options options;
+  const config::Table table(options);
+  const std::vector<std::string> differences =
+      checkpoints.differences(path, extension ? table.row_of(options.train.epochs).name : "");
   if (differences.empty()) return;
   if (override_resume) {
     for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);
@@ -118,32 +137,29 @@ void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string&
       "to go on regardless");
 }
 
-config::CheckpointFacts checkpoint_facts(const config::Configuration& given, const std::string& checkpoint) {
+config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
   const core::Json extra = engine::read_manifest(checkpoint).extra;
-  const config::Options& o = given.options;
+  SavedOptions saved(extra);
+  config::Options& o = saved.options();
   config::CheckpointFacts facts;
   const auto threads = extra.find("threads");
   if (threads != extra.end() && threads->is_number_integer() && *threads > 0) facts.threads = threads->get<int64_t>();
-  const int64_t batch = std::atoll(saved_text(extra, given.table.row_of(o.loader.batch_size).name).c_str()),
-                steps = std::atoll(saved_text(extra, given.table.row_of(o.train.accumulation_steps).name).c_str());
-  if (batch > 0 && steps > 0) {
-    facts.batch_size = batch;
-    facts.accumulation_steps = steps;
-  }
-  facts.drop_last = saved_switch(extra, given.table.row_of(o.loader.drop_last).name);
-  const config::Table& table = given.table;
-  const std::string &learning_rate = table.row_of(o.optim.lr).name, &optimizer = table.row_of(o.optim.opt).name;
-  for (const std::string& name :
-       {table.row_of(o.augment.hflip).name, table.row_of(o.augment.train_crop).name, table.row_of(o.model.model).name,
-        optimizer, table.row_of(o.schedule.sched).name, learning_rate}) {
-    const bool follows_batch = name == learning_rate && saved_text(extra, optimizer) == "sgd";
-    const std::string text = follows_batch ? "" : saved_text(extra, name);
-    if (!text.empty() && !is_network_identity(text)) facts.kept.emplace_back(name, text);
-  }
-  facts.amp = saved_switch(extra, given.table.row_of(o.precision.amp).name);
-  facts.channels_last = saved_switch(extra, given.table.row_of(o.precision.channels_last).name);
-  facts.tf32 = saved_switch(extra, given.table.row_of(o.precision.tf32).name);
-  facts.winograd = saved_switch(extra, given.table.row_of(o.precision.winograd).name).value_or(false);
+  facts.batch_size = saved.value_of(o.loader.batch_size);
+  facts.accumulation_steps = saved.value_of(o.train.accumulation_steps);
+  if (!facts.batch_size || !facts.accumulation_steps) facts.batch_size = facts.accumulation_steps = std::nullopt;
+  facts.drop_last = saved.value_of(o.loader.drop_last);
+  facts.model = saved.value_of(o.model.model);
+  if (facts.model && (facts.model->empty() || is_network_identity(*facts.model))) facts.model.reset();
+  facts.hflip = saved.value_of(o.augment.hflip);
+  facts.train_crop = saved.value_of(o.augment.train_crop);
+  facts.opt = saved.value_of(o.optim.opt);
+  facts.sched = saved.value_of(o.schedule.sched);
+  const bool rate_follows_batch = facts.opt == config::OptimizerKind::sgd;
+  if (!rate_follows_batch) facts.lr = saved.value_of(o.optim.lr);
+  facts.amp = saved.value_of(o.precision.amp);
+  facts.channels_last = saved.value_of(o.precision.channels_last);
+  facts.tf32 = saved.value_of(o.precision.tf32);
+  facts.winograd = saved.value_of(o.precision.winograd).value_or(false);
   return facts;
 }
 

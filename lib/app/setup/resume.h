@@ -20,7 +20,7 @@ std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine:
                               bool is_restart, bool is_fresh = false);
 
 /// What was chosen by itself when the run of a checkpoint began, and stays as it is. Throws as read_manifest().
-config::CheckpointFacts checkpoint_facts(const config::Configuration& given, const std::string& checkpoint);
+config::CheckpointFacts checkpoint_facts(const std::string& checkpoint);
 
 /// Options for a run that goes on from the checkpoint that `--resume PATH` names: those of its run, with those of the
 /// command line over them; run-dir is that of the checkpoint unless another is given. Null where resume names no path.

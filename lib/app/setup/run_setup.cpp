@@ -32,7 +32,7 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
                          return build_learner(options, device, resumes);
                        }};
   prepared.bfloat16_speed = measure_amp(tried, from_root);
-  const bool is_told = !settings.given().options.precision.channels_last.is_auto();
+  const bool is_told = !settings.was_automatic(settings.options().precision.channels_last);
   if (!(from_root && is_told))
     prepared.other_layout_speed = measure_layout(tried);  // the options of other ranks are those of rank 0
   measure_threads(tried);
@@ -55,7 +55,7 @@ void refuse_assumptions(const config::Resolution& resolution) {
 }  // namespace
 
 void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
-  const config::DataOptions& given = settings.given().options.data;
+  const config::DataOptions& given = settings.given_data();
   const int64_t resident_before = settled_resident_bytes();
   prepared.datasets = data::open_datasets(measure ? given : without_copies(given));
   prepared.data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
@@ -77,7 +77,8 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   prepared.inputs = measure_plan(parts);
   prepared.room = memory_room(device, share.processes);
   if (settings.resolution().waits_for_batch) {
-    const config::Measured<int64_t> own = plan::choose_batch(settings.given().options, prepared.inputs, prepared.room);
+    const config::Measured<int64_t> own =
+        plan::choose_batch(batch_rules(settings.resolution()), prepared.inputs, prepared.room);
     settings.learn_batch(share.agree_on_batch ? share.agree_on_batch(own) : own);
     prepared.inputs.batch_size = options.loader.batch_size;
     prepared.inputs.val_batch_size = options.loader.val_batch_size;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "config/table/parse_value.h"
 #include "engine/device/device.h"
@@ -15,6 +16,17 @@ namespace {
 config::ModelFacts model_facts_of(const config::ResolvedModelOptions& options) {
   const model::DropRates usual = model::usual_drop_rates(options.model);
   return {options.model, usual.drop_rate, usual.drop_path_rate};
+}
+
+/// Whether amp-dtype comes from a file, or from a word that is copied from commands for GPUs.
+bool is_written_for_gpus(const config::Configuration& given) {
+  using Kind = config::Origin::Kind;
+  const Kind dtype = given.table.row_of(given.options.precision.amp_dtype).origin.kind;
+  const std::vector<config::Shorthand>& words = given.table.shorthands();
+  return dtype == Kind::file || dtype == Kind::preset ||
+         std::any_of(words.begin(), words.end(), [](const config::Shorthand& word) {
+           return word.is_written_for_gpus && word.used.kind == Kind::flag;
+         });
 }
 
 std::string environment(const char* name) {
@@ -29,8 +41,7 @@ std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_nu
   int64_t threads = 0;
   if (!config::read_integer(omp_num_threads, 1, kMaxThreads, threads).empty()) return std::nullopt;
   threads = std::min<int64_t>(threads, std::max(cpus, 1));
-  return config::Measured<int64_t>{threads, "OMP_NUM_THREADS is " + omp_num_threads,
-                                   /*was_asked_for=*/true};
+  return config::Measured<int64_t>{threads, "OMP_NUM_THREADS is " + omp_num_threads, config::ChoiceSource::environment};
 }
 
 core::MachineFacts machine_with_accelerators() {
@@ -44,20 +55,23 @@ core::MachineFacts machine_with_accelerators() {
   return machine;
 }
 
-Settings::Settings(const config::Configuration& given, core::MachineFacts machine) : given_(given) {
+Settings::Settings(const config::Configuration& given, core::MachineFacts machine)
+    : Settings(given, std::move(machine), /*has_network=*/true) {}
+
+Settings Settings::without_network(const config::Configuration& given) {
+  return Settings(given, core::read_machine_facts(), /*has_network=*/false);
+}
+
+Settings::Settings(const config::Configuration& given, core::MachineFacts machine, bool has_network) : given_(given) {
   facts_.run_name = config::run_name_of(given.command);
   const auto is_given = [&](const auto& field) {
     return given.table.row_of(field).origin.kind != config::Origin::Kind::built_in;
   };
   facts_.names_model = is_given(given.options.model.model);
   facts_.names_lr_base = is_given(given.options.optim.lr_base);
-  const config::Row& dtype = given.table.row_of(given.options.precision.amp_dtype);
-  const config::Shorthand* const precision = given.table.find_shorthand("precision");
-  facts_.half_may_give_way =
-      given.options.device.device.is_auto() &&
-      (dtype.origin.kind == config::Origin::Kind::file || dtype.origin.kind == config::Origin::Kind::preset ||
-       precision->used.kind == config::Origin::Kind::flag);
+  facts_.half_may_give_way = given.options.device.device.is_auto() && is_written_for_gpus(given);
   facts_.machine = std::move(machine);
+  facts_.has_network = has_network;
   const bool is_rank = facts_.machine.local_ranks > 0;  // those who start ranks set the variable to 1, whatever is free
   if (!is_rank) facts_.threads = asked_threads(environment("OMP_NUM_THREADS"), facts_.machine.cpus);
   facts_.deals_replicas = given.command.verb != "eval" && given.command.verb != "predict";

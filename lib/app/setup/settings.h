@@ -21,14 +21,22 @@ class Settings {
  public:
   /// `given` outlives this. Throws as config::resolve(), with nothing known but the machine.
   explicit Settings(const config::Configuration& given, core::MachineFacts machine = machine_with_accelerators());
+  /// For work on files alone: no device is looked for, and workers have every CPU.
+  static Settings without_network(const config::Configuration& given);
 
-  const config::Configuration& given() const { return given_; }
   const config::Facts& facts() const { return facts_; }
   const config::Resolution& resolution() const { return resolution_; }
   /// The reference stays valid; what it refers to changes with every fact.
   const config::ResolvedOptions& options() const { return resolution_.options; }
+  /// Whether nobody gave the option that `field` is, a member of options().
+  template <typename Field>
+  bool was_automatic(const Field& field) const {
+    return resolution_.was_automatic(field);
+  }
+  /// What data are opened with, as it was given: what is automatic of it is known of opened data only.
+  const config::DataOptions& given_data() const { return given_.options.data; }
 
-  /// To be called after a change of given().
+  /// To be called after a change of what was given.
   void given_has_changed() {  // every option is given then
     facts_.names_model = facts_.names_lr_base = true;
     resolve();
@@ -52,6 +60,7 @@ class Settings {
   void settle(config::DataFacts data);
 
  private:
+  Settings(const config::Configuration& given, core::MachineFacts machine, bool has_network);
   void resolve() { resolution_ = config::resolve(given_.options, facts_); }
 
   const config::Configuration& given_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train audit`: what is wrong with a data set.
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "app/audit/audit_text.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
+#include "app/setup/settings.h"
 #include "app/verbs/label_suspects.h"
 #include "app/verbs/loaded_model.h"
 #include "core/error.h"
@@ -43,32 +45,32 @@ class AuditNews {
 
 /// What is audited, and by what options.
 struct AuditPlan {
-  config::DataOptions data;
-  int64_t threads = 1;
   std::optional<LoadedModel> asked;      ///< a network of a run, whose options hold where none are given
   std::vector<std::string> checkpoints;  ///< of that run
+  std::optional<Settings> files;         ///< for looking at the files, when no network computes
 };
 
 AuditPlan plan_of(const Invocation& invocation) {
-  const config::Configuration& given = invocation.configuration;
+  config::Configuration& given = invocation.configuration;
   const config::CommandLine& command = given.command;
   AuditPlan plan;
   if (!command.checkpoint.empty()) {
     plan.checkpoints = checkpoints_to_ask(command.checkpoint);
-    plan.asked.emplace(load_configuration(invocation, JoinedRanks(), plan.checkpoints.front()));
-    config::DataOptions& data = plan.asked->given->options.data;
-    if (!command.input.empty()) data.data_dir = command.input;
-    data.on_bad_image = config::OnBadImage::skip;  // corrupt files are a finding
-    data.max_bad = 1'000'000'000;                  // as many as the option takes
-  } else if (command.input.empty() && !command.names_data) {
+    plan.asked.emplace(
+        load_configuration(invocation, JoinedRanks(), plan.checkpoints.front(), [&](config::Options& options) {
+          if (!command.input.empty()) options.data.data_dir = command.input;
+          options.data.on_bad_image = config::OnBadImage::skip;  // corrupt files are a finding
+          options.data.max_bad = 1'000'000'000;                  // as many as the option takes
+        }));
+    plan.files.emplace(Settings::without_network(*plan.asked->given));
+    return plan;
+  }
+  if (command.input.empty() && !command.names_data) {
     throw core::Error(core::ErrorKind::usage, "no data set is named: train audit DATASET [options]",
                       "name the folder that holds it, or a run with --run");
   }
-  const config::Options& options = plan.asked ? plan.asked->given->options : given.options;
-  plan.data = options.data;
-  if (!command.input.empty()) plan.data.data_dir = command.input;
-  const config::Auto<int64_t>& workers = options.loader.num_workers;
-  plan.threads = workers.is_auto() ? core::read_machine_facts().cpus : std::max<int64_t>(1, workers.value());
+  if (!command.input.empty()) given.options.data.data_dir = command.input;
+  plan.files.emplace(Settings::without_network(given));
   return plan;
 }
 
@@ -114,16 +116,17 @@ Outcome audit(const Invocation& invocation) {
   }
   log_to_stderr();
   AuditPlan plan = plan_of(invocation);
+  const config::ResolvedOptions& options = plan.files->options();
   Audited audited;
-  audited.data_dir = plan.data.data_dir;
+  audited.data_dir = options.data.data_dir;
   std::vector<std::string> notes;
-  for (auto& [name, source] : splits_of(plan.data, notes)) {
+  for (auto& [name, source] : splits_of(plan.files->given_data(), notes)) {
     audited.splits.push_back({name, std::move(source)});
   }
   for (const std::string& note : notes) core::log_info("note      {}", note);
   data::AuditSettings settings;
-  settings.limits = decode_limits(plan.data.max_image_megapixels);
-  settings.threads = plan.threads;
+  settings.limits = decode_limits(options.data.max_image_megapixels);
+  settings.threads = std::max<int64_t>(1, options.loader.num_workers);
   const Clock::time_point begin = Clock::now();
   {
     AuditNews news;

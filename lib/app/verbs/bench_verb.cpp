@@ -81,7 +81,7 @@ BenchResult run_bench(const std::string& what, const config::Configuration& conf
   measure_workers(settings, *source);
   const AblatedData data{what == "ablate" ? cached(settings, source) : nullptr, source};
   // Elsewhere behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
-  if (!data.as_configured && !given.loader.cache.is_auto()) source = cached(settings, source);
+  if (!data.as_configured && !settings.was_automatic(options.loader.cache)) source = cached(settings, source);
   if (what == "loader") return bench_loader(options, source);
   if (source->num_classes() == 0) {
     throw core::Error(core::ErrorKind::no_input,

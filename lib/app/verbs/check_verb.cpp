@@ -93,7 +93,7 @@ bool look_at_data(const config::Configuration& configuration, CheckFacts& facts)
 
 /// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
 void learn_data_or_go_on(Settings& settings) {
-  config::DataOptions given = settings.given().options.data;
+  config::DataOptions given = settings.given_data();
   given.stage_dir.clear();  // nothing is read but some samples
   try {
     const data::Datasets datasets = data::open_datasets(given);
@@ -106,7 +106,7 @@ void learn_data_or_go_on(Settings& settings) {
 
 /// Trains for a moment as the configuration says, on its data, and keeps nothing.
 plan::EpochEstimate estimate_epoch(Settings& settings) {
-  const config::DataOptions& given = settings.given().options.data;
+  const config::DataOptions& given = settings.given_data();
   const data::Datasets datasets = data::open_datasets(given);
   settings.settle(facts_of(*datasets.train, given));
   const config::ResolvedOptions& options = settings.options();

@@ -49,7 +49,8 @@ void refuse_unequal_evaluations(const JoinedRanks& ranks, const LoadedModel& loa
 }  // namespace
 
 LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& ranks,
-                               const std::string& run_or_checkpoint) {
+                               const std::string& run_or_checkpoint,
+                               const std::function<void(config::Options& given)>& change) {
   LoadedModel loaded;
   const auto find = [&] { return find_checkpoint(run_or_checkpoint, invocation.configuration.command.which); };
   loaded.saved = engine::load_saved_model(ranks.from_root(find));
@@ -63,6 +64,7 @@ LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& 
   }
   config::parse_command_line(invocation.argc, invocation.argv, *loaded.given);
   use_network_file_of_run(loaded.saved.path, engine::read_manifest(loaded.saved.path).extra, *loaded.given);
+  if (change) change(loaded.given->options);
   loaded.settings.emplace(*loaded.given, share_of_machine(ranks.place()));
   return loaded;
 }

@@ -40,9 +40,11 @@ using OpenSource = std::function<std::shared_ptr<const data::Source>(const confi
                                                                      const std::vector<std::string>& trained)>;
 
 /// Reads the checkpoint, which rank 0 finds, and its configuration; the settings know this rank's share of the machine.
-/// `run_or_checkpoint`: the path that the command line names, or another one.
+/// `run_or_checkpoint`: the path that the command line names, or another one. `change`: what the verb gives in place of
+/// what was given.
 LoadedModel load_configuration(const Invocation& invocation, const JoinedRanks& ranks,
-                               const std::string& run_or_checkpoint);
+                               const std::string& run_or_checkpoint,
+                               const std::function<void(config::Options& given)>& change = {});
 
 /// Opens the data, of which the settings learn, checks the rules about data, builds the network and loads its weights.
 /// Throws Error{config} for options that do not fit the data or the network, Error{data} for weights that are not of

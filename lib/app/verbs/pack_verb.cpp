@@ -6,6 +6,7 @@
 #include "app/app.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
+#include "app/setup/settings.h"
 #include "config/read/flag_integer.h"
 #include "config/table/parse_value.h"
 #include "core/error.h"
@@ -57,7 +58,7 @@ void read_shard_size(const std::string& text, data::PackSettings& settings) {
   settings.shard_images = number;
 }
 
-data::PackSettings settings_of(const config::Options& options, const config::PackWords& words,
+data::PackSettings settings_of(const config::ResolvedOptions& options, const config::PackWords& words,
                                const std::string& directory) {
   data::PackSettings settings;
   settings.directory = directory;
@@ -68,8 +69,7 @@ data::PackSettings settings_of(const config::Options& options, const config::Pac
   settings.recipe.limits = decode_limits(options.data.max_image_megapixels);
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
-  const config::Auto<int64_t>& workers = options.loader.num_workers;
-  settings.num_threads = workers.is_auto() ? core::read_machine_facts().cpus : workers.value();
+  settings.num_threads = options.loader.num_workers;
   return settings;
 }
 
@@ -119,18 +119,16 @@ class PackNews {
   Clock::time_point last_;
 };
 
-Outcome pack_data_set(const config::Options& options, const config::CommandLine& command) {
+Outcome pack_data_set(const Settings& resolved, const config::CommandLine& command) {
   if (command.output.empty()) {
     throw Error(ErrorKind::usage, "missing OUT: train pack DATASET OUT [options]", "name a folder for the shards");
   }
-  const data::PackSettings settings = settings_of(options, command.pack, command.output);
+  const data::PackSettings settings = settings_of(resolved.options(), command.pack, command.output);
   refuse_output_inside(command.output, command.input);
-  config::DataOptions data_options = options.data;
-  data_options.data_dir = command.input;
-  PackNews news(options.log.quiet);
+  PackNews news(resolved.options().log.quiet);
   std::vector<std::string> notes;
   std::vector<data::SplitToPack> splits;
-  for (auto& [name, source] : data::open_whole_splits(data_options, command.pack.splits, notes)) {
+  for (auto& [name, source] : data::open_whole_splits(resolved.given_data(), command.pack.splits, notes)) {
     core::log_info("split     {}: {} images, {} classes", name, core::count_text(source->size()),
                    source->num_classes());
     splits.push_back({name, std::move(source)});
@@ -160,7 +158,7 @@ Outcome pack_data_set(const config::Options& options, const config::CommandLine&
   return {core::kExitOk, "packed"};
 }
 
-Outcome verify(const config::Options& options, const std::string& directory) {
+Outcome verify(const config::ResolvedOptions& options, const std::string& directory) {
   PackNews news(options.log.quiet);
   const data::VerifyReport report = data::verify_pack(directory, [&](const std::string& path) { news.on_shard(path); });
   news.end();
@@ -180,7 +178,7 @@ Outcome verify(const config::Options& options, const std::string& directory) {
               "get the files again, or remove damaged shards of a pack and run its train pack command again");
 }
 
-Outcome write_indexes(const config::Options& options, const std::string& directory) {
+Outcome write_indexes(const config::ResolvedOptions& options, const std::string& directory) {
   PackNews news(options.log.quiet);
   const data::IndexReport report =
       data::write_missing_indexes(directory, [&](const std::string& path) { news.on_shard(path); });
@@ -194,13 +192,16 @@ Outcome write_indexes(const config::Options& options, const std::string& directo
 }  // namespace
 
 Outcome pack(const Invocation& invocation) {
-  const config::Options& options = invocation.configuration.options;
-  const config::CommandLine& command = invocation.configuration.command;
+  config::Configuration& given = invocation.configuration;
+  const config::CommandLine& command = given.command;
   if (command.print_config) {
-    write_result("-", config::render_yaml(invocation.configuration.table, /*with_origin=*/true));
+    write_result("-", config::render_yaml(given.table, /*with_origin=*/true));
     return {core::kExitOk, ""};
   }
-  if (!command.pack.verify && !command.pack.index) return pack_data_set(options, command);
+  given.options.data.data_dir = command.input;
+  const Settings settings = Settings::without_network(given);
+  const config::ResolvedOptions& options = settings.options();
+  if (!command.pack.verify && !command.pack.index) return pack_data_set(settings, command);
   if (!command.output.empty() || (command.pack.verify && command.pack.index)) {
     throw Error(ErrorKind::usage, "--verify and --index take one folder of shards and stand alone",
                 "train pack --verify FOLDER, or train pack --index FOLDER");

@@ -68,8 +68,8 @@ struct Answer {
   std::string text;
 };
 
-plan::TriedUpdate tried_update(int64_t devices, int64_t micro_batches, const plan::EpochEstimate& estimate) {
-  return {devices, micro_batches, estimate.update_seconds - estimate.exchange_seconds, estimate.exchange_seconds,
+plan::TriedUpdate tried_update(int64_t devices, int64_t batches, const plan::EpochEstimate& estimate) {
+  return {devices, batches, estimate.update_seconds - estimate.exchange_seconds, estimate.exchange_seconds,
           estimate.eval_seconds};
 }
 
@@ -98,11 +98,11 @@ class DeviceTimes {
                                      [&](const plan::TriedUpdate& tried) { return tried.devices == plan.devices; });
     if (!is_new) return;
     const int64_t own = options_.train.replicas * options_.train.accumulation_steps;
-    const int64_t micro_batches = plan.replicas * plan.accumulation_steps / plan.ranks();
-    if (plan.devices == 1 && micro_batches == own) return try_in_this_process();
+    const int64_t batches = plan.replicas * plan.accumulation_steps / plan.ranks();
+    if (plan.devices == 1 && batches == own) return try_in_this_process();
     if (!on_cpu_ || plan.devices > cpus_ || !engine::can_join_processes()) return;
     if (const std::optional<plan::EpochEstimate> estimate = try_devices(invocation_, options_, plan)) {
-      tries_.push_back(tried_update(plan.devices, micro_batches, *estimate));
+      tries_.push_back(tried_update(plan.devices, batches, *estimate));
       last_ = estimate;
     }
   }

@@ -21,31 +21,40 @@ std::string command_line_text(const Invocation& invocation) {
   return text;
 }
 
-std::string text_of_option(const config::ResolvedOptions& options, const std::string& name) {
-  config::ResolvedOptions copy = options;
-  return config::Table(copy).find(name)->render();
-}
-
-/// What the numbers of a run depend on besides data, augmentation, network and batch, in lines of 80 columns.
-std::vector<std::string> recipe_lines(const config::ResolvedOptions& options) {
+/// What the numbers of a run depend on besides data, augmentation, network and batch, in lines of 80 columns. By value:
+/// the table, which knows words for values, is bound to what could be changed.
+std::vector<std::string> recipe_lines(config::ResolvedOptions options) {
+  const config::Table table(options);
   const config::ResolvedOptimOptions& optim = options.optim;
   const config::ResolvedScheduleOptions& schedule = options.schedule;
-  std::string first = format("{} lr {:g}", text_of_option(options, "opt"), optim.lr);
+  std::string first = format("{} lr {:g}", table.row_of(optim.opt).render(), optim.lr);
   if (optim.opt == config::OptimizerKind::sgd) {
     first += format(", {}momentum {:g}", optim.nesterov ? "nesterov " : "", optim.momentum);
   } else {
     first += format(", betas {:g} {:g}", optim.beta1, optim.beta2);
   }
-  first += format(", weight decay {:g}, {}", optim.weight_decay, text_of_option(options, "sched"));
+  first += format(", weight decay {:g}, {}", optim.weight_decay, table.row_of(schedule.sched).render());
   if (schedule.warmup_epochs > 0) {
     first +=
         format(" after {:g} {} of warm-up", schedule.warmup_epochs, schedule.warmup_epochs == 1 ? "epoch" : "epochs");
   }
   std::string second =
       format("label smoothing {:g}, EMA {}, TTA {}", options.train.label_smoothing,
-             optim.model_ema ? format("{:g}", optim.model_ema_decay) : "off", text_of_option(options, "tta"));
+             optim.model_ema ? format("{:g}", optim.model_ema_decay) : "off", table.row_of(options.train.tta).render());
   if (optim.clip_grad > 0) second += format(", gradients clipped at {:g}", optim.clip_grad);
   return {first, second + format(", seed {}", options.train.seed)};
+}
+
+/// Somebody asked for something, and this is what became of it.
+bool answers_somebody(const config::Choice& choice) {
+  switch (choice.source) {
+    case config::ChoiceSource::environment:
+    case config::ChoiceSource::configuration: return true;
+    case config::ChoiceSource::rule:
+    case config::ChoiceSource::measured:
+    case config::ChoiceSource::checkpoint: return false;
+  }
+  return false;
 }
 
 /// "3 x 32 x 32", "8 frames of 3 x 224 x 224".
@@ -88,11 +97,10 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   const config::Configuration& given = invocation.configuration;
   const std::string& model_option = given.table.row_of(given.options.model.model).name;
   for (const config::Choice& choice : resolution.choices) {
-    if (!choice.is_notable) continue;
     if (choice.option == model_option) {
       facts.data_notes.insert(facts.data_notes.begin(),
                               format("--model {} was chosen: {}", choice.value, choice.reason));
-    } else {
+    } else if (answers_somebody(choice)) {
       facts.data_notes.push_back(format("{} {}: {}", choice.option, choice.value, choice.reason));
     }
   }

@@ -141,7 +141,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
     });
   }
   if (!checkpoint.empty()) {
-    settings.learn_checkpoint(checkpoint_facts(configuration, checkpoint));
+    settings.learn_checkpoint(checkpoint_facts(checkpoint));
     settings.learn_network();  // the network may be that of the checkpoint
   }
   set_up_training(settings, /*resumes=*/!checkpoint.empty(), prepared, share_of_run(ranks));

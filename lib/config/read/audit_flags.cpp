@@ -9,11 +9,11 @@ namespace stoker::config {
 namespace {
 
 int64_t suspects_of(const std::string& text) {
-  constexpr int64_t kMax = 1'000'000'000;
+  constexpr int64_t kMaxSuspects = 1'000'000'000;
   int64_t suspects = 0;
-  if (read_integer(text, 1, kMax, suspects).empty()) return suspects;
+  if (read_integer(text, 1, kMaxSuspects, suspects).empty()) return suspects;
   throw core::Error(core::ErrorKind::usage,
-                    core::format("--suspects: {} is not accepted; {}", shown(text), range_text(1, kMax)),
+                    core::format("--suspects: {} is not accepted; {}", shown(text), range_text(1, kMaxSuspects)),
                     "train audit --help lists every flag");
 }
 

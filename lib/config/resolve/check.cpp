@@ -126,7 +126,8 @@ void check_training(const ResolvedOptions& options, RuleBook& rules) {
                 "val-fraction and val-split both say what to evaluate on: set one of them");
 }
 
-void check_task(const Options& given, const ResolvedOptions& options, RuleBook& rules) {
+/// `has_network`: poses can be looked at and packed as any other images.
+void check_task(const Options& given, const ResolvedOptions& options, bool has_network, RuleBook& rules) {
   const TaskKind task = options.data.task;
   const std::string name = task_name(task);
   const std::vector<EvalMetric>& metrics = eval_metrics_of(task);
@@ -137,7 +138,7 @@ void check_task(const Options& given, const ResolvedOptions& options, RuleBook& 
       std::find(metrics.begin(), metrics.end(), chosen) != metrics.end(),
       core::format("eval-metric {} is not computed for task {}, which has {}", eval_metric_name(chosen), name, known));
   const bool is_pose_data = options.data.dataset == DatasetType::biwi || options.data.dataset == DatasetType::w300lp;
-  rules.require(!is_pose_data || task == TaskKind::head_pose,
+  rules.require(!is_pose_data || task == TaskKind::head_pose || !has_network,
                 core::format("dataset biwi and 300wlp hold head poses, but the task is {}: add task head-pose", name));
   const ResolvedAugmentOptions& augment = options.augment;
   rules.require((augment.mixup_alpha == 0 && augment.cutmix_alpha == 0) || !has_scaled_targets(task),
@@ -257,8 +258,8 @@ std::vector<std::string> broken_rules(const Options& given, const Resolution& re
   check_schedule(options, batch_is_known || !given.optim.lr.is_auto(), rules);
   if (batch_is_known) check_batch(options, facts.deals_replicas, rules);
   check_training(options, rules);
-  check_task(given, options, rules);
-  check_precision(options, facts.machine.computes_float16, rules);
+  check_task(given, options, facts.has_network, rules);
+  if (facts.has_network) check_precision(options, facts.machine.computes_float16, rules);
   return rules.take();
 }
 

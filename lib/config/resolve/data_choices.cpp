@@ -76,8 +76,7 @@ void choose_target_scale(Draft& draft, const DataFacts& data) {
 /// Prediction, too, must know later what the network has seen.
 void note_recognised_clips(Draft& draft, const DataFacts& data) {
   if (!data.has_videos || draft.options().data.dataset != DatasetType::automatic) return;
-  draft.replace(draft.options().data.dataset, "clips", "folders of frames in class folders",
-                /*is_notable=*/false);
+  draft.replace(draft.options().data.dataset, "clips", "folders of frames in class folders");
 }
 
 /// What only the training split can say stands in the configuration of every run; without it there is nothing to take.

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "config/facts.h"
 #include "config/resolution.h"
@@ -13,10 +14,11 @@
 namespace stoker::config {
 
 constexpr int64_t kSmallImage = 64;  ///< pixels: from here on images are treated as photographs
+constexpr char kAsInCheckpoint[] = "as in the checkpoint";
 
 class Draft {
  public:
-  explicit Draft(const Options& given) : options_(given) {}
+  explicit Draft(const Options& given);
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
 
@@ -28,31 +30,32 @@ class Draft {
   /// Gives an automatic option its value; one that was given is left alone. `field` is a member of options(). Throws
   /// Error{config} where `text` is no value of the option.
   template <typename T>
-  void choose(const Auto<T>& field, const std::string& text, const std::string& reason) {
-    if (field.is_auto()) store(table_.row_of(field), text, reason);
+  void choose(const Auto<T>& field, const std::string& text, const std::string& reason,
+              ChoiceSource source = ChoiceSource::rule) {
+    if (field.is_auto()) store(table_.row_of(field), text, {reason, source});
   }
-  /// choose() by the name of the option; does nothing where there is none of that name.
-  void choose_named(const std::string& name, const std::string& text, const std::string& reason) {
-    Row* const row = table_.find(name);
-    if (row != nullptr && row->is_auto()) store(*row, text, reason);
+  /// choose() for what was found; `text` is its value.
+  template <typename T, typename Found>
+  void choose(const Auto<T>& field, const std::string& text, const Measured<Found>& found) {
+    choose(field, text, found.reason, found.source);
+  }
+  /// choose() for what a checkpoint says, where it says something.
+  template <typename T>
+  void keep(Auto<T>& field, const std::optional<T>& value) {
+    if (!value || !field.is_auto()) return;
+    field = *value;
+    note(table_.row_of(field), {kAsInCheckpoint, ChoiceSource::checkpoint});
   }
   /// Gives an automatic option the value that it has by default: not worth a word.
   template <typename T>
   void set_default(Auto<T>& field, T value) {
     if (field.is_auto()) field = std::move(value);
   }
-  /// Replaces a value that was given; `is_notable`: see Choice.
+  /// Replaces a value that was given, or that stands there by default.
   template <typename Field>
-  void replace(const Field& field, const std::string& text, const std::string& reason, bool is_notable = true) {
-    store(table_.row_of(field), text, reason);
-    if (is_notable) notable_.insert(&table_.row_of(field));
-  }
-  /// choose() for what was measured or asked for.
-  template <typename T>
-  void choose_found(const Auto<T>& field, const std::string& text, const std::string& reason, bool was_asked_for) {
-    if (!field.is_auto()) return;
-    choose(field, text, reason);
-    if (was_asked_for) notable_.insert(&table_.row_of(field));
+  void replace(const Field& field, const std::string& text, const std::string& reason,
+               ChoiceSource source = ChoiceSource::rule) {
+    store(table_.row_of(field), text, {reason, source});
   }
   template <typename Field>
   const std::string& name_of(const Field& field) {
@@ -63,14 +66,18 @@ class Draft {
   Resolution resolution();
 
  private:
-  void store(Row& row, const std::string& text, const std::string& reason);
+  struct Why {
+    std::string reason;
+    ChoiceSource source;
+  };
+  void store(Row& row, const std::string& text, const Why& why);
+  void note(const Row& row, const Why& why) { (assumes_ ? assumed_ : chosen_)[&row] = why; }
 
   Options options_;
   Table table_{options_};
+  std::vector<bool> was_automatic_;  ///< of each row, before anything was chosen
   bool assumes_ = false;
-  std::map<const Row*, std::string> reasons_;  ///< of what was chosen
-  std::map<const Row*, std::string> assumed_;  ///< what stands in, with reasons
-  std::set<const Row*> notable_;               ///< see Choice
+  std::map<const Row*, Why> chosen_, assumed_;
 };
 
 /// Device, threads, workers and precision. Returns whether Facts::amp decides and is not known. Throws

@@ -34,20 +34,20 @@ std::string cpus_text(const core::MachineFacts& machine, int64_t cpus) {
   return machine.cpus_reason.empty() ? count : count + " (" + machine.cpus_reason + ")";
 }
 
+std::string switch_text(bool is_on) { return is_on ? "true" : "false"; }
+
 /// CPU results depend on the number of threads: that of a run that goes on follows its checkpoint.
 void choose_threads(Draft& draft, const Facts& facts) {
   const int64_t cpus = std::max(facts.machine.cpus, 1), threads = std::min<int64_t>(cpus, 1024);
   const Auto<int64_t>& option = draft.options().device.threads;
   if (facts.checkpoint && facts.checkpoint->threads.value_or(threads) != threads) {
     draft.choose(option, std::to_string(*facts.checkpoint->threads),
-                 "as in the checkpoint, so that the bits stay the same");
+                 core::format("{}, so that the bits stay the same", kAsInCheckpoint), ChoiceSource::checkpoint);
   }
   if (draft.options().train.replicas > 1 && draft.options().device.device.value() == "cpu") {
     draft.choose(option, "1", "one per replica: bits do not depend on the machine");
   }
-  if (const auto& found = facts.threads) {
-    draft.choose_found(option, std::to_string(found->value), found->reason, found->was_asked_for);
-  }
+  if (facts.threads) draft.choose(option, std::to_string(facts.threads->value), *facts.threads);
   draft.choose(option, std::to_string(threads), cpus_text(facts.machine, cpus));
 }
 
@@ -67,9 +67,12 @@ void choose_lanes(Draft& draft, const Facts& facts) {
 
 void choose_workers(Draft& draft, const Facts& facts) {
   const Auto<int64_t>& option = draft.options().loader.num_workers;
-  if (facts.num_workers) draft.choose(option, std::to_string(facts.num_workers->value), facts.num_workers->reason);
+  if (facts.num_workers) draft.choose(option, std::to_string(facts.num_workers->value), *facts.num_workers);
   const int64_t cpus = std::max(facts.machine.cpus, 1);
   const std::string source = cpus_text(facts.machine, cpus);
+  if (!facts.has_network) {
+    draft.choose(option, std::to_string(std::min<int64_t>(cpus, 1024)), source + ", which no network needs");
+  }
   if (draft.options().device.device.value() == "cpu") {
     draft.choose(option, std::to_string(std::min<int64_t>(cpus, 4)),
                  "at most 4 of " + source + ", which decoding shares with the network");
@@ -80,7 +83,7 @@ void choose_workers(Draft& draft, const Facts& facts) {
 }
 
 void choose_amp(Draft& draft, bool amp, const std::string& reason) {
-  draft.choose(draft.options().precision.amp, amp ? "true" : "false", reason);
+  draft.choose(draft.options().precision.amp, switch_text(amp), reason);
 }
 
 /// Not every network is faster in bfloat16 where a CPU computes it: it is measured, except for runs that must come out
@@ -90,7 +93,7 @@ bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
   if (o.amp_dtype.value() == AmpDtype::float16) choose_amp(draft, false, "float16 gains nothing on a CPU");
   if (!facts.machine.native_bfloat16) choose_amp(draft, false, "this CPU does not compute bfloat16 natively");
   if (draft.options().train.deterministic) choose_amp(draft, false, "deterministic: speed is not tried");
-  if (facts.amp) choose_amp(draft, facts.amp->value, facts.amp->reason);
+  if (facts.amp) draft.choose(o.amp, switch_text(facts.amp->value), *facts.amp);
   if (!o.amp.is_auto()) return false;
   draft.assume(true);
   choose_amp(draft, false, "the network was not measured");
@@ -102,36 +105,31 @@ bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
 void replace_half(Draft& draft, const Facts& facts) {
   PrecisionOptions& o = draft.options().precision;
   if (!facts.half_may_give_way || o.amp_dtype.is_auto() || o.amp_dtype.value() != AmpDtype::float16) return;
-  draft.replace(o.amp_dtype, "bfloat16", "the CPU computes no float16, which the configuration asks of a GPU");
+  draft.replace(o.amp_dtype, "bfloat16", "the CPU computes no float16, which the configuration asks of a GPU",
+                ChoiceSource::configuration);
   o.amp = {};
 }
 
 /// What was measured, where it was; else channels last.
 void choose_layout(Draft& draft, const Facts& facts) {
   const Auto<bool>& option = draft.options().precision.channels_last;
-  if (facts.channels_last) {
-    draft.choose(option, facts.channels_last->value ? "true" : "false", facts.channels_last->reason);
-  }
+  if (facts.channels_last) draft.choose(option, switch_text(facts.channels_last->value), *facts.channels_last);
   draft.choose(option, "true", "usual on a CPU");
 }
 
 /// Returns as choose_amp_on_cpu(). A run that is resumed keeps the precision that it began with.
 bool choose_precision(Draft& draft, const Facts& facts) {
-  const PrecisionOptions& o = draft.options().precision;
+  PrecisionOptions& o = draft.options().precision;
   const std::string& device = draft.options().device.device.value();
   if (device == "cpu") replace_half(draft, facts);
-  if (facts.checkpoint && facts.checkpoint->amp) choose_amp(draft, *facts.checkpoint->amp, "as in the checkpoint");
-  if (facts.checkpoint && facts.checkpoint->channels_last) {
-    draft.choose(o.channels_last, *facts.checkpoint->channels_last ? "true" : "false", "as in the checkpoint");
-  }
-  if (facts.checkpoint && facts.checkpoint->tf32) {
-    draft.choose(o.tf32, *facts.checkpoint->tf32 ? "true" : "false", "as in the checkpoint");
-  }
-  if (facts.checkpoint && facts.checkpoint->winograd) {
-    draft.choose(o.winograd, *facts.checkpoint->winograd ? "true" : "false", "as in the checkpoint");
+  if (facts.checkpoint) {
+    draft.keep(o.amp, facts.checkpoint->amp);
+    draft.keep(o.channels_last, facts.checkpoint->channels_last);
+    draft.keep(o.tf32, facts.checkpoint->tf32);
+    draft.keep(o.winograd, facts.checkpoint->winograd);
   }
   if (device == "cpu") {
-    draft.choose(o.winograd, facts.machine.has_winograd ? "true" : "false",
+    draft.choose(o.winograd, switch_text(facts.machine.has_winograd),
                  facts.machine.has_winograd ? "this CPU's oneDNN has it" : "not here");
     draft.set_default(draft.options().precision.tf32, false);
     draft.choose(o.amp_dtype, "bfloat16", "what CPUs compute natively");
@@ -159,6 +157,7 @@ bool choose_precision(Draft& draft, const Facts& facts) {
 }  // namespace
 
 bool choose_for_machine(const Facts& facts, Draft& draft) {
+  if (!facts.has_network) draft.options().device = {};
   settle_device(draft, facts.machine);
   choose_threads(draft, facts);
   choose_lanes(draft, facts);

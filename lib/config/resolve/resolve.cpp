@@ -54,7 +54,9 @@ struct BatchChoice {
 BatchChoice batch_from(const Options& given, const Facts& facts) {
   if (!given.loader.batch_size.is_auto()) return {{given.loader.batch_size.value(), ""}, std::nullopt, false};
   if (facts.checkpoint && facts.checkpoint->batch_size) {
-    return {{*facts.checkpoint->batch_size, "as in the checkpoint"}, facts.checkpoint->accumulation_steps, false};
+    return {{*facts.checkpoint->batch_size, kAsInCheckpoint, ChoiceSource::checkpoint},
+            facts.checkpoint->accumulation_steps,
+            false};
   }
   if (facts.batch_size) return {*facts.batch_size, std::nullopt, false};
   return {usual_batch(given), std::nullopt, true};
@@ -66,7 +68,7 @@ void choose_accumulation(Draft& draft, const BatchChoice& batch) {
   const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value() * o.train.replicas;
   const int64_t asked = total % size == 0 ? total / size : 0;  // 0: nothing that could be done is asked
   if (batch.accumulation_steps && (asked == 0 || asked == *batch.accumulation_steps)) {
-    draft.choose(o.train.accumulation_steps, std::to_string(*batch.accumulation_steps), batch.batch_size.reason);
+    draft.choose(o.train.accumulation_steps, std::to_string(*batch.accumulation_steps), batch.batch_size);
   }
   if (asked > 1) {
     draft.choose(o.train.accumulation_steps, std::to_string(asked),
@@ -94,12 +96,10 @@ void choose_drop_rates(Draft& draft, const ModelFacts& model) {
 void choose_model(Draft& draft, const Facts& facts) {
   if (facts.names_model) return;
   Options& o = draft.options();
-  if (facts.checkpoint) {
-    for (const auto& [name, text] : facts.checkpoint->kept) {
-      if (name != draft.name_of(o.model.model)) continue;
-      if (text != o.model.model) draft.replace(o.model.model, text, "as in the checkpoint");
-      return;
-    }
+  if (facts.checkpoint && facts.checkpoint->model) {
+    const std::string& kept = *facts.checkpoint->model;
+    if (kept != o.model.model) draft.replace(o.model.model, kept, kAsInCheckpoint, ChoiceSource::checkpoint);
+    return;
   }
   const int64_t size = o.data.img_size.value();
   if (!facts.data || facts.data->train_images == 0 || facts.data->has_fixed_size || facts.data->has_videos ||
@@ -123,10 +123,8 @@ std::string tier_name(CacheTier tier) {
 
 void choose_cache(Draft& draft, const Facts& facts) {
   const LoaderOptions& o = draft.options().loader;
-  if (facts.cache_budget) {
-    draft.choose(o.cache_budget, size_text(facts.cache_budget->value), facts.cache_budget->reason);
-  }
-  if (facts.cache) draft.choose(o.cache, tier_name(facts.cache->value), facts.cache->reason);
+  if (facts.cache_budget) draft.choose(o.cache_budget, size_text(facts.cache_budget->value), *facts.cache_budget);
+  if (facts.cache) draft.choose(o.cache, tier_name(facts.cache->value), *facts.cache);
   draft.assume(true);
   draft.choose(o.cache_budget, "0", "no memory was measured");
   draft.choose(o.cache, "none", "no memory was measured");
@@ -152,21 +150,25 @@ Measured<bool> drop_last_for(const Options& draft, int64_t train_images, std::op
 
 /// Returns whether Facts::trains_on_one_image decides and is not known. `is_open`: batch or data are not known.
 bool choose_drop_last(Draft& draft, const Facts& facts, bool is_open) {
-  const Auto<bool>& option = draft.options().loader.drop_last;
+  Auto<bool>& option = draft.options().loader.drop_last;
+  if (facts.checkpoint) draft.keep(option, facts.checkpoint->drop_last);
   if (!option.is_auto()) return false;
-  const auto choose = [&](bool drops, const std::string& reason) {
-    draft.choose(option, drops ? "true" : "false", reason);
-  };
-  if (facts.checkpoint && facts.checkpoint->drop_last) {
-    choose(*facts.checkpoint->drop_last, "as in the checkpoint");
-    return false;
-  }
   Measured<bool> choice;
   if (!is_open) choice = drop_last_for(draft.options(), facts.data->train_images, facts.trains_on_one_image);
   draft.assume(choice.reason.empty());
-  choose(choice.value, choice.reason);
+  draft.choose(option, choice.value ? "true" : "false", choice.reason);
   draft.assume(false);
   return !is_open && choice.reason.empty();
+}
+
+/// Of a run that goes on; model, batch and precision, threads and drop-last have rules of their own.
+void keep_choices(const CheckpointFacts& checkpoint, Draft& draft) {
+  Options& o = draft.options();
+  draft.keep(o.augment.hflip, checkpoint.hflip);
+  draft.keep(o.augment.train_crop, checkpoint.train_crop);
+  draft.keep(o.optim.opt, checkpoint.opt);
+  draft.keep(o.optim.lr, checkpoint.lr);
+  draft.keep(o.schedule.sched, checkpoint.sched);
 }
 
 void throw_broken(const std::vector<std::string>& broken) {
@@ -196,14 +198,12 @@ DataFacts usual_data(const Options& given) {
 Measured<int64_t> usual_batch(const Options& given) {
   int64_t batch = kUsualBatch;
   while (given.train.total_batch_size % (batch * given.train.replicas) != 0 && batch > 1) --batch;
-  return {batch, "usual; training takes the most that fits"};
+  return {batch, "usual; training takes the most that fits", ChoiceSource::rule};
 }
 
 Resolution resolve(const Options& given, const Facts& facts) {
   Draft draft(given);
-  if (facts.checkpoint) {
-    for (const auto& [name, text] : facts.checkpoint->kept) draft.choose_named(name, text, "as in the checkpoint");
-  }
+  if (facts.checkpoint) keep_choices(*facts.checkpoint, draft);
   const bool waits_for_amp = choose_for_machine(facts, draft);
   choose_run_dir(draft, facts.run_name);
   choose_eval_metric(draft);
@@ -212,7 +212,7 @@ Resolution resolve(const Options& given, const Facts& facts) {
   choose_model(draft, facts);
   const BatchChoice batch = batch_from(given, facts);
   draft.assume(batch.is_assumed);
-  draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size.reason);
+  draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size);
   choose_accumulation(draft, batch);
   choose_optimization(given, facts, batch.is_assumed, draft);
   draft.assume(batch.is_assumed || !facts.data);

@@ -77,9 +77,9 @@ RowDraft Declaration::append(Row row) {
   return RowDraft(table_.rows_, table_.rows_.size() - 1);
 }
 
-void Declaration::add_shorthand(const std::string& name, const std::string& help,
-                                std::vector<std::pair<std::string, Shorthand::Values>> choices,
-                                Shorthand::OtherTexts others) {
+Shorthand& Declaration::add_shorthand(const std::string& name, const std::string& help,
+                                      std::vector<std::pair<std::string, Shorthand::Values>> choices,
+                                      Shorthand::OtherTexts others) {
   Shorthand shorthand;
   shorthand.name = name;
   shorthand.group = table_.groups_.back().name;
@@ -88,12 +88,12 @@ void Declaration::add_shorthand(const std::string& name, const std::string& help
   shorthand.others = others;
   shorthand.help = help;
   table_.shorthands_.push_back(std::move(shorthand));
+  return table_.shorthands_.back();
 }
 
 void Declaration::add_foreign(const std::string& group, const std::string& name, const std::string& help,
                               const std::string& note, std::vector<std::pair<std::string, Shorthand::Values>> choices) {
-  add_shorthand(name, help, std::move(choices));
-  Shorthand& shorthand = table_.shorthands_.back();
+  Shorthand& shorthand = add_shorthand(name, help, std::move(choices));
   shorthand.group = group;
   shorthand.takes_count = shorthand.choices.empty();
   shorthand.note = note;

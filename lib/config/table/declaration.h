@@ -114,8 +114,10 @@ class Declaration {
     return draft;
   }
 
-  void add_shorthand(const std::string& name, const std::string& help,
-                     std::vector<std::pair<std::string, Shorthand::Values>> choices, Shorthand::OtherTexts others = {});
+  /// Returns what was added, for what few have; it stays valid until the next is added.
+  Shorthand& add_shorthand(const std::string& name, const std::string& help,
+                           std::vector<std::pair<std::string, Shorthand::Values>> choices,
+                           Shorthand::OtherTexts others = {});
   /// A key of other trainers that is accepted in this group. `note` is said when it is used; no choices: it takes a
   /// count.
   void add_foreign(const std::string& group, const std::string& name, const std::string& help, const std::string& note,

@@ -29,7 +29,8 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.add_shorthand("precision", "amp and its type in one word.",
                   {{"32", {{"amp", "false"}}},
                    {"16-mixed", {{"amp", "true"}, {"amp-dtype", "float16"}}},
-                   {"bf16-mixed", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}});
+                   {"bf16-mixed", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}})
+      .is_written_for_gpus = true;
   d.add_switch("channels-last", o.channels_last)
       .help(
           "Keep images as NHWC in memory; auto: on a CPU, and on CUDA with amp or tf32; a CPU without AVX2 or oneDNN "

@@ -196,7 +196,7 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .per_process();
   d.add("accumulation-steps", o.accumulation_steps, integer_codec(1, 65536))
       .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
-      .unit("micro-batches per update")
+      .unit("batches per update")
       .help(
           "Batches whose gradients are averaged into one optimizer update, of each replica; auto is 1, or as "
           "total-batch-size asks.");

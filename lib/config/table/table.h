@@ -65,7 +65,8 @@ struct Shorthand {
   } others = {};
   std::string help;
   std::string note;  ///< for whoever uses it: what has no meaning here, and what does its work; empty: nothing to say
-  Origin used;       ///< where it was written last; built_in: nowhere
+  bool is_written_for_gpus = false;  ///< it is copied from commands for a GPU: on a CPU its float16 may give way
+  Origin used;                       ///< where it was written last; built_in: nowhere
 };
 
 /// One option and the text to give it.

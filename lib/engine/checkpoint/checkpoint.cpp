@@ -195,8 +195,8 @@ CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, co
   return *finish_save();
 }
 
-std::vector<std::string> Checkpoints::differences(const std::string& path) const {
-  return engine::differences(identity_, read_manifest(path).extra, path);  // load() verifies the files
+std::vector<std::string> Checkpoints::differences(const std::string& path, const std::string& free_option) const {
+  return engine::differences(identity_, read_manifest(path).extra, path, free_option);  // load() verifies the files
 }
 
 RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad) {

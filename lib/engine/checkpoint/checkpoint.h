@@ -53,8 +53,9 @@ class Checkpoints {
   CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
                        bool is_best);
 
-  /// Lists, one per line, what differs between this run and the checkpoint's: options and data.
-  std::vector<std::string> differences(const std::string& path) const;
+  /// Lists, one per line, what differs between this run and the checkpoint's: options, but for the one of the name
+  /// `free_option`, and data.
+  std::vector<std::string> differences(const std::string& path, const std::string& free_option = "") const;
 
   /// Restores everything. The whole table of names, types and shapes is compared before anything is changed.
   RunProgress load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad);

@@ -22,7 +22,8 @@ core::Json manifest_of(const RunIdentity& identity) {
   return manifest;
 }
 
-std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path) {
+std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path,
+                                     const std::string& free_option) {
   std::vector<std::string> different;
   try {
     const core::Json& options = manifest.at("training_options");
@@ -30,7 +31,7 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
       // What has no value now had none before it existed.
       const std::string missing = before_it_existed.empty() && !value.empty() ? "(not set)" : before_it_existed;
       const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : missing;
-      if (saved != value)
+      if (saved != value && name != free_option)
         different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name, saved, value));
     }
     if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {

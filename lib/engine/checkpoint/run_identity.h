@@ -30,7 +30,9 @@ core::Json options_json(const RunIdentity& identity);
 /// For the manifest of a checkpoint; differences() reads it.
 core::Json manifest_of(const RunIdentity& identity);
 /// What differs between a run and the manifest of a checkpoint, one line each: options and data. Warns of what may
-/// change bits only. `path` is for messages. Throws Error{data} for a manifest that is none of ours.
-std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path);
+/// change bits only. `path` is for messages; `free_option`: the name of one that may differ. Throws Error{data} for a
+/// manifest that is none of ours.
+std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path,
+                                     const std::string& free_option = "");
 
 }  // namespace stoker::engine

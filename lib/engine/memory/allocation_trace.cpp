@@ -110,6 +110,17 @@ void visit_extended(const TracedWork& small, const TracedWork& large, int64_t im
   }
 }
 
+/// `peak`, but no less than was seen on no more images, and on fewer than were tried no more than was seen, and no less
+/// than their share of it.
+int64_t within_peaks(double peak, const TracedWork& small, const TracedWork& large, int64_t images) {
+  const auto of_small = static_cast<double>(peak_bytes(small.trace));
+  const auto of_large = static_cast<double>(peak_bytes(large.trace));
+  if (images >= large.images) return std::llround(std::max({peak, of_small, of_large}));
+  if (images >= small.images) return std::llround(std::max(peak, of_small));
+  const double share = of_small * static_cast<double>(images) / static_cast<double>(small.images);
+  return std::llround(std::clamp(peak, share, of_small));
+}
+
 /// Blocks of a trace in working memory. A trace does not say which of several equal blocks is given back: here it is
 /// the latest, as it is for what a forward pass keeps for the backward pass.
 class TracedBlocks {
@@ -158,11 +169,11 @@ int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int6
   if (small.images == large.images) return peak_bytes(large.trace) / std::max<int64_t>(1, large.images) * images;
   if (!are_alike(small, large)) {
     const double peak = extended(peak_bytes(small.trace), peak_bytes(large.trace), small.images, large.images, images);
-    return std::llround(std::max(0.0, peak));
+    return within_peaks(peak, small, large, images);
   }
   double held = 0, peak = 0;
   visit_extended(small, large, images, [&](double bytes) { peak = std::max(peak, held += bytes); });
-  return std::llround(peak);
+  return within_peaks(peak, small, large, images);
 }
 
 int64_t arena_high_water_mark(const std::vector<TracedPass>& passes) {

@@ -28,7 +28,9 @@ struct TracedWork {
 /// What the same work holds at most on `images` images, from traces on two smaller numbers of images. Each block is
 /// taken to grow linearly; which blocks are held at once at the worst moment may then be others than in the traces:
 /// gradients of the weights matter for few images, activations for many. Where the two traces differ in length (an
-/// operation chose another way), their peaks are extended instead.
+/// operation chose another way), their peaks are extended instead. Never less than what was held on as many images or
+/// fewer: where more of them seemed to need less, that was something else. Fewer images than those of `small` take at
+/// most its peak and at least their share of it.
 int64_t extrapolated_peak(const TracedWork& small, const TracedWork& large, int64_t images);
 
 /// Work that is done on `images` images, known from traces on two other numbers of images.

@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixels
-constexpr int64_t kFewImages = 2;
+constexpr int64_t kFewImages = 2, kMaxOnDevice = 256;
 constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be foreseen
 
 /// What was there before is left out. On a device the peak alone is known: a trace of one block.
@@ -74,7 +74,11 @@ class Prober {
 
   bool is_on_device() const { return !learner_.device.is_cpu(); }
   torch::Device device() const { return learner_.device; }
-  double free_share() const { return free_memory_share(learner_.device); }
+  /// Whether the network that trains takes squares of so many pixels.
+  bool takes(int64_t side) {
+    learner_.model->train();
+    return takes_squares_of(*learner_.model, settings_, side, learner_.device);
+  }
 
   int64_t input_bytes(int64_t side) const { return bytes_of_input(settings_, side, learner_.device); }
 
@@ -100,19 +104,19 @@ ActivationModel passes_on(Prober& prober, int64_t side, int64_t few, int64_t mor
 using PeakOf = std::function<int64_t(int64_t images)>;
 
 /// Of a device the peak alone is known. It is tried on so many images that convolutions choose the way that they choose
-/// for a batch; on fewer where so many do not fit.
-std::vector<PeakLine> lines_on_device(const std::vector<PeakOf>& peaks, int64_t side, torch::Device device) {
-  constexpr int64_t kMaxImages = 256;
+/// for a batch; on fewer where so many do not fit, and never on more than `max_images`.
+std::vector<PeakLine> lines_on_device(const std::vector<PeakOf>& peaks, int64_t side, torch::Device device,
+                                      int64_t max_images) {
   const auto is_too_much = [&](const std::exception& error) {
     return is_out_of_memory(error, free_memory_share(device));
   };
-  for (int64_t first = side < kUsualSide ? 16 : 8;; first = kFewImages) {
+  for (int64_t first = std::min<int64_t>(side < kUsualSide ? 16 : 8, max_images);; first = kFewImages) {
     try {
       std::vector<PeakLine> lines;
-      for (const PeakOf& peak : peaks) lines.push_back(peak_line(peak, first, kMaxImages, is_too_much));
+      for (const PeakOf& peak : peaks) lines.push_back(peak_line(peak, first, max_images, is_too_much));
       return lines;
     } catch (const std::exception& error) {
-      if (first == kFewImages || !is_too_much(error)) throw;
+      if (first <= kFewImages || !is_too_much(error)) throw;
     }
     release_unused_memory(device);
   }
@@ -122,7 +126,7 @@ ActivationModel passes_on_device(Prober& prober, int64_t side) {
   const std::vector<PeakLine> lines =
       lines_on_device({[&](int64_t images) { return peak_bytes(prober.train(images, side).trace); },
                        [&](int64_t images) { return peak_bytes(prober.evaluate(images, side).trace); }},
-                      side, prober.device());
+                      side, prober.device(), kMaxOnDevice);
   ActivationModel model;
   model.probe_side = side;
   model.input_bytes = prober.input_bytes(side);
@@ -154,20 +158,15 @@ bool is_large_square(const ProbeSettings& settings) {
 /// Large images may neither fit nor end: small ones say so beforehand. Nothing when they do both, or when the network
 /// takes no other size than its own.
 bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scouted) {
-  if (!is_large_square(settings)) return false;
+  if (!is_large_square(settings) || !prober.takes(kScoutSide)) return false;
   const double side = static_cast<double>(side_of(settings)) / kScoutSide;
-  try {
-    prober.train(kFewImages, kScoutSide);  // what is done for the first time takes longer
-    const Clock::time_point again = Clock::now();
-    scouted = passes(prober, kScoutSide);
-    scouted.area_factor = side * side;
-    const double seconds = core::seconds_since(again) * side * side;
-    const bool fits = settings.memory_bytes <= 0 || scouted.training_bytes(kFewImages) < settings.memory_bytes;
-    return !fits || seconds > kPatienceSeconds;
-  } catch (const std::exception& error) {  // a network of one size says so in whatever way
-    if (is_out_of_memory(error, prober.free_share())) throw;
-    return false;
-  }
+  prober.train(kFewImages, kScoutSide);  // what is done for the first time takes longer
+  const Clock::time_point again = Clock::now();
+  scouted = passes(prober, kScoutSide);
+  scouted.area_factor = side * side;
+  const double seconds = core::seconds_since(again) * side * side;
+  const bool fits = settings.memory_bytes <= 0 || scouted.training_bytes(kFewImages) < settings.memory_bytes;
+  return !fits || seconds > kPatienceSeconds;
 }
 
 /// An image of so many times the area takes as much as so many images.
@@ -225,14 +224,17 @@ ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& ta
     tried.probe_side = side;
     tried.input_bytes = bytes_of_input(settings, side, device);
     const auto pass = [&](int64_t images) { return traced_evaluation(model, task, device, settings, images, side); };
+    const auto at_most = [&](int64_t images) {
+      return side < side_of(settings) ? images : std::min(images, max_images);
+    };
     if (device.is_cpu()) {
       const auto [few, more] = images_to_try(side);
-      const int64_t most = side < side_of(settings) ? more : std::min(more, max_images);
+      const int64_t most = at_most(more);
       tried.eval_small = pass(std::clamp<int64_t>(most - 1, 1, few));
       tried.eval_large = pass(most);
     } else {
-      const PeakLine line =
-          lines_on_device({[&](int64_t images) { return peak_bytes(pass(images).trace); }}, side, device).front();
+      const auto peak = [&](int64_t images) { return peak_bytes(pass(images).trace); };
+      const PeakLine line = lines_on_device({peak}, side, device, at_most(kMaxOnDevice)).front();
       tried.eval_small = line.small;
       tried.eval_large = line.large;
     }
@@ -240,13 +242,9 @@ ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& ta
     tried.area_factor = sides * sides;
     return tried;
   };
-  ActivationModel found;
-  try {
-    found = tried_on(is_large_square(settings) ? kScoutSide : side_of(settings));
-  } catch (const std::exception& error) {
-    if (!is_large_square(settings) || is_out_of_memory(error, free_memory_share(device))) throw;
-    found = tried_on(side_of(settings));
-  }
+  model.eval();
+  const bool is_scouted = is_large_square(settings) && takes_squares_of(model, settings, kScoutSide, device);
+  ActivationModel found = tried_on(is_scouted ? kScoutSide : side_of(settings));
   release_unused_memory(device);
   found.seconds = core::seconds_since(begin);
   return found;

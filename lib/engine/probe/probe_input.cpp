@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 
+#include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
 
 namespace stoker::engine {
@@ -35,23 +36,23 @@ data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t s
   return batch;
 }
 
+bool takes_squares_of(model::ImageModel& model, const ProbeSettings& settings, int64_t side, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  try {
+    model.forward(noise_batch(settings, /*images=*/2, side, device).images);
+    return true;
+  } catch (const std::exception& error) {  // a network of one size says so in whatever way
+    if (is_out_of_memory(error, free_memory_share(device))) throw;
+    return false;
+  }
+}
+
 int64_t side_to_try(model::ImageModel& model, const ProbeSettings& settings, torch::Device device) {
   constexpr int64_t kTooLarge = 512, kEnough = 256;  // pixels
   const int64_t side = side_of(settings);
   const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
   if (!is_square || side <= kTooLarge) return side;
-  const torch::NoGradGuard no_grad;
-  const bool was_training = model.is_training();
-  model.eval();
-  bool takes_smaller = true;
-  try {
-    model.forward(noise_batch(settings, /*images=*/2, kEnough, device).images);
-  } catch (const std::exception& error) {  // a network of one size says so in whatever way
-    if (is_out_of_memory(error)) throw;
-    takes_smaller = false;
-  }
-  model.train(was_training);
-  return takes_smaller ? kEnough : side;
+  return takes_squares_of(model, settings, kEnough, device) ? kEnough : side;
 }
 
 }  // namespace stoker::engine

@@ -29,9 +29,14 @@ int64_t side_of(const ProbeSettings& settings);
 /// `images` of noise as the feed would hand them over, of `side` pixels in the place of the longer side.
 data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device);
 
+/// Whether the network computes squares of `side` pixels, in the mode in which it is: one forward pass over two of
+/// noise, without gradients. Buffers and random state are for the caller to restore. Throws what says that memory ran
+/// out, which is no answer.
+bool takes_squares_of(model::ImageModel& model, const ProbeSettings& settings, int64_t side, torch::Device device);
+
 /// Pixels of the squares that tell how much `model` computes: those of its input, or 256 where these are above 512 and
-/// the network takes such images, too. Beyond that two may not fit in memory, and what they say of speed smaller ones
-/// say. Runs the network once on noise, where that is the question. Throws what says that memory has run out.
+/// takes_squares_of() says that it takes such images, too. Of larger ones two may not fit in memory, and what they say
+/// of speed smaller ones say. Throws as takes_squares_of().
 int64_t side_to_try(model::ImageModel& model, const ProbeSettings& settings, torch::Device device);
 
 /// For its lifetime a learner may be tried: buffers, gradients and random state are as before afterwards, whichever way

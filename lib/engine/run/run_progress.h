@@ -27,8 +27,8 @@ struct RunProgress {
   int64_t best_updates = -1;  ///< names the checkpoint of the best epoch
   int64_t epochs_without_improvement = 0;
 
-  int64_t micro_batches =
-      1;  ///< in which each batch is computed since memory ran out; see UpdateStep::set_micro_batches
+  /// In so many each batch is computed since memory ran out; see UpdateStep::set_micro_batches().
+  int64_t micro_batches = 1;
 
   double train_seconds = 0;  ///< training and validation, over all processes of the run; a clock, not bits
 

@@ -23,7 +23,7 @@ struct MixSettings {
 
 /// What was drawn for one batch. Row i is mixed with its partner, row i - 1 (row 0 with the last one).
 struct Mix {
-  double lambda = 1;      ///< lambda: the share of row i itself, in [0, 1]; 1: nothing is mixed
+  double lambda = 1;      ///< the share of row i itself, in [0, 1]; 1: nothing is mixed
   bool is_patch = false;  ///< CutMix: the partner's pixels within the box; else the pixels are averaged
   int64_t left = 0, top = 0, width = 0, height = 0;  ///< pixels; of the box
 };

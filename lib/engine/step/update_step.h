@@ -42,8 +42,8 @@ class UpdateStep {
   struct Computing {
     model::ImageModel& network;
     StepTimer* timer = nullptr;
-    std::function<void()> before_last_backward =
-        {};  ///< called before the backward pass of the last micro-batch; may be empty
+    /// Called before the backward pass of the last micro-batch; may be empty.
+    std::function<void()> before_last_backward = {};
     StepWatcher* watcher = nullptr;
     int64_t batch_in_window = 0;
     StepGraph* graph = nullptr;  ///< that the batch may be computed by, of the learner's own network; null: no graph

@@ -97,7 +97,7 @@ SumValues Updater::gather_replica(int64_t turn, int64_t replica, const UpdateWin
     if (i + window.replicas >= window.batch_count) {
       by.before_last_backward = [&] { sum.watch_backward(lanes_.lane(lane), turn); };
     }
-    // The numbers that the network draws: of this micro-batch of this replica, whoever computes it.
+    // The numbers that the network draws: of this batch of this replica, whoever computes it.
     core::Rng random(settings_.seed, core::RngPurpose::network, static_cast<uint64_t>(window.number),
                      static_cast<uint64_t>(i));
     const model::DrawScope draws(make_generator(random.next(), learner_.device));

@@ -23,8 +23,8 @@ struct UpdaterSettings {
   UpdateSettings step;
   MixSettings mix;
   uint64_t seed = 0;  ///< of what the network draws where there are several replicas
-  bool auto_micro_batch =
-      false;          ///< out of memory: compute each batch in twice as many micro-batches and do the update again
+  /// Out of memory: compute each batch in twice as many micro-batches and do the update again.
+  bool auto_micro_batch = false;
   int64_t lanes = 1;  ///< replicas that are computed at the same time, each on a thread; CPU
   RankSum::Order sum_order = RankSum::Order::exact;  ///< over ranks
   bool overlap = true;  ///< gradients are summed over ranks while others are computed; each stage of the network runs

@@ -321,7 +321,7 @@ TEST(ResolveTest, PhotographsHaveANetworkOfTheirOwnUnlessOneIsNamed) {
   EXPECT_EQ(resolved({}, facts).options.model.model, "mobilenet_v3_small");
   EXPECT_NE(reason_of(resolved({}, facts), "model").find("resnet18 takes about "), std::string::npos);
   facts.checkpoint.emplace();
-  facts.checkpoint->kept = {{"model", "small_cnn"}};
+  facts.checkpoint->model = "small_cnn";
   EXPECT_EQ(resolved({}, facts).options.model.model, "small_cnn") << "a run keeps its network";
   facts.checkpoint.reset();
   facts.data->median_height = facts.data->median_width = 32;

@@ -53,7 +53,7 @@ TEST(ScheduleChoiceTest, RealNumbersAreLearnedWithAdamWUnlessAnotherIsGivenOrKep
   expect({"-b", "64", "--task", "regression", "--opt", "sgd"}, OptimizerKind::sgd, 0.025);
   expect({"-b", "64", "--task", "regression", "--lr", "0.003"}, OptimizerKind::adamw, 0.003);
   facts.checkpoint = CheckpointFacts{};
-  facts.checkpoint->kept = {{"opt", "sgd"}};
+  facts.checkpoint->opt = OptimizerKind::sgd;
   expect({"-b", "64", "--task", "regression"}, OptimizerKind::sgd, 0.025);
 }
 
@@ -78,7 +78,7 @@ TEST(ScheduleChoiceTest, SmallImagesHaveOneCycleAtAHigherRateUnlessTheCommandSha
   expect({"-b", "64", "--opt", "adamw"}, ScheduleKind::cosine, 0.0005);
   expect({"-b", "64", "--momentum", "0", "--no-nesterov"}, ScheduleKind::cosine, 0.025);
   facts.checkpoint = CheckpointFacts{};
-  facts.checkpoint->kept = {{"sched", "cosine"}};
+  facts.checkpoint->sched = ScheduleKind::cosine;
   expect({"-b", "64"}, ScheduleKind::cosine, 0.025);
   facts.checkpoint.reset();
   facts.data->median_height = facts.data->median_width = 224;

@@ -29,7 +29,7 @@ TEST_F(TrainerImagesTest, WhenMemoryRunsOutTheUpdateIsDoneAgainInSmallerMicroBat
   TinyRun roomy(folder_ / "roomy", roomy_options);
   EXPECT_EQ(finish.updates, roomy.go().updates) << "an update sees as many images as before";
   EXPECT_TRUE(torch::allclose(tight.weight(), roomy.weight(), 1e-5, 1e-6));
-  EXPECT_FALSE(torch::equal(tight.weight(), roomy.weight())) << "no piece was ever smaller";
+  EXPECT_FALSE(torch::equal(tight.weight(), roomy.weight())) << "no micro-batch was ever smaller";
   EXPECT_EQ(tight.trained_on(), 3 * 103) << "what the failed update had done is undone";
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(tight.recorder_.epochs[i].images, 103);

@@ -75,5 +75,16 @@ TEST(AllocationTraceTest, TracesOfDifferentLengthAreExtendedByTheirPeaks) {
   EXPECT_EQ(extrapolated_peak(two, four, 10), 110);
 }
 
+TEST(AllocationTraceTest, NoNumberOfImagesTakesLessThanWasSeen) {
+  const TracedWork first{16, {1000}}, second{32, {900}};  // the first pass also held what a library takes once
+  EXPECT_EQ(extrapolated_peak(first, second, 1000), 1000);
+  EXPECT_EQ(extrapolated_peak(first, second, 16), 1000);
+  EXPECT_EQ(extrapolated_peak(first, second, 4), 1000);
+  const TracedWork flat{16, {100}}, steep{32, {500}};
+  EXPECT_EQ(extrapolated_peak(flat, steep, 4), 25) << "a share of 100, not 100 less three quarters of 400";
+  const TracedWork longer{32, {400, 500, -900}};
+  EXPECT_EQ(extrapolated_peak(first, longer, 1000), 1000) << "traces of different length";
+}
+
 }  // namespace
 }  // namespace stoker::engine

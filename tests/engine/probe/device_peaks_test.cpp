@@ -26,11 +26,11 @@ struct FakeDevice {
     most_tried = std::max(most_tried, images);
     return bytes;
   }
-  PeakLine line() {
+  PeakLine line(int64_t first = 8, int64_t most = kBatch) {
     const auto is_too_much = [](const std::exception& error) {
       return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
     };
-    return peak_line([this](int64_t images) { return peak(images); }, /*first=*/8, kBatch, is_too_much);
+    return peak_line([this](int64_t images) { return peak(images); }, first, most, is_too_much);
   }
   void expect_right_at(int64_t images) {
     const PeakLine found = line();
@@ -77,6 +77,17 @@ TEST(DevicePeaksTest, WhereMemoryRunsOutTheLastTwoNumbersThatFitDecide) {
   EXPECT_EQ(device.line().small.images, 4);
   device.memory = 100 * kMega;
   EXPECT_THROW(device.line(), std::bad_alloc);
+}
+
+TEST(DevicePeaksTest, NoMoreImagesAreTriedThanTheBatchHas) {
+  for (const int64_t batch : {1, 3, 8}) {
+    FakeDevice device;
+    device.image = 80 * kMega;
+    device.memory = batch * device.image;
+    const PeakLine found = device.line(/*first=*/batch, /*most=*/batch);
+    EXPECT_EQ(device.most_tried, batch);
+    EXPECT_EQ(extrapolated_peak(found.small, found.large, batch), batch * device.image);
+  }
 }
 
 }  // namespace

@@ -37,11 +37,14 @@ TEST(NetworkFlopTest, TheFirstConvolutionNeedsNoGradientOfItsInputAndFrozenWeigh
 }
 
 TEST(NetworkFlopTest, AttentionIsCountedOnce) {
-  ProbedRun run("vit_s_16", 64, /*width=*/8);
-  const double tokens = 4 * 4 + 1, width = 384;
-  const double block = 2 * tokens * width * width * (4 + 8) + 2 * 2 * tokens * tokens * width;
-  const double ends = 2 * 16 * (16 * 16 * 3) * width + 2 * width * 10;
-  EXPECT_DOUBLE_EQ(network_flop(run.learner, run.settings).forward, 12 * block + ends);
+  for (const int64_t side : {64, 528}) {  // it takes no others, and so is counted with these
+    ProbedRun run("vit_s_16", side, /*width=*/8);
+    const auto patches = static_cast<double>(side / 16 * side / 16);
+    const double tokens = patches + 1, width = 384;
+    const double block = 2 * tokens * width * width * (4 + 8) + 2 * 2 * tokens * tokens * width;
+    const double ends = 2 * patches * (16 * 16 * 3) * width + 2 * width * 10;
+    EXPECT_DOUBLE_EQ(network_flop(run.learner, run.settings).forward, 12 * block + ends) << side;
+  }
 }
 
 TEST(NetworkFlopTest, LargeImagesAreForeseenFromSmallOnes) {

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <new>
 #include <stdexcept>
+#include <string>
 
 #include "engine/device/torch_compat.h"
 #include "tests/engine/nothing_left_behind.h"
@@ -46,15 +49,43 @@ TEST(TrainingSpeedTest, WaysMayHaveLearnersOfTheirOwn) {
   for (const double of_way : seconds) EXPECT_GT(of_way, 0);
 }
 
+/// A network that takes squares of 528 pixels alone, as a vision transformer does, and computes them in no time.
+class NetworkOf528Pixels : public model::ImageModel {
+ public:
+  NetworkOf528Pixels() { weight_ = register_parameter("weight", torch::ones({3})); }
+  torch::Tensor forward(torch::Tensor images) override {
+    if (images.size(3) != 528) throw std::runtime_error("528 pixels");
+    return images.mean({2, 3}) * weight_;
+  }
+  std::string head_prefix() const override { return ""; }
+
+ private:
+  torch::Tensor weight_;
+};
+
 TEST(TrainingSpeedTest, ANetworkOfOneLargeSizeIsTriedWithIt) {
   ProbedRun run("vit_s_16", 528, /*width=*/8);  // above 512 pixels others are tried with smaller images
   EXPECT_EQ(side_to_try(*run.learner.model, run.settings, torch::kCPU), 528);
+  run.learner.model = std::make_shared<NetworkOf528Pixels>();
+  run.settings.num_classes = 3;
   const std::vector<double> seconds = training_seconds({{&run.learner, run.settings}}, *run.task, PassClock::wall,
                                                        /*batch_size=*/1, /*least_seconds=*/0, kAnyGain);
   EXPECT_GT(seconds.at(0), 0);
   ProbedRun any_size("resnet18", 528, /*width=*/8);
   EXPECT_EQ(side_to_try(*any_size.learner.model, any_size.settings, torch::kCPU), 256);
   EXPECT_TRUE(any_size.learner.model->is_training());
+}
+
+class NetworkWithoutMemory : public model::ImageModel {
+ public:
+  torch::Tensor forward(torch::Tensor) override { throw std::bad_alloc(); }
+  std::string head_prefix() const override { return ""; }
+};
+
+TEST(TrainingSpeedTest, ALackOfMemoryDoesNotSayThatANetworkTakesOneSizeAlone) {
+  ProbedRun run("small_cnn", 528, /*width=*/8);
+  NetworkWithoutMemory network;
+  EXPECT_THROW(side_to_try(network, run.settings, torch::kCPU), std::bad_alloc);
 }
 
 /// A network that cannot compute in bfloat16, as where oneDNN has no way; otherwise as many passes as are asked for.

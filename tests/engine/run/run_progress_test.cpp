@@ -65,7 +65,7 @@ TEST(RunProgressTest, TheNextEpochBeginsWithNothingCountedOfIt) {
   EXPECT_EQ(at.to_json().dump(), expected.dump());
 }
 
-TEST(RunProgressTest, AStateFromBeforePiecesWereCountedHasOnePiece) {
+TEST(RunProgressTest, AStateFromBeforeMicroBatchesWereCountedHasOne) {
   RunProgress state;
   state.micro_batches = 4;
   core::Json json = state.to_json();

@@ -255,7 +255,7 @@ TEST(StepGraphTest, WhereSomeBatchesAreMixedOneKindIsReplayed) {
   EXPECT_LT(recorder.replays, 36);
 }
 
-TEST(StepGraphTest, SmallerPiecesAfterALackOfMemoryAreComputed) {
+TEST(StepGraphTest, SmallerMicroBatchesAfterALackOfMemoryAreComputed) {
   for (const int64_t tight_from : {1, 3, 9}) {
     Trained setup;
     setup.auto_micro_batch = true;
