@@ -20,8 +20,9 @@ using RankWork = std::function<Outcome(const JoinedRanks& ranks)>;
 /// it is to say so.
 Outcome work_with_others(const Invocation& invocation, const RankPlace& place, const RankWork& work);
 
-/// Does `work` alone, as one of several ranks, or, with --devices, starts the ranks that do it and waits for them.
-/// `check` may refuse a number of ranks, which `who` names: "devices 3", "the 3 ranks of mpirun".
+/// Does `work` alone, as one of several ranks, or, with --devices, starts the ranks that do it and waits for them. A
+/// dry run does it as the first of them would, and starts none. `check` may refuse a number of ranks, which `who`
+/// names: "devices 3", "the 3 ranks of mpirun".
 using RankCheck = std::function<void(int ranks, const std::string& who)>;
 Outcome work_on_devices(const Invocation& invocation, const RankWork& work, const RankCheck& check = {});
 

@@ -73,13 +73,21 @@ Outcome work_with_others(const Invocation& invocation, const RankPlace& place, c
 Outcome work_on_devices(const Invocation& invocation, const RankWork& work, const RankCheck& check) {
   const config::Options& options = invocation.configuration.options;
   const auto devices = static_cast<int>(options.device.devices.count);
-  if (const std::optional<RankPlace> place = rank_place(process_environment, {devices, options.device.listen})) {
+  const bool only_plans = invocation.configuration.command.dry_run;  // whoever may have started this process
+  const std::optional<RankPlace> place =
+      only_plans ? std::nullopt : rank_place(process_environment, {devices, options.device.listen});
+  if (place) {
     if (check) check(place->size, format("the {} ranks of {}", place->size, place->starter));
     return work_with_others(invocation, *place, work);
   }
   if (devices == 1) return work(JoinedRanks());
   if (check) check(devices, format("devices {}", devices));
   config::choose_device(invocation.configuration.options.device, machine_with_accelerators());  // refuses for all ranks
+  if (only_plans) {
+    RankPlace first;  // with its share of the machine, without the others
+    first.size = first.local_size = devices;
+    return work(JoinedRanks(first, nullptr));
+  }
   const RanksEnd end = run_ranks({invocation.argv, devices, options.device.restarts, options.run.stop_exit_code});
   const std::string reason = end.stopped_by.empty() ? "" : "signal:" + end.stopped_by;
   return {end.exit_code, end.has_failed ? "error" : reason};
@@ -116,14 +124,6 @@ Outcome train(const Invocation& given) {
     throw Error(ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
                 "choose another --replicas");
   };
-  if (command.dry_run) {  // the first of the ranks, with its share of the machine, without the others
-    RankPlace place;
-    place.size = place.local_size = static_cast<int>(invocation.configuration.options.device.devices.count);
-    refuse_what_does_not_divide(place.size, format("devices {}", place.size));
-    // Before it counts as a rank: a rank that sees one GPU takes it for its own.
-    if (place.size > 1) config::choose_device(invocation.configuration.options.device, machine_with_accelerators());
-    return train_as_rank(invocation, JoinedRanks(place, nullptr));
-  }
   return work_on_devices(
       invocation, [&](const JoinedRanks& ranks) { return train_as_rank(invocation, ranks); },
       refuse_what_does_not_divide);

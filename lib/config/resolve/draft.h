@@ -16,6 +16,8 @@ namespace stoker::config {
 constexpr int64_t kSmallImage = 64;  ///< pixels: from here on images are treated as photographs
 constexpr char kAsInCheckpoint[] = "as in the checkpoint";
 
+inline std::string switch_text(bool is_on) { return is_on ? "true" : "false"; }
+
 class Draft {
  public:
   explicit Draft(const Options& given);

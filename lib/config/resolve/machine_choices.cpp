@@ -34,8 +34,6 @@ std::string cpus_text(const core::MachineFacts& machine, int64_t cpus) {
   return machine.cpus_reason.empty() ? count : count + " (" + machine.cpus_reason + ")";
 }
 
-std::string switch_text(bool is_on) { return is_on ? "true" : "false"; }
-
 /// CPU results depend on the number of threads: that of a run that goes on follows its checkpoint.
 void choose_threads(Draft& draft, const Facts& facts) {
   const int64_t cpus = std::max(facts.machine.cpus, 1), threads = std::min<int64_t>(cpus, 1024);
@@ -144,10 +142,9 @@ bool choose_precision(Draft& draft, const Facts& facts) {
   if (!o.amp_dtype.is_auto()) choose_amp(draft, true, "amp-dtype is given");
   choose_amp(draft, native, reason);
   draft.choose(o.amp_dtype, native ? "bfloat16" : "float16", reason);
-  draft.choose(o.tf32, native ? "true" : "false",
-               accelerator.name + (native ? " computes TF32" : " does not compute TF32"));
+  draft.choose(o.tf32, switch_text(native), accelerator.name + (native ? " computes TF32" : " does not compute TF32"));
   const bool amp = o.amp.value(), tensor_cores = amp || o.tf32.value();
-  draft.choose(o.channels_last, tensor_cores ? "true" : "false",
+  draft.choose(o.channels_last, switch_text(tensor_cores),
                amp            ? "faster with amp"
                : tensor_cores ? "faster with tf32"
                               : "amp and tf32 are off");

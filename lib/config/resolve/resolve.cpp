@@ -156,7 +156,7 @@ bool choose_drop_last(Draft& draft, const Facts& facts, bool is_open) {
   Measured<bool> choice;
   if (!is_open) choice = drop_last_for(draft.options(), facts.data->train_images, facts.trains_on_one_image);
   draft.assume(choice.reason.empty());
-  draft.choose(option, choice.value ? "true" : "false", choice.reason);
+  draft.choose(option, switch_text(choice.value), choice.reason);
   draft.assume(false);
   return !is_open && choice.reason.empty();
 }

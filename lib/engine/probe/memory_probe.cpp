@@ -151,9 +151,7 @@ ActivationModel passes(Prober& prober, int64_t side) {
   return passes_on(prober, side, few, more);
 }
 
-bool is_large_square(const ProbeSettings& settings) {
-  return side_of(settings) > kLargeSide && settings.input.end()[-1] == settings.input.end()[-2];
-}
+bool is_large_square(const ProbeSettings& settings) { return is_square(settings) && side_of(settings) > kLargeSide; }
 
 /// Large images may neither fit nor end: small ones say so beforehand. Nothing when they do both, or when the network
 /// takes no other size than its own.

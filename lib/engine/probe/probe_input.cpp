@@ -16,6 +16,8 @@ namespace stoker::engine {
 
 int64_t side_of(const ProbeSettings& settings) { return std::max(settings.input.end()[-1], settings.input.end()[-2]); }
 
+bool is_square(const ProbeSettings& settings) { return settings.input.end()[-1] == settings.input.end()[-2]; }
+
 data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device) {
   data::Batch batch;
   std::vector<int64_t> shape = settings.input;
@@ -50,8 +52,7 @@ bool takes_squares_of(model::ImageModel& model, const ProbeSettings& settings, i
 int64_t side_to_try(model::ImageModel& model, const ProbeSettings& settings, torch::Device device) {
   constexpr int64_t kTooLarge = 512, kEnough = 256;  // pixels
   const int64_t side = side_of(settings);
-  const bool is_square = settings.input.end()[-1] == settings.input.end()[-2];
-  if (!is_square || side <= kTooLarge) return side;
+  if (!is_square(settings) || side <= kTooLarge) return side;
   return takes_squares_of(model, settings, kEnough, device) ? kEnough : side;
 }
 

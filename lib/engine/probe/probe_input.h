@@ -25,6 +25,7 @@ struct ProbeSettings {
 
 /// The longer side of an input, in pixels.
 int64_t side_of(const ProbeSettings& settings);
+bool is_square(const ProbeSettings& settings);
 
 /// `images` of noise as the feed would hand them over, of `side` pixels in the place of the longer side.
 data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device);
