@@ -318,6 +318,10 @@ TEST(DevicesTest, ReplicasThatDoNotDivideAreRefused) {
   const Ended ended = run(train_words({"--replicas", "3", "--devices", "2"}), work.path());
   EXPECT_EQ(ended.exit_code, kConfig);
   EXPECT_NE(ended.err.find("replicas 3 is not a multiple of devices 2"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("a new run may have --replicas 4"), std::string::npos) << ended.err;
+  const Ended without = run(train_words({"--devices", "2"}), work.path());
+  EXPECT_EQ(without.exit_code, kConfig);
+  EXPECT_NE(without.err.find("add --replicas 2 to a new run"), std::string::npos) << without.err;
 }
 
 TEST(DevicesTest, ADryRunPlansOneOfTheProcessesWithItsShareOfTheMachine) {

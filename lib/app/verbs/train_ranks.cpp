@@ -121,8 +121,12 @@ Outcome train(const Invocation& given) {
   const int64_t replicas = invocation.configuration.options.train.replicas;
   const auto refuse_what_does_not_divide = [&](int ranks, const std::string& who) {
     if (replicas % ranks == 0) return;
-    throw Error(ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
-                "choose another --replicas");
+    throw Error(
+        ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
+        replicas == 1
+            ? format("add --replicas {} to a new run: an update then sees {} times as many images", ranks, ranks)
+            : format("choose a number of processes that divides {}; a new run may have --replicas {}, too", replicas,
+                     (replicas / ranks + 1) * ranks));
   };
   return work_on_devices(
       invocation, [&](const JoinedRanks& ranks) { return train_as_rank(invocation, ranks); },
