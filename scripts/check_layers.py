@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that every include and every link list below lib/ goes along an edge of the picture in lib/README.md, that each
 edge is used, and that each outside library is met in its own room. A room is a folder; a file belongs to the deepest
-folder that is a room. A file has at most 300 lines, a room at most 30 files: what grows beyond that is two things. Each
+folder that is a room. A file has at most 500 lines, a room at most 32 files: what grows beyond that is two things. Each
 file has a row in the README.md of its large room."""
 import collections
 import pathlib
 import re
 import sys
 
-MOST_LINES, MOST_FILES = 300, 30
+MOST_LINES, MOST_FILES = 500, 32
 
 # Room: the rooms that it may include from besides itself; "data*" stands for data and all rooms inside it.
 ROOMS = {
@@ -73,6 +73,11 @@ ROOMS = {
     "engine/loop": "core* config data/audit data/loader data/feed optim engine/run engine/device engine/memory engine/task "
                    "engine/checkpoint engine/step engine/digest engine/group",
 
+    "proof/rules": "core",
+    "proof/operation": "core engine/device proof/rules",
+    "proof/remedy": "core* proof/operation",
+    "proof": "core* model model/script engine/device proof/operation proof/remedy proof/rules",
+
     "weights/file": "core* data/storage engine/files",
     "weights/names": "core",
     "weights/load": "core* model weights/file weights/names",
@@ -90,7 +95,7 @@ ROOMS = {
     "observe/runs": "core* observe/report",
 
     "app/network": "core* config* model/script engine/checkpoint",
-    "app/setup": "core* config* data* model* optim* engine* weights* plan observe/diagnosis observe/resources app/network",
+    "app/setup": "core* config* data* model* optim* engine* weights* plan proof observe/diagnosis observe/resources app/network",
     "app/plan": "core* config* data* engine* plan app/setup",
     "app/launch": "core* engine/run engine/group engine/group/c10d",
     "app/bench": "core* config* data* model* engine* app/setup",
@@ -98,8 +103,8 @@ ROOMS = {
     "app/export": "core* config* model engine* weights* app app/output",
     "app/output": "core* config* statistics data/probe engine/device engine/probe engine/task plan",
     "app/audit": "core* data data/audit data/image* data/resample observe/report",
-    "app/replay": "core* config* data* optim* engine* app app/network app/output app/setup",
-    "app/verbs": "core* config* statistics data* model* engine* observe* plan deploy* app app/network app/setup app/audit "
+    "app/replay": "core* config* data* optim* engine* proof app app/network app/output app/setup",
+    "app/verbs": "core* config* statistics data* model* engine* observe* plan proof deploy* app app/network app/setup app/audit "
                  "app/bench app/export app/launch app/listeners app/output app/plan app/replay",
     "embed": "core* config* data* model* engine* app/setup",
     "app": "core* config* model* engine/device engine/memory app/launch app/output app/setup",
@@ -136,7 +141,7 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
     r"torch/csrc/distributed|gloo/": "engine/group/c10d",
     r"torch/script\.h|torch/csrc/jit/serialization": "torchscript",
     r"torch/|ATen/|c10/": "data/transform data/loader data/feed data/probe model* optim engine/device engine/memory engine/task "
-                          "engine/checkpoint engine/step engine/digest engine/group* engine/probe engine/loop weights/load "
+                          "engine/checkpoint engine/step engine/digest engine/group* engine/probe engine/loop proof* weights/load "
                           "deploy/trace deploy/translate torchscript embed app*",
     r"\w+mmintrin\.h|oneapi/": "kernels",
     r"cuda|driver_types": "engine/device engine/group/c10d",

@@ -52,6 +52,7 @@ enum class AugmentInterpolation { nearest, bilinear };
 enum class OptimizerKind { sgd, adam, adamw };
 enum class ScheduleKind { constant, step, multistep, cosine, one_cycle, polynomial };
 enum class AmpDtype { float16, bfloat16 };
+enum class ProveBackend { off, automatic, full };
 enum class ClipMode { norm, value };
 /// Where samples are kept once they have been used: nowhere, decoded, or as they are stored.
 enum class CacheTier { none, ram, compressed };

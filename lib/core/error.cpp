@@ -22,6 +22,7 @@ int exit_code(ErrorKind kind) {
     case ErrorKind::diverged: return 80;
     case ErrorKind::out_of_memory: return 81;
     case ErrorKind::run_dir_in_use: return 82;
+    case ErrorKind::backend: return 83;
   }
   return 70;
 }

@@ -24,6 +24,7 @@ enum class ErrorKind {
   diverged,        ///< 80: the loss or the weights are no longer finite
   out_of_memory,   ///< 81: host or device memory ran out
   run_dir_in_use,  ///< 82: another process holds the run directory
+  backend,         ///< 83: a library computes wrongly on this machine, and no other way is right
 };
 
 /// Exit codes that are not errors of one kind.

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "embed/classifier.h"
 
+#include <dlfcn.h>
+
+#include <filesystem>
+
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "app/setup/run_directory.h"
 #include "config/preprocess/preprocessing.h"
 #include "core/error.h"
@@ -42,6 +47,20 @@ void refuse_other_samples(const config::Preprocessing& record) {
   throw Error(ErrorKind::config, core::format("this network takes samples of {}, not images", record.element));
 }
 
+/// Where it is installed or built, seen from the file of this library; empty: at no place.
+std::string prover_beside_library() {
+  Dl_info info{};
+  static const char here = 0;
+  if (::dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return "";
+  std::error_code ignored;
+  const auto folder = std::filesystem::canonical(info.dli_fname, ignored).parent_path();
+  for (const char* const place : {"stoker", "../libexec/stoker", "../../libexec/stoker"}) {
+    const auto program = folder / place / "stoker-prove";
+    if (std::filesystem::exists(program, ignored)) return program.string();
+  }
+  return "";
+}
+
 }  // namespace
 
 Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& which) {
@@ -71,11 +90,15 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
   }
   if (record.task == config::TaskKind::binary && names_.size() == 2) names_.erase(names_.begin());  // of "yes" alone
   task_ = app::build_task(options, torch::kCPU);
+  plan_ = data::make_transform_plan(options.data, options.augment, /*training=*/false);
+  app::NetworkUse use;
+  use.input = {plan_.shape.channels, plan_.shape.height, plan_.shape.width};
+  use.evaluation_batches = {1};
+  app::prove_backend(options, use, {}, {prover_beside_library(), /*may_limit_isa=*/false});
   model_ = app::build_model(options, torch::kCPU);
   engine::load_weights(*model_, saved.weights, saved.path);
   model_->eval();
   precision_ = app::precision_of(options, torch::kCPU);
-  plan_ = data::make_transform_plan(options.data, options.augment, /*training=*/false);
   limits_ = app::decode_limits(options.data.max_image_megapixels);
   normal_ = data::make_normal_table(options.data.mean, options.data.std);
 }

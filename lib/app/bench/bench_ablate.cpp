@@ -5,6 +5,7 @@
 
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "core/format.h"
 #include "engine/probe/measured_training.h"
 
@@ -65,6 +66,7 @@ void read_all(const config::ResolvedOptions& options, const std::shared_ptr<cons
 double rate_of(const Ablation& run, const BenchEffort& effort) {
   const config::ResolvedOptions& options = run.options;
   const torch::Device device = open_and_configure_device(options);
+  prove_backend(options, benchmark_use(options, *run.source));
   engine::Learner learner = build_learner(options, device);
   if (run.plain_optimizer) learner.optimizer->use_plain_kernels();
   const std::unique_ptr<engine::Task> task = build_task(options, device);

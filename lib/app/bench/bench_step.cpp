@@ -2,6 +2,7 @@
 // `train bench step`: optimizer updates on one batch of noise that stays on the device.
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "app/setup/compute_choices.h"
 #include "core/format.h"
 #include "core/time/elapsed.h"
@@ -37,6 +38,9 @@ engine::ProbeSettings noise_of(const config::ResolvedOptions& options) {
 void decide_arithmetic(Settings& settings) {
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
+  NetworkUse use = benchmark_use(options, noise_of(options).input);
+  use.tries_precisions = settings.resolution().waits_for_amp || options.precision.amp;
+  prove_backend(options, use);
   engine::Learner learner = build_learner(options, device);
   const std::unique_ptr<engine::Task> task = build_task(options, device);
   const TriedRun tried{settings, learner, *task, [&] { return noise_of(options); },
@@ -54,6 +58,7 @@ void decide_arithmetic(Settings& settings) {
 BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
   const engine::Precision precision = precision_of(options, device);
+  prove_backend(options, benchmark_use(options, noise_of(options).input));
   engine::Learner learner = build_learner(options, device);
   learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);

@@ -2,6 +2,7 @@
 // The end-to-end part of `train bench all`: updates on batches that the loader makes meanwhile.
 #include "app/bench/bench.h"
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "core/format.h"
 #include "engine/probe/measured_training.h"
 
@@ -9,6 +10,7 @@ namespace stoker::app {
 BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
                            const BenchEffort& effort) {
   const torch::Device device = open_and_configure_device(options);
+  prove_backend(options, benchmark_use(options, *source));
   engine::Learner learner = build_learner(options, device);
   const std::unique_ptr<engine::Task> task = build_task(options, device);
   const auto feed = training_feed(options, source, device);

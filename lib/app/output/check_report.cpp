@@ -186,6 +186,7 @@ std::string check_text(const CheckFacts& facts) {
   text += format("BLAS      {}{}; convolutions on the CPU by {}\n", facts.blas.name,
                  facts.blas.path.empty() ? "" : " (" + core::printable(facts.blas.path) + ")",
                  facts.blas.onednn ? "oneDNN" : "the BLAS");
+  text += format("backend   {}: {}\n", facts.network, facts.backend);
   for (const std::string dtype : {"float32", "bfloat16", "float16"}) {
     text += format("speed     {:<9} GFLOP/s on {}: matmul {}, convolution {} channels-first, {} channels-last\n", dtype,
                    facts.device, speed_text(speed_of(facts, "matmul", dtype, false)),
@@ -236,6 +237,7 @@ core::Json check_json(const CheckFacts& facts) {
                  {"path", text_or_null(facts.blas.path)},
                  {"reference", facts.blas.reference},
                  {"onednn", facts.blas.onednn}}},
+               {"backend", {{"network", facts.network}, {"proof", facts.backend}}},
                {"threads",
                 {{"count", facts.threads.threads},
                  {"speedup", facts.threads.speedup},

@@ -27,6 +27,7 @@ struct CheckFacts {
   std::string driver_version;
   std::vector<std::string> driver_devices;
   engine::BlasFacts blas;
+  std::string network, backend;  ///< whose operations were proven, and what came of it
   std::vector<engine::ComputeSpeed> compute;
   engine::ThreadSpeed threads;
   std::string data_dir;

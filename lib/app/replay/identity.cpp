@@ -7,6 +7,7 @@
 #include "core/system/file.h"
 #include "core/system/machine.h"
 #include "engine/device/device.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 namespace {
@@ -27,9 +28,13 @@ const std::string& executable_digest() {
 }  // namespace
 
 core::Json program_facts(const config::ResolvedOptions& options) {
-  return {{"version", STOKER_VERSION},           {"executable", executable_digest()},
-          {"libtorch", engine::libtorch_text()}, {"processor", core::read_machine_facts().cpu_model},
-          {"device", options.device.device},     {"threads", options.device.threads}};
+  return {{"version", STOKER_VERSION},
+          {"executable", executable_digest()},
+          {"libtorch", engine::libtorch_text()},
+          {"processor", core::read_machine_facts().cpu_model},
+          {"device", options.device.device},
+          {"threads", options.device.threads},
+          {"backend", proof::summary_text(proof::standing())}};
 }
 
 engine::RunIdentity identity_of(const config::ResolvedOptions& options, const data::Datasets& datasets, int64_t ranks) {
@@ -42,6 +47,8 @@ engine::RunIdentity identity_of(const config::ResolvedOptions& options, const da
   identity.class_names = datasets.train->learned_names();
   identity.threads = options.device.threads;
   identity.computed_by = engine::computing_text(torch::Device(options.device.device));
+  const std::string remedy = proof::text_of(proof::standing().remedy);
+  if (!remedy.empty()) identity.computed_by += "; " + remedy;
   if (config::bits_depend_on_ranks(options.device.exchange)) identity.ranks = ranks;
   identity.program = program_facts(options);
   return identity;

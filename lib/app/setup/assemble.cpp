@@ -156,8 +156,6 @@ void require_images_large_enough(model::ImageModel& model, const config::Resolve
   model.train();
 }
 
-namespace {
-
 model::ModelSpec model_spec(const config::ResolvedOptions& options) {
   model::ModelSpec spec;
   spec.name = options.model.model;
@@ -172,6 +170,8 @@ model::ModelSpec model_spec(const config::ResolvedOptions& options) {
   spec.zero_init_residual = options.model.zero_init_residual;
   return spec;
 }
+
+namespace {
 
 /// What does not learn, and what is computed again in the backward pass.
 void prepare_to_learn(model::ImageModel& model, const config::ResolvedModelOptions& options) {

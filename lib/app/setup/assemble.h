@@ -16,6 +16,7 @@
 #include "engine/loop/trainer.h"
 #include "engine/run/plan.h"
 #include "engine/task/task.h"
+#include "model/image_model.h"
 #include "optim/schedule.h"
 
 namespace stoker::app {
@@ -43,6 +44,8 @@ std::unique_ptr<engine::Task> build_task(const config::ResolvedOptions& options,
 /// Numbers that the optimizer keeps per weight.
 int optimizer_copies(const config::ResolvedOptimOptions& options);
 
+/// What the network is made from.
+model::ModelSpec model_spec(const config::ResolvedOptions& options);
 /// Throws Error{config} where `source` has clips, but the network sees single images.
 void require_model_for(const config::ResolvedOptions& options, const data::Source& source);
 std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device);

@@ -19,6 +19,7 @@
 #include "engine/memory/activation_arena.h"
 #include "engine/probe/memory_probe.h"
 #include "engine/step/one_image.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 namespace {
@@ -69,6 +70,7 @@ plan::PlanInputs known_sizes(const PlanParts& parts) {
   inputs.input_bytes = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
   inputs.scratch_bytes = worker_scratch_bytes(*parts.settings.facts().data, data::holds_pixels(train));
   constexpr int64_t kOrderBytes = 8;  // of an epoch and of the one before it
+  inputs.proof_bytes = proof::standing().peak_bytes;
   inputs.data_bytes = parts.data_bytes + kOrderBytes * train.size();
   inputs.weight_bytes = engine::state_bytes(*parts.learner.model);
   inputs.gradient_bytes = engine::gradient_bytes(*parts.learner.model);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "app/setup/plan_run.h"
 #include "core/log.h"
 #include "data/open_datasets.h"
@@ -68,7 +69,14 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
 void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share) {
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
+  bool is_chosen = false;
   prepared.task = build_task(options, device);
+  const auto prove = [&] {
+    NetworkUse use = training_use(settings, prepared.datasets);
+    use.tries_precisions = !is_chosen && (settings.resolution().waits_for_amp || options.precision.amp);
+    if (!share.root_has_proven) prove_backend(options, use, share.from_root);
+  };
+  prove();
   prepared.learner = build_learner(options, device, resumes);
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);
   warn_of_absent_winograd(options);
@@ -92,6 +100,8 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   machine.ram_available_bytes = prepared.room.host_free_bytes;
   prepared.caches = add_caches(settings, machine, prepared.datasets, std::max<int64_t>(0, needed));
   prepared.inputs.cache_bytes = prepared.caches.planned_bytes;
+  is_chosen = true;
+  prove();  // what was chosen by measurement since
   refuse_assumptions(settings.resolution());
 }
 

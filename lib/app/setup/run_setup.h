@@ -38,7 +38,8 @@ struct RunShare {
   int64_t processes = 1;  ///< of them on this machine, which share its memory
   /// The batch-size that all take, of what each has chosen; empty: there are no others.
   std::function<config::Measured<int64_t>(const config::Measured<int64_t>& own)> agree_on_batch = {};
-  FromRoot from_root = {};  ///< see measure_amp()
+  FromRoot from_root = {};       ///< see measure_amp()
+  bool root_has_proven = false;  ///< that the libraries are right: this rank has taken over what was found
 };
 
 /// Opens the device, builds what is trained, measures its memory, chooses an automatic batch, and puts the data behind

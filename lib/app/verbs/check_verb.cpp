@@ -9,6 +9,7 @@
 #include "app/output/result_output.h"
 #include "app/plan/measure_epoch.h"
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "app/setup/settings.h"
 #include "app/verbs/look_at_files.h"
 #include "core/error.h"
@@ -16,7 +17,9 @@
 #include "core/log.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
+#include "model/model.h"
 #include "observe/resources/nvml.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 namespace {
@@ -111,8 +114,24 @@ plan::EpochEstimate estimate_epoch(Settings& settings) {
   settings.settle(facts_of(*datasets.train, given));
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
+  prove_backend(options, training_use(settings, datasets));
   engine::Learner learner = build_learner(options, device);
   return measure_epoch(options, datasets, learner, *build_task(options, device));
+}
+
+/// Of the network that the options name, or the usual one.
+void prove_libraries(const config::ResolvedOptions& options, CheckFacts& facts) {
+  NetworkUse use = benchmark_use(options, {options.data.in_chans, options.data.img_size, options.data.img_size});
+  use.tries_precisions = true;
+  facts.network = options.model.model;
+  try {
+    if (!model::takes_clips(options.model.model)) prove_backend(options, use);
+    facts.backend = proof::summary_text(proof::standing());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::backend) throw;
+    facts.backend = error.what();
+    facts.missing.push_back("a library that computes rightly");
+  }
 }
 
 }  // namespace
@@ -138,6 +157,7 @@ Outcome check(const Invocation& invocation) {
   facts.blas = engine::blas_facts();
   facts.threads = engine::probe_threads(options.device.threads, kThreadSeconds);
   open_and_configure_device(options);
+  prove_libraries(options, facts);
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
   measure_storage(configuration, facts);
   const bool has_bad_files = look_at_data(configuration, facts);

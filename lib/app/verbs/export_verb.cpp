@@ -11,6 +11,7 @@
 #include "app/export/weights_output.h"
 #include "app/output/result_output.h"
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "app/setup/open_inputs.h"
 #include "app/verbs/evaluate_together.h"
 #include "app/verbs/loaded_model.h"
@@ -155,6 +156,17 @@ void compare(const ExportedNetwork& network, const torch::Tensor& outputs, const
                  difference);
 }
 
+/// What is exported is compared with what this program computes on the CPU, in float32.
+void prove_export(config::ResolvedOptions options, const config::Preprocessing& record, int64_t samples) {
+  NetworkUse use;
+  use.input = {record.channels * record.views, record.height, record.width};
+  if (record.frames > 0) use.input.insert(use.input.begin(), record.frames);
+  use.evaluation_batches = {samples};
+  options.precision.amp = false;
+  options.device.device = "cpu";
+  prove_backend(options, use);
+}
+
 }  // namespace
 
 Outcome export_network(const Invocation& invocation) {
@@ -182,6 +194,7 @@ Outcome export_network(const Invocation& invocation) {
     return outcome;
   }
 
+  prove_export(loaded.options(), record, samples.defined() ? samples.size(0) : kMadeUp);
   const std::shared_ptr<model::ImageModel> model = build_model(loaded.options(), torch::kCPU);
   engine::load_weights(*model, loaded.saved.weights, loaded.saved.path);
   model->eval();

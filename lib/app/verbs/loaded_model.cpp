@@ -3,6 +3,7 @@
 
 #include "app/network/network_file.h"
 #include "app/setup/assemble.h"
+#include "app/setup/backend.h"
 #include "app/setup/evaluation_plan.h"
 #include "app/setup/plan_run.h"
 #include "app/setup/run_directory.h"
@@ -125,6 +126,8 @@ void load_network(const OpenSource& open, const JoinedRanks& ranks, LoadedModel&
   loaded.device = open_and_configure_device(options);
   loaded.precision = precision_of(options, loaded.device);
   loaded.task = build_task(options, loaded.device);
+  prove_backend(options, evaluation_use(options, *loaded.source),
+                [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); });
   loaded.model = build_model(options, loaded.device);
   engine::load_weights(*loaded.model, loaded.saved.weights, loaded.saved.path);
   const plan::MemoryBudget room = memory_room(loaded.device, ranks.place().local_size);

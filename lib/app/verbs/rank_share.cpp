@@ -8,6 +8,7 @@
 #include "app/setup/settings.h"
 #include "core/format.h"
 #include "engine/device/device.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 namespace {
@@ -35,12 +36,14 @@ RunShare share_of_run(const JoinedRanks& ranks) {
   RunShare share;
   share.ranks = ranks.place().size;
   share.processes = ranks.place().local_size;
+  share.root_has_proven = !ranks.is_root();
   if (!ranks.is_root()) share.from_root = [](const std::function<std::string()>&) { return "1"; };  // it has measured
   return share;
 }
 
 RunShare share_of_trial(const JoinedRanks& ranks) {
   RunShare share = share_of_run(ranks);
+  share.root_has_proven = false;
   if (engine::Group* const group = engine::with_others(ranks.group())) {
     share.from_root = [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); };
     share.agree_on_batch = [group](const config::Measured<int64_t>& own) { return least_of_all(*group, own); };
@@ -56,11 +59,14 @@ void refuse_unequal_commands(const JoinedRanks& ranks, const config::Configurati
 }
 
 void give_options(const JoinedRanks& ranks, const config::ResolvedOptions& resolved) {
-  if (ranks.group()) ranks.from_root([&] { return config::render_yaml(resolved); });
+  if (!ranks.group()) return;
+  ranks.from_root([&] { return config::render_yaml(resolved); });
+  ranks.from_root(proof::standing_json);
 }
 
 void take_options(const JoinedRanks& ranks, config::Configuration& given) {
   config::take_over(config::read_resolved_yaml(ranks.from_root([] { return ""; }), "the options of rank 0"), given);
+  proof::follow(ranks.from_root([] { return ""; }));
 }
 
 void refuse_unequal_ranks(const JoinedRanks& ranks, const engine::RunIdentity& identity) {

@@ -8,6 +8,7 @@
 #include "core/format.h"
 #include "engine/device/device.h"
 #include "model/freeze.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 
@@ -75,6 +76,7 @@ observe::BannerFacts banner_facts(const Invocation& invocation, const config::Re
   facts.libtorch = engine::libtorch_text();
   facts.command_line = command_line_text(invocation);
   facts.device = options.device.device;
+  facts.backend = proof::summary_text(proof::standing());
   if (learner.device.is_cuda()) {
     const auto index = static_cast<size_t>(learner.device.index());
     const core::AcceleratorFacts device = engine::list_accelerators().devices.at(index);

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "model/script/network_library.h"
 #include "observe/listeners/progress.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 
@@ -49,6 +50,9 @@ void say_where_it_is(const config::ResolvedOptions& all, const engine::FinishEve
   if (finish.best_epoch >= 0) {
     best.value = finish.best_value;
     core::log_info("best      {} in epoch {}", observe::metric_text(best, /*percent_digits=*/2), finish.best_epoch + 1);
+  }
+  if (!proof::standing().remedy.is_empty()) {
+    core::log_info("backend   {}", proof::summary_text(proof::standing()));
   }
   core::log_info("run       {0} (summary.csv, metrics.jsonl, train.log, checkpoints/best, checkpoints/last)", run_dir);
   core::log_info("next      train eval {0}    train predict {0} IMAGES{1}", core::shell_word(run_dir),

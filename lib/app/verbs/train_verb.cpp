@@ -36,6 +36,7 @@
 #include "observe/listeners/console.h"
 #include "observe/listeners/progress.h"
 #include "plan/refusals.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 namespace {
@@ -166,6 +167,7 @@ Outcome train_as_rank(const Invocation& invocation, const JoinedRanks& ranks) {
   const engine::RunProgress at = start_or_resume(checkpoint, checkpoints, learner, train_feed->loader());
   give_back_freed_memory();  // a checkpoint was read into it
   engine::TrainerSettings training = trainer_settings(options, plan, precision_of(options, device), at.train_seconds);
+  training.backend = proof::summary_text(proof::standing());
   training.items = data::item_word(*prepared.datasets.train).several;
   const optim::Schedule schedule(options.schedule, options.optim.lr, options.train.epochs * plan.updates(),
                                  plan.updates());

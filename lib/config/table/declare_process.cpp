@@ -46,6 +46,17 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
           "On a CPU, in training with float32: 3 x 3 convolutions by Winograd's algorithm, which multiplies a quarter "
           "as "
           "often and rounds otherwise, by some 1e-6. auto: where there is oneDNN 2.x and AVX-512.");
+  d.add("prove-backend", o.prove_backend,
+        choice_codec<ProveBackend>(
+            {{"auto", ProveBackend::automatic}, {"full", ProveBackend::full}, {"off", ProveBackend::off}}))
+      .help(
+          "Before the first update: compute each operation of the network on random numbers in a process of its own "
+          "and "
+          "compare with plain loops, so that a library that computes wrongly on this machine is found; another way to "
+          "compute is taken where one is right, else exit code 83. auto compares a sample of the results and remembers "
+          "what was proven; full compares all of them anew; off proves nothing.")
+      .per_process()
+      .used_in_inference();
   d.add("init-scale", o.init_scale, number_codec({1, 1e30}))
       .help("float16: loss scale at the start; halved whenever gradients overflow.");
   d.add("scale-growth-interval", o.scale_growth_interval, integer_codec(1, 1'000'000'000))

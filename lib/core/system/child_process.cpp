@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/system/child_environment.h"
 
 namespace stoker::core {
 namespace {
@@ -63,18 +64,22 @@ class UsualSignals {
 
 }  // namespace
 
-int run_child(const ChildCommand& command) {
+int spawn(const ChildCommand& command, const posix_spawn_file_actions_t* files, pid_t& pid) {
   std::vector<std::string> words = command.words, environment = environment_with(command.variables);
   const UsualSignals signals;
+  return ::posix_spawnp(&pid, words.at(0).c_str(), files, signals.get(), pointers_to(words).data(),
+                        pointers_to(environment).data());
+}
+
+int run_child(const ChildCommand& command) {
   pid_t pid = -1;
-  const int failure = ::posix_spawnp(&pid, words.at(0).c_str(), nullptr, signals.get(), pointers_to(words).data(),
-                                     pointers_to(environment).data());
+  const int failure = spawn(command, nullptr, pid);
   if (failure != 0) {
-    throw Error(ErrorKind::os, format("cannot start {}: {}", printable(words[0]), std::strerror(failure)));
+    throw Error(ErrorKind::os, format("cannot start {}: {}", printable(command.words.at(0)), std::strerror(failure)));
   }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) throw errno_error(errno, "wait for", words[0], ErrorKind::os);
+    if (errno != EINTR) throw errno_error(errno, "wait for", command.words[0], ErrorKind::os);
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -85,6 +85,7 @@ void Trainer::begin_run(RunProgress& at) {
             at.updates,
             task_.metrics(),
             settings_.compute,
+            settings_.backend,
             settings_.items};
   observer_.on_start(start_);
   run_begin_ = Clock::now();

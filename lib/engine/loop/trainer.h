@@ -42,6 +42,7 @@ struct TrainerSettings {
   int64_t digest_every = 0;      ///< updates; the first has one, too. 0: none
   bool tries_graphs = false;     ///< where launching is found to hold the device up; see GraphTrial
   ComputeCost compute = {};      ///< for listeners
+  std::string backend = {};      ///< likewise
   std::string items = "images";  ///< for listeners: what people call the samples
 };
 

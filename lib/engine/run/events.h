@@ -133,6 +133,7 @@ struct StartEvent {
   int64_t start_updates = 0;
   std::vector<Metric> metrics;  ///< what evaluations will report besides the loss, without values
   ComputeCost compute = {};
+  std::string backend = {};      ///< what was proven of the libraries that compute
   std::string items = "images";  ///< what people call the samples
 };
 

@@ -51,6 +51,8 @@ bool is_network_file(const std::string& model) { return model.find_first_of("./"
 
 void trust_network_files() { is_trusted = true; }
 
+bool trusts_network_files() { return is_trusted; }
+
 NetworkFile read_network_file(const std::string& path) {
   NetworkFile file;
   file.bytes = core::read_file(path, kMaxBytes);

@@ -14,6 +14,7 @@ bool is_network_file(const std::string& model);
 
 /// From now on code of such files may run in this process. Before other threads start; never taken back.
 void trust_network_files();
+bool trusts_network_files();
 
 /// A file as it was read at one moment.
 struct NetworkFile {

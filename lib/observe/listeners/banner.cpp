@@ -42,7 +42,7 @@ std::vector<std::string> batch_lines(const BannerFacts& facts) {
 /// "memory    host 210.0 MB of 24.9 GB" without its parts.
 std::string whole_of(const std::string& memory_line) { return memory_line.substr(0, memory_line.find(": ")); }
 
-constexpr size_t kMaxLines = 15;
+constexpr size_t kMaxLines = 16;
 
 }  // namespace
 
@@ -57,6 +57,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
              facts.task == "multiclass" ? "" : ", task " + facts.task),
       "augment   " + facts.augment};
   for (const std::string& line : model_lines(facts)) lines.push_back(line);
+  if (!facts.backend.empty()) lines.push_back("backend   " + facts.backend);
   if (!facts.compute.empty()) lines.push_back("compute   " + facts.compute);
   for (const std::string& line : batch_lines(facts)) lines.push_back(line);
   for (const std::string& line : facts.recipe) {

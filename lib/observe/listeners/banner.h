@@ -24,6 +24,7 @@ struct BannerFacts {
   std::string model;    ///< "small_cnn"
   std::string input;    ///< "3 x 32 x 32": what a sample is for the network, channels x height x width
   std::string weights;  ///< file that a run from scratch begins with; "": none
+  std::string backend;  ///< what was proven of the libraries; "": nothing is known
   std::string compute;  ///< "2.4 GFLOP an image ..."; "": not known
   int64_t parameters = 0;
   int64_t frozen_parameters = 0;

@@ -107,6 +107,7 @@ void RunFiles::on_start(const engine::StartEvent& event) {
                 {"epochs", event.epochs},
                 {"updates_per_epoch", event.updates_per_epoch},
                 {"total_updates", event.total_updates},
+                {"backend", event.backend},
                 {"training_flop_per_image", event.compute.training_flop},
                 {"peak_flop_per_second", event.compute.peak_flop_per_second}});
   write_status("training", {{"epoch", event.start_epoch + 1}, {"updates", event.start_updates}});

@@ -111,6 +111,7 @@ std::string overview_section(const std::vector<RunRecord>& runs) {
   add("state", [](const RunRecord& run) { return or_unknown(run.state); });
   add("started (UTC)", [](const RunRecord& run) { return or_unknown(run.started); });
   add("resumes", [](const RunRecord& run) { return format("{}", run.resumes); });
+  add("libraries", [](const RunRecord& run) { return or_unknown(escape_html(run.backend)); });
   add("data", [](const RunRecord& run) { return or_unknown(run.option("data-dir")); });
   add("model", [](const RunRecord& run) { return or_unknown(run.option("model")); });
   add("images per update", batch_text);

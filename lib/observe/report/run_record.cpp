@@ -63,6 +63,7 @@ class EventReader {
   void begin(const Json& event, bool resumed) {
     if (record_.started.empty()) record_.started = event.value("time", "");
     record_.state = "training";
+    record_.backend = event.value("backend", "");
     updates_per_epoch_ = std::max(1.0, event.value("updates_per_epoch", updates_per_epoch_));
     record_.resumes += resumed ? 1 : 0;
     seconds_before_ = 0;

@@ -91,6 +91,7 @@ struct RunRecord {
   std::vector<std::pair<std::string, std::string>>
       options;          ///< name and value of config.yaml, in its order; lists as "[a, b]"
   std::string state;    ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
+  std::string backend;  ///< what was proven of the libraries at the last start; "": not known
   std::string started;  ///< time of the first start, UTC
   int64_t resumes = 0;
   double checkpoint_seconds = 0;                      ///< spent on saving, all processes of the run

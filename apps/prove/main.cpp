@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program stoker-prove, which `train` and libstoker start to try a network's operations: what crashes or hangs
+// there harms nobody. Reads one order from standard input and answers with lines of JSON; see lib/proof/worker.h.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "core/log.h"
+#include "proof/worker.h"
+
+namespace {
+
+std::string standard_input() {
+  std::string text;
+  char bytes[4096];
+  for (size_t count = 0; (count = std::fread(bytes, 1, sizeof bytes, stdin)) > 0;) text.append(bytes, count);
+  return text;
+}
+
+}  // namespace
+
+int main() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // who asked is gone: nobody waits for an answer
+  const std::string order = standard_input();
+  if (order.empty()) {
+    std::fputs("stoker-prove is started by train and by libstoker\n", stderr);
+    return 64;
+  }
+  // Without destructors of libraries, which could crash after all was answered.
+  std::_Exit(stoker::proof::work(order, stdout));
+}

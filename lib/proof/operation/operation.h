@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of an operator of LibTorch as a value: everything that decides which code of a library computes it.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stoker::proof {
+
+struct Operation {
+  std::string name, overload;          ///< of the operator: "aten::convolution", ""
+  std::vector<c10::IValue> arguments;  ///< tensors are on the meta device: shape, strides and type without numbers
+  at::DeviceType device = at::kCPU;    ///< where they lie in the network
+};
+
+/// `arguments` without the numbers of their tensors.
+Operation operation_of(std::string name, std::string overload, at::ArrayRef<const c10::IValue> arguments);
+
+/// The operation for `images` images, from those for 2 and for 3: each size, stride and integer is a + b * images.
+/// Throws Error{bug} where the two are not calls of the same operator with the same kinds of arguments.
+Operation for_images(const Operation& of_two, const Operation& of_three, int64_t images);
+
+/// The same text for operations that are computed alike: name, shapes, strides, types and other arguments.
+std::string key_of(const Operation& operation);
+std::string key_of(const std::string& name, at::ArrayRef<const c10::IValue> arguments);
+
+/// For people: "convolution, input 16x64x56x56, weight 64x64x3x3, stride 2, bfloat16, channels-last".
+std::string text_of(const Operation& operation);
+
+/// The elements of its tensors, in bytes: what one call reads.
+int64_t argument_bytes(const Operation& operation);
+
+}  // namespace stoker::proof

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operation computed twice on random numbers and compared with plain loops.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proof/operation/operation.h"
+#include "proof/rules/comparison.h"
+
+namespace stoker::proof {
+
+/// What computing one operation showed.
+struct Finding {
+  bool is_right = true;
+  std::string fault{};     ///< what is wrong, by how much: "output: 12 of 512 elements wrong, ..."; empty: nothing
+  double worst_ratio = 0;  ///< of the errors to what rounding may do
+  double seconds = 0;      ///< of the second call
+};
+
+struct ReplaySettings {
+  uint64_t seed = 0;
+  bool same_bits = true;      ///< both calls must give the same bits
+  bool compares_all = false;  ///< every element instead of a sample
+};
+
+/// Throws what LibTorch throws.
+Finding replayed(const Operation& operation, const ReplaySettings& settings);
+
+}  // namespace stoker::proof

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other ways to compute what a library computes wrongly: which ones there are, and how this process takes them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/text/json.h"
+
+namespace stoker::proof {
+
+/// Another way for one operation.
+enum class Way {
+  without_onednn,  ///< LibTorch's own code, or the BLAS that it calls
+  sliced,          ///< a convolution of 1 x 1 with a stride: every other pixel is taken first
+  own_product,     ///< a product of matrices by loops of ours
+};
+
+struct Remedy {
+  bool answers_cache_sizes = false;   ///< see cache_sizes.h
+  std::string isa{};                  ///< ONEDNN_MAX_CPU_ISA; empty: as it is
+  bool onednn_off = false;            ///< for all operations
+  std::map<std::string, Way> ways{};  ///< by key_of() an operation
+
+  bool is_empty() const { return !answers_cache_sizes && isa.empty() && !onednn_off && ways.empty(); }
+  bool operator==(const Remedy& other) const {
+    return answers_cache_sizes == other.answers_cache_sizes && isa == other.isa && onednn_off == other.onednn_off &&
+           ways == other.ways;
+  }
+};
+
+core::Json to_json(const Remedy& remedy);
+/// Throws what nlohmann::json throws for a text that to_json() did not write.
+Remedy remedy_from_json(const core::Json& json);
+
+/// For people: "oneDNN limited to AVX2", "3 operations without oneDNN". Empty where there is none.
+std::string text_of(const Remedy& remedy);
+/// "without oneDNN"
+std::string text_of(Way way);
+
+/// What may help an operation, given by its key: the most specific first.
+std::vector<Way> ways_for(const std::string& key);
+
+/// From here on this process computes in this way. A limit of the instruction set has an effect only before oneDNN
+/// computes for the first time. May be called again: the last remedy counts.
+void apply(const Remedy& remedy);
+
+}  // namespace stoker::proof

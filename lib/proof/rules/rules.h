@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each operator that a library computes is to give: which ones are proven, and how each is compared with plain
+// loops.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include <string>
+#include <vector>
+
+#include "proof/rules/comparison.h"
+
+namespace stoker::proof {
+
+struct Rule {
+  const char* name;  ///< of the operator: "aten::convolution"
+  /// Makes arguments that follow from others right, after all were filled with noise: the mean and the deviation that
+  /// batch norm's backward pass is given, the indices of a pooling. Null: all are independent.
+  void (*prepare)(torch::jit::Stack& arguments);
+  /// Compares samples of `results` with what follows from `arguments`, which are as the operator got them.
+  void (*compare)(const torch::jit::Stack& arguments, const torch::jit::Stack& results, Comparison& comparison);
+};
+
+/// Null: not one that is proven.
+const Rule* rule_of(const std::string& operator_name);
+
+// Of one kind each.
+std::vector<Rule> convolution_rules();
+std::vector<Rule> product_rules();
+std::vector<Rule> norm_rules();
+std::vector<Rule> pooling_rules();
+std::vector<Rule> attention_rules();  ///< softmax and GELU, too
+
+}  // namespace stoker::proof

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/standing.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "proof/kept_proofs.h"
+#include "proof/operation/library.h"
+#include "proof/remedy/cache_sizes.h"
+
+namespace stoker::proof {
+namespace {
+
+using core::format;
+
+Standing now;
+std::vector<core::Json> proven;  // requests of one pass each
+
+/// The request with one of its passes alone: what is compared with other requests.
+std::vector<core::Json> by_pass(const Request& request) {
+  std::vector<core::Json> each;
+  for (const Pass& pass : request.passes) {
+    Request one = request;
+    one.passes = {pass};
+    each.push_back(to_json(one));
+  }
+  return each;
+}
+
+bool is_proven(const core::Json& pass) { return std::find(proven.begin(), proven.end(), pass) != proven.end(); }
+
+/// Without passes that this process has proven, and without doubles.
+Request open_part(const Request& request) {
+  Request open = request;
+  open.passes.clear();
+  const std::vector<core::Json> each = by_pass(request);
+  for (size_t i = 0; i < each.size(); ++i) {
+    const Pass& pass = request.passes[i];
+    if (is_proven(each[i]) || std::find(open.passes.begin(), open.passes.end(), pass) != open.passes.end()) continue;
+    open.passes.push_back(pass);
+  }
+  return open;
+}
+
+double patience_seconds() {
+  const char* const text = std::getenv("STOKER_PROVE_PATIENCE");  // seconds; for tests of libraries that hang
+  const double seconds = text == nullptr ? 0 : std::strtod(text, nullptr);
+  return seconds > 0 ? seconds : ProverSettings().patience_seconds;
+}
+
+Proof found(const Request& request, Effort effort, const std::string& program, const std::string& device_text,
+            bool may_limit_isa) {
+  Remedy before = now.remedy;
+  before.answers_cache_sizes = before.answers_cache_sizes || cache_sizes_are_wrong();
+  const KeptProofs kept;
+  const core::Json machine = computing_machine(program, device_text);
+  if (effort == Effort::automatic) {
+    if (const auto known = kept.find(machine, request, before)) return *known;
+  }
+  ProverSettings settings;
+  settings.program = program;
+  settings.compares_all = effort == Effort::full;
+  settings.may_limit_isa = may_limit_isa;
+  settings.patience_seconds = patience_seconds();
+  Proof proof = prove(request, before, settings);
+  if (proof.is_right) kept.keep(machine, request, before, proof);
+  return proof;
+}
+
+[[noreturn]] void refuse(const Proof& proof) {
+  const Fault& fault = proof.faults.front();
+  const std::string others = proof.faults.size() > 1
+                                 ? format(", and {} more", core::counted(int64_t(proof.faults.size()) - 1, "operation"))
+                                 : "";
+  throw core::Error(core::ErrorKind::backend,
+                    format("{} computes wrongly on this machine: {}: {}{}; no other way to compute it is right",
+                           fault.library.empty() ? "a library" : fault.library, fault.operation, fault.what, others),
+                    "install another version of the library or use another machine; --prove-backend off trains on "
+                    "wrong numbers, which is recorded");
+}
+
+void take(const Proof& proof) {
+  if (!proof.obstacle.empty()) {
+    now.unproven = proof.obstacle;
+    return;
+  }
+  if (!proof.is_right) refuse(proof);
+  now.was_kept = proof.was_kept && (now.operations == 0 || now.was_kept);
+  now.faults.insert(now.faults.end(), proof.faults.begin(), proof.faults.end());
+  now.operations += proof.operations;
+  now.seconds += proof.was_kept ? 0 : proof.seconds;
+  now.peak_bytes = std::max(now.peak_bytes, proof.peak_bytes);
+  if (proof.remedy == now.remedy) return;
+  now.remedy = proof.remedy;
+  apply(now.remedy);
+}
+
+}  // namespace
+
+const Standing& standing() { return now; }
+
+void prove_and_apply(const Request& request, Effort effort, const std::string& program, const std::string& device_text,
+                     bool may_limit_isa) {
+  now.was_off = effort == Effort::off;
+  if (now.was_off) return;
+  if (program.empty()) {
+    now.unproven = "stoker-prove is not installed beside this program";
+    return;
+  }
+  const Request open = open_part(request);
+  if (open.passes.empty()) return;
+  const Proof proof = found(open, effort, program, device_text, may_limit_isa);
+  take(proof);
+  for (core::Json& pass : by_pass(open)) proven.push_back(std::move(pass));
+}
+
+std::string standing_json() {
+  Proof proof;
+  proof.is_right = true;
+  proof.remedy = now.remedy;
+  proof.faults = now.faults;
+  proof.operations = now.operations;
+  proof.seconds = now.seconds;
+  proof.peak_bytes = now.peak_bytes;
+  return core::Json({{"was_off", now.was_off},
+                     {"unproven", now.unproven},
+                     {"was_kept", now.was_kept},
+                     {"proof", to_json(proof)}})
+      .dump();
+}
+
+void follow(const std::string& json) {
+  constexpr int kMostNesting = 16;
+  const core::Json given = core::parse_json(json, "what rank 0 has proven", kMostNesting);
+  now = Standing();
+  take(proof_from_json(given.at("proof")));
+  given.at("was_off").get_to(now.was_off);
+  given.at("unproven").get_to(now.unproven);
+  given.at("was_kept").get_to(now.was_kept);
+}
+
+std::string summary_text(const Standing& standing) {
+  if (standing.was_off) return "not proven: --prove-backend off";
+  if (!standing.unproven.empty()) return "not proven: " + standing.unproven;
+  std::string text = format("{} proven right", core::counted(standing.operations, "operation"));
+  text += standing.was_kept ? " by an earlier start" : format(" in {}", core::duration_text(standing.seconds));
+  const std::string remedy = text_of(standing.remedy);
+  return remedy.empty() ? text : text + "; " + remedy;
+}
+
+std::string warning_text(const Standing& standing) {
+  if (standing.remedy.is_empty()) return "";
+  const std::string instead = text_of(standing.remedy);
+  if (standing.faults.empty()) {
+    return format(
+        "{} takes the caches of this processor, which the hypervisor hides, for 1 byte each and would compute "
+        "wrongly: {}",
+        onednn_text(), instead);
+  }
+  const Fault& fault = standing.faults.front();
+  const std::string others =
+      standing.faults.size() > 1
+          ? format(" (and {} more, see --verbose)", core::counted(int64_t(standing.faults.size()) - 1, "operation"))
+          : "";
+  return format("{} computes wrongly on this machine: {}: {}{}; computed {} instead",
+                fault.library.empty() ? "a library" : fault.library, fault.operation, fault.what, others, instead);
+}
+
+}  // namespace stoker::proof

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process knows of the libraries that it computes with: what was proven, what is wrong, and the remedy in
+// force. Of the process, as the libraries are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proof/proof.h"
+
+namespace stoker::proof {
+
+/// How much --prove-backend asks for.
+enum class Effort { off, automatic, full };
+
+struct Standing {
+  bool was_off = false;       ///< --prove-backend off
+  std::string unproven{};     ///< why nothing was proven although it was asked for; empty: it was
+  Remedy remedy;              ///< in force
+  std::vector<Fault> faults;  ///< that it is for
+  int64_t operations = 0;     ///< proven, distinct ones
+  double seconds = 0;         ///< that proofs took
+  int64_t peak_bytes = 0;     ///< that the process of a proof held at most
+  bool was_kept = false;      ///< all of it was read from files
+};
+const Standing& standing();
+
+/// Proves the request unless this process has done so or the file of an earlier proof says so, and computes with the
+/// remedy from here on. `program`: path of stoker-prove; empty: not installed, so that nothing is proven. Throws
+/// Error{backend} where there is no way in which all operations are right.
+void prove_and_apply(const Request& request, Effort effort, const std::string& program, const std::string& device_text,
+                     bool may_limit_isa);
+
+/// What standing() says, for another rank of the run, which takes it over with follow().
+std::string standing_json();
+void follow(const std::string& json);
+
+/// One line: "61 operations are computed rightly (1.2 s)"; "not proven: ...".
+std::string summary_text(const Standing& standing);
+/// What was wrong and what is used instead, in one line; empty where nothing was.
+std::string warning_text(const Standing& standing);
+
+}  // namespace stoker::proof

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/trial.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+
+#include "core/format.h"
+#include "core/system/piped_child.h"
+
+namespace stoker::proof {
+namespace {
+
+using core::Json;
+
+constexpr int kMostCrashes = 40;  // of one trial; a library that crashes everywhere needs no longer list
+
+std::string signal_text(int exit_code) {
+  if (exit_code <= 128) return core::format("exit code {}", exit_code);
+  const char* const name = ::sigabbrev_np(exit_code - 128);
+  return name == nullptr ? core::format("signal {}", exit_code - 128) : core::format("SIG{}", name);
+}
+
+/// One process of the trial: what its lines say.
+class Attempt {
+ public:
+  Attempt(const ProverSettings& settings, const Json& order, const Remedy& remedy)
+      : patience_(settings.patience_seconds), child_(command_of(settings, remedy), order.dump()) {}
+
+  enum class End { done, given_up, refused, crashed };
+
+  End follow(Trial& trial, double most_seconds) {
+    while (const auto line = child_.read_line(patience_)) {
+      const Json event = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
+      if (!event.is_object()) continue;
+      if (event.contains("pass")) in_pass_ = event["pass"].get<std::string>();
+      if (event.contains("operations")) in_pass_.clear();
+      if (event.contains("begin")) begin(event, trial);
+      if (event.contains("end")) end(event, trial);
+      if (event.contains("done")) {
+        trial.peak_bytes = std::max(trial.peak_bytes, event["peak_bytes"].get<int64_t>());
+        return End::done;
+      }
+      if (event.contains("error")) {
+        error_ = event["error"].get<std::string>();
+        if (event["out_of_memory"].get<bool>()) error_ = "memory ran out: " + error_;
+        return End::refused;
+      }
+      if (trial.seconds() > most_seconds) return End::given_up;
+    }
+    const bool hangs = child_.hangs();
+    const int code = child_.wait();
+    error_ = hangs ? core::format("no sign of life for {:.0f} s", patience_) : signal_text(code);
+    was_killed_ = !hangs && code == 128 + SIGKILL;
+    return End::crashed;
+  }
+
+  const std::string& key() const { return key_; }
+  const std::string& in_pass() const { return in_pass_; }
+  const std::string& error() const { return error_; }
+  bool was_killed() const { return was_killed_; }
+
+ private:
+  static core::ChildCommand command_of(const ProverSettings& settings, const Remedy& remedy) {
+    core::ChildCommand command{{settings.program}};
+    if (!remedy.isa.empty()) command.variables.emplace_back("ONEDNN_MAX_CPU_ISA", remedy.isa);
+    return command;
+  }
+
+  void begin(const Json& event, Trial& trial) {
+    key_ = event["begin"].get<std::string>();
+    Tried& tried = trial.operations[key_];
+    tried.key = event["key"].get<std::string>();
+    tried.text = event["text"].get<std::string>();
+    tried.library = event["library"].get<std::string>();
+    tried.calls = event["calls"].get<int64_t>();
+    tried.fault = "not computed to the end";
+  }
+
+  void end(const Json& event, Trial& trial) {
+    Tried& tried = trial.operations[key_];
+    tried.is_right = event["right"].get<bool>();
+    tried.fault = event["fault"].get<std::string>();
+    tried.ratio = event["ratio"].get<double>();
+    tried.seconds = event["seconds"].get<double>();
+    key_.clear();
+  }
+
+  const double patience_;
+  core::PipedChild child_;
+  std::string key_, in_pass_, error_;
+  bool was_killed_ = false;
+};
+
+}  // namespace
+
+bool Trial::is_right() const {
+  return obstacle.empty() && crash.empty() && !was_given_up &&
+         std::all_of(operations.begin(), operations.end(), [](const auto& entry) { return entry.second.is_right; });
+}
+
+double Trial::seconds() const {
+  double sum = 0;
+  for (const auto& [key, tried] : operations) sum += tried.seconds * static_cast<double>(tried.calls);
+  return sum;
+}
+
+Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
+            const std::set<std::string>& only, double most_seconds) {
+  Trial trial;
+  bool without_onednn = false;
+  for (int crashes = 0; crashes < kMostCrashes;) {
+    std::set<std::string> skipped;
+    for (const auto& [key, done] : trial.operations) skipped.insert(key);
+    const Json order = {{"request", to_json(request)},
+                        {"remedy", to_json(remedy)},
+                        {"compares_all", settings.compares_all},
+                        {"skip", skipped},
+                        {"only", only},
+                        {"without_onednn", without_onednn}};
+    Attempt attempt(settings, order, remedy);
+    switch (attempt.follow(trial, most_seconds)) {
+      case Attempt::End::done: return trial;
+      case Attempt::End::given_up: trial.was_given_up = true; return trial;
+      case Attempt::End::refused:
+      case Attempt::End::crashed: break;
+    }
+    if (attempt.was_killed()) {  // by the kernel, most probably: memory
+      trial.obstacle = "the process that tries the operations was killed";
+      return trial;
+    }
+    if (attempt.key().empty()) {
+      const std::string where =
+          core::format("{} in {}", attempt.error(), attempt.in_pass().empty() ? "the network" : attempt.in_pass());
+      const bool has_crashed = attempt.error().rfind("SIG", 0) == 0 || attempt.error().rfind("no sign", 0) == 0;
+      if (!has_crashed) {
+        trial.obstacle = attempt.error();
+        return trial;
+      }
+      if (without_onednn) {
+        trial.crash = where;
+        return trial;
+      }
+      without_onednn = true;  // what crashes while passes are looked through is found when it is tried by itself
+      continue;
+    }
+    ++crashes;
+    Tried& faulty = trial.operations[attempt.key()];
+    if (attempt.error().rfind("memory ran out", 0) == 0) {
+      trial.obstacle = core::format("{} ({})", attempt.error(), faulty.text);
+      return trial;
+    }
+    faulty.is_right = false;
+    faulty.fault = attempt.error();
+  }
+  trial.was_given_up = true;
+  return trial;
+}
+
+}  // namespace stoker::proof

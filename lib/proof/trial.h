@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of a request, tried with one remedy in another process, which is started again after each crash.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "proof/proof.h"
+
+namespace stoker::proof {
+
+struct Tried {
+  std::string key, text, library;
+  int64_t calls = 0;  ///< in the passes of the request
+  bool is_right = false;
+  std::string fault{};  ///< what is wrong; "SIGFPE" and the like for a crash
+  double ratio = 0, seconds = 0;
+};
+
+struct Trial {
+  std::map<std::string, Tried> operations;  ///< by key and number of threads
+  std::string obstacle{};  ///< why there are none or not all: no memory, a network that refuses its input
+  std::string crash{};     ///< in which operation the passes end even without oneDNN: "SIGILL in convolution, ..."
+  bool was_given_up = false;
+  int64_t peak_bytes = 0;
+
+  bool is_right() const;
+  double seconds() const;  ///< of all calls of the passes together
+};
+
+/// `only`: those operations to try; empty: all. Gives up once they take longer than `most_seconds` together.
+Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
+            const std::set<std::string>& only, double most_seconds);
+
+}  // namespace stoker::proof

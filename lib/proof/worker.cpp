@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/worker.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <set>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/hash.h"
+#include "core/system/machine.h"
+#include "core/text/json.h"
+#include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
+#include "engine/device/precision.h"
+#include "model/freeze.h"
+#include "model/model.h"
+#include "model/script/network_library.h"
+#include "proof/operation/capture.h"
+#include "proof/operation/library.h"
+#include "proof/operation/replay.h"
+#include "proof/remedy/remedy.h"
+#include "proof/request.h"
+#include "proof/rules/rules.h"
+
+namespace stoker::proof {
+namespace {
+
+using core::Json;
+
+class Worker {
+ public:
+  Worker(const Json& order, std::FILE* out)
+      : order_(order), request_(request_from_json(order.at("request"))), out_(out) {}
+
+  int run() {
+    if (request_.trusts_network_file) model::trust_network_files();
+    apply(remedy_from_json(order_.at("remedy")));
+    device_ = engine::open_device(request_.device);
+    torch::manual_seed(1);
+    network_ = model::make_model(request_.network);
+    if (!request_.freeze.empty()) model::freeze(*network_, request_.freeze);
+    network_->to(device_);
+    // One number of threads after the other: it decides how a library shares the work out.
+    std::set<int64_t> thread_counts;
+    for (const Pass& pass : request_.passes) thread_counts.insert(pass.threads);
+    std::map<int64_t, Operations> operations;
+    for (const int64_t threads : thread_counts) operations[threads] = operations_with(threads);
+    size_t count = 0;
+    for (const auto& [threads, some] : operations) count += some.by_key().size();
+    write({{"operations", count}});
+    apply(remedy_from_json(order_.at("remedy")));
+    for (const auto& [threads, some] : operations) try_all(some, threads);
+    write({{"done", true}, {"peak_bytes", core::read_process_memory().peak_resident_bytes}});
+    return core::kExitOk;
+  }
+
+ private:
+  void write(const Json& line) {
+    std::fputs((line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), out_);
+    std::fflush(out_);
+  }
+
+  void configure(int64_t threads) {
+    engine::BackendSettings settings;
+    settings.threads = threads;
+    settings.tf32 = request_.tf32;
+    settings.deterministic = request_.deterministic;
+    settings.benchmark = false;  // of cuDNN: a search would take longer than the proof
+    engine::configure_backends(settings);
+  }
+
+  Operations operations_with(int64_t threads) {
+    configure(threads);
+    Operations operations;
+    if (order_.at("without_onednn").get<bool>()) at::globalContext().setUserEnabledMkldnn(false);
+    for (const Pass& pass : request_.passes) {
+      if (pass.threads != threads) continue;
+      if (pass.channels_last && !is_channels_last_) model::to_channels_last(*network_);
+      is_channels_last_ = is_channels_last_ || pass.channels_last;
+      operations.add(
+          pass.images, [&](int64_t images) { compute(pass, images); },
+          [&](const Operation& operation) {
+            write({{"pass", text_of(operation)}});
+          });
+    }
+    at::globalContext().setUserEnabledMkldnn(true);
+    return operations;
+  }
+
+  torch::Tensor noise(const Pass& pass, int64_t images) const {
+    std::vector<int64_t> frames = {images};
+    for (size_t i = 0; i + 3 < request_.input.size(); ++i) frames[0] *= request_.input[i];
+    frames.insert(frames.end(), request_.input.end() - 3, request_.input.end());
+    const auto format = pass.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+    torch::Tensor x = at::empty(frames, torch::TensorOptions().device(device_).memory_format(format)).uniform_(-1, 1);
+    if (request_.input.size() == 3) return x;
+    std::vector<int64_t> clips(request_.input.begin(), request_.input.end() - 3);
+    clips.insert(clips.begin(), images);
+    return x.unflatten(0, clips);
+  }
+
+  void compute(const Pass& pass, int64_t images) {
+    engine::Precision precision{device_, !pass.autocast.empty(),
+                                pass.autocast == "float16" ? at::kHalf : at::kBFloat16};
+    network_->train(pass.trains);
+    if (!pass.trains) {
+      const torch::NoGradGuard no_gradients;
+      const engine::AutocastScope autocast(precision);
+      network_->forward(noise(pass, images));
+      return;
+    }
+    torch::Tensor outputs;
+    {
+      const engine::AutocastScope autocast(precision);
+      outputs = network_->forward(noise(pass, images));
+    }
+    outputs.backward(torch::ones_like(outputs));
+    for (torch::Tensor& parameter : network_->parameters()) parameter.mutable_grad().reset();
+  }
+
+  void try_all(const Operations& operations, int64_t threads) {
+    configure(threads);
+    const auto skipped = order_.at("skip").get<std::set<std::string>>();
+    const auto only = order_.at("only").get<std::set<std::string>>();
+    ReplaySettings settings;
+    settings.same_bits = device_.is_cpu() || request_.deterministic;
+    settings.compares_all = order_.at("compares_all").get<bool>();
+    for (const auto& [key, counted] : operations.by_key()) {
+      const std::string id = core::format("{} on {}", key, core::counted(threads, "thread"));
+      if (skipped.count(id) > 0 || (!only.empty() && only.count(id) == 0)) continue;
+      write({{"begin", id},
+             {"key", key},
+             {"text", text_of(counted.operation) + ", " + core::counted(threads, "thread")},
+             {"library", library_of(counted.operation)},
+             {"calls", counted.calls}});
+      settings.seed = core::hash64(id);
+      const Finding found = replayed(counted.operation, settings);
+      write({{"end", id},
+             {"right", found.is_right},
+             {"fault", found.fault},
+             {"ratio", std::min(found.worst_ratio, 1e30)},
+             {"seconds", found.seconds}});
+    }
+  }
+
+  const Json order_;
+  const Request request_;
+  std::FILE* const out_;
+  torch::Device device_ = torch::kCPU;
+  std::shared_ptr<model::ImageModel> network_;
+  bool is_channels_last_ = false;
+};
+
+}  // namespace
+
+int work(const std::string& order, std::FILE* out) {
+  constexpr int kMostNesting = 16;
+  try {
+    return Worker(core::parse_json(order, "the order", kMostNesting), out).run();
+  } catch (const std::exception& error) {
+    const Json line = {{"error", engine::short_text_of(error)}, {"out_of_memory", engine::is_out_of_memory(error)}};
+    std::fputs((line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), out);
+    std::fflush(out);
+    return core::kExitOk + 1;
+  }
+}
+
+}  // namespace stoker::proof
