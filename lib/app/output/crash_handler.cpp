@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/output/crash_handler.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "app/output/crash_command.h"
+#include "app/output/crash_place.h"
+#include "core/crash/crash_file.h"
+#include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
+#include "core/crash/signal_text.h"
+#include "core/open_retrying.h"
+
+namespace stoker::app {
+namespace {
+
+using core::FaultSignal;
+using Line = core::SignalText<2048>;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasSanitizer = true;
+#elif defined(__has_feature)
+constexpr bool kHasSanitizer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kHasSanitizer = false;
+#endif
+
+constexpr unsigned kMostSeconds = 20;  // for all that is done here but the user's command
+
+std::atomic<pid_t> g_reporter{0};  ///< the thread that crashed first
+std::atomic<int> g_signal{0};      ///< its signal
+std::atomic<bool> g_has_last_line{false};
+std::atomic<int> g_rank{0};
+pid_t g_process = 0;
+bool g_has_live_line = false;
+CrashPlace g_place;
+static_assert(std::atomic<pid_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free,
+              "signal handlers may only touch lock-free atomics");
+
+const FaultSignal& fault_of(int signal_number) {
+  return *core::fault_of_exit_code(core::fault_exit_code(signal_number));
+}
+
+/// Also where something failed on the way here.
+[[noreturn]] void leave(int signal_number) {
+  const int exit_code = core::fault_exit_code(signal_number);
+  if (!g_has_last_line.exchange(true)) {
+    Line line;
+    line.add("train: exit=").add(static_cast<uint64_t>(exit_code)).add(" reason=crash:").add(fault_of(signal_number).name);
+    line.add(" library=").add_printable(g_place.library).add('\n').write_to(STDERR_FILENO);
+  }
+  ::_exit(exit_code);
+}
+
+void on_alarm(int) { leave(g_signal); }
+
+/// What is done here may wait for ever, for a lock or a disk.
+void limit_time() {
+  struct sigaction action {};
+  action.sa_handler = on_alarm;
+  ::sigaction(SIGALRM, &action, nullptr);
+  sigset_t alarm;
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  ::pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+  ::alarm(kMostSeconds);
+}
+
+bool is_program() { return std::strcmp(g_place.library, "train") == 0; }
+
+void say_what_happened(int signal_number, bool trains) {
+  const FaultSignal& fault = fault_of(signal_number);
+  Line line;
+  line.add("error: ");
+  if (g_rank > 0) line.add("rank ").add(static_cast<uint64_t>(g_rank)).add(": ");
+  if (g_place.sender > 0) {
+    line.add("SIG").add(fault.name).add(" was sent by process ").add(static_cast<uint64_t>(g_place.sender));
+  } else {
+    line.add("crashed with SIG").add(fault.name).add(" (").add(fault.cause).add(") in ").add_printable(g_place.library);
+    if (g_place.caller != nullptr) line.add(", called by ").add_printable(g_place.caller);
+  }
+  line.add("\nhint: ");
+  const char* const library = g_place.caller != nullptr ? g_place.caller : g_place.library;
+  if (trains) line.add("checkpoints are whole: run the same command to go on");
+  if (g_place.sender > 0) {
+    if (!trains) line.add("run the same command again");
+  } else if (is_program()) {
+    line.add(trains ? ", and please" : "please").add(" report this with the lines above");
+  } else {
+    line.add(trains ? ". " : "").add("Which operation it was is not known here: --prove-backend full looks for one that ");
+    line.add("this machine does not compute; another version of ").add_printable(library).add(" may not crash");
+  }
+  line.add('\n').write_to(STDERR_FILENO);
+}
+
+/// As "2024-12-31T23:59:59Z"; gmtime() is not for signal handlers. Days are counted in years that begin in March.
+template <size_t Capacity>
+void add_utc_now(core::SignalText<Capacity>& text) {
+  constexpr uint64_t kDay = 86'400, kDaysOf400Years = 146'097, kDaysBefore1970 = 719'468;
+  struct timespec now {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const auto seconds = static_cast<uint64_t>(now.tv_sec);
+  const uint64_t days = seconds / kDay + kDaysBefore1970, of_day = seconds % kDay;
+  const uint64_t cycle = days / kDaysOf400Years, of_cycle = days % kDaysOf400Years;
+  const uint64_t year = (of_cycle - of_cycle / 1460 + of_cycle / 36'524 - of_cycle / 146'096) / 365;
+  const uint64_t of_year = of_cycle - (365 * year + year / 4 - year / 100), march_month = (5 * of_year + 2) / 153;
+  const uint64_t day = of_year - (153 * march_month + 2) / 5 + 1, month = march_month < 10 ? march_month + 3 : march_month - 9;
+  text.add(400 * cycle + year + (month <= 2 ? 1 : 0), 4).add('-').add(month, 2).add('-').add(day, 2);
+  text.add('T').add(of_day / 3600, 2).add(':').add(of_day / 60 % 60, 2).add(':').add(of_day % 60, 2).add('Z');
+}
+
+/// What core::prepare_crash_file() began, to the end of its JSON object.
+void replace_file(const core::CrashFile& file, int signal_number) {
+  Line end;
+  end.add(",\n \"time\": \"");
+  add_utc_now(end);
+  end.add("\",\n \"reason\": \"crash:").add(fault_of(signal_number).name).add("\",\n \"library\": \"");
+  for (const char* at = g_place.library; *at != '\0'; ++at) {
+    const bool is_plain = *at >= ' ' && *at < 0x7f && *at != '"' && *at != '\\';
+    end.add(is_plain ? *at : '?');
+  }
+  end.add("\",\n \"exit_code\": ").add(static_cast<uint64_t>(core::fault_exit_code(signal_number))).add("\n}\n");
+  const int fd = core::open_retrying(file.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  if (fd < 0) return;
+  const bool is_whole = core::write_all(fd, file.begin.data(), file.begin.size()) && end.write_to(fd);
+  if (::close(fd) == 0 && is_whole) {
+    ::rename(file.temporary.c_str(), file.path.c_str());
+  } else {
+    ::unlink(file.temporary.c_str());
+  }
+}
+
+void run_command(const core::CrashFile* file, int signal_number) {
+  core::SignalText<16> code, reason;
+  code.add(static_cast<uint64_t>(core::fault_exit_code(signal_number)));
+  reason.add("crash:").add(fault_of(signal_number).name);
+  core::SignalText<PATH_MAX> run_dir;  // of "runs/photos/status.json"
+  if (file != nullptr) {
+    const char* const name = std::strrchr(file->path.c_str(), '/');
+    for (const char* at = file->path.c_str(); name != nullptr && at < name; ++at) run_dir.add(*at);
+  }
+  ::alarm(0);  // it takes as long as it likes
+  run_crash_command(code.text(), reason.text(), run_dir.text());
+}
+
+void on_fault(int signal_number, siginfo_t* info, void* context) {
+  if (::getpid() != g_process) {  // a child that has not become another program yet
+    ::signal(signal_number, SIG_DFL);
+    ::raise(signal_number);
+    return;
+  }
+  const auto thread = static_cast<pid_t>(::syscall(SYS_gettid));
+  pid_t nobody = 0;
+  if (!g_reporter.compare_exchange_strong(nobody, thread)) {
+    if (nobody == thread) leave(g_signal);  // a fault in what follows
+    for (;;) ::pause();
+  }
+  g_signal = signal_number;
+  g_place.library = "unknown";
+  limit_time();
+  g_place = find_crash_place(signal_number, *info, context);
+  const core::CrashFile* const file = core::take_crash_file();
+  if (g_has_live_line) core::write_all(STDOUT_FILENO, "\n", 1);
+  say_what_happened(signal_number, /*trains=*/file != nullptr);
+  if (file != nullptr) replace_file(*file, signal_number);
+  run_command(file, signal_number);
+  leave(signal_number);
+}
+
+/// UCX, which Open MPI may bring along, prints pages of its own. Only what has loaded can be told; the variable is for
+/// what loads later, and for other processes of this run. Returns whether the user asks for its handlers.
+bool keep_ucx_out() {
+  constexpr const char* kVariable = "UCX_HANDLE_ERRORS";
+  constexpr const char* kNone = "none";
+  const char* const asked = std::getenv(kVariable);
+  if (asked != nullptr && std::strcmp(asked, kNone) != 0) return true;
+  ::setenv(kVariable, kNone, /*overwrite=*/0);
+  if (void* const found = ::dlsym(RTLD_DEFAULT, "ucs_debug_disable_signals")) reinterpret_cast<void (*)()>(found)();
+  return false;
+}
+
+}  // namespace
+
+void install_crash_handler() {
+  if (kHasSanitizer) return;
+  const bool keeps_others = keep_ucx_out();
+  g_process = ::getpid();
+  g_has_live_line = ::isatty(STDOUT_FILENO) != 0;
+  prepare_crash_place();
+  core::enable_signal_stacks();
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  // SA_NODEFER: a fault in the handler comes back to it, where a held signal would end the process without a word.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  sigset_t faults;
+  sigemptyset(&faults);
+  for (const FaultSignal& fault : core::kFaultSignals) {
+    struct sigaction before {};
+    sigaddset(&faults, fault.number);
+    if (keeps_others && ::sigaction(fault.number, nullptr, &before) == 0 && before.sa_handler != SIG_DFL) continue;
+    ::sigaction(fault.number, &action, nullptr);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
+}
+
+void set_rank_of_crashes(int rank) { g_rank = rank; }
+
+}  // namespace stoker::app
