@@ -21,10 +21,11 @@ struct Fault {
   std::string signal;  ///< that it leads to
   int exit_code;
 };
-const Fault kFaults[] = {{"FPE", "FPE", 136},       {"ILL", "ILL", 132},   {"BUS", "BUS", 135},
-                         {"SEGV", "SEGV", 139},     {"ABRT", "ABRT", 134}, {"STACK", "SEGV", 139},
+const Fault kFaults[] = {
+    {"FPE", "FPE", 136},       {"ILL", "ILL", 132},   {"BUS", "BUS", 135},
+    {"SEGV", "SEGV", 139},     {"ABRT", "ABRT", 134}, {"STACK", "SEGV", 139},
 #if defined(__x86_64__)
-                         {"GENERATED", "ILL", 132},
+    {"GENERATED", "ILL", 132},
 #endif
 };
 
@@ -32,7 +33,7 @@ const Fault kFaults[] = {{"FPE", "FPE", 136},       {"ILL", "ILL", 132},   {"BUS
 Launch crashing(const Workplace& work, const std::string& what, const Words& more = {}) {
   write_idx(work);
   Launch launch;
-  launch.words = train_words({"--epochs", "10", "--save-every", "1u"});
+  launch.words = train_words({"--epochs", "4", "--save-every", "1u"});
   launch.words.insert(launch.words.end(), more.begin(), more.end());
   launch.directory = work.path();
   launch.variables = {std::string("LD_PRELOAD=") + STOKER_FAULTING, "STOKER_FAULT=" + what,
@@ -61,27 +62,58 @@ void expect_same_command_goes_on(const Launch& launch) {
   EXPECT_TRUE(holds(ended.out, ", resumes run/checkpoints/step-000000")) << ended.out;
 }
 
-TEST(CrashTest, AFaultEndsARunWithItsLibraryInTheLastLineAndTheSameCommandGoesOn) {
-  for (const Fault& fault : kFaults) {
-    SCOPED_TRACE(fault.what);
+class CrashTest : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(CrashTest, EndsARunWithItsLibraryInTheLastLineAndTheSameCommandGoesOn) {
+  const Fault& fault = GetParam();
+  const Workplace work;
+  Launch launch = crashing(work, fault.what);
+  launch.variables.push_back("STOKER_FAULT_THREAD=train");
+  const Ended ended = run(launch);
+  EXPECT_EQ(ended.exit_code, fault.exit_code) << story_of(launch.words, ended);
+  EXPECT_EQ(last_line(ended.err),
+            "train: exit=" + std::to_string(fault.exit_code) + " reason=crash:" + fault.signal + " " + kLibrary)
+      << ended.err;
+  EXPECT_TRUE(holds(ended.err, "error: crashed with SIG" + fault.signal + " (")) << ended.err;
+  EXPECT_TRUE(holds(ended.err, ") in libfaulting.so\nhint: checkpoints are whole: run the same command to go on. "))
+      << ended.err;
+  EXPECT_TRUE(holds(ended.err, "--prove-backend full")) << ended.err;
+  expect_status_of_crash(work, "crash:" + fault.signal, fault.exit_code);
+  expect_nothing_half_written(work);
+  expect_same_command_goes_on(launch);
+}
+
+std::string name_of_fault(const ::testing::TestParamInfo<Fault>& fault) { return fault.param.what; }
+INSTANTIATE_TEST_SUITE_P(AFault, CrashTest, ::testing::ValuesIn(kFaults), name_of_fault);
+
+/// They leave signals to the main thread, but not those of faults.
+TEST(CrashedRunTest, AFaultInAThreadThatHoldsSignalsIsNoOther) {
+  for (const std::string thread : {"loader-0", "resources"}) {
     const Workplace work;
-    const Launch launch = crashing(work, fault.what);
+    Launch launch = crashing(work, "STACK");
+    launch.words.insert(launch.words.end(), {"--epochs", "1000000"});
+    launch.variables.push_back("STOKER_FAULT_THREAD=" + thread);
     const Ended ended = run(launch);
-    EXPECT_EQ(ended.exit_code, fault.exit_code) << story_of(launch.words, ended);
-    EXPECT_EQ(last_line(ended.err), "train: exit=" + std::to_string(fault.exit_code) + " reason=crash:" + fault.signal +
-                                        " " + kLibrary)
-        << ended.err;
-    EXPECT_TRUE(holds(ended.err, "error: crashed with SIG" + fault.signal + " (")) << ended.err;
-    EXPECT_TRUE(holds(ended.err, ") in libfaulting.so\nhint: checkpoints are whole: run the same command to go on. "))
-        << ended.err;
-    EXPECT_TRUE(holds(ended.err, "--prove-backend full")) << ended.err;
-    expect_status_of_crash(work, "crash:" + fault.signal, fault.exit_code);
-    expect_nothing_half_written(work);
-    expect_same_command_goes_on(launch);
+    EXPECT_EQ(ended.exit_code, 139) << thread << story_of(launch.words, ended);
+    EXPECT_EQ(last_line(ended.err), std::string("train: exit=139 reason=crash:SEGV ") + kLibrary) << ended.err;
   }
 }
 
-TEST(CrashTest, ASignalOfAFaultThatIsSentEndsARunWithItsCode) {
+TEST(CrashedRunTest, HandlersOfUcxAreTurnedOffUnlessTheUserAsksForThem) {
+  for (const bool asked_for : {false, true}) {
+    const Workplace work;
+    Launch launch = crashing(work, "FPE");
+    launch.variables[0] += std::string(":") + STOKER_FAKE_UCX;
+    if (asked_for) launch.variables.push_back("UCX_HANDLE_ERRORS=bt");
+    const Ended ended = run(launch);
+    EXPECT_EQ(ended.exit_code, asked_for ? 1 : 136) << story_of(launch.words, ended);
+    EXPECT_EQ(last_line(ended.err), asked_for ? std::string("==== backtrace of UCX ====")
+                                              : std::string("train: exit=136 reason=crash:FPE ") + kLibrary)
+        << ended.err;
+  }
+}
+
+TEST(CrashedRunTest, ASignalOfAFaultThatIsSentEndsARunWithItsCode) {
   for (const auto& [number, name] : std::map<int, std::string>{{SIGSEGV, "SEGV"}, {SIGABRT, "ABRT"}}) {
     const Workplace work;
     Program program(long_run(work, {"--epochs", "100000"}));
@@ -99,7 +131,7 @@ TEST(CrashTest, ASignalOfAFaultThatIsSentEndsARunWithItsCode) {
   }
 }
 
-TEST(CrashTest, ACrashOfARankIsTheEndOfAllAndTheLastLineNamesIt) {
+TEST(CrashedRunTest, ACrashOfARankIsTheEndOfAllAndTheLastLineNamesIt) {
   for (const std::string rank : {"0", "1"}) {
     const Workplace work;
     Launch launch = crashing(work, "FPE", {"--replicas", "2", "--devices", "2", "--batch-size", "8"});
@@ -111,7 +143,8 @@ TEST(CrashTest, ACrashOfARankIsTheEndOfAllAndTheLastLineNamesIt) {
     EXPECT_EQ(ended.exit_code, 136) << story_of(launch.words, ended);
     EXPECT_EQ(last_line(ended.err), "train: exit=136 reason=crash:FPE rank=" + rank) << ended.err;
     EXPECT_TRUE(holds(ended.err, std::string("train: exit=136 reason=crash:FPE ") + kLibrary + "\n"))
-        << "the rank's own\n" << ended.err;
+        << "the rank's own\n"
+        << ended.err;
     EXPECT_TRUE(holds(ended.err, rank == "0" ? "error: crashed with SIGFPE" : "error: rank 1: crashed with SIGFPE"))
         << ended.err;
     ASSERT_EQ(ranks.size(), 2u);
@@ -121,7 +154,7 @@ TEST(CrashTest, ACrashOfARankIsTheEndOfAllAndTheLastLineNamesIt) {
   }
 }
 
-TEST(CrashTest, ACrashOfARankIsRestartedAsALostOneIs) {
+TEST(CrashedRunTest, ACrashOfARankIsRestartedAsALostOneIs) {
   const Workplace work;
   Launch launch = crashing(work, "SEGV", {"--replicas", "2", "--devices", "2", "--batch-size", "8", "--restarts", "1"});
   launch.variables.push_back("STOKER_FAULT_RANK=1");
@@ -130,7 +163,7 @@ TEST(CrashTest, ACrashOfARankIsRestartedAsALostOneIs) {
   EXPECT_TRUE(holds(ended.err, "starting all ranks again from the newest checkpoint (1 of 1 restarts)")) << ended.err;
 }
 
-TEST(CrashTest, TheCommandAtTheEndLearnsOfIt) {
+TEST(CrashedRunTest, TheCommandAtTheEndLearnsOfIt) {
   const Workplace work;
   const std::string tell =
       "echo \"$STOKER_EXIT_CODE|$STOKER_REASON|$STOKER_RUN_DIR|$STOKER_METRIC|$STOKER_UPDATES\" > told";

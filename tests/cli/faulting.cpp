@@ -4,10 +4,12 @@
 //   STOKER_FAULT        what happens: a signal ("FPE"), "GENERATED" (SIGILL in code of no file), "STACK" (SIGSEGV)
 //   STOKER_FAULT_AFTER  from when on: as soon as this file is there, and the program has begun (it handles SIGTERM even
 //                       before, so that SIGSEGV is what is looked at)
+//   STOKER_FAULT_THREAD in the thread of this name alone; absent: in any
 //   STOKER_FAULT_RANK   of several processes, which one; absent: any
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,7 +87,12 @@ bool handles_faults() {
 
 /// Of a clock that libraries read before anything of this one has run: no statics with constructors.
 bool may_fault() {
-  if (std::strcmp(program_invocation_short_name, "train") != 0) return false;  // what `train` starts inherits the library
+  if (std::strcmp(program_invocation_short_name, "train") != 0)
+    return false;  // what `train` starts inherits the library
+  const char* const thread = std::getenv("STOKER_FAULT_THREAD");
+  char name[16] = "";
+  ::prctl(PR_GET_NAME, name);
+  if (thread != nullptr && std::strcmp(thread, name) != 0) return false;
   const char* const rank = std::getenv("STOKER_FAULT_RANK");
   const char* const own = std::getenv("RANK");
   return rank == nullptr || (own != nullptr && std::strcmp(rank, own) == 0);
@@ -99,7 +106,8 @@ extern "C" int clock_gettime(clockid_t clock, struct timespec* time) noexcept {
   const int before = errno;
   const char* const what = std::getenv("STOKER_FAULT");
   const char* const after = std::getenv("STOKER_FAULT_AFTER");
-  if (what != nullptr && after != nullptr && may_fault() && ::access(after, F_OK) == 0 && handles_faults() && !g_has_faulted.exchange(true)) {
+  if (what != nullptr && after != nullptr && may_fault() && ::access(after, F_OK) == 0 && handles_faults() &&
+      !g_has_faulted.exchange(true)) {
     fault(what);
   }
   errno = before;

@@ -203,8 +203,8 @@ class Attempt {
     const bool is_first = !end_.has_failed;
     // What others say of it, that it is gone, may be known before.
     if (WIFSIGNALED(child.status) && killed_.empty() && !has_killed_) killed_ = end_of(rank, child);
-    // A rank that fails says why, to all and to the user, one that crashes to the user alone; who cannot say it any more is
-    // spoken for here.
+    // A rank that fails says why, to all and to the user, one that crashes to the user alone; who cannot say it any
+    // more is spoken for here.
     if (is_first && point_.cause().empty()) {
       point_.say(end_of(rank, child));
       if (code != lost && !core::fault_of_exit_code(code)) core::log_error("{}", end_of(rank, child));

@@ -23,7 +23,8 @@ struct RanksEnd {
 };
 
 /// Starts processes with the command line of this one, forwards signals to them, and ends all when one fails. A rank
-/// that was killed is 76, one that crashed what core::fault_exit_code() says. None outlives this process. Throws Error{os}.
+/// that was killed is 76, one that crashed what core::fault_exit_code() says. None outlives this process. Throws
+/// Error{os}.
 RanksEnd run_ranks(const StartedRanks& ranks);
 
 }  // namespace stoker::app

@@ -18,7 +18,7 @@ namespace stoker::app {
 namespace {
 
 /// Known when it happens: the first three.
-constexpr const char* kNames[] = {"STOKER_EXIT_CODE=", "STOKER_REASON=", "STOKER_RUN_DIR=",   "STOKER_METRIC=",
+constexpr const char* kNames[] = {"STOKER_EXIT_CODE=", "STOKER_REASON=",  "STOKER_RUN_DIR=",   "STOKER_METRIC=",
                                   "STOKER_BEST=",      "STOKER_UPDATES=", "STOKER_CHECKPOINT="};
 constexpr size_t kKnownLater = 3;
 

@@ -56,7 +56,10 @@ const FaultSignal& fault_of(int signal_number) {
   const int exit_code = core::fault_exit_code(signal_number);
   if (!g_has_last_line.exchange(true)) {
     Line line;
-    line.add("train: exit=").add(static_cast<uint64_t>(exit_code)).add(" reason=crash:").add(fault_of(signal_number).name);
+    line.add("train: exit=")
+        .add(static_cast<uint64_t>(exit_code))
+        .add(" reason=crash:")
+        .add(fault_of(signal_number).name);
     line.add(" library=").add_printable(g_place.library).add('\n').write_to(STDERR_FILENO);
   }
   ::_exit(exit_code);
@@ -91,40 +94,27 @@ void say_what_happened(int signal_number, bool trains) {
   }
   line.add("\nhint: ");
   const char* const library = g_place.caller != nullptr ? g_place.caller : g_place.library;
-  if (trains) line.add("checkpoints are whole: run the same command to go on");
-  if (g_place.sender > 0) {
-    if (!trains) line.add("run the same command again");
-  } else if (is_program()) {
-    line.add(trains ? ", and please" : "please").add(" report this with the lines above");
-  } else {
-    line.add(trains ? ". " : "").add("Which operation it was is not known here: --prove-backend full looks for one that ");
+  line.add(trains ? "checkpoints are whole: run the same command to go on" : "run the same command again");
+  if (g_rank > 0) line.add(": who trains goes on from the newest checkpoint");
+  if (g_place.sender == 0 && is_program()) {
+    line.add(", and please report this with the lines above");
+  } else if (g_place.sender == 0) {
+    line.add(". Which operation it was is not known here: --prove-backend full looks for one that ");
     line.add("this machine does not compute; another version of ").add_printable(library).add(" may not crash");
   }
   line.add('\n').write_to(STDERR_FILENO);
 }
 
-/// As "2024-12-31T23:59:59Z"; gmtime() is not for signal handlers. Days are counted in years that begin in March.
-template <size_t Capacity>
-void add_utc_now(core::SignalText<Capacity>& text) {
-  constexpr uint64_t kDay = 86'400, kDaysOf400Years = 146'097, kDaysBefore1970 = 719'468;
-  struct timespec now {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  const auto seconds = static_cast<uint64_t>(now.tv_sec);
-  const uint64_t days = seconds / kDay + kDaysBefore1970, of_day = seconds % kDay;
-  const uint64_t cycle = days / kDaysOf400Years, of_cycle = days % kDaysOf400Years;
-  const uint64_t year = (of_cycle - of_cycle / 1460 + of_cycle / 36'524 - of_cycle / 146'096) / 365;
-  const uint64_t of_year = of_cycle - (365 * year + year / 4 - year / 100), march_month = (5 * of_year + 2) / 153;
-  const uint64_t day = of_year - (153 * march_month + 2) / 5 + 1, month = march_month < 10 ? march_month + 3 : march_month - 9;
-  text.add(400 * cycle + year + (month <= 2 ? 1 : 0), 4).add('-').add(month, 2).add('-').add(day, 2);
-  text.add('T').add(of_day / 3600, 2).add(':').add(of_day / 60 % 60, 2).add(':').add(of_day % 60, 2).add('Z');
-}
-
 /// What core::prepare_crash_file() began, to the end of its JSON object.
 void replace_file(const core::CrashFile& file, int signal_number) {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
   Line end;
-  end.add(",\n \"time\": \"");
-  add_utc_now(end);
-  end.add("\",\n \"reason\": \"crash:").add(fault_of(signal_number).name).add("\",\n \"library\": \"");
+  end.add(",\n \"time\": \"")
+      .add_utc(static_cast<uint64_t>(now.tv_sec))
+      .add("\",\n \"reason\": \"crash:")
+      .add(fault_of(signal_number).name)
+      .add("\",\n \"library\": \"");
   for (const char* at = g_place.library; *at != '\0'; ++at) {
     const bool is_plain = *at >= ' ' && *at < 0x7f && *at != '"' && *at != '\\';
     end.add(is_plain ? *at : '?');

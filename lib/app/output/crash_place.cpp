@@ -47,7 +47,8 @@ Registers registers_of(const void* context) {
 
 /// Libraries of the language, which do what others ask for.
 bool is_runtime(const char* file) {
-  for (const char* name : {"libc.so", "libc-", "libstdc++", "libc++", "libgcc_s", "libpthread", "libm.so", "ld-", "ld.so"}) {
+  for (const char* name :
+       {"libc.so", "libc-", "libstdc++", "libc++", "libgcc_s", "libpthread", "libm.so", "ld-", "ld.so"}) {
     if (std::strncmp(file, name, std::strlen(name)) == 0) return true;
   }
   return false;

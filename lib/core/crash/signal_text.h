@@ -44,6 +44,19 @@ class SignalText {
     while (count > 0) add(reversed[--count]);
     return *this;
   }
+  /// Seconds since 1970 as "2024-12-31T23:59:59Z": gmtime() is not for signal handlers.
+  SignalText& add_utc(uint64_t unix_seconds) {
+    constexpr uint64_t kDay = 86'400, kDaysOf400Years = 146'097, kMarch0To1970 = 719'468;
+    const uint64_t days = unix_seconds / kDay + kMarch0To1970, second = unix_seconds % kDay;
+    const uint64_t cycle = days / kDaysOf400Years, of_cycle = days % kDaysOf400Years;
+    // Years that begin in March: the day of a leap year is their last.
+    const uint64_t year = (of_cycle - of_cycle / 1460 + of_cycle / 36'524 - of_cycle / 146'096) / 365;
+    const uint64_t of_year = of_cycle - (365 * year + year / 4 - year / 100), from_march = (5 * of_year + 2) / 153;
+    const uint64_t day = of_year - (153 * from_march + 2) / 5 + 1,
+                   month = from_march < 10 ? from_march + 3 : from_march - 9;
+    add(400 * cycle + year + (month <= 2 ? 1 : 0), 4).add('-').add(month, 2).add('-').add(day, 2);
+    return add('T').add(second / 3600, 2).add(':').add(second / 60 % 60, 2).add(':').add(second % 60, 2).add('Z');
+  }
   /// Bytes of a name, those but visible ASCII as \xNN.
   SignalText& add_printable(const char* text) {
     constexpr const char* kDigits = "0123456789abcdef";

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -49,6 +50,7 @@ void SavingThread::begin(std::function<CheckpointEvent()> save) {
   ::pthread_sigmask(SIG_SETMASK, &held, &before);  // signals are for the main thread; new threads inherit the mask
   try {
     thread_ = std::thread([task] {
+      const core::SignalStack stack;
       give_way();
       (*task)();
     });

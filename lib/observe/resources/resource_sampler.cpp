@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
 #include "core/time/clock.h"
 
 namespace stoker::observe {
@@ -21,7 +22,10 @@ std::thread thread_without_signals(const std::function<void()>& body) {
   ::pthread_sigmask(SIG_SETMASK, &held, &before);  // a new thread starts with its maker's mask
   const auto restore_mask = [&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); };
   try {
-    std::thread thread(body);
+    std::thread thread([body] {
+      const core::SignalStack stack;
+      body();
+    });
     ::pthread_setname_np(thread.native_handle(), "resources");  // for top -H and debuggers
     restore_mask();
     return thread;
