@@ -78,6 +78,8 @@ TEST_P(CrashTest, EndsARunWithItsLibraryInTheLastLineAndTheSameCommandGoesOn) {
   EXPECT_TRUE(holds(ended.err, ") in libfaulting.so\nhint: checkpoints are whole: run the same command to go on. "))
       << ended.err;
   EXPECT_TRUE(holds(ended.err, "--prove-backend full")) << ended.err;
+  const std::string log = content_of_file(work / "run/train.log");
+  EXPECT_TRUE(holds(log, "Z error crashed with SIG" + fault.signal + " (")) << log;
   expect_status_of_crash(work, "crash:" + fault.signal, fault.exit_code);
   expect_nothing_half_written(work);
   expect_same_command_goes_on(launch);
@@ -152,6 +154,22 @@ TEST(CrashedRunTest, ACrashOfARankIsTheEndOfAllAndTheLastLineNamesIt) {
     EXPECT_TRUE(holds(content_of_file(work / "run/status.json"), "\"state\": \"failed\""));
     expect_same_command_goes_on(launch);
   }
+}
+
+TEST(CrashedRunTest, RanksThatOthersHaveStartedSayEachHowTheyEnd) {
+  const Workplace work;
+  Launch root = crashing(work, "FPE", {"--replicas", "2", "--batch-size", "8"});
+  for (const std::string variable : {"STOKER_FAULT_RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost"}) {
+    root.variables.push_back(variable);
+  }
+  root.variables.push_back("MASTER_PORT=" + std::to_string(free_port()));
+  Launch other = root;
+  root.variables.push_back("RANK=0");
+  other.variables.push_back("RANK=1");
+  Program first(root), second(other);
+  const Ended ended = first.wait(), crashed = second.wait();
+  EXPECT_EQ(last_line(ended.err), "train: exit=76 reason=error") << ended.err;
+  EXPECT_EQ(last_line(crashed.err), std::string("train: exit=136 reason=crash:FPE ") + kLibrary) << crashed.err;
 }
 
 TEST(CrashedRunTest, ACrashOfARankIsRestartedAsALostOneIs) {

@@ -81,28 +81,47 @@ void limit_time() {
 
 bool is_program() { return std::strcmp(g_place.library, "train") == 0; }
 
-void say_what_happened(int signal_number, bool trains) {
+/// An error and a hint, as core::Error::text() has them.
+void describe(Line& text, int signal_number, bool trains) {
   const FaultSignal& fault = fault_of(signal_number);
-  Line line;
-  line.add("error: ");
-  if (g_rank > 0) line.add("rank ").add(static_cast<uint64_t>(g_rank)).add(": ");
+  if (g_rank > 0) text.add("rank ").add(static_cast<uint64_t>(g_rank)).add(": ");
   if (g_place.sender > 0) {
-    line.add("SIG").add(fault.name).add(" was sent by process ").add(static_cast<uint64_t>(g_place.sender));
+    text.add("SIG").add(fault.name).add(" was sent by process ").add(static_cast<uint64_t>(g_place.sender));
   } else {
-    line.add("crashed with SIG").add(fault.name).add(" (").add(fault.cause).add(") in ").add_printable(g_place.library);
-    if (g_place.caller != nullptr) line.add(", called by ").add_printable(g_place.caller);
+    text.add("crashed with SIG").add(fault.name).add(" (").add(fault.cause).add(") in ").add_printable(g_place.library);
+    if (g_place.caller != nullptr) text.add(", called by ").add_printable(g_place.caller);
   }
-  line.add("\nhint: ");
-  const char* const library = g_place.caller != nullptr ? g_place.caller : g_place.library;
-  line.add(trains ? "checkpoints are whole: run the same command to go on" : "run the same command again");
-  if (g_rank > 0) line.add(": who trains goes on from the newest checkpoint");
+  text.add("\nhint: ");
+  text.add(trains ? "checkpoints are whole: run the same command to go on" : "run the same command again");
+  if (g_rank > 0) text.add(": who trains goes on from the newest checkpoint");
   if (g_place.sender == 0 && is_program()) {
-    line.add(", and please report this with the lines above");
+    text.add(", and please report this with the lines above");
   } else if (g_place.sender == 0) {
-    line.add(". Which operation it was is not known here: --prove-backend full looks for one that ");
-    line.add("this machine does not compute; another version of ").add_printable(library).add(" may not crash");
+    text.add(". Which operation it was is not known here: --prove-backend full looks for one that this machine does ");
+    text.add("not compute; another version of ").add_printable(g_place.caller ? g_place.caller : g_place.library);
+    text.add(" may not crash");
   }
-  line.add('\n').write_to(STDERR_FILENO);
+}
+
+/// Of "runs/photos/status.json".
+template <size_t Capacity>
+void add_folder_of(core::SignalText<Capacity>& text, const char* path) {
+  const char* const name = std::strrchr(path, '/');
+  for (const char* at = path; name != nullptr && at < name; ++at) text.add(*at);
+}
+
+/// To the run's log, as core::open_log_file() has lines.
+void append_to_log(const core::CrashFile& file, const char* said) {
+  core::SignalText<PATH_MAX> path;
+  add_folder_of(path, file.path.c_str());
+  const int fd = core::open_retrying(path.add("/train.log").text(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  struct timespec now {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  Line line;
+  line.add_utc(static_cast<uint64_t>(now.tv_sec), static_cast<uint64_t>(now.tv_nsec) / 1'000'000);
+  line.add(" error ").add(said).add('\n').write_to(fd);
+  ::close(fd);
 }
 
 /// What core::prepare_crash_file() began, to the end of its JSON object.
@@ -134,11 +153,8 @@ void run_command(const core::CrashFile* file, int signal_number) {
   core::SignalText<16> code, reason;
   code.add(static_cast<uint64_t>(core::fault_exit_code(signal_number)));
   reason.add("crash:").add(fault_of(signal_number).name);
-  core::SignalText<PATH_MAX> run_dir;  // of "runs/photos/status.json"
-  if (file != nullptr) {
-    const char* const name = std::strrchr(file->path.c_str(), '/');
-    for (const char* at = file->path.c_str(); name != nullptr && at < name; ++at) run_dir.add(*at);
-  }
+  core::SignalText<PATH_MAX> run_dir;
+  if (file != nullptr) add_folder_of(run_dir, file->path.c_str());
   ::alarm(0);  // it takes as long as it likes
   run_crash_command(code.text(), reason.text(), run_dir.text());
 }
@@ -161,8 +177,13 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
   g_place = find_crash_place(signal_number, *info, context);
   const core::CrashFile* const file = core::take_crash_file();
   if (g_has_live_line) core::write_all(STDOUT_FILENO, "\n", 1);
-  say_what_happened(signal_number, /*trains=*/file != nullptr);
-  if (file != nullptr) replace_file(*file, signal_number);
+  Line said;
+  describe(said, signal_number, /*trains=*/file != nullptr);
+  Line().add("error: ").add(said.text()).add('\n').write_to(STDERR_FILENO);
+  if (file != nullptr) {
+    append_to_log(*file, said.text());
+    replace_file(*file, signal_number);
+  }
   run_command(file, signal_number);
   leave(signal_number);
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace stoker::core {
 
@@ -44,8 +45,9 @@ class SignalText {
     while (count > 0) add(reversed[--count]);
     return *this;
   }
-  /// Seconds since 1970 as "2024-12-31T23:59:59Z": gmtime() is not for signal handlers.
-  SignalText& add_utc(uint64_t unix_seconds) {
+  /// Seconds since 1970 as "2024-12-31T23:59:59Z", with milliseconds where they are given as "...:59.123Z": gmtime() is
+  /// not for signal handlers.
+  SignalText& add_utc(uint64_t unix_seconds, std::optional<uint64_t> milliseconds = std::nullopt) {
     constexpr uint64_t kDay = 86'400, kDaysOf400Years = 146'097, kMarch0To1970 = 719'468;
     const uint64_t days = unix_seconds / kDay + kMarch0To1970, second = unix_seconds % kDay;
     const uint64_t cycle = days / kDaysOf400Years, of_cycle = days % kDaysOf400Years;
@@ -55,7 +57,9 @@ class SignalText {
     const uint64_t day = of_year - (153 * from_march + 2) / 5 + 1,
                    month = from_march < 10 ? from_march + 3 : from_march - 9;
     add(400 * cycle + year + (month <= 2 ? 1 : 0), 4).add('-').add(month, 2).add('-').add(day, 2);
-    return add('T').add(second / 3600, 2).add(':').add(second / 60 % 60, 2).add(':').add(second % 60, 2).add('Z');
+    add('T').add(second / 3600, 2).add(':').add(second / 60 % 60, 2).add(':').add(second % 60, 2);
+    if (milliseconds) add('.').add(*milliseconds, 3);
+    return add('Z');
   }
   /// Bytes of a name, those but visible ASCII as \xNN.
   SignalText& add_printable(const char* text) {
@@ -76,7 +80,7 @@ class SignalText {
   bool write_to(int fd) const { return write_all(fd, bytes_, size_); }
 
  private:
-  char bytes_[Capacity + 1] = "";
+  char bytes_[Capacity + 1] = {};
   size_t size_ = 0;
 };
 
