@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <ostream>
 #include <regex>
 
 #include "bad_input.h"
@@ -21,6 +22,7 @@ struct Fault {
   std::string signal;  ///< that it leads to
   int exit_code;
 };
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.what; }
 const Fault kFaults[] = {
     {"FPE", "FPE", 136},       {"ILL", "ILL", 132},   {"BUS", "BUS", 135},
     {"SEGV", "SEGV", 139},     {"ABRT", "ABRT", 134}, {"STACK", "SEGV", 139},
