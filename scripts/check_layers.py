@@ -15,7 +15,8 @@ MOST_LINES, MOST_FILES = 500, 32
 ROOMS = {
     "core": "",
     "core/text": "core",
-    "core/system": "core",
+    "core/crash": "core",
+    "core/system": "core core/crash",
     "core/time": "core core/text",
 
     "config": "core*",

@@ -106,6 +106,7 @@ Outcome failed(const Error& error) {
 Outcome run_guarded(const Invocation& invocation) {
   try {
     config::parse_command_line(invocation.argc, invocation.argv, invocation.configuration);
+    prepare_end_command(invocation.configuration);
     return dispatch(invocation);
   } catch (const core::StopRequested&) {  // before anything was trained: nothing to save
     const bool interrupted = core::stop_signal_name() == "INT";
@@ -129,6 +130,7 @@ int run(int argc, const char* const* argv) {
     return outcome.exit_code;
   }
   std::string line = core::format("train: exit={} reason={}", outcome.exit_code, outcome.reason);
+  if (outcome.rank >= 0) line += core::format(" rank={}", outcome.rank);
   if (outcome.updates >= 0) line += core::format(" update={}", outcome.updates);
   if (!outcome.metric.empty()) line += core::format(" metric={} value={:.6g}", outcome.metric, outcome.value);
   if (!outcome.checkpoint.empty()) line += " checkpoint=" + core::printable(outcome.checkpoint);

@@ -19,6 +19,7 @@ struct Outcome {
   std::string checkpoint{};
   std::string metric{};  ///< what `value` is of: "top1"; empty: nothing was evaluated
   double value = 0;      ///< of a run: of its best epoch
+  int rank = -1;         ///< of those that were started here: which one crashed; -1: none did
 };
 
 /// What a verb is given. `arguments` are those of main, for verbs that parse them again over a checkpoint's

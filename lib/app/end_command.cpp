@@ -2,6 +2,7 @@
 #include "app/end_command.h"
 
 #include "app/launch/rank_place.h"
+#include "app/output/crash_command.h"
 #include "app/setup/settings.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -36,19 +37,26 @@ bool ends_the_run(const config::Configuration& configuration) {
   }
 }
 
+bool is_asked_for(const config::Configuration& configuration) {
+  const config::CommandLine& command = configuration.command;
+  const bool says_something = command.help || command.version || command.help_markdown || !command.document.empty();
+  const bool trains = command.verb.empty() && !command.dry_run && !command.print_config && !says_something;
+  return !command.on_end.empty() && trains && ends_the_run(configuration);
+}
+
 }  // namespace
+
+void prepare_end_command(const config::Configuration& configuration) {
+  if (is_asked_for(configuration)) prepare_crash_command(configuration.command.on_end);
+}
 
 void run_end_command(const Invocation& invocation, const Outcome& outcome) {
   const config::Configuration& configuration = invocation.configuration;
-  const config::CommandLine& command = configuration.command;
-  const std::string& on_end = command.on_end;
-  const bool says_something = command.help || command.version || command.help_markdown || !command.document.empty();
-  const bool trains = command.verb.empty() && !command.dry_run && !command.print_config && !says_something;
-  if (on_end.empty() || !trains || !ends_the_run(configuration)) return;
+  if (!is_asked_for(configuration)) return;
   core::flush_log();
   const bool has_result = !outcome.metric.empty();
   try {
-    const int code = core::run_child({{"/bin/sh", "-c", on_end},
+    const int code = core::run_child({{"/bin/sh", "-c", configuration.command.on_end},
                                       {{"STOKER_EXIT_CODE", std::to_string(outcome.exit_code)},
                                        {"STOKER_REASON", reason_of(outcome)},
                                        {"STOKER_RUN_DIR", run_directory(configuration)},

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <limits>
 
+#include "app/output/crash_handler.h"
 #include "app/output/last_line.h"
 #include "core/log.h"
 #include "core/system/stop_signal.h"
@@ -74,6 +75,7 @@ void send_torch_warnings_to_log() {
 void prepare_process() {
   reopen_standard_descriptors();
   install_terminate_handler();
+  install_crash_handler();
   core::install_stop_signals();
   raise_open_file_limit();
   survive_file_size_limit();

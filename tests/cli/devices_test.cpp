@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run by several processes: the bits of one process, and every end of one rank is the end of all.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,19 +31,6 @@ std::string saved(const Workplace& work, const std::string& run_dir) {
     bytes += content_of_file(work / (run_dir + "/checkpoints/last/" + file));
   }
   return bytes;
-}
-
-/// A port of the loopback address that nobody uses now.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
 }
 
 /// Bytes that a plan says a process may take: of "memory    host 187.7 MB of 6.3 GB".

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -286,6 +288,18 @@ std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
   for (pid_t child = 0; list >> child;) children.push_back(child);
   return children;
+}
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
 }
 
 std::string last_line(const std::string& text) {

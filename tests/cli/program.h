@@ -93,6 +93,9 @@ Ended run(const Words& words, const std::string& directory, double seconds = kHa
 /// Processes that `parent` started and that are still there, in the order of their start.
 std::vector<pid_t> children_of(pid_t parent);
 
+/// A port of the loopback address that nobody uses now.
+int free_port();
+
 /// The last line that is not empty.
 std::string last_line(const std::string& text);
 /// A last line of the program less its metric and value.

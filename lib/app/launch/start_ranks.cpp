@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "app/launch/joined_ranks.h"
+#include "core/crash/fault_signals.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -142,7 +143,11 @@ std::string end_of(int rank, const Child& child) {
     return core::format("rank {} (process {}) was killed by signal {} ({})", rank, child.pid, WTERMSIG(child.status),
                         ::strsignal(WTERMSIG(child.status)));
   }
-  return core::format("rank {} (process {}) ended with exit code {}", rank, child.pid, WEXITSTATUS(child.status));
+  const int code = WEXITSTATUS(child.status);
+  if (const core::FaultSignal* const fault = core::fault_of_exit_code(code)) {
+    return core::format("rank {} (process {}) crashed with SIG{}", rank, child.pid, fault->name);
+  }
+  return core::format("rank {} (process {}) ended with exit code {}", rank, child.pid, code);
 }
 
 /// One start of all ranks, up to their end.
@@ -188,7 +193,7 @@ class Attempt {
     const int code = code_of(child), lost = core::exit_code(core::ErrorKind::peer_lost);
     const std::string signal = code == lost && WIFEXITED(child.status) ? engine::stop_signal_in(point_.cause()) : "";
     if (!signal.empty()) {  // it was left by one that heard of a stop before it did
-      if (rank == 0 && !end_.has_failed) end_ = {static_cast<int>(ranks_.stopped_code), false, signal};
+      if (rank == 0 && !end_.has_failed) end_ = {static_cast<int>(ranks_.stopped_code), false, signal, 0};
       return;
     }
     if (!has_failed(child, ranks_.stopped_code)) {
@@ -198,16 +203,17 @@ class Attempt {
     const bool is_first = !end_.has_failed;
     // What others say of it, that it is gone, may be known before.
     if (WIFSIGNALED(child.status) && killed_.empty() && !has_killed_) killed_ = end_of(rank, child);
-    // A rank that fails says why, to all and to the user; one that cannot say it any more is spoken for here.
+    // A rank that fails says why, to all and to the user, one that crashes to the user alone; who cannot say it any
+    // more is spoken for here.
     if (is_first && point_.cause().empty()) {
       point_.say(end_of(rank, child));
-      if (code != lost) core::log_error("{}", end_of(rank, child));
+      if (code != lost && !core::fault_of_exit_code(code)) core::log_error("{}", end_of(rank, child));
     }
     if (is_first) {
       deadline_ = Clock::now() + kGrace;
       has_killed_ |= children_.kill_stopped();
     }
-    if (is_first || (end_.exit_code == lost && WIFEXITED(child.status))) end_ = {code, /*has_failed=*/true, ""};
+    if (is_first || (end_.exit_code == lost && WIFEXITED(child.status))) end_ = {code, /*has_failed=*/true, "", rank};
   }
 
   const StartedRanks& ranks_;
@@ -229,7 +235,8 @@ RanksEnd run_ranks(const StartedRanks& ranks) {
     const std::unique_ptr<engine::MeetingPoint> point = engine::open_meeting_point(run_word(place));
     place.port = point->port();
     const RanksEnd end = Attempt(ranks, place, *point).run();
-    const bool is_lost = end.has_failed && end.exit_code == core::exit_code(core::ErrorKind::peer_lost);
+    const bool is_lost = end.has_failed && (end.exit_code == core::exit_code(core::ErrorKind::peer_lost) ||
+                                            core::fault_of_exit_code(end.exit_code) != nullptr);
     if (!is_lost || place.attempt == ranks.restarts || core::stop_requested()) return end;
     core::log_warning("starting all ranks again from the newest checkpoint ({} of {} restarts)", place.attempt + 1,
                       ranks.restarts);

@@ -19,10 +19,12 @@ struct RanksEnd {
   bool has_failed = false;  ///< one of them
   std::string
       stopped_by;  ///< the signal, as in "TERM", where rank 0 could not say so; else it has written the last line
+  int rank = 0;    ///< that failed
 };
 
 /// Starts processes with the command line of this one, forwards signals to them, and ends all when one fails. A rank
-/// that was killed is 76. None outlives this process. Throws Error{os}.
+/// that was killed is 76, one that crashed what core::fault_exit_code() says. None outlives this process. Throws
+/// Error{os}.
 RanksEnd run_ranks(const StartedRanks& ranks);
 
 }  // namespace stoker::app

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work that may be dealt to several ranks: alone, as one of them, or as the command that starts them.
 #include "app/launch/start_ranks.h"
+#include "app/output/crash_handler.h"
 #include "app/output/failure.h"
 #include "app/setup/resume.h"
 #include "app/setup/settings.h"
 #include "app/verbs/train_as_rank.h"
+#include "core/crash/fault_signals.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -33,6 +35,7 @@ Outcome stopped_before(const std::string& signal, const RankPlace& place, int64_
 Outcome work_with_others(const Invocation& invocation, const RankPlace& place, const RankWork& work) {
   const config::Options& options = invocation.configuration.options;
   if (place.rank != 0) core::set_console_level(core::LogLevel::error);
+  set_rank_of_crashes(place.rank);
   // It says what became of a lost rank, and writes the last line, behind what all ranks say.
   const bool has_starter = place.starter == "train";
   const auto end_quietly = [](const Error& error) {
@@ -89,6 +92,12 @@ Outcome work_on_devices(const Invocation& invocation, const RankWork& work, cons
     return work(JoinedRanks(first, nullptr));
   }
   const RanksEnd end = run_ranks({invocation.argv, devices, options.device.restarts, options.run.stop_exit_code});
+  const core::FaultSignal* const fault = end.has_failed ? core::fault_of_exit_code(end.exit_code) : nullptr;
+  if (fault != nullptr) {
+    Outcome crashed = {end.exit_code, format("crash:{}", fault->name)};
+    crashed.rank = end.rank;
+    return crashed;
+  }
   const std::string reason = end.stopped_by.empty() ? "" : "signal:" + end.stopped_by;
   return {end.exit_code, end.has_failed ? "error" : reason};
 }

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/crash/signal_stack.h"
 #include "core/system/stop_signal.h"
 
 namespace stoker::core {
@@ -16,6 +17,7 @@ bool WorkerPool::add(std::function<void()> work) {
   threads_.reserve(threads_.size() + 1);  // a thread that cannot be kept would end the process
   try {
     threads_.emplace_back([this, work = std::move(work)] {
+      const SignalStack stack;
       try {
         work();
       } catch (...) {

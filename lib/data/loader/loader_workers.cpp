@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/time/instrumentation.h"
@@ -14,9 +16,9 @@ namespace stoker::data {
 
 void Loader::Impl::start_workers() {
   // Signals are for the main thread: its waits are what they should interrupt.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const sigset_t held = core::all_but_faults();
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, &held, &before);
   try {
     for (int worker = 0; worker < settings.num_workers; ++worker) {
       threads.emplace_back([this, worker] { worker_main(worker); });
@@ -40,6 +42,7 @@ void Loader::Impl::start_workers() {
 }
 
 void Loader::Impl::worker_main(int worker) {
+  const core::SignalStack stack;
   ::prctl(PR_SET_NAME, core::format("loader-{}", worker).c_str(), 0, 0, 0);
   SampleReader reader(*source, plan, settings.limits, settings.seed, settings.stored);
   uint64_t seen = 0;

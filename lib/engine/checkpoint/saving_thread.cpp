@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -43,11 +45,12 @@ void SavingThread::run_here(std::function<CheckpointEvent()> save) { (*task_of(s
 
 void SavingThread::begin(std::function<CheckpointEvent()> save) {
   const std::shared_ptr<Task> task = task_of(std::move(save));
-  sigset_t all, before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the main thread; new threads inherit the mask
+  const sigset_t held = core::all_but_faults();
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, &held, &before);  // signals are for the main thread; new threads inherit the mask
   try {
     thread_ = std::thread([task] {
+      const core::SignalStack stack;
       give_way();
       (*task)();
     });

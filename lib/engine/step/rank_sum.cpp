@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/crash/signal_stack.h"
+
 namespace stoker::engine {
 namespace {
 
@@ -131,6 +133,7 @@ void RankSum::abandon() noexcept {
 }
 
 void RankSum::serve() {
+  const core::SignalStack stack;
   at::set_num_threads(1);
   const at::NoGradGuard no_gradients;
   for (;;) {

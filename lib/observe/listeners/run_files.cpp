@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <sstream>
 
+#include "core/crash/crash_file.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
@@ -47,6 +49,14 @@ std::string summary_row(std::vector<std::string> cells, const std::vector<std::s
   cells.insert(cells.begin() + kCellsBeforeMetrics, metrics.begin(), back);
   cells.insert(cells.end(), back, metrics.end());
   return core::csv_row(cells);
+}
+
+/// What a crash leaves instead: it adds time, reason, library and exit code.
+void prepare_for_crash(const std::string& path, Json status) {
+  status["state"] = "failed";
+  status.erase("time");
+  const std::string text = status.dump(1, ' ', false, Json::error_handler_t::replace);
+  core::prepare_crash_file(path, text.substr(0, text.size() - std::strlen("\n}")));
 }
 
 double exchange_share(const std::vector<engine::RankTimes>& ranks) {
@@ -231,6 +241,11 @@ void RunFiles::write_status(const std::string& state, const Json& fields) {
   last_fields_ = fields;
   Json status = {{"state", state}, {"pid", ::getpid()}, {"time", utc_now()}};
   status.update(fields);
+  if (is_training_ && state == "training") {
+    prepare_for_crash(run_dir_ + "/status.json", status);
+  } else {
+    core::drop_crash_file();
+  }
   try {
     core::write_file_atomically(run_dir_ + "/status.json",
                                 status.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", /*durable=*/false,

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/crash/fault_signals.h"
+#include "core/crash/signal_stack.h"
 #include "core/time/clock.h"
 
 namespace stoker::observe {
@@ -15,12 +17,15 @@ namespace {
 constexpr double kLeastSeconds = 0.1;  // rates over less are noise
 
 std::thread thread_without_signals(const std::function<void()>& body) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread starts with its maker's mask
+  const sigset_t held = core::all_but_faults();
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, &held, &before);  // a new thread starts with its maker's mask
   const auto restore_mask = [&] { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); };
   try {
-    std::thread thread(body);
+    std::thread thread([body] {
+      const core::SignalStack stack;
+      body();
+    });
     ::pthread_setname_np(thread.native_handle(), "resources");  // for top -H and debuggers
     restore_mask();
     return thread;

@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cmath>
+#include <memory>
 #include <sstream>
 
+#include "core/crash/crash_file.h"
 #include "core/error.h"
 #include "core/system/file.h"
 #include "tests/faulty_file_system.h"
@@ -188,6 +190,21 @@ TEST_F(RunFilesTest, TheStatusSaysHowTheRunStands) {
   finish.reason = engine::StopReason::no_improvement;
   files.on_finish(finish);
   EXPECT_EQ(state(), "finished");
+}
+
+TEST_F(RunFilesTest, WhatACrashLeavesIsReadyWhileItTrains) {
+  RunFiles files(folder_.path());
+  files.on_start(start_at(0));
+  const std::unique_ptr<const core::CrashFile> file(core::take_crash_file());
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->path, folder_ / "status.json");
+  const core::Json crashed = core::parse_json(file->begin + ", \"reason\": \"crash:FPE\"}", "s");
+  EXPECT_EQ(crashed.at("state"), "failed");
+  EXPECT_EQ(crashed.at("epoch"), 1);
+  EXPECT_FALSE(crashed.contains("time")) << "known when it crashes";
+  files.on_report(engine::ReportEvent());
+  files.on_finish(engine::FinishEvent());
+  EXPECT_EQ(core::take_crash_file(), nullptr) << "it has ended: another end changes nothing";
 }
 
 TEST_F(RunFilesTest, AResumeNeverGluesAnEventToHalfALine) {
