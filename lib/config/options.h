@@ -207,7 +207,6 @@ struct PrecisionOptionsOf {
   Pick<AmpDtype> amp_dtype{};  ///< auto: bfloat16 where the device computes it natively
   Pick<bool> channels_last{};
   Pick<bool> tf32{};          ///< auto: on where the device is CUDA
-  Pick<bool> winograd{};      ///< auto: on where the device is a CPU that has it
   double init_scale = 65536;  ///< fp16 GradScaler
   int64_t scale_growth_interval = 2000;
   double min_scale = 1e-4;    ///< of the loss: below it the run ends

@@ -7,9 +7,6 @@
 namespace stoker::config {
 namespace {
 
-bool trains_in_float32(const PrecisionOptions& o) { return !o.amp.is_auto() && !o.amp.value(); }
-bool trains_in_float32(const ResolvedPrecisionOptions& o) { return !o.amp; }
-
 template <template <typename> class Pick>
 void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.group("precision", "Numbers on the device");
@@ -39,13 +36,6 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.add_switch("tf32", o.tf32)
       .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA.")
       .used_in_inference();
-  d.add_switch("winograd", o.winograd)
-      .used_while([&o] { return trains_in_float32(o); })
-      .before_it_existed("false")
-      .help(
-          "On a CPU, in training with float32: 3 x 3 convolutions by Winograd's algorithm, which multiplies a quarter "
-          "as "
-          "often and rounds otherwise, by some 1e-6. auto: where there is oneDNN 2.x and AVX-512.");
   d.add("init-scale", o.init_scale, number_codec({1, 1e30}))
       .help("float16: loss scale at the start; halved whenever gradients overflow.");
   d.add("scale-growth-interval", o.scale_growth_interval, integer_codec(1, 1'000'000'000))
