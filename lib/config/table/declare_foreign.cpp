@@ -45,8 +45,8 @@ void declare_foreign(Declaration& d) {
   d.add_foreign("log", "enable-progress-bar",
                 "Of Lightning: accepted without effect; there is a moving line where the output is a terminal.",
                 "is accepted without effect: there is a moving line where the output is a terminal", either);
-  d.add_removed("precision", "winograd", "Removed: accepted without effect; LibTorch computes all convolutions.",
-                "was removed: LibTorch computes all convolutions, and rounds otherwise");
+  d.add_removed("precision", "winograd", "Removed: accepted without effect; convolutions of float32 are LibTorch's.",
+                "was removed: convolutions of float32 are LibTorch's, which rounds otherwise");
 }
 
 }  // namespace stoker::config

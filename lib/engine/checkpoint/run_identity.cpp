@@ -12,8 +12,8 @@ namespace {
 void warn_of_removed_option(const core::Json& options) {
   if (options.value("winograd", "false") != "true") return;
   core::log_warning(
-      "bit-identity is not promised: the checkpoint was trained with --winograd, which was removed; LibTorch computes "
-      "all convolutions, and rounds otherwise");
+      "bit-identity is not promised: the checkpoint was trained with --winograd, which was removed: convolutions "
+      "are LibTorch's from here on, which rounds otherwise");
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ TEST_F(ForeignKeysTest, WhatHasNoMeaningHereIsNotedWithItsPlace) {
 }
 
 TEST_F(ForeignKeysTest, AnOptionOfOlderProgramsIsAcceptedAndNotedWhereItIsOn) {
-  const std::string note = " was removed: LibTorch computes all convolutions, and rounds otherwise";
+  const std::string note = " was removed: convolutions of float32 are LibTorch's, which rounds otherwise";
   const auto notes_of = [](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"--data-dir", "x"};
     words.insert(words.end(), more.begin(), more.end());
