@@ -4,9 +4,10 @@
 summary.csv less its clock columns must be the same bytes. For changes that must not change what is trained.
 
     scripts/same_bits.py --before OLD/train --after build/release/apps/train
-    scripts/same_bits.py --before OLD/train --after build/release/apps/train -- --no-winograd
+    scripts/same_bits.py --before OLD/train --after build/release/apps/train --to-before=--no-OLD -- --no-NEW
 
-Options after `--` are given to the second program alone: what the first one did without being asked.
+Options after `--` are given to the second program alone: what the first one did without being asked. `--to-before` is for
+the first one alone, once for each word: what the second one no longer does, and may no longer have an option for.
 Needs NumPy, OpenCV and h5py for the made data. Ends with 1 when a run differs.
 """
 import argparse
@@ -65,6 +66,7 @@ def main():
     parser.add_argument("--before", type=pathlib.Path, required=True)
     parser.add_argument("--after", type=pathlib.Path, required=True)
     parser.add_argument("--only", help="the run of this name")
+    parser.add_argument("--to-before", action="append", default=[], metavar="WORD", help="for the first program")
     parser.add_argument("options", nargs="*", help="for the second program")
     args = parser.parse_args()
     differ = 0
@@ -74,7 +76,7 @@ def main():
             if args.only and name != args.only:
                 continue
             stem = hashlib.sha256(name.encode()).hexdigest()[:8]
-            before = trained(args.before, options, folder / f"{stem}-before")
+            before = trained(args.before, [*options, *args.to_before], folder / f"{stem}-before")
             after = trained(args.after, [*options, *args.options], folder / f"{stem}-after")
             same = before == after
             differ += not same

@@ -52,7 +52,7 @@ struct CheckpointFacts {
   std::optional<TrainCrop> train_crop = {};
   std::optional<OptimizerKind> opt = {};
   std::optional<ScheduleKind> sched = {};
-  std::optional<bool> amp = {}, channels_last = {}, tf32 = {}, winograd = {};
+  std::optional<bool> amp = {}, channels_last = {}, tf32 = {};
 };
 
 /// Where the value of an option that nobody gave comes from.

@@ -79,26 +79,6 @@ TEST(DoubtsTest, AClassifierOfOtherClassesIsWarnedOf) {
   EXPECT_TRUE(warns(train(work, from_run), "was trained on the classes cat and dog, but the data has cat and eel"));
 }
 
-TEST(DoubtsTest, WinogradsConvolutionsThatAreNotThereAreWarnedOfInTrainingOnly) {
-  const Workplace work;
-  write_idx(work);
-  const auto end_of = [&](const Words& words) {
-    Launch launch;
-    launch.words = words;
-    launch.directory = work.path();
-    launch.variables = {"DNNL_MAX_CPU_ISA=AVX2"};  // oneDNN has them for AVX-512
-    launch.loads_libraries = true;                 // which read it
-    Ended ended = run(launch);
-    EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
-    return ended;
-  };
-  const std::string warning = "warning: --winograd is on, but this CPU or this build has no such convolutions";
-  const Ended trained = end_of(train_words({"--winograd", "--max-updates", "1"}));
-  EXPECT_TRUE(warns(trained, warning)) << trained.err;
-  const Ended evaluated = end_of({"eval", "run", "--threads", "1"});
-  EXPECT_FALSE(warns(evaluated, "winograd")) << evaluated.err;
-}
-
 TEST(DoubtsTest, ImagesOfNumbersAreNotMirrored) {
   const Workplace work;
   write_csv(work);

@@ -36,8 +36,6 @@ std::vector<Ablation> ablations_of(const config::ResolvedOptions& options, const
   without(options.precision.amp, "mixed precision", "--no-amp", [](Ablation& a) { a.options.precision.amp = false; });
   without(options.precision.channels_last, "channels-last", "--no-channels-last",
           [](Ablation& a) { a.options.precision.channels_last = false; });
-  without(options.precision.winograd && !options.precision.amp, "Winograd's convolutions", "--no-winograd",
-          [](Ablation& a) { a.options.precision.winograd = false; });
   without(on_cpu && options.device.threads > 1, format("{} threads", options.device.threads), "--threads 1",
           [](Ablation& a) { a.options.device.threads = 1; });
   without(true, on_cpu ? "optimizer in one pass" : "fused optimizer", "",

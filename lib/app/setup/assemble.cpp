@@ -82,7 +82,6 @@ torch::Device open_and_configure_device(const config::ResolvedOptions& options) 
   backend.other_threads = options.loader.num_workers;
   backend.tf32 = options.precision.tf32;
   backend.deterministic = options.train.deterministic;
-  backend.winograd = options.precision.winograd && options.device.device == "cpu";
   engine::configure_backends(backend);
   return engine::open_device(options.device.device);
 }

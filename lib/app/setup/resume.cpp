@@ -159,7 +159,6 @@ config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
   facts.amp = saved.value_of(o.precision.amp);
   facts.channels_last = saved.value_of(o.precision.channels_last);
   facts.tf32 = saved.value_of(o.precision.tf32);
-  facts.winograd = saved.value_of(o.precision.winograd).value_or(false);
   return facts;
 }
 

@@ -7,9 +7,7 @@
 #include "app/setup/assemble.h"
 #include "app/setup/backend.h"
 #include "app/setup/plan_run.h"
-#include "core/log.h"
 #include "data/open_datasets.h"
-#include "engine/device/device.h"
 #include "plan/batch_choice.h"
 
 namespace stoker::app {
@@ -37,14 +35,6 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
   if (!(from_root && is_told))
     prepared.other_layout_speed = measure_layout(tried);  // the options of other ranks are those of rank 0
   measure_threads(tried);
-}
-
-void warn_of_absent_winograd(const config::ResolvedOptions& options) {
-  const bool is_used = options.precision.winograd && !options.precision.amp && options.device.device == "cpu";
-  if (!is_used || engine::cpu_has_winograd()) return;
-  core::log_warning(
-      "--winograd is on, but this CPU or this build has no such convolutions: they are computed directly, and round "
-      "otherwise");
 }
 
 /// What stands in until a fact is known must not be trained with.
@@ -79,7 +69,6 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   prove();
   prepared.learner = build_learner(options, device, resumes);
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);
-  warn_of_absent_winograd(options);
   const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
                         resumes,  share.ranks,       share.processes};
   prepared.inputs = measure_plan(parts);

@@ -51,7 +51,6 @@ core::MachineFacts machine_with_accelerators() {
   machine.accelerator_trouble = std::move(found.trouble);
   machine.accelerator_absence = std::move(found.absence);
   machine.computes_float16 = engine::cpu_computes_float16();
-  machine.has_winograd = engine::cpu_has_winograd();
   return machine;
 }
 

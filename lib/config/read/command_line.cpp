@@ -35,7 +35,7 @@ void apply_flags(const std::vector<FlagValue>& values, Configuration& out, std::
     std::vector<Assignment> assignments;
     const std::string written = value.written.substr(value.written.find_first_not_of('-'));  // an alias, perhaps
     std::string problem = out.table.expand(out.table.find(written) ? written : value.name, value.text, assignments);
-    out.table.note_use(value.name, {Origin::Kind::flag, value.written});
+    out.table.note_use(value.name, value.text, {Origin::Kind::flag, value.written});
     for (const Assignment& assignment : assignments) {
       if (problem.empty())
         problem = out.table.set(*assignment.row, assignment.text, {Origin::Kind::flag, value.written});

@@ -62,19 +62,21 @@ class FlagParser {
       register_names(flag.name, flag.aliases, target);
     }
     for (const Row& row : table_.rows()) {
-      if (accepts(row, command_.verb)) register_option(row.name, row.aliases, row.is_switch);
+      if (accepts(row, command_.verb)) register_option(row.name, row.aliases, row.is_switch, row.is_switch);
     }
     for (const Shorthand& shorthand : table_.shorthands()) {
-      if (accepts(table_, shorthand, command_.verb)) register_option(shorthand.name, {}, shorthand.is_switch);
+      if (!accepts(table_, shorthand, command_.verb)) continue;
+      register_option(shorthand.name, {}, shorthand.is_switch, shorthand.was_option);
     }
   }
 
-  void register_option(const std::string& name, const std::vector<std::string>& aliases, bool is_switch) {
+  void register_option(const std::string& name, const std::vector<std::string>& aliases, bool is_switch,
+                       bool has_negation) {
     FlagTarget target;
     target.option = name;
     target.is_switch = is_switch;
     register_names(name, aliases, target);
-    if (!is_switch || table_.find_shorthand(name)) return;
+    if (!has_negation) return;
     target.negated = true;
     std::vector<std::string> negated;
     for (const std::string& alias : aliases) negated.push_back("no-" + alias);

@@ -63,7 +63,7 @@ std::vector<CompletableFlag> completable_flags(const Table& table, const std::st
     if (accepts(row, verb)) flags.push_back(flag_of(row, networks));
   }
   for (const Shorthand& shorthand : table.shorthands()) {
-    if (!accepts(table, shorthand, verb)) continue;
+    if (!accepts(table, shorthand, verb) || shorthand.was_option) continue;
     CompletableFlag flag;
     flag.names.push_back("--" + shorthand.name);
     flag.takes_value = !shorthand.is_switch;

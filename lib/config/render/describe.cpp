@@ -47,6 +47,7 @@ std::string flag_text(const Shorthand& shorthand) {
   std::vector<std::string> words;
   for (const auto& choice : shorthand.choices) words.push_back(choice.first);
   if (shorthand.takes_count) return "--" + shorthand.name + " N";
+  if (shorthand.was_option) return "--[no-]" + shorthand.name;
   return "--" + shorthand.name + (shorthand.is_switch ? "" : value_of_flag("", words));
 }
 

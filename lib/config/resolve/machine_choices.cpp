@@ -124,17 +124,13 @@ bool choose_precision(Draft& draft, const Facts& facts) {
     draft.keep(o.amp, facts.checkpoint->amp);
     draft.keep(o.channels_last, facts.checkpoint->channels_last);
     draft.keep(o.tf32, facts.checkpoint->tf32);
-    draft.keep(o.winograd, facts.checkpoint->winograd);
   }
   if (device == "cpu") {
-    draft.choose(o.winograd, switch_text(facts.machine.has_winograd),
-                 facts.machine.has_winograd ? "this CPU's oneDNN has it" : "not here");
     draft.set_default(draft.options().precision.tf32, false);
     draft.choose(o.amp_dtype, "bfloat16", "what CPUs compute natively");
     choose_layout(draft, facts);
     return choose_amp_on_cpu(draft, facts);
   }
-  draft.set_default(draft.options().precision.winograd, false);
   const core::AcceleratorFacts& accelerator = facts.machine.accelerators[cuda_index(device)];
   const bool native = accelerator.native_bfloat16;
   const std::string reason =

@@ -99,6 +99,12 @@ void Declaration::add_foreign(const std::string& group, const std::string& name,
   shorthand.note = note;
 }
 
+void Declaration::add_removed(const std::string& group, const std::string& name, const std::string& help,
+                              const std::string& note) {
+  add_foreign(group, name, help, note, {{"true", {}}, {"false", {}}, {"auto", {}}});
+  table_.shorthands_.back().is_switch = table_.shorthands_.back().was_option = true;
+}
+
 std::string Declaration::automatic_advice(const std::string& text, bool is_number) {
   if (!is_number) return "";
   return text == "-1" ? "; -1 does not mean automatic, write auto" : "; auto is accepted too";

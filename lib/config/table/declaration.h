@@ -122,6 +122,9 @@ class Declaration {
   /// count.
   void add_foreign(const std::string& group, const std::string& name, const std::string& help, const std::string& note,
                    std::vector<std::pair<std::string, Shorthand::Values>> choices);
+  /// A switch that older programs had in this group, and runs of theirs still name: accepted without effect. `note` is
+  /// said where it is on.
+  void add_removed(const std::string& group, const std::string& name, const std::string& help, const std::string& note);
 
  private:
   template <typename T>
@@ -152,6 +155,6 @@ template <typename AnyOptions>
 void declare_training(Declaration& declaration, AnyOptions& options);  ///< model, optim, schedule, train
 template <typename AnyOptions>
 void declare_process(Declaration& declaration, AnyOptions& options);  ///< precision, device, run, log
-void declare_foreign(Declaration& declaration);  ///< what only other trainers have, after all groups
+void declare_foreign(Declaration& declaration);  ///< what only others have: other trainers, older programs; after all
 
 }  // namespace stoker::config

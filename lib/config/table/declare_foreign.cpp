@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that stand in the configuration files of other trainers and are no options here: they are accepted, so that such
-// a file starts a run, and a note says what does their work. Nothing here knows how options are read or shown.
+// Keys that stand in the configuration files of other trainers, or of older programs, and are no options here: they are
+// accepted, so that such a file starts a run, and a note says what does their work. Nothing here knows how options are
+// read or shown.
 #include "config/table/declaration.h"
 
 namespace stoker::config {
@@ -44,6 +45,8 @@ void declare_foreign(Declaration& d) {
   d.add_foreign("log", "enable-progress-bar",
                 "Of Lightning: accepted without effect; there is a moving line where the output is a terminal.",
                 "is accepted without effect: there is a moving line where the output is a terminal", either);
+  d.add_removed("precision", "winograd", "Removed: accepted without effect; convolutions of float32 are LibTorch's.",
+                "was removed: convolutions of float32 are LibTorch's, which rounds otherwise");
 }
 
 }  // namespace stoker::config

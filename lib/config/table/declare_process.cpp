@@ -7,9 +7,6 @@
 namespace stoker::config {
 namespace {
 
-bool trains_in_float32(const PrecisionOptions& o) { return !o.amp.is_auto() && !o.amp.value(); }
-bool trains_in_float32(const ResolvedPrecisionOptions& o) { return !o.amp; }
-
 template <template <typename> class Pick>
 void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.group("precision", "Numbers on the device");
@@ -39,22 +36,14 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
   d.add_switch("tf32", o.tf32)
       .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA.")
       .used_in_inference();
-  d.add_switch("winograd", o.winograd)
-      .used_while([&o] { return trains_in_float32(o); })
-      .before_it_existed("false")
-      .help(
-          "On a CPU, in training with float32: 3 x 3 convolutions by Winograd's algorithm, which multiplies a quarter "
-          "as "
-          "often and rounds otherwise, by some 1e-6. auto: where there is oneDNN 2.x and AVX-512.");
   d.add("prove-backend", o.prove_backend,
         choice_codec<ProveBackend>(
             {{"auto", ProveBackend::automatic}, {"full", ProveBackend::full}, {"off", ProveBackend::off}}))
       .help(
-          "Before the first update: compute each operation of the network on random numbers in a process of its own "
-          "and "
-          "compare with plain loops, so that a library that computes wrongly on this machine is found; another way to "
-          "compute is taken where one is right, else exit code 83. auto compares a sample of the results and remembers "
-          "what was proven; full compares all of them anew; off proves nothing.")
+          "Check before the first update that libraries compute each operation of the network correctly on this "
+          "machine: on random numbers, in a process of its own, against plain loops. What is wrong is computed in "
+          "another way, else exit code 83. auto compares a sample and remembers what was proven; full compares every "
+          "element again, which takes minutes; off checks nothing, which is recorded.")
       .per_process()
       .used_in_inference();
   d.add("init-scale", o.init_scale, number_codec({1, 1e30}))

@@ -56,9 +56,10 @@ const Shorthand* Table::find_shorthand(const std::string& name) const {
   return nullptr;
 }
 
-void Table::note_use(const std::string& name, const Origin& origin) {
+void Table::note_use(const std::string& name, const std::string& text, const Origin& origin) {
   for (Shorthand& shorthand : shorthands_) {
-    if (shorthand.name == kebab(name)) shorthand.used = origin;
+    if (shorthand.name != kebab(name)) continue;
+    shorthand.used = shorthand.was_option && text != "true" ? Origin() : origin;
   }
 }
 

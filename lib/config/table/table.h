@@ -55,7 +55,7 @@ struct Shorthand {
   using Values = std::vector<std::pair<std::string, std::string>>;  ///< option name, text
   std::string name;
   std::string group;
-  bool is_switch = false;  ///< `--x` alone; its only choice is "true"
+  bool is_switch = false;  ///< `--x` alone; its only choice is "true", unless it was an option
   std::vector<std::pair<std::string, Values>> choices;
   bool takes_count = false;  ///< any whole number from 1 on, in place of choices
   /// A text besides the choices, and what such a text sets; it sets nothing: it is wrong.
@@ -65,6 +65,7 @@ struct Shorthand {
   } others = {};
   std::string help;
   std::string note;  ///< for whoever uses it: what has no meaning here, and what does its work; empty: nothing to say
+  bool was_option = false;           ///< a switch of older programs, `--x` and `--no-x`; the note is for "true" alone
   bool is_written_for_gpus = false;  ///< it is copied from commands for a GPU: on a CPU its float16 may give way
   Origin used;                       ///< where it was written last; built_in: nowhere
 };
@@ -104,8 +105,8 @@ class Table {
     return const_cast<Table*>(this)->row_at(&field);  // which changes nothing
   }
   const Shorthand* find_shorthand(const std::string& name) const;
-  /// Remembers where a shorthand stands; nothing for the name of an option.
-  void note_use(const std::string& name, const Origin& origin);
+  /// Remembers where a shorthand stands, with this text; nothing for the name of an option.
+  void note_use(const std::string& name, const std::string& text, const Origin& origin);
   const Group* find_group(const std::string& name) const;
 
   /// What `name` = `text` means: the option itself, or those behind a shorthand. Returns "" or what is wrong;

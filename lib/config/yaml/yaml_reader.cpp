@@ -97,7 +97,7 @@ class YamlAssigner {
     std::vector<Assignment> assignments;
     const std::string trouble = table_.expand(key.text, text, assignments);
     if (!trouble.empty()) report(key.line, key.text + ": " + trouble);
-    table_.note_use(key.text, {kind_, core::format("{}:{}", path_, key.line)});
+    table_.note_use(key.text, text, {kind_, core::format("{}:{}", path_, key.line)});
     for (const Assignment& assignment : assignments) {
       const auto [seen, is_new] = row_lines_.emplace(assignment.row, key.line);
       if (!is_new) {

@@ -34,7 +34,6 @@ struct MachineFacts {
   bool avx512 = false;
   bool native_bfloat16 = false;   ///< AVX512-BF16 or AMX-BF16, unless ONEDNN_MAX_CPU_ISA forbids it
   bool computes_float16 = false;  ///< the CPU does, in this LibTorch
-  bool has_winograd = false;      ///< of the CPU: kernels for convolutions by Winograd's algorithm
   std::vector<AcceleratorFacts> accelerators;
   std::string accelerator_trouble{};  ///< as in Accelerators
   std::string accelerator_absence{};  ///< as in Accelerators

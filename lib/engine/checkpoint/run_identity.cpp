@@ -6,6 +6,17 @@
 #include "core/log.h"
 
 namespace stoker::engine {
+namespace {
+
+/// An option that older programs had. They computed the convolutions of runs that were begun with it otherwise.
+void warn_of_removed_option(const core::Json& options) {
+  if (options.value("winograd", "false") != "true") return;
+  core::log_warning(
+      "bit-identity is not promised: the checkpoint was trained with --winograd, which was removed: convolutions "
+      "are LibTorch's from here on, which rounds otherwise");
+}
+
+}  // namespace
 
 core::Json options_json(const RunIdentity& identity) {
   core::Json json = core::Json::object();
@@ -37,6 +48,7 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
     if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {
       different.push_back("data: files, sizes or labels changed since the checkpoint was written");
     }
+    warn_of_removed_option(options);
     if (const auto threads = manifest.at("threads").get<int64_t>(); threads != identity.threads) {
       core::log_warning("bit-identity is not promised: CPU threads {} -> {} (--threads {} keeps it)", threads,
                         identity.threads, threads);

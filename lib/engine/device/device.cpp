@@ -14,7 +14,6 @@
 #include "core/system/threads.h"
 #include "engine/device/out_of_memory.h"
 #include "engine/device/torch_compat.h"
-#include "model/layers/conv.h"
 
 namespace stoker::engine {
 
@@ -61,13 +60,10 @@ torch::Device open_device(const std::string& name) {
 
 bool cpu_computes_float16() { return STOKER_TORCH_AT_LEAST(2, 4); }
 
-bool cpu_has_winograd() { return model::has_winograd(); }
-
 void configure_backends(const BackendSettings& settings) {
   // LibTorch's pool, twice while it is made anew; OpenMP's; and one for what watches the run.
   core::require_threads(3 * settings.threads + 1 + settings.other_threads);
   at::set_num_threads(static_cast<int>(settings.threads));
-  model::use_winograd(settings.winograd);
   at::Context& context = at::globalContext();
   context.setAllowTF32CuBLAS(settings.tf32);
   context.setAllowTF32CuDNN(settings.tf32);

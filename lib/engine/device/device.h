@@ -19,8 +19,6 @@ core::Accelerators list_accelerators();
 
 /// Whether this LibTorch has the kernels of float16 autocast for the CPU.
 bool cpu_computes_float16();
-/// Whether this build and this CPU have BackendSettings::winograd.
-bool cpu_has_winograd();
 
 /// "cpu" or "cuda:N", which becomes the current device of this thread. Throws Error{unavailable} when that device is
 /// not there or does not compute, which is tried.
@@ -31,7 +29,6 @@ struct BackendSettings {
   int64_t other_threads = 0;   ///< that the process will start besides: those of the loader
   bool tf32 = false;           ///< CUDA: matmul and convolution inputs rounded to 10 bits
   bool deterministic = false;  ///< only algorithms that give the same bits each time
-  bool winograd = false;       ///< CPU: convolutions of float32 in training by Winograd's algorithm, where there is one
   bool benchmark = true;       ///< CUDA: let cuDNN time its algorithms; off when deterministic
 };
 /// Throws Error{os} when so many threads cannot be had; LibTorch would wait for them for ever.

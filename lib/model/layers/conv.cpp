@@ -2,25 +2,17 @@
 #include "model/layers/conv.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/record_function.h>
 #include <c10/core/MemoryFormat.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/version.h>
 
-#include <atomic>
-#include <memory>
 #include <tuple>
 #include <variant>
 
-#include "core/error.h"
 #include "kernels/conv_weight_gradient.h"
 #include "kernels/cpu.h"
-#include "kernels/winograd.h"
 #include "model/layers/torch_threads.h"
 
 namespace stoker::model {
@@ -98,86 +90,9 @@ bool is_for_kernels(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
          (parts % threads == 0 || parts >= 4 * threads);
 }
 
-std::atomic<bool> winograd_is_asked_for{false};
-
-bool is_autocast() {
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
-  return at::autocast::is_autocast_enabled(at::kCPU);
-#else
-  return at::autocast::is_cpu_enabled();
-#endif
-}
-
-/// Whether Winograd's way is asked for and possible. Not a matter of gradients: a pass without them that is done again
-/// with them has the same bits.
-bool is_for_winograd(const torch::nn::Conv2dImpl& conv, const torch::Tensor& x) {
-  const at::Tensor& weight = conv.weight;
-  return winograd_is_asked_for && conv.is_training() && x.device().is_cpu() && weight.device().is_cpu() &&
-         x.dim() == 4 && x.scalar_type() == at::kFloat && x.numel() > 0 && is_plain(conv) && weight.size(2) == 3 &&
-         conv.options.stride()->at(0) == 1 && (*padding_of(conv))->at(0) == 1 && x.size(1) == weight.size(1) &&
-         x.is_contiguous(x.suggest_memory_format()) && weight.is_contiguous(weight.suggest_memory_format()) &&
-         !is_autocast();
-}
-
-kernels::WinogradShape winograd_shape(const torch::Tensor& x, const torch::Tensor& weight) {
-  const auto is_last = [](const torch::Tensor& tensor) {
-    return tensor.suggest_memory_format() == c10::MemoryFormat::ChannelsLast;
-  };
-  return {x.size(0), x.size(1), weight.size(0), x.size(2), x.size(3), is_last(x), is_last(weight)};
-}
-
-/// As the other operations: taken from the allocator of tensors, which knows what a run holds.
-torch::Tensor workspace_of(const kernels::WinogradConv& way) { return at::empty({way.workspace_bytes()}, at::kByte); }
-
-class WinogradConv : public torch::autograd::Function<WinogradConv> {
- public:
-  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, const torch::Tensor& weight) {
-    RECORD_USER_SCOPE("stoker::WinogradConv");  // for profilers
-    const std::shared_ptr<const kernels::WinogradConv> way = way_of(x, weight);
-    const torch::Tensor y =
-        at::empty({x.size(0), weight.size(0), x.size(2), x.size(3)}, x.options(), x.suggest_memory_format());
-    way->forward(x.data_ptr<float>(), weight.data_ptr<float>(), y.data_ptr<float>(), workspace_of(*way).data_ptr());
-    context->save_for_backward({x, weight});
-    return y;
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    RECORD_USER_SCOPE("stoker::WinogradConvBackward");
-    const variable_list saved = context->get_saved_variables();
-    const torch::Tensor &x = saved[0], &weight = saved[1];
-    const std::shared_ptr<const kernels::WinogradConv> way = way_of(x, weight);
-    const torch::Tensor dy = gradients.at(0).contiguous(x.suggest_memory_format()), workspace = workspace_of(*way);
-    torch::Tensor x_gradient, weight_gradient;
-    if (context->needs_input_grad(0)) {
-      x_gradient = at::empty_like(x);
-      way->input_gradient(dy.data_ptr<float>(), weight.data_ptr<float>(), x_gradient.data_ptr<float>(),
-                          workspace.data_ptr());
-    }
-    if (context->needs_input_grad(1)) {
-      weight_gradient = at::empty_like(weight);
-      way->weight_gradient(x.data_ptr<float>(), dy.data_ptr<float>(), weight_gradient.data_ptr<float>(),
-                           workspace.data_ptr());
-    }
-    return {x_gradient, weight_gradient};
-  }
-
- private:
-  static std::shared_ptr<const kernels::WinogradConv> way_of(const torch::Tensor& x, const torch::Tensor& weight) {
-    std::shared_ptr<const kernels::WinogradConv> way = kernels::WinogradConv::of(winograd_shape(x, weight));
-    if (!way) throw core::Error(core::ErrorKind::bug, "a convolution that Winograd's way is not for");
-    return way;
-  }
-};
-
 }  // namespace
 
-bool has_winograd() { return kernels::has_winograd(); }
-void use_winograd(bool use) { winograd_is_asked_for = use && kernels::has_winograd(); }
-
 torch::Tensor convolve(torch::nn::Conv2d& conv, const torch::Tensor& x) {
-  if (is_for_winograd(*conv, x) && kernels::WinogradConv::of(winograd_shape(x, conv->weight))) {
-    return WinogradConv::apply(x, conv->weight);
-  }
   if (!is_for_kernels(*conv, x)) return conv(x);
   return Bfloat16Conv::apply(x, conv->weight, conv->options.stride()->at(0), (*padding_of(*conv))->at(0));
 }

@@ -38,8 +38,7 @@ TEST_F(CheckpointFactsTest, TheyAreTheOptionsThatTheRunBeganWith) {
                                        {"sched", "one-cycle"},
                                        {"amp", "false"},
                                        {"channels-last", "true"},
-                                       {"tf32", "false"},
-                                       {"winograd", "true"}});
+                                       {"tf32", "false"}});
   EXPECT_EQ(facts.threads, 3);
   EXPECT_EQ(facts.batch_size, 24);
   EXPECT_EQ(facts.accumulation_steps, 4);
@@ -53,7 +52,6 @@ TEST_F(CheckpointFactsTest, TheyAreTheOptionsThatTheRunBeganWith) {
   EXPECT_EQ(facts.amp, false);
   EXPECT_EQ(facts.channels_last, true);
   EXPECT_EQ(facts.tf32, false);
-  EXPECT_EQ(facts.winograd, true);
 }
 
 TEST_F(CheckpointFactsTest, TheRateOfSgdFollowsTheBatchAndANetworkOfAFileHasNoName) {
@@ -70,7 +68,6 @@ TEST_F(CheckpointFactsTest, WhatIsNoValueOfAnOptionSaysNothing) {
   EXPECT_FALSE(facts.opt);
   EXPECT_FALSE(facts.amp);
   EXPECT_FALSE(facts.sched);
-  EXPECT_EQ(facts.winograd, false) << "older runs did without";
   EXPECT_FALSE(facts_of_manifest({{"training_options", "none"}}).hflip);
 }
 

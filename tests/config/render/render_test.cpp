@@ -145,8 +145,6 @@ TEST(RenderTest, TrainingRelevantValuesLeaveOutWhatOtherOptionsLeaveWithoutEffec
   const std::string fixed = names({"--sched", "one-cycle", "--no-one-cycle-momentum"});
   EXPECT_TRUE(contains(fixed, "one-cycle-momentum"));
   EXPECT_FALSE(contains(fixed, "one-cycle-base-momentum"));
-  EXPECT_TRUE(contains(names({"--no-amp"}), "winograd"));
-  EXPECT_FALSE(contains(names({"--amp"}), "winograd")) << "it is an algorithm for float32";
 }
 
 }  // namespace

@@ -74,10 +74,10 @@ TEST(ChoiceSourceTest, WhatACheckpointKeepsIsSaidToComeFromThere) {
   kept.train_crop = TrainCrop::center;
   kept.opt = OptimizerKind::adamw;
   kept.sched = ScheduleKind::constant;
-  kept.amp = kept.channels_last = kept.tf32 = kept.winograd = false;
+  kept.amp = kept.channels_last = kept.tf32 = false;
   const Resolution c = resolution_of({"--batch-size", "auto"}, facts);
   for (const char* const option : {"threads", "batch-size", "accumulation-steps", "drop-last", "model", "hflip", "lr",
-                                   "train-crop", "opt", "sched", "amp", "channels-last", "tf32", "winograd"}) {
+                                   "train-crop", "opt", "sched", "amp", "channels-last", "tf32"}) {
     EXPECT_EQ(source_of(c, option), ChoiceSource::checkpoint) << option;
   }
   EXPECT_EQ(c.options.model.model, "resnet9");

@@ -269,17 +269,6 @@ TEST(ResolveTest, PrecisionFollowsTheDevice) {
   EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2)).options.precision.channels_last);
 }
 
-TEST(ResolveTest, WinogradIsForCpusThatHaveItAndARunKeepsWhatItBeganWith) {
-  Facts facts = facts_of(cpu_machine(2));
-  EXPECT_FALSE(resolved({}, facts).options.precision.winograd);
-  facts.machine.has_winograd = true;
-  EXPECT_TRUE(resolved({}, facts).options.precision.winograd);
-  EXPECT_FALSE(resolved({"--no-winograd"}, facts).options.precision.winograd);
-  facts.checkpoint.emplace().winograd = false;
-  EXPECT_FALSE(resolved({}, facts).options.precision.winograd);
-  EXPECT_FALSE(resolved({}, cuda_machine(2)).options.precision.winograd);
-}
-
 TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
   const auto failure = failure_of([] { resolved({"--fp16"}, cpu_machine(2)); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);

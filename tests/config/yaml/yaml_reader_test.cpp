@@ -214,6 +214,7 @@ TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   EXPECT_TRUE(configuration.options.device.threads.is_auto());
   EXPECT_TRUE(configuration.options.loader.num_workers.is_auto());
   EXPECT_EQ(configuration.table.find("model")->origin.detail, "runs/x/config.yaml:1");
+  read_run_config("precision:\n  tf32: false\n  winograd: true\n", "c.yaml", configuration);  // of an older program
   const auto failure = fixtures::failure_of([&] { read_run_config("modle: x\n", "c.yaml", configuration); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
   EXPECT_TRUE(failure.says("c.yaml:1: unknown option \"modle\"; did you mean model?")) << failure.message;

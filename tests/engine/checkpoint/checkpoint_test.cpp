@@ -173,6 +173,19 @@ TEST_F(CheckpointsTest, AnOptionThatTheCheckpointLacksHasTheValueFromBeforeItExi
   EXPECT_TRUE(of(newer).differences(checkpoints_.files().path_of(1)).empty()) << "it had no value, and has none";
 }
 
+TEST_F(CheckpointsTest, AnOptionThatWasRemovedIsNoDifferenceAndSaidWhereBitsDependedOnIt) {
+  std::vector<std::string> said;
+  core::set_console_writer([&](core::LogLevel, std::string_view line) { said.emplace_back(line); });
+  for (const std::string value : {"false", "true"}) {
+    core::Json manifest = manifest_of(identity());
+    manifest["training_options"]["winograd"] = value;
+    EXPECT_TRUE(differences(identity(), manifest, "run/checkpoints/step-00000001").empty()) << value;
+    EXPECT_EQ(said.size(), value == "true" ? 1u : 0u);
+  }
+  core::set_console_writer(nullptr);
+  EXPECT_NE(said.at(0).find("trained with --winograd, which was removed"), std::string::npos) << said.at(0);
+}
+
 TEST_F(CheckpointsTest, RepairedLinksAgreeWithTheState) {
   for (int64_t updates = 1; updates <= 2; ++updates) save(updates, 1);
   fs::remove(checkpoints_.files().directory() + "/best");
