@@ -211,8 +211,8 @@ def check_planted(args, torch, work):
 
 
 def check_run(args, torch, data, work):
-    events = train(args, work / "run", ["--data-dir", str(data), "--model", "small_cnn", "--width", "8", "--batch-size", "16",
-                                        *FLOAT16, "--scale-growth-interval", "5", "--epochs", "100", "--max-updates", "300",
+    events = train(args, work / "run", ["--data-dir", str(data), "--model", "small_cnn", "--width", "8", "--img-size", "12",
+                                        "--batch-size", "16", *FLOAT16, "--scale-growth-interval", "5", "--epochs", "100", "--max-updates", "300",
                                         "--report-every", "1u", "--threads", "1", "--save-every", "never"])
     skipped, scales = skips_and_scales(events, 300)
     pythons = scales_of_torch(torch, 1e12, 5, skipped)
