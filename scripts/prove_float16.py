@@ -6,6 +6,9 @@
 
     scales  planted gradients, finite and not, go through our scaler and through torch.amp.GradScaler: scale, growth tracker
             and the gradients that are left must be the same, bit for bit, in random cases of scales, factors and intervals
+    planted a run in which known updates overflow: targets are so far off there that gradients are infinite, or NaN where two of
+            opposite signs meet. Every update's scale must be what PyTorch's rule says, told which overflow, and what
+            torch.amp.GradScaler has, where Python has it
     run     a run from a scale of 1e12 writes the scale of every update: torch.amp.GradScaler, told which of them overflowed,
             must have the same
     learn   the same run in float32, bfloat16 and float16, the latter from a scale of 1e12: it must skip updates, go on without
@@ -13,8 +16,8 @@
     kills   kill_anywhere.py with a scale that falls and grows to the end: weights, optimizer and scaler of every trial must
             be those of the run that nobody killed
 
-Needs a LibTorch of 2.4 or later, and Python's torch of 2.3 or later for the first two. Without --data-dir images are made.
-Exits 1 when one of them fails.
+Needs a LibTorch of 2.4 or later, and Python's torch of 2.3 or later for scales and run: they are left out without it. Without
+--data-dir images are made. Exits 1 when one of them fails, 77 when all that were asked for were left out.
 """
 import argparse
 import json
@@ -26,6 +29,7 @@ import sys
 import tempfile
 
 import made_idx
+import made_images
 
 HERE = pathlib.Path(__file__).resolve().parent
 FLOAT16 = ["--amp", "--amp-dtype", "float16", "--init-scale", "1e12"]
@@ -92,8 +96,54 @@ def same_numbers(ours, pythons):
     return all(x == y or (a and b) for x, y, a, b in zip(ours, pythons, *is_nan))
 
 
-def check_scales(args, rng):
-    import torch
+def pythons_torch():
+    """With torch.amp.GradScaler, if there is one."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch if hasattr(torch.amp, "GradScaler") else None
+
+
+def scales_of_rule(scale, interval, overflows):
+    """The scale after each update, by the documentation of torch.cuda.amp.GradScaler: half of it where gradients are not all
+    finite, twice as much after `interval` updates without that."""
+    good, scales = 0, []
+    for overflow in overflows:
+        good = 0 if overflow else good + 1
+        if overflow:
+            scale *= 0.5
+        elif good == interval:
+            scale, good = scale * 2, 0
+        scales.append(scale)
+    return scales
+
+
+def scales_of_torch(torch, scale, interval, overflows):
+    """The same by PyTorch's own scaler."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=interval)
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    scales = []
+    for overflow in overflows:
+        scaler.scale(torch.zeros(1))
+        parameter.grad = torch.tensor([float("inf") if overflow else 1.0])
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    return scales
+
+
+def skips_and_scales(events, updates):
+    """Of a run that reports after each update."""
+    reports = {event["updates"]: event for event in events if event["event"] == "report"}
+    if sorted(reports) != list(range(1, updates + 1)):
+        sys.exit(f"{len(reports)} reports of {updates} updates")
+    counts = [0, *(reports[update]["skipped_updates"] for update in sorted(reports))]
+    return [after > before for before, after in zip(counts, counts[1:])], [reports[update]["loss_scale"] for update in sorted(reports)]
+
+
+def check_scales(args, torch, rng):
     cases = list(planted_cases(rng, args.cases))
     tool = args.tool or pathlib.Path(args.train).resolve().parent.parent / "tests/optim/scaler_tool"
     steps = skips = 0
@@ -118,33 +168,60 @@ def train(args, run, options):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-def check_run(args, data, work):
-    import torch
-    events = train(args, work / "run", ["--data-dir", str(data), "--model", "small_cnn", "--width", "8", "--batch-size", "16",
-                                        *FLOAT16, "--scale-growth-interval", "5", "--epochs", "100", "--max-updates", "300",
-                                        "--report-every", "1u", "--threads", "1", "--save-every", "never"])
-    reports = {event["updates"]: event for event in events if event["event"] == "report"}
-    if sorted(reports) != list(range(1, 301)):
-        print(f"run: {len(reports)} reports of 300 updates")
-        return False
-    scaler = torch.amp.GradScaler("cpu", init_scale=1e12, growth_interval=5)
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([parameter], lr=1.0)
-    skipped = grown = 0
-    before = 1e12
-    for update in range(1, 301):
-        is_skipped = reports[update]["skipped_updates"] > skipped
-        skipped = reports[update]["skipped_updates"]
-        scaler.scale(torch.zeros(1))
-        parameter.grad = torch.tensor([float("inf") if is_skipped else 1.0])
-        scaler.step(optimizer)
-        scaler.update()
-        if reports[update]["loss_scale"] != scaler.get_scale():
-            print(f"run: scale after update {update}: ours {reports[update]['loss_scale']}, PyTorch's {scaler.get_scale()}")
+def planted_targets(folder, overflows, batch):
+    """Batches of images that follow each other in files.csv; those of `overflows` hold one target that is far off (1), or one
+    above and one below (2)."""
+    rng = random.Random(1)
+    (folder / "images").mkdir(parents=True)
+    for split, kinds in (("train", overflows), ("val", [0])):
+        lines = ["path,brightness"]
+        for i in range(batch * len(kinds)):
+            value, name = rng.random(), f"images/{split}-{i:04}.png"
+            (folder / name).write_bytes(made_images.png(12, made_images.noise(rng, 12, int(120 * value))))
+            far_off = {(1, 3): 1e6, (2, 3): 1e6, (2, 5): -1e6}.get((kinds[i // batch], i % batch))
+            lines.append(f"{name},{far_off or value}")
+        (folder / f"{split}.csv").write_text("".join(line + "\n" for line in lines))
+
+
+def check_planted(args, torch, work):
+    # By itself, in a row, before the scale is due to grow, as it is due, right after it grew, at the end.
+    updates, interval = 80, 4
+    overflows = [0] * updates
+    for update, kind in {3: 1, 4: 2, 8: 1, 12: 2, 13: 1, 14: 1, 15: 2, 20: 1, 33: 2, 38: 1, 60: 1, 61: 2, 80: 1}.items():
+        overflows[update - 1] = kind
+    data = work / "planted"
+    planted_targets(data, overflows, batch=8)
+    # Neighbours are shuffled one at a time: not at all.
+    events = train(args, work / "planted-run", ["--data-dir", str(data), "--task", "regression", "--loss", "l2", "--target-mean",
+        "0", "--target-scale", "1", "--model", "small_cnn", "--width", "8", "--img-size", "12", "--batch-size", "8", "--shuffle-buffer",
+        "1", "--epochs", "1", "--lr", "1e-4", "--optimizer", "sgd", "--sched", "constant", "--amp", "--amp-dtype", "float16",
+        "--init-scale", "64", "--scale-growth-interval", str(interval), "--report-every", "1u", "--threads", "1", "--save-every", "never"])
+    skipped, scales = skips_and_scales(events, updates)
+    expected = {"the rule's": scales_of_rule(64.0, interval, overflows)}
+    if torch:
+        expected["PyTorch's"] = scales_of_torch(torch, 64.0, interval, overflows)
+    for update, (skip, scale) in enumerate(zip(skipped, scales)):
+        theirs = {whose: of_all[update] for whose, of_all in expected.items()}
+        if skip != bool(overflows[update]) or any(one != scale for one in theirs.values()):
+            print(f"planted: update {update + 1}: skipped {skip}, scale after it {scale}; planted {overflows[update]}, {theirs}")
             return False
-        grown += scaler.get_scale() > before
-        before = scaler.get_scale()
-    print(f"run: {skipped} of 300 updates skipped, {grown} times grown, from 1e12 to {before:g}: every scale is PyTorch's")
+    print(f"planted: {sum(skipped)} of {updates} updates overflow, those that should and no other; the scale, between {min(scales):g} and "
+          f"{max(scales):g}, is {' and '.join(expected)} after each of them" + ("" if torch else " (no torch.amp.GradScaler here)"))
+    return True
+
+
+def check_run(args, torch, data, work):
+    events = train(args, work / "run", ["--data-dir", str(data), "--model", "small_cnn", "--width", "8", "--img-size", "12",
+                                        "--batch-size", "16", *FLOAT16, "--scale-growth-interval", "5", "--epochs", "100", "--max-updates", "300",
+                                        "--report-every", "1u", "--threads", "1", "--save-every", "never"])
+    skipped, scales = skips_and_scales(events, 300)
+    pythons = scales_of_torch(torch, 1e12, 5, skipped)
+    for update, (ours, theirs) in enumerate(zip(scales, pythons), 1):
+        if ours != theirs:
+            print(f"run: scale after update {update}: ours {ours}, PyTorch's {theirs}")
+            return False
+    grown = sum(after > before for before, after in zip([1e12, *pythons], pythons))
+    print(f"run: {sum(skipped)} of 300 updates skipped, {grown} times grown, from 1e12 to {pythons[-1]:g}: every scale is PyTorch's")
     return True
 
 
@@ -193,7 +270,7 @@ def main():
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("checks", nargs="*", help="of scales, run, learn, kills; all of them by default")
+    parser.add_argument("checks", nargs="*", help="of scales, planted, run, learn, kills; all of them by default")
     args = parser.parse_args()
     failed = []
     with tempfile.TemporaryDirectory(prefix="stoker-float16-") as name:
@@ -203,13 +280,19 @@ def main():
             data.mkdir()
             made_idx.write_idx(data, "train", 4000, side=28, seed=1)
             made_idx.write_idx(data, "t10k", 500, side=28, seed=2)
-        checks = {"scales": lambda: check_scales(args, random.Random(args.seed)), "run": lambda: check_run(args, data, work),
+        torch = pythons_torch()
+        checks = {"scales": lambda: check_scales(args, torch, random.Random(args.seed)),
+                  "planted": lambda: check_planted(args, torch, work), "run": lambda: check_run(args, torch, data, work),
                   "learn": lambda: check_learn(args, data, work), "kills": lambda: check_kills(args, work)}
-        for check in args.checks or checks:
-            if not checks[check]():
+        asked = args.checks or list(checks)
+        left_out = [] if torch else [check for check in asked if check in ("scales", "run")]
+        for check in asked:
+            if check in left_out:
+                print(f"{check}: left out, Python has no torch.amp.GradScaler (python3-torch of 2.3 or later)")
+            elif not checks[check]():
                 failed.append(check)
-    print(f"failed: {', '.join(failed)}" if failed else "all passed")
-    return 1 if failed else 0
+    print(f"failed: {', '.join(failed)}" if failed else "all passed" if not left_out else f"left out: {', '.join(left_out)}")
+    return 1 if failed else 77 if left_out == asked else 0
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ struct PrecisionOptionsOf {
   Pick<bool> amp{};            ///< auto: on where training is faster with it
   Pick<AmpDtype> amp_dtype{};  ///< auto: bfloat16 where the device computes it natively
   Pick<bool> channels_last{};
-  Pick<bool> tf32{};          ///< auto: on where the device is CUDA
+  Pick<bool> tf32{};  ///< auto: on where the device is CUDA
   ProveBackend prove_backend = ProveBackend::automatic;
   double init_scale = 65536;  ///< fp16 GradScaler
   int64_t scale_growth_interval = 2000;

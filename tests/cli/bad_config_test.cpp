@@ -116,10 +116,6 @@ const std::vector<BadInput>& bad_files() {
 
 const std::vector<BadInput>& bad_combinations() {
   static const std::vector<BadInput> all = {
-      {"HalfPrecisionOnTheCpu",
-       words(train_words({"--amp", "--amp-dtype", "float16"})),
-       kConfig,
-       {"amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16"}},
       {"MultistepWithoutMilestones",
        words(train_words({"--sched", "multistep"})),
        kConfig,
@@ -134,9 +130,11 @@ const std::vector<BadInput>& bad_combinations() {
        kConfig,
        {"val-fraction and val-split"}},
       {"SeveralBrokenRulesAtOnce",
-       words(train_words({"--sched", "multistep", "--fp16", "--lr", "0.1", "--min-lr", "1"})),
+       words(train_words(
+           {"--sched", "multistep", "--val-fraction", "0.1", "--val-split", "test", "--lr", "0.1", "--min-lr", "1"})),
        kConfig,
-       {"3 options do not fit together:", "decay-milestones", "float16", "min-lr 1 is above lr 0.1"}},
+       {"3 options do not fit together:", "decay-milestones", "val-fraction and val-split",
+        "min-lr 1 is above lr 0.1"}},
       {"DeviceThatNoMachineHas",
        words(train_words({"--device", "cuda:63"})),
        kUnavailable,
@@ -148,6 +146,30 @@ const std::vector<BadInput>& bad_combinations() {
 INSTANTIATE_TEST_SUITE_P(Content, BadConfig, ::testing::ValuesIn(bad_content()), name_of);
 INSTANTIATE_TEST_SUITE_P(File, BadConfig, ::testing::ValuesIn(bad_files()), name_of);
 INSTANTIATE_TEST_SUITE_P(Combination, BadConfig, ::testing::ValuesIn(bad_combinations()), name_of);
+
+/// LibTorch computes float16 on CPUs from 2.4 on. Both words for it are asked for here and now.
+TEST(HalfPrecisionOnTheCpu, IsRefusedOrTrainedInAsLibTorchCan) {
+  for (const Words& asked : {Words{"--amp", "--amp-dtype", "float16"}, Words{"--fp16"}}) {
+    if (STOKER_LIBTORCH_COMPUTES_FLOAT16 == 0) {
+      expect_refused_before_the_run({"",
+                                     words(train_words(asked)),
+                                     kConfig,
+                                     {"amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16"}});
+      continue;
+    }
+    const Workplace work;
+    write_idx(work);
+    Words command_line = train_words(asked);
+    command_line.insert(command_line.end(), {"--report-every", "1u"});
+    const Ended ended = run(command_line, work.path());
+    SCOPED_TRACE(story_of(command_line, ended));
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_NE(ended.out.find("device    cpu, float16 autocast"), std::string::npos);
+    const std::string metrics = content_of_file(work / "run/metrics.jsonl");
+    EXPECT_NE(metrics.find("\"loss_scale\":"), std::string::npos);
+    EXPECT_EQ(metrics.find("\"loss_scale\":null"), std::string::npos);
+  }
+}
 
 /// With every CUDA device hidden, so that the fact can be checked on any machine.
 Ended run_without_cuda(const Workplace& work, const Words& more) {

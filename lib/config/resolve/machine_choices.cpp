@@ -103,7 +103,9 @@ bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
 void replace_half(Draft& draft, const Facts& facts) {
   PrecisionOptions& o = draft.options().precision;
   if (!facts.half_may_give_way || o.amp_dtype.is_auto() || o.amp_dtype.value() != AmpDtype::float16) return;
-  draft.replace(o.amp_dtype, "bfloat16", "the CPU computes no float16, which the configuration asks of a GPU",
+  draft.replace(o.amp_dtype, "bfloat16",
+                facts.machine.computes_float16 ? "float16, which the configuration asks of a GPU, is slow on the CPU"
+                                               : "the CPU computes no float16, which the configuration asks of a GPU",
                 ChoiceSource::configuration);
   o.amp = {};
 }

@@ -292,6 +292,9 @@ TEST(ResolveTest, HalfPrecisionOfAFileGivesWayOnTheCpu) {
   EXPECT_TRUE(cpu.options.precision.amp);
   EXPECT_EQ(cpu.options.precision.amp_dtype, AmpDtype::bfloat16);
   EXPECT_EQ(reason_of(cpu, "amp-dtype"), "the CPU computes no float16, which the configuration asks of a GPU");
+  facts.machine.computes_float16 = true;
+  EXPECT_EQ(reason_of(resolved({"--precision", "16-mixed"}, facts), "amp-dtype"),
+            "float16, which the configuration asks of a GPU, is slow on the CPU");
   facts.machine.native_bfloat16 = false;
   facts.amp = {};
   EXPECT_FALSE(resolved({"--precision", "16-mixed"}, facts).options.precision.amp) << "as amp auto";
