@@ -42,7 +42,7 @@ class Prover {
 
  private:
   Proof first_trial() {
-    first_ = tried(request_, before_, settings_, {}, kNoLimit);
+    first_ = tried(request_, before_, settings_);
     Proof proof;
     proof.remedy = before_;
     proof.is_right = first_.is_right();
@@ -77,48 +77,53 @@ class Prover {
     if (best.is_found()) proof.remedy = best.remedy;
   }
 
+  /// What one way came to for the operations of a family that are wrong.
+  struct OfFamily {
+    std::set<std::string> right;  ///< of them, which are right in this way
+    double seconds = 0;
+  };
+
   /// Other ways for the operations that are wrong, one kind of way at a time, then all together.
   void consider_ways(Best& best) {
-    std::set<std::string> open;
+    std::map<std::string, std::set<std::string>> open;  // by family
+    for (const auto& [id, done] : first_.operations) {
+      if (!done.is_right) open[done.family].insert(id);
+    }
     Remedy remedy = before_;
-    double seconds = 0;
-    for (const auto& [key, done] : first_.operations) {
-      if (done.is_right) {
-        seconds += done.seconds * static_cast<double>(done.calls);
-      } else {
-        open.insert(key);
-      }
-    }
     std::map<std::string, double> fastest;
-    for (const Way way : {Way::sliced, Way::without_onednn, Way::own_product}) {
-      Remedy trying = before_;
-      std::set<std::string> keys;
-      for (const std::string& id : open) {
-        const std::string& key = first_.operations.at(id).key;
-        const std::vector<Way> ways = ways_for(key);
-        if (std::find(ways.begin(), ways.end(), way) == ways.end()) continue;
-        keys.insert(id);
-        trying.ways[key] = way;
-      }
-      if (keys.empty()) continue;
-      const Trial trial = tried(request_, trying, settings_, keys, kNoLimit);
-      for (const auto& [key, done] : trial.operations) {
-        if (!done.is_right) continue;
-        const double all_calls = done.seconds * static_cast<double>(done.calls);
-        const auto found = fastest.find(key);
-        if (found != fastest.end() && found->second <= all_calls) continue;
-        fastest[key] = all_calls;
-        remedy.ways[done.key] = way;
+    for (const Way way : {Way::sliced, Way::without_onednn, Way::in_float32, Way::own_product}) {
+      for (const auto& [family, result] : in_way(way, open)) {
+        const auto found = fastest.find(family);
+        const bool is_faster = found == fastest.end() || result.seconds < found->second;
+        if (result.right != open[family] || !is_faster) continue;
+        fastest[family] = result.seconds;
+        remedy.ways[family] = way;
       }
     }
-    if (fastest.size() < open.size()) return;
-    for (const auto& [key, all_calls] : fastest) seconds += all_calls;
-    const Trial together = tried(request_, remedy, settings_, {}, kNoLimit);
-    if (together.is_right()) best.consider(remedy, std::min(seconds, together.seconds()));
+    if (fastest.size() == open.size()) consider_whole(remedy, best);
+  }
+
+  std::map<std::string, OfFamily> in_way(Way way, const std::map<std::string, std::set<std::string>>& open) {
+    Remedy trying = before_;
+    std::set<std::string> ids;
+    for (const auto& [family, some] : open) {
+      const std::vector<Way> ways = ways_for(family);
+      if (std::find(ways.begin(), ways.end(), way) == ways.end()) continue;
+      ids.insert(some.begin(), some.end());
+      trying.ways[family] = way;
+    }
+    std::map<std::string, OfFamily> results;
+    if (ids.empty()) return results;
+    for (const auto& [id, done] : tried(request_, trying, settings_, ids).operations) {
+      if (!done.is_right) continue;
+      results[done.family].right.insert(id);
+      results[done.family].seconds += done.seconds * static_cast<double>(done.calls);
+    }
+    return results;
   }
 
   void consider_whole(const Remedy& remedy, Best& best) {
-    const Trial trial = tried(request_, remedy, settings_, {}, best.seconds);
+    const Trial trial = tried(request_, remedy, settings_, {}, {best.seconds, /*ends_at_fault=*/true});
     if (trial.is_right()) best.consider(remedy, trial.seconds());
   }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/format.h"
 #include "core/system/piped_child.h"
@@ -30,7 +31,7 @@ class Attempt {
 
   enum class End { done, given_up, refused, crashed };
 
-  End follow(Trial& trial, double most_seconds) {
+  End follow(Trial& trial, const Patience& limits) {
     while (const auto line = child_.read_line(patience_)) {
       const Json event = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
       if (!event.is_object()) continue;
@@ -47,7 +48,8 @@ class Attempt {
         if (event["out_of_memory"].get<bool>()) error_ = "memory ran out: " + error_;
         return End::refused;
       }
-      if (trial.seconds() > most_seconds) return End::given_up;
+      const bool is_enough = limits.ends_at_fault && event.contains("end") && !event["right"].get<bool>();
+      if (is_enough || trial.seconds() > limits.most_seconds) return End::given_up;
     }
     const bool hangs = child_.hangs();
     const int code = child_.wait();
@@ -64,6 +66,8 @@ class Attempt {
  private:
   static core::ChildCommand command_of(const ProverSettings& settings, const Remedy& remedy) {
     core::ChildCommand command{{settings.program}};
+    // Threads that wait spin otherwise, for seconds where other work holds the CPUs.
+    if (std::getenv("OMP_WAIT_POLICY") == nullptr) command.variables.emplace_back("OMP_WAIT_POLICY", "passive");
     if (!remedy.isa.empty()) command.variables.emplace_back("ONEDNN_MAX_CPU_ISA", remedy.isa);
     return command;
   }
@@ -71,7 +75,7 @@ class Attempt {
   void begin(const Json& event, Trial& trial) {
     key_ = event["begin"].get<std::string>();
     Tried& tried = trial.operations[key_];
-    tried.key = event["key"].get<std::string>();
+    tried.family = event["family"].get<std::string>();
     tried.text = event["text"].get<std::string>();
     tried.library = event["library"].get<std::string>();
     tried.calls = event["calls"].get<int64_t>();
@@ -107,7 +111,7 @@ double Trial::seconds() const {
 }
 
 Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
-            const std::set<std::string>& only, double most_seconds) {
+            const std::set<std::string>& only, const Patience& patience) {
   Trial trial;
   bool without_onednn = false;
   for (int crashes = 0; crashes < kMostCrashes;) {
@@ -120,7 +124,7 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
                         {"only", only},
                         {"without_onednn", without_onednn}};
     Attempt attempt(settings, order, remedy);
-    switch (attempt.follow(trial, most_seconds)) {
+    switch (attempt.follow(trial, patience)) {
       case Attempt::End::done: return trial;
       case Attempt::End::given_up: trial.was_given_up = true; return trial;
       case Attempt::End::refused:
@@ -153,6 +157,7 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
     }
     faulty.is_right = false;
     faulty.fault = attempt.error();
+    if (patience.ends_at_fault) break;
   }
   trial.was_given_up = true;
   return trial;

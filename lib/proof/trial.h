@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -12,7 +13,7 @@
 namespace stoker::proof {
 
 struct Tried {
-  std::string key, text, library;
+  std::string family, text, library;
   int64_t calls = 0;  ///< in the passes of the request
   bool is_right = false;
   std::string fault{};  ///< what is wrong; "SIGFPE" and the like for a crash
@@ -30,8 +31,14 @@ struct Trial {
   double seconds() const;  ///< of all calls of the passes together
 };
 
-/// `only`: those operations to try; empty: all. Gives up once they take longer than `most_seconds` together.
+/// When a trial has said enough.
+struct Patience {
+  double most_seconds = std::numeric_limits<double>::infinity();  ///< of all calls together
+  bool ends_at_fault = false;                                     ///< at the first operation that is wrong
+};
+
+/// `only`: those operations to try; empty: all. What was given up is not right.
 Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
-            const std::set<std::string>& only, double most_seconds);
+            const std::set<std::string>& only = {}, const Patience& patience = {});
 
 }  // namespace stoker::proof

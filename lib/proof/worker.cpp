@@ -135,7 +135,7 @@ class Worker {
       const std::string id = core::format("{} on {}", key, core::counted(threads, "thread"));
       if (skipped.count(id) > 0 || (!only.empty() && only.count(id) == 0)) continue;
       write({{"begin", id},
-             {"key", key},
+             {"family", family_of(counted.operation)},
              {"text", text_of(counted.operation) + ", " + core::counted(threads, "thread")},
              {"library", library_of(counted.operation)},
              {"calls", counted.calls}});

@@ -70,6 +70,10 @@ NetworkUse training_use(const Settings& settings, const data::Datasets& datasets
     }
   }
   use.evaluation_batches = batches_of(datasets.val->size(), options.loader.val_batch_size, /*drops_last=*/false);
+  // What is measured before training: memory on few images, operations on one.
+  constexpr int64_t kFewImages = 4;
+  use.training_batches.push_back(kFewImages);
+  use.evaluation_batches.push_back(1);
   return use;
 }
 
@@ -108,6 +112,9 @@ void prove_backend(const config::ResolvedOptions& options, const NetworkUse& use
   const std::string found = from_root ? from_root(find) : find();
   if (!is_root) proof::follow(found);
   has_computed = true;
+  if (is_root && !proof::standing().unproven.empty()) {
+    core::log_warning("backend: the libraries are not proven: {}", proof::standing().unproven);
+  }
   static std::string warned_of;
   const std::string warning = proof::warning_text(proof::standing());
   if (is_root && !warning.empty() && warning != warned_of) core::log_warning("backend: {}", warning);

@@ -8,6 +8,7 @@
 #include "core/system/stop_signal.h"
 #include "engine/probe/compute_probe.h"
 #include "engine/probe/network_flop.h"
+#include "proof/standing.h"
 
 namespace stoker::app {
 namespace {
@@ -36,6 +37,8 @@ engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine:
     core::log_debug("operations are not counted: {}", error.what());
     return cost;
   }
+  // What is measured for the peak was not proven: where a library is wrong in places it may crash there.
+  if (!proof::standing().remedy.ways.empty()) return cost;
   cost.peak_flop_per_second =
       static_cast<double>(devices) * engine::peak_flop_per_second(options.device.device, dtype_of(options), kSeconds);
   return cost;

@@ -37,6 +37,21 @@ void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device dev
   measure_threads(tried);
 }
 
+/// Where bfloat16 would be tried and is wrong, the run is one in float32.
+void prove_before_measuring(Settings& settings, const data::Datasets& datasets, const FromRoot& from_root) {
+  NetworkUse use = training_use(settings, datasets);
+  const bool waits = settings.resolution().waits_for_amp;
+  use.tries_precisions = waits || settings.options().precision.amp;
+  try {
+    prove_backend(settings.options(), use, from_root);
+  } catch (const core::Error& error) {
+    if (!waits || error.kind() != core::ErrorKind::backend) throw;
+    settings.learn_amp({false, "bfloat16 is not computed rightly here"});
+    use.tries_precisions = false;
+    prove_backend(settings.options(), use, from_root);
+  }
+}
+
 /// What stands in until a fact is known must not be trained with.
 void refuse_assumptions(const config::Resolution& resolution) {
   if (resolution.assumed.empty()) return;
@@ -59,14 +74,8 @@ void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
 void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share) {
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
-  bool is_chosen = false;
   prepared.task = build_task(options, device);
-  const auto prove = [&] {
-    NetworkUse use = training_use(settings, prepared.datasets);
-    use.tries_precisions = !is_chosen && (settings.resolution().waits_for_amp || options.precision.amp);
-    if (!share.root_has_proven) prove_backend(options, use, share.from_root);
-  };
-  prove();
+  if (!share.root_has_proven) prove_before_measuring(settings, prepared.datasets, share.from_root);
   prepared.learner = build_learner(options, device, resumes);
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);
   const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
@@ -89,8 +98,9 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   machine.ram_available_bytes = prepared.room.host_free_bytes;
   prepared.caches = add_caches(settings, machine, prepared.datasets, std::max<int64_t>(0, needed));
   prepared.inputs.cache_bytes = prepared.caches.planned_bytes;
-  is_chosen = true;
-  prove();  // what was chosen by measurement since
+  if (!share.root_has_proven) {  // what was chosen by measurement since
+    prove_backend(options, training_use(settings, prepared.datasets), share.from_root);
+  }
   refuse_assumptions(settings.resolution());
 }
 

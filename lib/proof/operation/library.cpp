@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "engine/device/blas.h"
 #include "engine/device/device.h"
+#include "proof/rules/rules.h"
 
 namespace stoker::proof {
 namespace {
@@ -40,6 +41,10 @@ std::string library_of(const Operation& operation) {
   const bool is_convolution = operation.name.rfind("aten::convolution", 0) == 0;
   if (is_convolution && has_onednn) return onednn_text();
   if (is_product(operation.name)) {
+    const size_t left =
+        operation.name == "aten::mm" || operation.name == "aten::bmm" ? 0 : 1;  // what is added is first
+    const at::Tensor a = operation.arguments.at(left).toTensor(), b = operation.arguments.at(left + 1).toTensor();
+    if (is_tiny_product(a, b)) return engine::libtorch_text();
     return type_of(operation) == at::kFloat || !has_onednn ? engine::blas_facts().name : onednn_text();
   }
   return engine::libtorch_text();

@@ -106,6 +106,33 @@ std::string key_of(const std::string& name, at::ArrayRef<const c10::IValue> argu
 
 std::string key_of(const Operation& operation) { return key_of(operation.name, at::makeArrayRef(operation.arguments)); }
 
+std::string family_of(const std::string& name, at::ArrayRef<const c10::IValue> arguments) {
+  const bool is_product = name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm";
+  const size_t weight = name == "aten::convolution" ? 1 : name == "aten::convolution_backward" ? 2 : arguments.size();
+  std::string family = name;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_tensor = arguments[i].isTensor() && arguments[i].toTensor().defined();
+    if (!is_tensor) {
+      family += " " + value_text(arguments[i]);
+      continue;
+    }
+    const at::Tensor& tensor = arguments[i].toTensor();
+    if (is_product) {
+      family += format(" {}", c10::toString(tensor.scalar_type()));
+    } else if (i == weight || tensor.dim() < 2) {
+      family += " " + tensor_text(tensor);
+    } else {
+      family += format(" {}[n,{}]/{}", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes().slice(1), ","),
+                       fmt::join(tensor.strides().slice(1), ","));
+    }
+  }
+  return family;
+}
+
+std::string family_of(const Operation& operation) {
+  return family_of(operation.name, at::makeArrayRef(operation.arguments));
+}
+
 std::string text_of(const Operation& operation) {
   std::string text = spoken_name(operation.name);
   const bool is_convolution = operation.name.find("aten::convolution") == 0;

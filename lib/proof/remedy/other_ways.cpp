@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proof/remedy/other_ways.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/baddbmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
@@ -26,7 +27,7 @@ using torch::jit::Stack;
 const std::map<std::string, Way>* replaced_ways = nullptr;
 
 bool is_way(Way way, const std::string& name, const Stack& arguments) {
-  const auto found = replaced_ways->find(key_of(name, at::makeArrayRef(arguments)));
+  const auto found = replaced_ways->find(family_of(name, at::makeArrayRef(arguments)));
   return found != replaced_ways->end() && found->second == way;
 }
 
@@ -67,6 +68,26 @@ at::Tensor sliced(const at::Tensor& x, const std::vector<int64_t>& stride) {
   return part.contiguous(x.suggest_memory_format());
 }
 
+/// For its lifetime no operation is computed by oneDNN.
+class WithoutOnednn {
+ public:
+  WithoutOnednn() : was_on_(at::globalContext().userEnabledMkldnn()) {
+    at::globalContext().setUserEnabledMkldnn(false);
+  }
+  ~WithoutOnednn() { at::globalContext().setUserEnabledMkldnn(was_on_); }
+  WithoutOnednn(const WithoutOnednn&) = delete;
+  WithoutOnednn& operator=(const WithoutOnednn&) = delete;
+
+ private:
+  const bool was_on_;
+};
+
+at::Tensor in_float32(const at::Tensor& tensor) { return tensor.defined() ? tensor.to(at::kFloat) : tensor; }
+
+at::Tensor rounded_as(const at::Tensor& result, const at::Tensor& like) {
+  return result.defined() ? result.to(like.scalar_type()) : result;
+}
+
 bool can_be_sliced(const at::Tensor& weight, const std::vector<int64_t>& padding, bool transposed) {
   bool is_point = !transposed;
   for (int64_t i = 2; i < weight.dim(); ++i) is_point = is_point && weight.size(i) == 1;
@@ -83,9 +104,15 @@ void convolution(const c10::OperatorHandle& handle, Stack* stack) {
     input = sliced(input, stride);
     stride.assign(stride.size(), 1);
   }
-  call.give(at::compositeexplicitautograd::convolution(input, call.tensor(1), call.optional_tensor(2), stride,
-                                                       call.integers(4), call.integers(5), call.flag(6),
-                                                       call.integers(7), call.integer(8)));
+  const auto compute = [&](const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias) {
+    return at::compositeexplicitautograd::convolution(x, weight, bias, stride, call.integers(4), call.integers(5),
+                                                      call.flag(6), call.integers(7), call.integer(8));
+  };
+  if (!call.is(Way::in_float32)) return call.give(compute(input, call.tensor(1), call.optional_tensor(2)));
+  const WithoutOnednn none;
+  c10::optional<at::Tensor> bias = call.optional_tensor(2);
+  if (bias) bias = in_float32(*bias);
+  call.give(rounded_as(compute(in_float32(input), in_float32(call.tensor(1)), bias), input));
 }
 
 // convolution_backward(grad_output, input, weight, bias_sizes?, stride, padding, dilation, transposed, output_padding,
@@ -109,9 +136,19 @@ void convolution_backward(const c10::OperatorHandle& handle, Stack* stack) {
     bias = call.integers(3);
     bias_sizes = at::OptionalIntArrayRef(bias);
   }
-  auto [input_gradient, weight_gradient, bias_gradient] = at::compositeexplicitautograd::convolution_backward(
-      call.tensor(0), input, call.tensor(2), bias_sizes, stride, call.integers(5), call.integers(6), call.flag(7),
-      call.integers(8), call.integer(9), wanted);
+  const auto compute = [&](const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& weight) {
+    return at::compositeexplicitautograd::convolution_backward(gradient, x, weight, bias_sizes, stride,
+                                                               call.integers(5), call.integers(6), call.flag(7),
+                                                               call.integers(8), call.integer(9), wanted);
+  };
+  if (call.is(Way::in_float32)) {
+    const WithoutOnednn none;
+    const auto [of_input, of_weight, of_bias] =
+        compute(in_float32(call.tensor(0)), in_float32(input), in_float32(call.tensor(2)));
+    for (const at::Tensor& gradient : {of_input, of_weight, of_bias}) call.give(rounded_as(gradient, input));
+    return;
+  }
+  auto [input_gradient, weight_gradient, bias_gradient] = compute(call.tensor(0), input, call.tensor(2));
   if (is_sliced && wanted[0]) {
     at::Tensor spread = at::zeros_like(whole), part = spread;
     for (size_t i = 0; i < given.size(); ++i) {

@@ -10,8 +10,8 @@
 
 namespace stoker::proof {
 
-/// From here on, on CPUs, the operations with these keys are computed so; of Way::without_onednn nothing is done here.
-/// May be called again: the last ones count.
+/// From here on, on CPUs, the operations of these families are computed so; of Way::without_onednn nothing is done
+/// here. May be called again: the last ones count.
 void compute_in_other_ways(const std::map<std::string, Way>& ways);
 
 }  // namespace stoker::proof

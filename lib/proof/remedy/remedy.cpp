@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 
 #include "core/format.h"
 #include "proof/operation/operation.h"
@@ -22,6 +23,7 @@ struct NamedWay {
 };
 constexpr NamedWay kWays[] = {{Way::without_onednn, "without_onednn", "without oneDNN"},
                               {Way::sliced, "sliced", "as a slice and a convolution without stride"},
+                              {Way::in_float32, "in_float32", "in float32 without oneDNN"},
                               {Way::own_product, "own_product", "by loops of this program"}};
 
 const NamedWay& named(Way way) { return kWays[static_cast<size_t>(way)]; }
@@ -29,7 +31,17 @@ const NamedWay& named(Way way) { return kWays[static_cast<size_t>(way)]; }
 bool begins_with(const std::string& text, const char* begin) { return text.rfind(begin, 0) == 0; }
 
 // What LibTorch's callbacks, which are plain functions, look up. Never freed: other threads may be in it at the end.
-std::map<std::string, Way>* ways_now = nullptr;
+struct WaysNow {
+  std::map<std::string, Way> by_family;
+  std::set<std::string> names;  ///< of operators that are among them
+};
+const WaysNow* ways_now = nullptr;
+
+const WaysNow* looked_up(const std::map<std::string, Way>& ways) {
+  auto* const result = new WaysNow{ways, {}};
+  for (const auto& [family, way] : ways) result->names.insert(family.substr(0, family.find(' ')));
+  return result;
+}
 std::mutex switching;
 int without_onednn = 0;  // operations that are being computed so
 bool was_on = true;
@@ -38,9 +50,9 @@ struct Switched : at::ObserverContext {};
 
 std::unique_ptr<at::ObserverContext> switch_off(const at::RecordFunction& function) {
   const auto name = function.operator_name();
-  if (!name || ways_now == nullptr) return nullptr;
-  const auto found = ways_now->find(key_of(name->name, function.inputs()));
-  if (found == ways_now->end() || found->second != Way::without_onednn) return nullptr;
+  if (!name || ways_now == nullptr || ways_now->names.count(name->name) == 0) return nullptr;
+  const auto found = ways_now->by_family.find(family_of(name->name, function.inputs()));
+  if (found == ways_now->by_family.end() || found->second != Way::without_onednn) return nullptr;
   const std::lock_guard<std::mutex> lock(switching);
   if (without_onednn++ == 0) {
     was_on = at::globalContext().userEnabledMkldnn();
@@ -94,10 +106,10 @@ std::string text_of(const Remedy& remedy) {
   return core::format("{}", fmt::join(parts, ", "));
 }
 
-std::vector<Way> ways_for(const std::string& key) {
-  if (begins_with(key, "aten::convolution")) return {Way::sliced, Way::without_onednn};
-  const bool is_product = begins_with(key, "aten::mm ") || begins_with(key, "aten::addmm ") ||
-                          begins_with(key, "aten::bmm ") || begins_with(key, "aten::baddbmm ");
+std::vector<Way> ways_for(const std::string& family) {
+  if (begins_with(family, "aten::convolution")) return {Way::sliced, Way::without_onednn, Way::in_float32};
+  const bool is_product = begins_with(family, "aten::mm ") || begins_with(family, "aten::addmm ") ||
+                          begins_with(family, "aten::bmm ") || begins_with(family, "aten::baddbmm ");
   if (is_product) return {Way::without_onednn, Way::own_product};
   return {Way::without_onednn};
 }
@@ -107,7 +119,7 @@ void apply(const Remedy& remedy) {
   if (!remedy.isa.empty()) ::setenv("ONEDNN_MAX_CPU_ISA", remedy.isa.c_str(), /*overwrite=*/1);
   if (remedy.onednn_off) at::globalContext().setUserEnabledMkldnn(false);
   static std::atomic<bool> has_callback{false};
-  ways_now = new std::map<std::string, Way>(remedy.ways);
+  ways_now = looked_up(remedy.ways);
   if (remedy.ways.empty()) return;
   if (!has_callback.exchange(true)) {
     at::addGlobalCallback(

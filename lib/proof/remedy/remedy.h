@@ -14,6 +14,7 @@ namespace stoker::proof {
 enum class Way {
   without_onednn,  ///< LibTorch's own code, or the BLAS that it calls
   sliced,          ///< a convolution of 1 x 1 with a stride: every other pixel is taken first
+  in_float32,      ///< a convolution of a reduced type, without oneDNN, rounded at the end
   own_product,     ///< a product of matrices by loops of ours
 };
 
@@ -21,7 +22,7 @@ struct Remedy {
   bool answers_cache_sizes = false;   ///< see cache_sizes.h
   std::string isa{};                  ///< ONEDNN_MAX_CPU_ISA; empty: as it is
   bool onednn_off = false;            ///< for all operations
-  std::map<std::string, Way> ways{};  ///< by key_of() an operation
+  std::map<std::string, Way> ways{};  ///< by family_of() an operation: probes compute it for other numbers of images
 
   bool is_empty() const { return !answers_cache_sizes && isa.empty() && !onednn_off && ways.empty(); }
   bool operator==(const Remedy& other) const {
@@ -39,8 +40,8 @@ std::string text_of(const Remedy& remedy);
 /// "without oneDNN"
 std::string text_of(Way way);
 
-/// What may help an operation, given by its key: the most specific first.
-std::vector<Way> ways_for(const std::string& key);
+/// What may help operations of a family.
+std::vector<Way> ways_for(const std::string& family);
 
 /// From here on this process computes in this way. A limit of the instruction set has an effect only before oneDNN
 /// computes for the first time. May be called again: the last remedy counts.

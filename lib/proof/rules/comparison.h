@@ -20,12 +20,17 @@ struct Expected {
   double squares = 0;
   double terms = 1;
   double intermediate = 0;  ///< magnitude of what may be rounded to the type of the result on the way
+  double allowed = 0;       ///< error beyond that of rounding
 
   void add(double term) {
     value += term;
     squares += term * term;
   }
 };
+
+/// Largest relative error of rounding to `type`, and a quarter more; of float32 four times as much: some kernels round
+/// on the way.
+double rounding(at::ScalarType type);
 
 /// What was compared of one result of an operation ("output", "gradient of the weight"), and the worst of it.
 struct Compared {

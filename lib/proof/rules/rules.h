@@ -24,6 +24,10 @@ struct Rule {
 /// Null: not one that is proven.
 const Rule* rule_of(const std::string& operator_name);
 
+/// Whether LibTorch computes the product of matrices of a reduced type by loops of its own on a CPU: no library is
+/// called for so few terms (ATen/native/mkldnn/Matmul.cpp, use_mkldnn_bf16_matmul).
+bool is_tiny_product(const at::Tensor& left, const at::Tensor& right);
+
 // Of one kind each.
 std::vector<Rule> convolution_rules();
 std::vector<Rule> product_rules();

@@ -19,6 +19,8 @@ void compare_product(const at::Tensor& left, const at::Tensor& right, const at::
   const at::Tensor whole = added.defined() ? added.expand(result.sizes()) : at::zeros({1}).expand(result.sizes());
   const Numbers c(whole);
   const int64_t terms = left.size(-1), batch = result.dim() - 2;  // 0: a single product
+  // LibTorch computes these itself and rounds to the type after each term.
+  const bool is_tiny = is_tiny_product(left, right);
   const auto part = [batch](const Numbers& numbers, const int64_t* index) {
     return numbers.data() + (batch == 1 ? index[0] * numbers.stride(0) : 0);
   };
@@ -37,6 +39,7 @@ void compare_product(const at::Tensor& left, const at::Tensor& right, const at::
           sum.add(beta * c.at(index));
         }
         sum.terms = static_cast<double>(terms);
+        if (is_tiny) sum.allowed = rounding(result.scalar_type()) * std::sqrt(sum.squares * sum.terms);
         return sum;
       },
       /*first_spatial=*/batch);
@@ -56,6 +59,12 @@ void compare_added(const Stack& arguments, const Stack& results, Comparison& com
 }
 
 }  // namespace
+
+bool is_tiny_product(const at::Tensor& left, const at::Tensor& right) {
+  constexpr int64_t kTiny = 16 * 16 * 16;
+  const int64_t terms = left.size(-2) * left.size(-1) * right.size(-1);
+  return left.scalar_type() != at::kFloat && (left.is_cpu() || left.is_meta()) && terms <= kTiny;
+}
 
 std::vector<Rule> product_rules() {
   return {{"aten::mm", nullptr, compare_plain},

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library that computes wrongly is found before the first update, named, and worked around or refused.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "bad_input.h"
+#include "exit_codes.h"
+#include "program.h"
+
+namespace stoker::cli {
+namespace {
+
+bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+class BackendTest : public ::testing::Test {
+ protected:
+  BackendTest() { write_idx(work_); }
+
+  /// Trains in float32 for one epoch; `fault` as tests/faulty_library has it, "" for none.
+  Ended trained(const std::string& fault, const Words& more = {}) const {
+    Launch launch;
+    launch.words = train_words({"--epochs", "1", "--no-amp"});
+    launch.words.insert(launch.words.end(), more.begin(), more.end());
+    launch.directory = work_.path();
+    launch.variables = {"XDG_CACHE_HOME=" + work_.path() + "/cache"};
+    if (!fault.empty()) {
+      launch.variables.push_back(std::string("LD_PRELOAD=") + STOKER_FAULTY);
+      launch.variables.push_back("STOKER_FAULT=" + fault);
+      launch.variables.push_back("STOKER_FAULT_IN=convolution");
+      launch.variables.push_back("STOKER_PROVE_PATIENCE=20");
+    }
+    return run(launch);
+  }
+
+  Workplace work_;
+};
+
+TEST_F(BackendTest, TheSecondStartReadsWhatTheFirstHasProven) {
+  const Ended first = trained("");
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_TRUE(has(first.out, "operations proven right in ")) << first.out;
+  std::filesystem::remove_all(work_ / "run");
+  const Ended second = trained("");
+  EXPECT_TRUE(has(second.out, "operations proven right by an earlier start")) << second.out;
+  EXPECT_TRUE(has(content_of_file(work_ / "run/metrics.jsonl"), "\"backend\": \"")) << second.err;
+}
+
+TEST_F(BackendTest, AWrongConvolutionIsNamedAndComputedInAnotherWay) {
+  const Ended right = trained("");
+  const std::string expected = content_of_file(work_ / "run/summary.csv");
+  std::filesystem::remove_all(work_ / "run");
+  const Ended wrong = trained("channel");
+  EXPECT_EQ(wrong.exit_code, 0) << wrong.err;
+  EXPECT_TRUE(has(wrong.err, "warning: backend: oneDNN ")) << wrong.err;
+  EXPECT_TRUE(has(wrong.err, " computes wrongly on this machine: ")) << wrong.err;
+  EXPECT_TRUE(has(wrong.err, "convolution, input ")) << wrong.err;
+  EXPECT_TRUE(has(wrong.err, " elements wrong, off by ")) << wrong.err;
+  EXPECT_TRUE(has(wrong.err, "; computed ")) << wrong.err;
+  // The losses of both, to four digits: other kernels round otherwise.
+  const auto loss = [](const std::string& csv) { return std::stod(csv.substr(csv.find("\n1,") + 3)); };
+  EXPECT_NEAR(loss(content_of_file(work_ / "run/summary.csv")), loss(expected), 1e-3) << right.err;
+}
+
+TEST_F(BackendTest, ALibraryThatCrashesTakesNothingWithIt) {
+  const Ended ended = trained("SIGFPE", {"--batch-size", "8"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.err, ": SIGFPE")) << ended.err;
+}
+
+TEST_F(BackendTest, OffIsRecordedAndTrainsOnWhatTheLibraryGives) {
+  const Ended ended = trained("channel", {"--prove-backend", "off"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.out, "not proven: --prove-backend off")) << ended.out;
+  EXPECT_TRUE(has(content_of_file(work_ / "run/metrics.jsonl"), "not proven: --prove-backend off"));
+}
+
+}  // namespace
+}  // namespace stoker::cli
