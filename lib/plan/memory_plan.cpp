@@ -196,11 +196,10 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
     add_line(plan.on_host, "checkpoint copy", saved_bytes(inputs), "which is written while training goes on");
   }
   const int64_t sum = sum_of_lines(plan.on_host);
-  const int64_t while_proving = inputs.program_bytes + inputs.data_bytes + inputs.proof_bytes;
-  const int64_t before = std::max(inputs.highest_so_far_bytes, inputs.proof_bytes > 0 ? while_proving : 0);
+  const int64_t before = std::max(inputs.highest_so_far_bytes, inputs.proof_bytes);
   add_line(plan.on_host, "start", before - sum,
-           before == while_proving ? "while another process proves the libraries, before training"
-                                   : "was needed before training");
+           before == inputs.proof_bytes ? "while another process proves the libraries, before training"
+                                        : "was needed before training");
   plan.host_bytes = std::max(sum, before);
   plan.device_bytes = sum_of_lines(plan.on_device);
   return plan;

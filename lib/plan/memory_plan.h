@@ -35,7 +35,7 @@ struct PlanInputs {
   bool copies_to_save = false;      ///< checkpoints are written beside training, from a copy in host memory that stays
   int64_t largest_tensor_bytes = 0;
   int64_t highest_so_far_bytes = 0;  ///< that the process has held at once before this plan
-  int64_t proof_bytes = 0;           ///< of the process that proves the libraries, before training
+  int64_t proof_bytes = 0;           ///< that this process and the one that proves the libraries hold, before training
   bool resumes = false;              ///< a checkpoint is read before training begins
   /// What one batch of training and one of evaluation of so many images take: input, activations and, of training,
   /// gradients. Empty: not known.

@@ -43,6 +43,12 @@ class Prover {
  private:
   Proof first_trial() {
     first_ = tried(request_, before_, settings_);
+    for (auto& [id, done] : first_.operations) {
+      if (!done.was_refused) continue;
+      core::log_debug("not proven: {}: {}", done.text, done.fault);
+      refused_.insert(id);
+    }
+    for (const std::string& id : refused_) first_.operations.erase(id);
     Proof proof;
     proof.remedy = before_;
     proof.is_right = first_.is_right();
@@ -107,8 +113,7 @@ class Prover {
     Remedy trying = before_;
     std::set<std::string> ids;
     for (const auto& [family, some] : open) {
-      const std::vector<Way> ways = ways_for(family);
-      if (std::find(ways.begin(), ways.end(), way) == ways.end()) continue;
+      if (first_.operations.at(*some.begin()).ways.count(way) == 0) continue;
       ids.insert(some.begin(), some.end());
       trying.ways[family] = way;
     }
@@ -123,7 +128,8 @@ class Prover {
   }
 
   void consider_whole(const Remedy& remedy, Best& best) {
-    const Trial trial = tried(request_, remedy, settings_, {}, {best.seconds, /*ends_at_fault=*/true});
+    Trial trial = tried(request_, remedy, settings_, {}, {best.seconds, /*ends_at_fault=*/true});
+    for (const std::string& id : refused_) trial.operations.erase(id);
     if (trial.is_right()) best.consider(remedy, trial.seconds());
   }
 
@@ -131,6 +137,7 @@ class Prover {
   const Remedy& before_;
   const ProverSettings& settings_;
   Trial first_;
+  std::set<std::string> refused_;  ///< operations that LibTorch itself refuses, whatever the remedy
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/machine.h"
 #include "proof/kept_proofs.h"
 #include "proof/operation/library.h"
 #include "proof/remedy/cache_sizes.h"
@@ -92,7 +93,9 @@ void take(const Proof& proof) {
   now.faults.insert(now.faults.end(), proof.faults.begin(), proof.faults.end());
   now.operations += proof.operations;
   now.seconds += proof.was_kept ? 0 : proof.seconds;
-  now.peak_bytes = std::max(now.peak_bytes, proof.peak_bytes);
+  if (!proof.was_kept) {
+    now.peak_bytes = std::max(now.peak_bytes, proof.peak_bytes + core::read_process_memory().resident_bytes);
+  }
   if (proof.remedy == now.remedy) return;
   now.remedy = proof.remedy;
   apply(now.remedy);
@@ -140,6 +143,7 @@ void follow(const std::string& json) {
   given.at("was_off").get_to(now.was_off);
   given.at("unproven").get_to(now.unproven);
   given.at("was_kept").get_to(now.was_kept);
+  now.peak_bytes = 0;  // of the other rank
 }
 
 std::string summary_text(const Standing& standing) {

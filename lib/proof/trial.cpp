@@ -39,6 +39,7 @@ class Attempt {
       if (event.contains("operations")) in_pass_.clear();
       if (event.contains("begin")) begin(event, trial);
       if (event.contains("end")) end(event, trial);
+      if (event.contains("refused")) refuse(event, trial);
       if (event.contains("done")) {
         trial.peak_bytes = std::max(trial.peak_bytes, event["peak_bytes"].get<int64_t>());
         return End::done;
@@ -76,10 +77,20 @@ class Attempt {
     key_ = event["begin"].get<std::string>();
     Tried& tried = trial.operations[key_];
     tried.family = event["family"].get<std::string>();
+    for (const Json& name : event["ways"]) {
+      if (const auto way = way_of(name.get<std::string>())) tried.ways.insert(*way);
+    }
     tried.text = event["text"].get<std::string>();
     tried.library = event["library"].get<std::string>();
     tried.calls = event["calls"].get<int64_t>();
     tried.fault = "not computed to the end";
+  }
+
+  void refuse(const Json& event, Trial& trial) {
+    Tried& tried = trial.operations[key_];
+    tried.was_refused = true;
+    tried.fault = event["why"].get<std::string>();
+    key_.clear();
   }
 
   void end(const Json& event, Trial& trial) {

@@ -14,8 +14,9 @@ namespace stoker::proof {
 
 struct Tried {
   std::string family, text, library;
-  int64_t calls = 0;  ///< in the passes of the request
-  bool is_right = false;
+  std::set<Way> ways;  ///< that may help it
+  int64_t calls = 0;   ///< in the passes of the request
+  bool is_right = false, was_refused = false;
   std::string fault{};  ///< what is wrong; "SIGFPE" and the like for a crash
   double ratio = 0, seconds = 0;
 };

@@ -33,6 +33,12 @@ namespace {
 
 using core::Json;
 
+std::vector<std::string> names_of(const std::vector<Way>& ways) {
+  std::vector<std::string> names;
+  for (const Way way : ways) names.push_back(name_of(way));
+  return names;
+}
+
 class Worker {
  public:
   Worker(const Json& order, std::FILE* out)
@@ -124,8 +130,19 @@ class Worker {
     for (torch::Tensor& parameter : network_->parameters()) parameter.mutable_grad().reset();
   }
 
+  /// What is far too large must not drive other work out of memory: that it does not fit is for the plan to say.
+  static void require_room(const Operations& operations) {
+    constexpr int64_t kCopies = 5;  // arguments, two results, and both as float32
+    const int64_t available = core::read_machine_facts().ram_available_bytes;
+    for (const auto& [key, counted] : operations.by_key()) {
+      if (available == 0 || argument_bytes(counted.operation) < available / kCopies) continue;
+      throw core::Error(core::ErrorKind::out_of_memory, "not enough for " + text_of(counted.operation));
+    }
+  }
+
   void try_all(const Operations& operations, int64_t threads) {
     configure(threads);
+    require_room(operations);
     const auto skipped = order_.at("skip").get<std::set<std::string>>();
     const auto only = order_.at("only").get<std::set<std::string>>();
     ReplaySettings settings;
@@ -137,10 +154,18 @@ class Worker {
       write({{"begin", id},
              {"family", family_of(counted.operation)},
              {"text", text_of(counted.operation) + ", " + core::counted(threads, "thread")},
+             {"ways", names_of(ways_for(counted.operation))},
              {"library", library_of(counted.operation)},
              {"calls", counted.calls}});
       settings.seed = core::hash64(id);
-      const Finding found = replayed(counted.operation, settings);
+      Finding found;
+      try {
+        found = replayed(counted.operation, settings);
+      } catch (const c10::Error& error) {
+        if (engine::is_out_of_memory(error)) throw;
+        write({{"refused", id}, {"why", engine::short_text_of(error)}});
+        continue;
+      }
       write({{"end", id},
              {"right", found.is_right},
              {"fault", found.fault},

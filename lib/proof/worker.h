@@ -12,8 +12,9 @@ namespace stoker::proof {
 /// written to `out`, in order:
 ///   {"pass": text}     an operation of a pass is about to be computed while the passes are looked through
 ///   {"operations": n}  how many distinct ones there are
-///   {"begin": id, "family", "text", "library", "calls"}  one of them is about to be computed
+///   {"begin": id, "family", "text", "ways", "library", "calls"}  one of them is about to be computed
 ///   {"end": id, "right", "fault", "ratio", "seconds"}
+///   {"refused": id, "why": text}  instead: LibTorch throws, as it will in training, where everybody sees it
 ///   {"error": text, "out_of_memory"}  LibTorch refused it, or the passes
 ///   {"done": true, "peak_bytes": n}
 /// Returns the exit code.

@@ -33,14 +33,15 @@ TEST(ErrorTest, EachKindHasItsExitCodeForSchedulers) {
                                              {ErrorKind::cannot_create, 73}, {ErrorKind::io, 74},
                                              {ErrorKind::peer_lost, 76},     {ErrorKind::permission, 77},
                                              {ErrorKind::config, 78},        {ErrorKind::diverged, 80},
-                                             {ErrorKind::out_of_memory, 81}, {ErrorKind::run_dir_in_use, 82}};
+                                             {ErrorKind::out_of_memory, 81}, {ErrorKind::run_dir_in_use, 82},
+                                             {ErrorKind::backend, 83}};
   const std::map<int, std::string> documented = documented_codes();
   for (const auto& [kind, code] : expected) {
     EXPECT_EQ(exit_code(kind), code);
     EXPECT_EQ(documented.count(code), 1u) << code << " is not in docs/exit-codes.md";
   }
-  // Besides the kinds: finished, stopped, interrupted.
-  EXPECT_EQ(documented.size(), expected.size() + 3) << "docs/exit-codes.md has a code that no error ends with";
+  // Besides the kinds: finished, stopped, interrupted, crashed.
+  EXPECT_EQ(documented.size(), expected.size() + 4) << "docs/exit-codes.md has a code that no error ends with";
 }
 
 TEST(ErrorTest, CodesThatAreNoErrorsStandInTheDocumentation) {

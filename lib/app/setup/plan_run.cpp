@@ -204,7 +204,8 @@ bool trains_on_one_image(const config::ResolvedOptions& options, const data::Sou
 
 ObservedMemory observed_memory(torch::Device device) {
   const engine::DeviceMemory memory = engine::device_memory(device);
-  return {core::read_process_memory().peak_resident_bytes, memory.peak_bytes, memory.peak_allocated_bytes};
+  const int64_t host_bytes = std::max(core::read_process_memory().peak_resident_bytes, proof::standing().peak_bytes);
+  return {host_bytes, memory.peak_bytes, memory.peak_allocated_bytes};
 }
 
 void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, const plan::MemoryBudget& room,

@@ -37,7 +37,7 @@ std::unique_ptr<at::ObserverContext> keep(const at::RecordFunction& function) {
   const auto name = function.operator_name();
   if (!name || rule_of(name->name) == nullptr || is_before_autocast(*name)) return nullptr;
   const std::lock_guard<std::mutex> lock(capturing->mutex);
-  capturing->operations.push_back(operation_of(name->name, name->overload_name, function.inputs()));
+  capturing->operations.push_back(operation_of(name->name, name->overload_name, arguments_of(function)));
   capturing->before(capturing->operations.back());
   return nullptr;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proof/operation/operation.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_strided.h>
 
 #include "core/error.h"
@@ -77,6 +78,15 @@ std::string spoken_name(const std::string& name) {
 }
 
 }  // namespace
+
+at::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& function) {
+  const auto inputs = function.inputs();
+  const auto name = function.operator_name();
+  const auto handle = name ? c10::Dispatcher::singleton().findSchema(*name) : c10::nullopt;
+  if (!handle) return inputs;
+  const size_t count = handle->schema().arguments().size();
+  return inputs.size() <= count ? inputs : inputs.slice(inputs.size() - count);
+}
 
 Operation operation_of(std::string name, std::string overload, at::ArrayRef<const c10::IValue> arguments) {
   Operation operation{std::move(name), std::move(overload), {}, at::kCPU};

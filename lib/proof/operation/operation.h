@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -16,6 +17,9 @@ struct Operation {
   std::vector<c10::IValue> arguments;  ///< tensors are on the meta device: shape, strides and type without numbers
   at::DeviceType device = at::kCPU;    ///< where they lie in the network
 };
+
+/// The arguments of the call that is being recorded: of a network from a file they are the last on a stack.
+at::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& function);
 
 /// `arguments` without the numbers of their tensors.
 Operation operation_of(std::string name, std::string overload, at::ArrayRef<const c10::IValue> arguments);

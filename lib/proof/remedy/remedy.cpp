@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -28,8 +29,6 @@ constexpr NamedWay kWays[] = {{Way::without_onednn, "without_onednn", "without o
 
 const NamedWay& named(Way way) { return kWays[static_cast<size_t>(way)]; }
 
-bool begins_with(const std::string& text, const char* begin) { return text.rfind(begin, 0) == 0; }
-
 // What LibTorch's callbacks, which are plain functions, look up. Never freed: other threads may be in it at the end.
 struct WaysNow {
   std::map<std::string, Way> by_family;
@@ -51,7 +50,7 @@ struct Switched : at::ObserverContext {};
 std::unique_ptr<at::ObserverContext> switch_off(const at::RecordFunction& function) {
   const auto name = function.operator_name();
   if (!name || ways_now == nullptr || ways_now->names.count(name->name) == 0) return nullptr;
-  const auto found = ways_now->by_family.find(family_of(name->name, function.inputs()));
+  const auto found = ways_now->by_family.find(family_of(name->name, arguments_of(function)));
   if (found == ways_now->by_family.end() || found->second != Way::without_onednn) return nullptr;
   const std::lock_guard<std::mutex> lock(switching);
   if (without_onednn++ == 0) {
@@ -83,10 +82,8 @@ Remedy remedy_from_json(const core::Json& json) {
   json.at("answers_cache_sizes").get_to(remedy.answers_cache_sizes);
   json.at("isa").get_to(remedy.isa);
   json.at("onednn_off").get_to(remedy.onednn_off);
-  for (const auto& [key, name] : json.at("ways").items()) {
-    for (const NamedWay& way : kWays) {
-      if (name.get<std::string>() == way.name) remedy.ways[key] = way.way;
-    }
+  for (const auto& [family, name] : json.at("ways").items()) {
+    if (const auto way = way_of(name.get<std::string>())) remedy.ways[family] = *way;
   }
   return remedy;
 }
@@ -106,12 +103,31 @@ std::string text_of(const Remedy& remedy) {
   return core::format("{}", fmt::join(parts, ", "));
 }
 
-std::vector<Way> ways_for(const std::string& family) {
-  if (begins_with(family, "aten::convolution")) return {Way::sliced, Way::without_onednn, Way::in_float32};
-  const bool is_product = begins_with(family, "aten::mm ") || begins_with(family, "aten::addmm ") ||
-                          begins_with(family, "aten::bmm ") || begins_with(family, "aten::baddbmm ");
-  if (is_product) return {Way::without_onednn, Way::own_product};
-  return {Way::without_onednn};
+std::string name_of(Way way) { return named(way).name; }
+
+std::optional<Way> way_of(const std::string& name) {
+  for (const NamedWay& way : kWays) {
+    if (name == way.name) return way.way;
+  }
+  return std::nullopt;
+}
+
+std::vector<Way> ways_for(const Operation& operation) {
+  const std::string& name = operation.name;
+  const bool is_backward = name == "aten::convolution_backward";
+  if (name == "aten::convolution" || is_backward) {
+    const at::Tensor weight = operation.arguments.at(is_backward ? 2 : 1).toTensor();
+    const std::vector<int64_t> stride = operation.arguments.at(is_backward ? 4 : 3).toIntVector();
+    std::vector<Way> ways = {Way::without_onednn};
+    const bool is_point = weight.numel() == weight.size(0) * weight.size(1);
+    if (is_point && *std::max_element(stride.begin(), stride.end()) > 1) ways.push_back(Way::sliced);
+    if (weight.scalar_type() != at::kFloat) ways.push_back(Way::in_float32);
+    return ways;
+  }
+  const bool is_product = name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm";
+  if (!is_product) return {Way::without_onednn};
+  if (operation.arguments.at(1).toTensor().scalar_type() == at::kFloat) return {Way::own_product};
+  return {Way::without_onednn, Way::own_product};
 }
 
 void apply(const Remedy& remedy) {

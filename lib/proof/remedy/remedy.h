@@ -3,10 +3,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/text/json.h"
+#include "proof/operation/operation.h"
 
 namespace stoker::proof {
 
@@ -40,8 +42,11 @@ std::string text_of(const Remedy& remedy);
 /// "without oneDNN"
 std::string text_of(Way way);
 
-/// What may help operations of a family.
-std::vector<Way> ways_for(const std::string& family);
+/// What may help an operation.
+std::vector<Way> ways_for(const Operation& operation);
+std::string name_of(Way way);
+/// Nothing for other texts than name_of() gives.
+std::optional<Way> way_of(const std::string& name);
 
 /// From here on this process computes in this way. A limit of the instruction set has an effect only before oneDNN
 /// computes for the first time. May be called again: the last remedy counts.

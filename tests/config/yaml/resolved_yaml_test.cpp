@@ -60,6 +60,7 @@ std::string other_value(Row& row) {
                                  "semicolon",
                                  "resident",
                                  "on",
+                                 "full",
                                  "debug"}) {
     if (row.assign(text).empty() && row.render() != before) return row.render();
   }

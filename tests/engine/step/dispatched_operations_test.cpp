@@ -10,6 +10,7 @@
 #include "engine/step/replica_sum.h"
 #include "engine/step/state_snapshot.h"
 #include "engine/step/update_step.h"
+#include "kernels/cpu.h"
 #include "optim/torch_kernels.h"
 #include "probed_run.h"
 #include "tests/dispatched_operations.h"
@@ -89,7 +90,10 @@ TEST_P(OperationsOfNetworksTest, AnUpdateStaysBelowItsCeiling) {
             (TORCH_VERSION_MAJOR > 1 ? 1.25 : 1) * static_cast<double>(GetParam().forward_and_backward));
   const int64_t scaled = operations_of_scaled_update(GetParam().model, GetParam().side);
   std::printf("%s: all with autocast and a loss scale %lld\n", GetParam().model, static_cast<long long>(scaled));
-  EXPECT_LE(static_cast<double>(scaled), (TORCH_VERSION_MAJOR > 1 ? 1.25 : 1) * static_cast<double>(GetParam().scaled));
+  // Without the kernel for gradients of weights, on CPUs with AMX say, autocast converts each weight by itself.
+  const double without_kernel = kernels::has_conv_weight_gradient() ? 1 : 1.12;
+  EXPECT_LE(static_cast<double>(scaled),
+            (TORCH_VERSION_MAJOR > 1 ? 1.25 : without_kernel) * static_cast<double>(GetParam().scaled));
   EXPECT_LE(measured.average, 2);
   EXPECT_LE(measured.snapshot, 20) << "buffers are copied one by one";
 }
