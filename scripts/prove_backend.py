@@ -123,6 +123,9 @@ def attempted(prover, order, environment, patience, log):
             attempt.operations[begun].update({key: event[key] for key in ("right", "fault", "ratio")})
             spans[begun][1] = number
             begun = ""
+        elif "refused" in event:  # by LibTorch: as training will be
+            del attempt.operations[begun], spans[begun]
+            begun = ""
         elif "error" in event:
             attempt.end, attempt.error = "error", event["error"]
         elif "done" in event:

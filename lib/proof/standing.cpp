@@ -76,11 +76,13 @@ Proof found(const Request& request, Effort effort, const std::string& program, c
   const std::string others = proof.faults.size() > 1
                                  ? format(", and {} more", core::counted(int64_t(proof.faults.size()) - 1, "operation"))
                                  : "";
+  const bool is_reduced = fault.operation.find("float16") != std::string::npos;  // bfloat16, too
   throw core::Error(core::ErrorKind::backend,
                     format("{} computes wrongly on this machine: {}: {}{}; no other way to compute it is right",
                            fault.library.empty() ? "a library" : fault.library, fault.operation, fault.what, others),
-                    "install another version of the library or use another machine; --prove-backend off trains on "
-                    "wrong numbers, which is recorded");
+                    format("{}install another version of the library or use another machine; --prove-backend off "
+                           "trains on wrong numbers, which is recorded",
+                           is_reduced ? "train in float32 with --no-amp, " : ""));
 }
 
 void take(const Proof& proof) {
@@ -167,7 +169,7 @@ std::string warning_text(const Standing& standing) {
   const Fault& fault = standing.faults.front();
   const std::string others =
       standing.faults.size() > 1
-          ? format(" (and {} more, see --verbose)", core::counted(int64_t(standing.faults.size()) - 1, "operation"))
+          ? format(" (and {} more, see -v)", core::counted(int64_t(standing.faults.size()) - 1, "operation"))
           : "";
   return format("{} computes wrongly on this machine: {}: {}{}; computed {} instead",
                 fault.library.empty() ? "a library" : fault.library, fault.operation, fault.what, others, instead);

@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include <array>
 #include <tuple>

@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/record_function.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <set>
 
+#include "core/error.h"
 #include "core/format.h"
 #include "proof/operation/operation.h"
 #include "proof/remedy/cache_sizes.h"
@@ -130,9 +132,27 @@ std::vector<Way> ways_for(const Operation& operation) {
   return {Way::without_onednn, Way::own_product};
 }
 
+namespace {
+
+/// oneDNN reads the variable once. The bits of its instruction sets are those of dnnl_cpu_isa_t in dnnl_types.h.
+void limit_isa(const std::string& isa) {
+  ::setenv("ONEDNN_MAX_CPU_ISA", isa.c_str(), /*overwrite=*/1);
+  const auto in_force = reinterpret_cast<unsigned (*)()>(::dlsym(RTLD_DEFAULT, "dnnl_get_effective_cpu_isa"));
+  const std::map<std::string, unsigned> bits = {{"SSE41", 0x1}, {"AVX2", 0x7}, {"AVX512_CORE", 0x27}};
+  const auto wanted = bits.find(isa);
+  if (in_force == nullptr || wanted == bits.end() || (in_force() & ~wanted->second) == 0) return;
+  throw core::Error(core::ErrorKind::backend,
+                    core::format("oneDNN computes wrongly on this machine unless it is limited to {}, and it was used "
+                                 "before the limit could be set",
+                                 isa),
+                    core::format("start again with ONEDNN_MAX_CPU_ISA={} in the environment", isa));
+}
+
+}  // namespace
+
 void apply(const Remedy& remedy) {
   answer_cache_sizes(remedy.answers_cache_sizes);
-  if (!remedy.isa.empty()) ::setenv("ONEDNN_MAX_CPU_ISA", remedy.isa.c_str(), /*overwrite=*/1);
+  if (!remedy.isa.empty()) limit_isa(remedy.isa);
   if (remedy.onednn_off) at::globalContext().setUserEnabledMkldnn(false);
   static std::atomic<bool> has_callback{false};
   ways_now = looked_up(remedy.ways);
