@@ -112,7 +112,8 @@ bool rounds_on_the_way(const NormCall& call) {
 
 /// A sum that is rounded after each image: the errors of so many roundings, in any direction.
 double rounding_of_partial_sums(const NormCall& call, const Expected& sum) {
-  return rounding(call.input.scalar_type()) * std::sqrt(sum.squares * static_cast<double>(call.sets.images));
+  return rounding(call.input.scalar_type()) *
+         (std::abs(sum.value) + std::sqrt(sum.squares * static_cast<double>(call.sets.images)));
 }
 
 void compare_gradients(const NormCall& call, const Stack& results, Comparison& comparison) {
