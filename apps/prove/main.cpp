@@ -3,6 +3,7 @@
 // there harms nobody. Reads one order from standard input and answers with lines of JSON; see lib/proof/worker.h.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -24,7 +25,13 @@ std::string standard_input() {
 }  // namespace
 
 int main() {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // who asked is gone: nobody waits for an answer
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);    // who asked is gone: nobody waits for an answer
+  const struct rlimit no_core = {0, 0};  // crashes are results here
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  if (std::FILE* const file = std::fopen("/proc/self/oom_score_adj", "we")) {  // rather than who asked
+    std::fputs("1000", file);
+    std::fclose(file);
+  }
   const std::string order = standard_input();
   if (order.empty()) {
     std::fputs("stoker-prove is started by train and by libstoker\n", stderr);

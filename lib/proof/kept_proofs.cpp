@@ -29,9 +29,9 @@ namespace {
 namespace fs = std::filesystem;
 using core::Json;
 
-constexpr int kFormat = 1;  // of the files, and of the rules by which operations are compared
+constexpr int kFormat = 2;  // of the files, and of the rules by which operations are compared
 constexpr uint64_t kMostBytes = 1 << 20;
-constexpr size_t kMostFiles = 500;
+constexpr size_t kMostFiles = 2000;
 
 /// The first processor, without what changes from moment to moment.
 std::string processor_text() {

@@ -35,7 +35,7 @@ class Prover {
   Proof run() {
     const auto begin = std::chrono::steady_clock::now();
     Proof proof = first_trial();
-    if (!proof.is_right && proof.obstacle.empty()) look_for_remedy(proof);
+    if (!proof.is_right && !proof.faults.empty()) look_for_remedy(proof);
     proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return proof;
   }
@@ -47,6 +47,7 @@ class Prover {
       if (!done.was_refused) continue;
       core::log_debug("not proven: {}: {}", done.text, done.fault);
       refused_.insert(id);
+      ++untried_;
     }
     for (const std::string& id : refused_) first_.operations.erase(id);
     Proof proof;
@@ -54,6 +55,7 @@ class Prover {
     proof.is_right = first_.is_right();
     proof.obstacle = first_.obstacle;
     proof.operations = static_cast<int64_t>(first_.operations.size());
+    proof.untried = untried_;
     proof.peak_bytes = first_.peak_bytes;
     for (const auto& [key, done] : first_.operations) {
       proof.worst_ratio = std::max(proof.worst_ratio, done.is_right ? done.ratio : 0);
@@ -66,7 +68,7 @@ class Prover {
   void look_for_remedy(Proof& proof) {
     for (const Fault& fault : proof.faults) core::log_debug("{}: {}: {}", fault.library, fault.operation, fault.what);
     Best best;
-    if (first_.crash.empty() && !first_.was_given_up) consider_ways(best);
+    if (first_.crash.empty() && !first_.was_given_up && !request_.whole_process) consider_ways(best);
     if (settings_.may_limit_isa && before_.isa.empty() && request_.device == "cpu") {
       for (const char* const isa : {"AVX512_CORE", "AVX2", "SSE41"}) {
         Remedy remedy = before_;
@@ -137,6 +139,7 @@ class Prover {
   const Remedy& before_;
   const ProverSettings& settings_;
   Trial first_;
+  int64_t untried_ = 0;
   std::set<std::string> refused_;  ///< operations that LibTorch itself refuses, whatever the remedy
 };
 
@@ -151,9 +154,9 @@ core::Json to_json(const Proof& proof) {
   for (const Fault& fault : proof.faults) {
     faults.push_back({{"operation", fault.operation}, {"library", fault.library}, {"what", fault.what}});
   }
-  return {{"is_right", proof.is_right}, {"remedy", to_json(proof.remedy)}, {"faults", faults},
-          {"obstacle", proof.obstacle}, {"operations", proof.operations},  {"worst_ratio", proof.worst_ratio},
-          {"seconds", proof.seconds},   {"peak_bytes", proof.peak_bytes}};
+  return {{"is_right", proof.is_right},       {"remedy", to_json(proof.remedy)}, {"faults", faults},
+          {"obstacle", proof.obstacle},       {"untried", proof.untried},        {"operations", proof.operations},
+          {"worst_ratio", proof.worst_ratio}, {"seconds", proof.seconds},        {"peak_bytes", proof.peak_bytes}};
 }
 
 Proof proof_from_json(const core::Json& json) {
@@ -165,6 +168,7 @@ Proof proof_from_json(const core::Json& json) {
                             fault.at("what").get<std::string>()});
   }
   json.at("obstacle").get_to(proof.obstacle);
+  json.at("untried").get_to(proof.untried);
   json.at("operations").get_to(proof.operations);
   json.at("worst_ratio").get_to(proof.worst_ratio);
   json.at("seconds").get_to(proof.seconds);

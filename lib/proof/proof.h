@@ -25,6 +25,7 @@ struct Proof {
   std::vector<Fault> faults;  ///< without it
   std::string obstacle{};     ///< why nothing was proven: memory, a network that refuses its input; empty: it was
   int64_t operations = 0;     ///< distinct ones
+  int64_t untried = 0;        ///< besides, that LibTorch refuses or memory is too small for
   double worst_ratio = 0;     ///< of errors to what rounding may do, in [0, 1] where all is right
   double seconds = 0;         ///< that proving took
   int64_t peak_bytes = 0;     ///< that the other process held at most

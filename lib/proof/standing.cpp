@@ -52,22 +52,77 @@ double patience_seconds() {
   return seconds > 0 ? seconds : ProverSettings().patience_seconds;
 }
 
-Proof found(const Request& request, Effort effort, const std::string& program, const std::string& device_text,
+bool has_hung(const Proof& proof) {
+  return std::any_of(proof.faults.begin(), proof.faults.end(),
+                     [](const Fault& fault) { return fault.what.rfind("no sign of life", 0) == 0; });
+}
+
+Proof proven_now(const Request& request, const Remedy& before, const ProverSettings& settings) {
+  try {
+    return prove(request, before, settings);
+  } catch (const core::Error& error) {  // no other process can be started here
+    if (error.kind() != core::ErrorKind::os) throw;
+    Proof proof;
+    proof.remedy = before;
+    proof.obstacle = error.what();
+    return proof;
+  }
+}
+
+/// One pass of a request by itself.
+Request of_pass(const Request& request, const Pass& pass) {
+  Request one = request;
+  one.passes = {pass};
+  return one;
+}
+
+/// What earlier starts have proven together, or of single passes; `open` loses these. Their remedies add up.
+Proof known(const KeptProofs& kept, const core::Json& machine, const Remedy& before, Request& open) {
+  if (auto all = kept.find(machine, open, before)) {
+    open.passes.clear();
+    return *all;
+  }
+  Proof sum;
+  sum.remedy = before;
+  std::vector<Pass> others;
+  for (const Pass& pass : open.passes) {
+    const auto one = kept.find(machine, of_pass(open, pass), before);
+    if (!one || !(one->remedy == before)) {
+      others.push_back(pass);  // with a remedy all are proven together
+      continue;
+    }
+    sum.was_kept = true;
+  }
+  open.passes = others;
+  return sum;
+}
+
+Proof found(Request request, Effort effort, const std::string& program, const std::string& device_text,
             bool may_limit_isa) {
-  Remedy before = now.remedy;
-  before.answers_cache_sizes = before.answers_cache_sizes || cache_sizes_are_wrong();
+  const Remedy before = now.remedy;
   const KeptProofs kept;
   const core::Json machine = computing_machine(program, device_text);
+  Proof earlier;
   if (effort == Effort::automatic) {
-    if (const auto known = kept.find(machine, request, before)) return *known;
+    earlier = known(kept, machine, before, request);
+    if (request.passes.empty()) {
+      earlier.is_right = earlier.was_kept = true;
+      return earlier;
+    }
   }
   ProverSettings settings;
   settings.program = program;
   settings.compares_all = effort == Effort::full;
   settings.may_limit_isa = may_limit_isa;
-  settings.patience_seconds = patience_seconds();
-  Proof proof = prove(request, before, settings);
-  if (proof.is_right) kept.keep(machine, request, before, proof);
+  settings.patience_seconds = patience_seconds() * (settings.compares_all ? 60 : 1);
+  Proof proof = proven_now(request, before, settings);
+  if (!proof.is_right || has_hung(proof)) return proof;  // a suspended machine looks like a hang
+  kept.keep(machine, request, before, proof);
+  if (proof.remedy == before && proof.untried == 0) {
+    Proof part = proof;
+    part.operations = 0;  // not known of one pass
+    for (const Pass& pass : request.passes) kept.keep(machine, of_pass(request, pass), before, part);
+  }
   return proof;
 }
 
@@ -86,14 +141,13 @@ Proof found(const Request& request, Effort effort, const std::string& program, c
 }
 
 void take(const Proof& proof) {
-  if (!proof.obstacle.empty()) {
-    now.unproven = proof.obstacle;
-    return;
-  }
-  if (!proof.is_right) refuse(proof);
+  if (!proof.obstacle.empty()) now.unproven = proof.obstacle;
+  if (!proof.is_right && !proof.faults.empty()) refuse(proof);
+  if (!proof.is_right) return;
   now.was_kept = proof.was_kept && (now.operations == 0 || now.was_kept);
   now.faults.insert(now.faults.end(), proof.faults.begin(), proof.faults.end());
   now.operations += proof.operations;
+  now.untried += proof.untried;
   now.seconds += proof.was_kept ? 0 : proof.seconds;
   if (!proof.was_kept) {
     now.peak_bytes = std::max(now.peak_bytes, proof.peak_bytes + core::read_process_memory().resident_bytes);
@@ -111,6 +165,10 @@ void prove_and_apply(const Request& request, Effort effort, const std::string& p
                      bool may_limit_isa) {
   now.was_off = effort == Effort::off;
   if (now.was_off) return;
+  if (!now.remedy.answers_cache_sizes && cache_sizes_are_wrong()) {  // known beforehand, whatever comes of the proof
+    now.remedy.answers_cache_sizes = true;
+    apply(now.remedy);
+  }
   if (program.empty()) {
     now.unproven = "stoker-prove is not installed beside this program";
     return;
@@ -128,6 +186,7 @@ std::string standing_json() {
   proof.remedy = now.remedy;
   proof.faults = now.faults;
   proof.operations = now.operations;
+  proof.untried = now.untried;
   proof.seconds = now.seconds;
   proof.peak_bytes = now.peak_bytes;
   return core::Json({{"was_off", now.was_off},
@@ -151,8 +210,11 @@ void follow(const std::string& json) {
 std::string summary_text(const Standing& standing) {
   if (standing.was_off) return "not proven: --prove-backend off";
   if (!standing.unproven.empty()) return "not proven: " + standing.unproven;
-  std::string text = format("{} proven right", core::counted(standing.operations, "operation"));
+  std::string text = standing.operations > 0
+                         ? format("{} proven right", core::counted(standing.operations, "operation"))
+                         : "proven right";
   text += standing.was_kept ? " by an earlier start" : format(" in {}", core::duration_text(standing.seconds));
+  if (standing.untried > 0) text += format(", {} not tried", standing.untried);
   const std::string remedy = text_of(standing.remedy);
   return remedy.empty() ? text : text + "; " + remedy;
 }

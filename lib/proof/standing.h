@@ -19,6 +19,7 @@ struct Standing {
   Remedy remedy;              ///< in force
   std::vector<Fault> faults;  ///< that it is for
   int64_t operations = 0;     ///< proven, distinct ones
+  int64_t untried = 0;        ///< besides
   double seconds = 0;         ///< that proofs took
   int64_t peak_bytes = 0;     ///< that this process and that of a proof held together; 0: nothing was tried
   bool was_kept = false;      ///< all of it was read from files

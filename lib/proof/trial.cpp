@@ -18,6 +18,7 @@ using core::Json;
 constexpr int kMostCrashes = 40;  // of one trial; a library that crashes everywhere needs no longer list
 
 std::string signal_text(int exit_code) {
+  if (exit_code < 0) return "SIG of a kind that is not known";
   if (exit_code <= 128) return core::format("exit code {}", exit_code);
   const char* const name = ::sigabbrev_np(exit_code - 128);
   return name == nullptr ? core::format("signal {}", exit_code - 128) : core::format("SIG{}", name);

@@ -131,22 +131,19 @@ class Worker {
   }
 
   /// What is far too large must not drive other work out of memory: that it does not fit is for the plan to say.
-  static void require_room(const Operations& operations) {
-    constexpr int64_t kCopies = 5;  // arguments, two results, and both as float32
+  static bool has_room_for(const Operation& operation) {
+    constexpr int64_t kCopies = 8;  // arguments, two results, and both as float32
     const int64_t available = core::read_machine_facts().ram_available_bytes;
-    for (const auto& [key, counted] : operations.by_key()) {
-      if (available == 0 || argument_bytes(counted.operation) < available / kCopies) continue;
-      throw core::Error(core::ErrorKind::out_of_memory, "not enough for " + text_of(counted.operation));
-    }
+    return available == 0 || argument_bytes(operation) < available / kCopies;
   }
 
   void try_all(const Operations& operations, int64_t threads) {
     configure(threads);
-    require_room(operations);
     const auto skipped = order_.at("skip").get<std::set<std::string>>();
     const auto only = order_.at("only").get<std::set<std::string>>();
     ReplaySettings settings;
     settings.same_bits = device_.is_cpu() || request_.deterministic;
+    settings.on_step = [this] { write({{"alive", true}}); };
     settings.compares_all = order_.at("compares_all").get<bool>();
     for (const auto& [key, counted] : operations.by_key()) {
       const std::string id = core::format("{} on {}", key, core::counted(threads, "thread"));
@@ -158,6 +155,10 @@ class Worker {
              {"library", library_of(counted.operation)},
              {"calls", counted.calls}});
       settings.seed = core::hash64(id);
+      if (!has_room_for(counted.operation)) {
+        write({{"refused", id}, {"why", "memory is too small to try it"}});
+        continue;
+      }
       Finding found;
       try {
         found = replayed(counted.operation, settings);

@@ -13,6 +13,7 @@ namespace stoker::proof {
 ///   {"pass": text}     an operation of a pass is about to be computed while the passes are looked through
 ///   {"operations": n}  how many distinct ones there are
 ///   {"begin": id, "family", "text", "ways", "library", "calls"}  one of them is about to be computed
+///   {"alive": true}    a part of the work on it is done
 ///   {"end": id, "right", "fault", "ratio", "seconds"}
 ///   {"refused": id, "why": text}  instead: LibTorch throws, as it will in training, where everybody sees it
 ///   {"error": text, "out_of_memory"}  LibTorch refused it, or the passes

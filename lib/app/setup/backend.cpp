@@ -41,6 +41,10 @@ std::vector<std::string> precisions_of(const config::ResolvedOptions& options, c
 proof::Request request_of(const config::ResolvedOptions& options, const NetworkUse& use) {
   proof::Request request;
   request.network = model_spec(options);
+  if (model::is_network_file(request.network.name) && model::trusts_network_files()) {
+    request.network_digest = model::read_network_file(request.network.name).sha256;
+  }
+  request.whole_process = options.device.lanes > 1;
   request.freeze = options.model.freeze;
   request.trusts_network_file = model::trusts_network_files();
   request.input = use.input;
@@ -65,8 +69,12 @@ NetworkUse training_use(const Settings& settings, const data::Datasets& datasets
   use.input = network_input(transform_plan(options, *datasets.train, /*training=*/true).shape);
   use.training_batches = batches_of(datasets.train->size(), options.loader.batch_size, options.loader.drop_last);
   if (options.train.auto_micro_batch) {
-    for (int64_t images = use.training_batches.front() / 2; images > 1; images /= 2) {
-      use.training_batches.push_back(images);
+    const std::vector<int64_t> batches = use.training_batches;  // UpdateStep divides each as evenly as it goes
+    for (const int64_t batch : batches) {
+      for (int64_t parts = 2; batch / parts > 1; parts *= 2) {
+        for (const int64_t images : {batch / parts, (batch + parts - 1) / parts})
+          use.training_batches.push_back(images);
+      }
     }
   }
   use.evaluation_batches = batches_of(datasets.val->size(), options.loader.val_batch_size, /*drops_last=*/false);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "core/error.h"
@@ -41,10 +40,13 @@ int file_of(const std::string& text) {
 }  // namespace
 
 PipedChild::PipedChild(const ChildCommand& command, const std::string& input) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw errno_error(errno, "make", "a pipe", ErrorKind::os);
-  output_ = ends[0];
   const int input_file = file_of(input);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    ::close(input_file);
+    throw errno_error(errno, "make", "a pipe", ErrorKind::os);
+  }
+  output_ = ends[0];
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_adddup2(&files, input_file, 0);
@@ -69,8 +71,9 @@ PipedChild::~PipedChild() {
 }
 
 std::optional<std::string> PipedChild::read_line(double patience_seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(patience_seconds);
+  constexpr int kLookEvery = 200;  // milliseconds, after a signal to stop
+  // Waits are counted, not the time: a process that was suspended is no reason to lose patience.
+  int64_t waits_left = static_cast<int64_t>(patience_seconds * 1000 / kLookEvery) + 1;
   while (true) {
     const size_t end = pending_.find('\n');
     if (end != std::string::npos) {
@@ -79,17 +82,19 @@ std::optional<std::string> PipedChild::read_line(double patience_seconds) {
       return line;
     }
     throw_if_stopped();
-    if (Clock::now() > deadline) {
+    struct pollfd waiting = {output_, POLLIN, 0};
+    if (::poll(&waiting, 1, kLookEvery) <= 0) {
+      if (--waits_left > 0) continue;
       hangs_ = true;
       return std::nullopt;
     }
-    constexpr int kLookEvery = 200;  // milliseconds, after a signal to stop
-    struct pollfd waiting = {output_, POLLIN, 0};
-    if (::poll(&waiting, 1, kLookEvery) <= 0) continue;
     char bytes[4096];
     const ssize_t count = ::read(output_, bytes, sizeof bytes);
     if (count > 0) pending_.append(bytes, static_cast<size_t>(count));
-    if (count == 0) return std::nullopt;
+    if (count == 0) {
+      throw_if_stopped();  // Ctrl-C reaches the child, too
+      return std::nullopt;
+    }
   }
 }
 
@@ -97,7 +102,9 @@ int PipedChild::wait() {
   if (hangs_) ::kill(pid_, SIGKILL);
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0) {
-    if (errno != EINTR) return -1;
+    if (errno == EINTR) continue;
+    pid_ = -1;  // somebody else has waited for it
+    return -1;
   }
   pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -25,7 +25,8 @@ class PipedChild {
   /// `patience_seconds`: hangs() tells them apart. Throws StopRequested.
   std::optional<std::string> read_line(double patience_seconds);
   bool hangs() const { return hangs_; }
-  /// Waits for its end: its exit code, or 128 + the signal that ended it. One that hangs is ended.
+  /// Waits for its end: its exit code, or 128 + the signal that ended it; -1 where that is lost. One that hangs is
+  /// ended.
   int wait();
 
  private:

@@ -28,7 +28,8 @@ std::atomic<bool> is_trusted = false;
 
 OpenForeignNetwork open_library() {
   static const OpenForeignNetwork opened = [] {
-    const std::string path = core::find_beside_program(kLibrary, "../lib/stoker");
+    std::string path = core::find_beside_program(kLibrary, "../lib/stoker");
+    if (path.empty()) path = core::find_beside_program(kLibrary, "../../lib/stoker");  // of a program in libexec/stoker
     if (path.empty()) refuse_library("which is not installed beside this program");
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) refuse_library(core::format("which does not load: {}", ::dlerror()));

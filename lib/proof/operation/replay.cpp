@@ -57,13 +57,16 @@ Finding replayed(const Operation& operation, const ReplaySettings& settings) {
   const Rule* const rule = rule_of(operation.name);
   Stack arguments = with_noise(operation, settings.seed);
   if (rule->prepare) rule->prepare(arguments);
+  settings.on_step();
   const Stack first = called(operation, copied(arguments));
   engine::synchronize(operation.device);
+  settings.on_step();
   const auto begin = std::chrono::steady_clock::now();
   const Stack second = called(operation, copied(arguments));
   engine::synchronize(operation.device);
   Finding finding;
   finding.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  settings.on_step();
   Comparison comparison(settings.seed, settings.compares_all);
   rule->compare(arguments, first, comparison);
   for (const Compared& compared : comparison.results()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ struct Finding {
 
 struct ReplaySettings {
   uint64_t seed = 0;
-  bool same_bits = true;      ///< both calls must give the same bits
-  bool compares_all = false;  ///< every element instead of a sample
+  bool same_bits = true;                  ///< both calls must give the same bits
+  bool compares_all = false;              ///< every element instead of a sample
+  std::function<void()> on_step = [] {};  ///< called when a part of the work is done
 };
 
 /// Throws what LibTorch throws.

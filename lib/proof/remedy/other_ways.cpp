@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proof/remedy/other_ways.h"
 
-#include <ATen/Context.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/baddbmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
@@ -18,6 +17,7 @@
 
 #include "proof/operation/operation.h"
 #include "proof/remedy/own_product.h"
+#include "proof/remedy/without_onednn.h"
 
 namespace stoker::proof {
 namespace {
@@ -68,20 +68,6 @@ at::Tensor sliced(const at::Tensor& x, const std::vector<int64_t>& stride) {
   }
   return part.contiguous(x.suggest_memory_format());
 }
-
-/// For its lifetime no operation is computed by oneDNN.
-class WithoutOnednn {
- public:
-  WithoutOnednn() : was_on_(at::globalContext().userEnabledMkldnn()) {
-    at::globalContext().setUserEnabledMkldnn(false);
-  }
-  ~WithoutOnednn() { at::globalContext().setUserEnabledMkldnn(was_on_); }
-  WithoutOnednn(const WithoutOnednn&) = delete;
-  WithoutOnednn& operator=(const WithoutOnednn&) = delete;
-
- private:
-  const bool was_on_;
-};
 
 at::Tensor in_float32(const at::Tensor& tensor) { return tensor.defined() ? tensor.to(at::kFloat) : tensor; }
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <set>
 
 #include "core/error.h"
@@ -16,6 +15,7 @@
 #include "proof/operation/operation.h"
 #include "proof/remedy/cache_sizes.h"
 #include "proof/remedy/other_ways.h"
+#include "proof/remedy/without_onednn.h"
 
 namespace stoker::proof {
 namespace {
@@ -43,30 +43,20 @@ const WaysNow* looked_up(const std::map<std::string, Way>& ways) {
   for (const auto& [family, way] : ways) result->names.insert(family.substr(0, family.find(' ')));
   return result;
 }
-std::mutex switching;
-int without_onednn = 0;  // operations that are being computed so
-bool was_on = true;
-
-struct Switched : at::ObserverContext {};
+struct Switched : at::ObserverContext {
+  WithoutOnednn off;
+};
 
 std::unique_ptr<at::ObserverContext> switch_off(const at::RecordFunction& function) {
   const auto name = function.operator_name();
   if (!name || ways_now == nullptr || ways_now->names.count(name->name) == 0) return nullptr;
   const auto found = ways_now->by_family.find(family_of(name->name, arguments_of(function)));
   if (found == ways_now->by_family.end() || found->second != Way::without_onednn) return nullptr;
-  const std::lock_guard<std::mutex> lock(switching);
-  if (without_onednn++ == 0) {
-    was_on = at::globalContext().userEnabledMkldnn();
-    at::globalContext().setUserEnabledMkldnn(false);
-  }
   return std::make_unique<Switched>();
 }
 
-void switch_on(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
-  if (context == nullptr) return;
-  const std::lock_guard<std::mutex> lock(switching);
-  if (--without_onednn == 0) at::globalContext().setUserEnabledMkldnn(was_on);
-}
+/// LibTorch destroys the context, and with it the scope, after this.
+void switch_on(const at::RecordFunction& /*function*/, at::ObserverContext* /*context*/) {}
 
 }  // namespace
 

@@ -22,18 +22,11 @@ constexpr int64_t kMostElements = 4096;
 
 double smallest(at::ScalarType type) { return type == at::kHalf ? 0x1p-23 : 1e-36; }
 
-std::vector<std::vector<int64_t>> all_indices(at::IntArrayRef sizes) {
-  std::vector<std::vector<int64_t>> indices;
-  std::vector<int64_t> index(sizes.size(), 0);
-  for (bool is_done = false; !is_done;) {
-    indices.push_back(index);
-    is_done = true;
-    for (size_t dim = sizes.size(); dim-- > 0 && is_done;) {
-      is_done = ++index[dim] == sizes[dim];
-      if (is_done) index[dim] = 0;
-    }
-  }
-  return indices;
+/// The `number`th of all indices.
+std::vector<int64_t> index_of(int64_t number, at::IntArrayRef sizes) {
+  std::vector<int64_t> index(sizes.size());
+  for (size_t dim = sizes.size(); dim-- > 0; number /= sizes[dim]) index[dim] = number % sizes[dim];
+  return index;
 }
 
 std::vector<int64_t> permutation(int64_t size, std::mt19937_64& random) {
@@ -98,22 +91,38 @@ void Comparison::compare(const std::string& what, const at::Tensor& result, int6
   if (each * static_cast<double>(largest * kRepeats) > kDearTerms) repeats = 1;
   const auto cheap = static_cast<int64_t>(kCheapTerms / each / static_cast<double>(largest));
   repeats = std::clamp(cheap, repeats, std::max(repeats, kMostElements / largest));
-  const auto indices =
-      compares_all_ ? all_indices(result.sizes()) : sampled_indices(result.sizes(), repeats, first_spatial, random_);
+  Compared compared;
+  compared.what = what;
   const Numbers numbers(result);
+  if (!compares_all_) {
+    const auto indices = sampled_indices(result.sizes(), repeats, first_spatial, random_);
+    compare_some(numbers, result.scalar_type(), indices, expect, compared);
+  }
+  constexpr int64_t kBlock = 1 << 16;  // indices that are held at a time
+  for (int64_t begin = 0; compares_all_ && begin < result.numel(); begin += kBlock) {
+    std::vector<std::vector<int64_t>> indices;
+    for (int64_t i = begin; i < std::min(begin + kBlock, result.numel()); ++i) {
+      indices.push_back(index_of(i, result.sizes()));
+    }
+    compare_some(numbers, result.scalar_type(), indices, expect, compared);
+  }
+  results_.push_back(std::move(compared));
+}
+
+void Comparison::compare_some(const Numbers& numbers, at::ScalarType type,
+                              const std::vector<std::vector<int64_t>>& indices,
+                              const std::function<Expected(const int64_t* index)>& expect, Compared& compared) {
   std::vector<Expected> expected(indices.size());
   at::parallel_for(0, static_cast<int64_t>(indices.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       expected[static_cast<size_t>(i)] = expect(indices[static_cast<size_t>(i)].data());
   });
-  Compared compared;
-  compared.what = what;
-  compared.elements = static_cast<int64_t>(indices.size());
+  compared.elements += static_cast<int64_t>(indices.size());
   for (size_t i = 0; i < indices.size(); ++i) {
     const double value = expected[i].value, got = numbers.at(indices[i].data());
-    const double allowed = rounding(result.scalar_type()) * (std::abs(value) + expected[i].intermediate) +
+    const double allowed = rounding(type) * (std::abs(value) + expected[i].intermediate) +
                            kOrdersOfAdding * kFloatUnit * std::sqrt((expected[i].terms + 1) * expected[i].squares) +
-                           smallest(result.scalar_type()) + expected[i].allowed;
+                           smallest(type) + expected[i].allowed;
     const double error = std::abs(got - value);
     const double ratio = std::isfinite(error) ? error / allowed : std::numeric_limits<double>::infinity();
     compared.largest_expected = std::max(compared.largest_expected, std::abs(value));
@@ -125,7 +134,6 @@ void Comparison::compare(const std::string& what, const at::Tensor& result, int6
       compared.worst_at = core::format("{}", fmt::join(indices[i], ", "));
     }
   }
-  results_.push_back(std::move(compared));
 }
 
 bool Comparison::is_right() const {

@@ -50,6 +50,8 @@ struct Compared {
 std::vector<std::vector<int64_t>> sampled_indices(at::IntArrayRef sizes, int64_t repeats, int64_t first_spatial,
                                                   std::mt19937_64& random);
 
+class Numbers;
+
 class Comparison {
  public:
   /// `compares_all`: every element instead of a sample.
@@ -66,6 +68,9 @@ class Comparison {
   std::mt19937_64& random() { return random_; }
 
  private:
+  void compare_some(const Numbers& numbers, at::ScalarType type, const std::vector<std::vector<int64_t>>& indices,
+                    const std::function<Expected(const int64_t* index)>& expect, Compared& compared);
+
   std::mt19937_64 random_;
   const bool compares_all_;
   std::vector<Compared> results_;

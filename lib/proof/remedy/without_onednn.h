@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN switched off for a while, by several threads independently: LibTorch has one switch for the process.
+#pragma once
+
+namespace stoker::proof {
+
+/// For its lifetime LibTorch does not ask oneDNN, in any thread.
+class WithoutOnednn {
+ public:
+  WithoutOnednn();
+  ~WithoutOnednn();
+  WithoutOnednn(const WithoutOnednn&) = delete;
+  WithoutOnednn& operator=(const WithoutOnednn&) = delete;
+};
+
+}  // namespace stoker::proof
