@@ -310,7 +310,7 @@ check_allocator() {
   done
 }
 
-# Name and the seconds that it may take on a GPU; a CPU has five times as long.
+# Name and the seconds that it may take on a GPU; a CPU has ten times as long.
 CHECKS="build:900 facts:20 check:60 defaults:60 bits_again:60 bits_recompute:60 bits_fp16:60 bits_not_asked_for:60
   fp16_scale:60 fp16_skips:30 feed_resident:60 graphs:60 bits_kill:120 step_speed:150 step_against_pytorch:90 sync_errors:60 syncs:60 memory:90 batch_auto:60 out_of_memory:90 feed:90
   saving:60 whole_run:120 stop:40 cpu_leaves_the_gpu_alone:30 allocator:60"
@@ -325,7 +325,7 @@ results=$OUT/gpu_truth.jsonl
 failed=0
 for entry in $CHECKS; do
   name=${entry%:*} limit=${entry#*:}
-  on_gpu || limit=$((5 * limit))
+  on_gpu || limit=$((10 * limit))
   [ -z "${ONLY:-}" ] || [[ " $ONLY " == *" $name "* ]] || continue
   begin=$(date +%s.%N)
   timeout --kill-after=5 "$limit" "$0" --check "$name" > "$OUT/$name.log" 2>&1 < /dev/null

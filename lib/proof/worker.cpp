@@ -52,6 +52,7 @@ class Worker {
     network_ = model::make_model(request_.network);
     if (!request_.freeze.empty()) model::freeze(*network_, request_.freeze);
     network_->to(device_);
+    require_room_for_passes();
     // One number of threads after the other: it decides how a library shares the work out.
     std::set<int64_t> thread_counts;
     for (const Pass& pass : request_.passes) thread_counts.insert(pass.threads);
@@ -70,6 +71,16 @@ class Worker {
   void write(const Json& line) {
     std::fputs((line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), out_);
     std::fflush(out_);
+  }
+
+  /// Passes over 3 images must not drive other work out of memory.
+  void require_room_for_passes() const {
+    constexpr double kImages = 3, kHeldOverInput = 60;  // activations and their gradients, as usual networks have them
+    double bytes = kImages * kHeldOverInput * sizeof(float);
+    for (const int64_t size : request_.input) bytes *= static_cast<double>(size);
+    const int64_t available = core::read_machine_facts().ram_available_bytes;
+    if (available == 0 || device_.is_cuda() || bytes < static_cast<double>(available)) return;
+    throw core::Error(core::ErrorKind::out_of_memory, "passes over a few such large images do not fit");
   }
 
   void configure(int64_t threads) {
