@@ -47,7 +47,6 @@ class Prover {
       if (!done.was_refused) continue;
       core::log_debug("not proven: {}: {}", done.text, done.fault);
       refused_.insert(id);
-      ++untried_;
     }
     for (const std::string& id : refused_) first_.operations.erase(id);
     Proof proof;
@@ -55,7 +54,7 @@ class Prover {
     proof.is_right = first_.is_right();
     proof.obstacle = first_.obstacle;
     proof.operations = static_cast<int64_t>(first_.operations.size());
-    proof.untried = untried_;
+    proof.untried = static_cast<int64_t>(refused_.size());
     proof.peak_bytes = first_.peak_bytes;
     for (const auto& [key, done] : first_.operations) {
       proof.worst_ratio = std::max(proof.worst_ratio, done.is_right ? done.ratio : 0);
@@ -139,7 +138,6 @@ class Prover {
   const Remedy& before_;
   const ProverSettings& settings_;
   Trial first_;
-  int64_t untried_ = 0;
   std::set<std::string> refused_;  ///< operations that LibTorch itself refuses, whatever the remedy
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -20,14 +21,17 @@ using core::format;
 Standing now;
 std::vector<core::Json> proven;  // requests of one pass each
 
-/// The request with one of its passes alone: what is compared with other requests.
+/// One pass of a request by itself.
+Request of_pass(const Request& request, const Pass& pass) {
+  Request one = request;
+  one.passes = {pass};
+  return one;
+}
+
+/// What is compared with other requests.
 std::vector<core::Json> by_pass(const Request& request) {
   std::vector<core::Json> each;
-  for (const Pass& pass : request.passes) {
-    Request one = request;
-    one.passes = {pass};
-    each.push_back(to_json(one));
-  }
+  for (const Pass& pass : request.passes) each.push_back(to_json(of_pass(request, pass)));
   return each;
 }
 
@@ -69,32 +73,17 @@ Proof proven_now(const Request& request, const Remedy& before, const ProverSetti
   }
 }
 
-/// One pass of a request by itself.
-Request of_pass(const Request& request, const Pass& pass) {
-  Request one = request;
-  one.passes = {pass};
-  return one;
-}
-
-/// What earlier starts have proven together, or of single passes; `open` loses these. Their remedies add up.
-Proof known(const KeptProofs& kept, const core::Json& machine, const Remedy& before, Request& open) {
-  if (auto all = kept.find(machine, open, before)) {
-    open.passes.clear();
-    return *all;
-  }
-  Proof sum;
-  sum.remedy = before;
+/// What earlier starts have proven of all passes together; nothing where that is not kept, and then `open` loses the
+/// passes that were proven by themselves without a remedy: with one all are proven together.
+std::optional<Proof> known(const KeptProofs& kept, const core::Json& machine, const Remedy& before, Request& open) {
+  if (auto all = kept.find(machine, open, before)) return all;
   std::vector<Pass> others;
   for (const Pass& pass : open.passes) {
     const auto one = kept.find(machine, of_pass(open, pass), before);
-    if (!one || !(one->remedy == before)) {
-      others.push_back(pass);  // with a remedy all are proven together
-      continue;
-    }
-    sum.was_kept = true;
+    if (!one || !(one->remedy == before)) others.push_back(pass);
   }
   open.passes = others;
-  return sum;
+  return std::nullopt;
 }
 
 Proof found(Request request, Effort effort, const std::string& program, const std::string& device_text,
@@ -102,12 +91,13 @@ Proof found(Request request, Effort effort, const std::string& program, const st
   const Remedy before = now.remedy;
   const KeptProofs kept;
   const core::Json machine = computing_machine(program, device_text);
-  Proof earlier;
   if (effort == Effort::automatic) {
-    earlier = known(kept, machine, before, request);
+    if (const auto all = known(kept, machine, before, request)) return *all;
     if (request.passes.empty()) {
-      earlier.is_right = earlier.was_kept = true;
-      return earlier;
+      Proof parts;
+      parts.remedy = before;
+      parts.is_right = parts.was_kept = true;
+      return parts;
     }
   }
   ProverSettings settings;

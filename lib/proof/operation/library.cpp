@@ -12,10 +12,6 @@
 namespace stoker::proof {
 namespace {
 
-bool is_product(const std::string& name) {
-  return name == "aten::mm" || name == "aten::bmm" || name == "aten::addmm" || name == "aten::baddbmm";
-}
-
 at::ScalarType type_of(const Operation& operation) {
   for (const c10::IValue& argument : operation.arguments) {
     if (argument.isTensor() && argument.toTensor().defined()) return argument.toTensor().scalar_type();
@@ -40,7 +36,7 @@ std::string library_of(const Operation& operation) {
   const bool has_onednn = at::globalContext().hasMKLDNN() && at::globalContext().userEnabledMkldnn();
   const bool is_convolution = operation.name.rfind("aten::convolution", 0) == 0;
   if (is_convolution && has_onednn) return onednn_text();
-  if (is_product(operation.name)) {
+  if (is_matrix_product(operation.name)) {
     const size_t left =
         operation.name == "aten::mm" || operation.name == "aten::bmm" ? 0 : 1;  // what is added is first
     const at::Tensor a = operation.arguments.at(left).toTensor(), b = operation.arguments.at(left + 1).toTensor();

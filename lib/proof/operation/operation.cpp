@@ -71,13 +71,14 @@ std::string spoken_name(const std::string& name) {
   if (name == "aten::convolution") return "convolution";
   if (name == "aten::convolution_backward") return "gradient of a convolution";
   const std::string plain = name.substr(name.rfind(':') + 1);
-  if (plain == "mm" || plain == "addmm" || plain == "bmm" || plain == "baddbmm") {
-    return format("matrix product ({})", plain);
-  }
-  return plain;
+  return is_matrix_product(name) ? format("matrix product ({})", plain) : plain;
 }
 
 }  // namespace
+
+bool is_matrix_product(const std::string& name) {
+  return name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm";
+}
 
 at::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& function) {
   const auto inputs = function.inputs();
@@ -117,7 +118,7 @@ std::string key_of(const std::string& name, at::ArrayRef<const c10::IValue> argu
 std::string key_of(const Operation& operation) { return key_of(operation.name, at::makeArrayRef(operation.arguments)); }
 
 std::string family_of(const std::string& name, at::ArrayRef<const c10::IValue> arguments) {
-  const bool is_product = name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm";
+  const bool is_product = is_matrix_product(name);
   const size_t weight = name == "aten::convolution" ? 1 : name == "aten::convolution_backward" ? 2 : arguments.size();
   std::string family = name;
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -18,6 +18,9 @@ struct Operation {
   at::DeviceType device = at::kCPU;    ///< where they lie in the network
 };
 
+/// Whether an operator multiplies matrices: mm, addmm, bmm, baddbmm.
+bool is_matrix_product(const std::string& name);
+
 /// The arguments of the call that is being recorded: of a network from a file they are the last on a stack.
 at::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& function);
 

@@ -116,8 +116,7 @@ std::vector<Way> ways_for(const Operation& operation) {
     if (weight.scalar_type() != at::kFloat) ways.push_back(Way::in_float32);
     return ways;
   }
-  const bool is_product = name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm";
-  if (!is_product) return {Way::without_onednn};
+  if (!is_matrix_product(name)) return {Way::without_onednn};
   if (operation.arguments.at(1).toTensor().scalar_type() == at::kFloat) return {Way::own_product};
   return {Way::without_onednn, Way::own_product};
 }

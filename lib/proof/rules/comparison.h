@@ -65,7 +65,6 @@ class Comparison {
 
   const std::vector<Compared>& results() const { return results_; }
   bool is_right() const;
-  std::mt19937_64& random() { return random_; }
 
  private:
   void compare_some(const Numbers& numbers, at::ScalarType type, const std::vector<std::vector<int64_t>>& indices,
