@@ -2,7 +2,7 @@
 // The program `train`. Everything is in the rooms under lib/; see lib/README.md.
 #include <cstdlib>
 
-#include "app/app.h"
+#include "commands/app.h"
 #include "core/system/stop_signal.h"
 
 namespace {
@@ -18,5 +18,5 @@ using Preinit = void (*)(int, char**, char**);
 
 int main(int argc, char** argv) {
   // Leaves without running destructors of libraries: they could change an exit code that schedulers read.
-  std::_Exit(stoker::app::run(argc, argv));
+  std::_Exit(stoker::train::run(argc, argv));
 }

@@ -5,9 +5,6 @@
 
 #include <filesystem>
 
-#include "app/setup/assemble.h"
-#include "app/setup/backend.h"
-#include "app/setup/run_directory.h"
 #include "config/preprocess/preprocessing.h"
 #include "core/error.h"
 #include "core/format.h"
@@ -16,6 +13,9 @@
 #include "engine/checkpoint/weights.h"
 #include "engine/task/evaluate.h"
 #include "model/script/network_library.h"
+#include "train/setup/assemble.h"
+#include "train/setup/backend.h"
+#include "train/setup/run_directory.h"
 
 namespace stoker::embed {
 namespace {
@@ -64,7 +64,7 @@ std::string prover_beside_library() {
 }  // namespace
 
 Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& which) {
-  const engine::SavedModel saved = engine::load_saved_model(app::find_checkpoint(run_or_checkpoint, which));
+  const engine::SavedModel saved = engine::load_saved_model(train::find_checkpoint(run_or_checkpoint, which));
   if (saved.preprocess.is_null()) {
     throw Error(ErrorKind::data, core::format("{} has no preprocess.json: an older program wrote it", saved.path));
   }
@@ -79,7 +79,7 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
         "libstoker opens networks of Stoker's own; LibTorch opens what `train export --format torchscript` writes");
   }
   core::MachineFacts machine = core::read_machine_facts();  // without accelerators: this library computes on the CPU
-  settings_ = std::make_unique<app::Settings>(given_, machine);
+  settings_ = std::make_unique<train::Settings>(given_, machine);
   settings_->settle(config::facts_of(record));
   const config::ResolvedOptions& options = settings_->options();
 
@@ -89,17 +89,17 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
     names_.push_back(core::format("output {}", names_.size()));
   }
   if (record.task == config::TaskKind::binary && names_.size() == 2) names_.erase(names_.begin());  // of "yes" alone
-  task_ = app::build_task(options, torch::kCPU);
+  task_ = train::build_task(options, torch::kCPU);
   plan_ = data::make_transform_plan(options.data, options.augment, /*training=*/false);
-  app::NetworkUse use;
+  train::NetworkUse use;
   use.input = {plan_.shape.channels, plan_.shape.height, plan_.shape.width};
   use.evaluation_batches = {1};
-  app::prove_backend(options, use, {}, {prover_beside_library(), /*may_limit_isa=*/false});
-  model_ = app::build_model(options, torch::kCPU);
+  train::prove_backend(options, use, {}, {prover_beside_library(), /*may_limit_isa=*/false});
+  model_ = train::build_model(options, torch::kCPU);
   engine::load_weights(*model_, saved.weights, saved.path);
   model_->eval();
-  precision_ = app::precision_of(options, torch::kCPU);
-  limits_ = app::decode_limits(options.data.max_image_megapixels);
+  precision_ = train::precision_of(options, torch::kCPU);
+  limits_ = train::decode_limits(options.data.max_image_megapixels);
   normal_ = data::make_normal_table(options.data.mean, options.data.std);
 }
 

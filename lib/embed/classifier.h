@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "app/setup/settings.h"
 #include "data/feed/normalise.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
@@ -16,6 +15,7 @@
 #include "engine/device/precision.h"
 #include "engine/task/task.h"
 #include "model/image_model.h"
+#include "train/setup/settings.h"
 
 namespace stoker::embed {
 
@@ -35,7 +35,7 @@ class Classifier {
   std::vector<std::string> names_;
   std::string preprocess_json_;
   config::Configuration given_;
-  std::unique_ptr<app::Settings> settings_;
+  std::unique_ptr<train::Settings> settings_;
   std::unique_ptr<engine::Task> task_;
   std::shared_ptr<model::ImageModel> model_;
   engine::Precision precision_;

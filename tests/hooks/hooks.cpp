@@ -2,7 +2,7 @@
 // The hooks of train_with_hooks, by variables of the environment: STOKER_TEST_SLOW_COPY for
 // scripts/bench/bottlenecks.py, STOKER_TEST_UNINSTRUMENTED_TURNS for scripts/bench/overhead.py. sync_errors.cpp has
 // STOKER_TEST_SYNC.
-#include "app/setup/hooks.h"
+#include "train/setup/hooks.h"
 
 #include <algorithm>
 #include <chrono>

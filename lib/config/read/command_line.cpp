@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "config/read/flags.h"
+#include "config/read/syntax.h"
 #include "config/table/parse_value.h"
 #include "config/yaml/foreign_yaml.h"
 #include "config/yaml/yaml_tree.h"
@@ -71,7 +72,7 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   }
 }
 
-[[noreturn]] void throw_problems(const Problems& problems, const std::string& verb) {
+[[noreturn]] void throw_problems(const Problems& problems, const Syntax& syntax) {
   std::vector<std::string> all = problems.flags;
   all.insert(all.end(), problems.missing_files.begin(), problems.missing_files.end());
   all.insert(all.end(), problems.files.begin(), problems.files.end());
@@ -82,7 +83,7 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
     for (const std::string& problem : all) message += "\n  " + problem;
   }
   if (!problems.flags.empty()) {
-    const std::string help = verb.empty() ? "train --help-all" : core::format("train {} --help", verb);
+    const std::string help = syntax.shown_name() + (syntax.name.empty() ? " --help-all" : " --help");
     throw core::Error(core::ErrorKind::usage, message, help + " lists every flag");
   }
   if (!problems.missing_files.empty()) {
@@ -156,51 +157,53 @@ void note_what_has_no_effect(Configuration& out) {
                       ") is accepted without effect: workers always live as long as the run");
 }
 
+/// Data that only the command line can be missing: the example is trained, or its options hold for its folder.
+void use_example(const Syntax& syntax, Configuration& out, Problems& problems) {
+  CommonFlags& flags = out.flags;
+  if (!syntax.name.empty() || !flags.preset.empty() || !flags.config_files.empty()) return;
+  const bool is_named = out.table.row_of(out.options.data.data_dir).origin.kind == Origin::Kind::flag;
+  if (is_named && is_example(out.options.data.data_dir)) {
+    apply_preset(kDefaultPreset, ", for this data set", out, problems);
+    flags.preset = kDefaultPreset;
+    out.notes.push_back(core::format("a data set that is known here: the options of preset {}", kDefaultPreset));
+  } else if (!flags.names_data) {
+    flags.preset = kDefaultPreset;
+    apply_preset(kDefaultPreset, ", since no data was named", out, problems);
+    out.notes.push_back(
+        core::format("no data was named: trains the example {}; your own: train --data-dir FOLDER", kDefaultPreset));
+  }
+}
+
+void parse(const CommandLine& line, bool options_alone, Configuration& out) {
+  Problems problems;
+  CommonFlags& flags = out.flags;
+  const std::vector<FlagValue> values = parse_flags(line, out.table, flags, options_alone, problems.flags);
+  if (flags.help || flags.help_all || flags.version) return;
+
+  if (!flags.preset.empty()) apply_preset(flags.preset, "", out, problems);
+  for (const std::string& path : flags.config_files) apply_file(path, out, problems);
+  apply_flags(values, out, problems.flags);
+  apply_environment(out);
+
+  flags.names_data = names_data(out);
+  use_example(*line.syntax, out, problems);
+  name_run_dir(out, problems.flags);
+  if (problems.any()) throw_problems(problems, *line.syntax);
+  note_what_has_no_effect(out);
+}
+
 }  // namespace
 
-std::string run_name_of(const CommandLine& command) {
-  std::string name = command.preset;
-  for (const std::string& path : command.config_files) {
+std::string run_name_of(const CommonFlags& flags) {
+  std::string name = flags.preset;
+  for (const std::string& path : flags.config_files) {
     name += (name.empty() ? "" : "+") + std::filesystem::path(path).stem().string();
   }
   return name;
 }
 
-void parse_command_line(int argc, const char* const* argv, Configuration& out) {
-  Problems problems;
-  CommandLine& command = out.command;
-  const std::vector<FlagValue> values = parse_flags(argc, argv, out.table, command, problems.flags);
-  if (command.help || command.version || command.help_markdown) return;
-  if (command.verb == "predict") {
-    if (command.output.empty()) command.output = "-";
-    command.json =
-        command.json || core::ends_with(command.output, ".json") || core::ends_with(command.output, ".jsonl");
-  }
+void parse_command_line(const CommandLine& line, Configuration& out) { parse(line, /*options_alone=*/false, out); }
 
-  if (!command.preset.empty()) apply_preset(command.preset, "", out, problems);
-  for (const std::string& path : command.config_files) apply_file(path, out, problems);
-  apply_flags(values, out, problems.flags);
-  apply_environment(out);
-
-  command.names_data = names_data(out);
-  const bool is_bare = command.verb.empty() && command.preset.empty() && command.config_files.empty();
-  const bool is_named = out.table.row_of(out.options.data.data_dir).origin.kind == Origin::Kind::flag;
-  if (is_bare && is_named && is_example(out.options.data.data_dir)) {
-    apply_preset(kDefaultPreset, ", for this data set", out, problems);
-    command.preset = kDefaultPreset;
-    out.notes.push_back(core::format("a data set that is known here: the options of preset {}", kDefaultPreset));
-  } else if (is_bare && !command.names_data) {
-    command.preset = kDefaultPreset;
-    apply_preset(kDefaultPreset, ", since no data was named", out, problems);
-    out.notes.push_back(
-        core::format("no data was named: trains the example {}; your own: train --data-dir FOLDER", kDefaultPreset));
-  }
-  name_run_dir(out, problems.flags);
-  if (command.fresh && out.options.run.resume != "auto") {
-    problems.flags.push_back("--fresh starts over, but --resume " + shown(out.options.run.resume) + " goes on");
-  }
-  if (problems.any()) throw_problems(problems, command.verb);
-  note_what_has_no_effect(out);
-}
+void parse_options(const CommandLine& line, Configuration& out) { parse(line, /*options_alone=*/true, out); }
 
 }  // namespace stoker::config

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <map>
 
-#include "config/read/verbs.h"
+#include "config/read/syntax.h"
 #include "config/table/parse_value.h"
 #include "config/table/suggest.h"
 #include "core/format.h"
@@ -16,8 +16,9 @@ namespace {
 
 /// What a registered name stands for.
 struct FlagTarget {
-  std::string option;  ///< row, alias or shorthand; empty for a flag of the command itself
-  const CommandFlag* command = nullptr;
+  std::string option;          ///< row, alias or shorthand; empty for a flag of the command itself
+  const Flag* flag = nullptr;  ///< of the command, or of all commands
+  bool is_own = false;         ///< of the command
   bool is_switch = false;
   bool negated = false;  ///< `--no-x`
   std::string written;
@@ -32,8 +33,14 @@ bool is_switch_value(const std::string& word) { return word == "true" || word ==
 
 class FlagParser {
  public:
-  FlagParser(const Table& table, CommandLine& command, std::vector<std::string>& problems)
-      : table_(table), command_(command), problems_(problems) {
+  FlagParser(const CommandLine& line, const Table& table, CommonFlags& common, bool options_alone,
+             std::vector<std::string>& problems)
+      : line_(line),
+        syntax_(*line.syntax),
+        common_(common_flags(syntax_, common)),
+        table_(table),
+        options_alone_(options_alone),
+        problems_(problems) {
     app_.set_help_flag();
     app_.allow_extras();
     register_all();
@@ -54,18 +61,20 @@ class FlagParser {
 
  private:
   void register_all() {
-    for (const CommandFlag& flag : command_flags()) {
-      if (!accepts(flag, command_.verb)) continue;
-      FlagTarget target;
-      target.command = &flag;
-      target.is_switch = flag.placeholder.empty() && flag.choices.empty();
-      register_names(flag.name, flag.aliases, target);
+    for (const std::vector<Flag>* const flags : {&syntax_.flags, &common_}) {
+      for (const Flag& flag : *flags) {
+        FlagTarget target;
+        target.flag = &flag;
+        target.is_own = flags == &syntax_.flags;
+        target.is_switch = flag.is_switch();
+        register_names(flag.name, flag.aliases, target);
+      }
     }
     for (const Row& row : table_.rows()) {
-      if (accepts(row, command_.verb)) register_option(row.name, row.aliases, row.is_switch, row.is_switch);
+      if (accepts(syntax_, row)) register_option(row.name, row.aliases, row.is_switch, row.is_switch);
     }
     for (const Shorthand& shorthand : table_.shorthands()) {
-      if (!accepts(table_, shorthand, command_.verb)) continue;
+      if (!accepts(syntax_, table_, shorthand)) continue;
       register_option(shorthand.name, {}, shorthand.is_switch, shorthand.was_option);
     }
   }
@@ -156,8 +165,8 @@ class FlagParser {
       if (index >= option->results().size()) continue;
       std::string text = option->results()[index];
       if (target.negated && (text == "true" || text == "false")) text = text == "true" ? "false" : "true";
-      if (target.command) {
-        store(*target.command, target, text);
+      if (target.flag != nullptr) {
+        store(*target.flag, target, text);
       } else {
         values.push_back({target.option, text, target.written});
       }
@@ -165,7 +174,7 @@ class FlagParser {
     return values;
   }
 
-  void store(const CommandFlag& flag, const FlagTarget& target, const std::string& text) {
+  void store(const Flag& flag, const FlagTarget& target, const std::string& text) {
     const auto& choices = flag.choices;
     if (target.is_switch && text != "true") {
       problems_.push_back(target.written + ": takes no value");
@@ -174,14 +183,15 @@ class FlagParser {
     } else if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
       problems_.push_back(target.written + ": " + shown(text) + " is not accepted; write one of " +
                           core::list_text(choices));
-    } else {
-      flag.store(command_, text);
+    } else if (!options_alone_ || !target.is_own) {
+      const std::string problem = flag.store(text);
+      if (!problem.empty()) problems_.push_back(target.written + ": " + problem);
     }
   }
 
   /// What CLI11 could not place: unknown flags, and words that stand alone.
   void sort_remaining() {
-    const Verb& verb = *find_verb(command_.verb);
+    const std::vector<Word>& places = syntax_.words;
     size_t filled = 0;
     bool repeated = false;
     bool after_unknown = false;
@@ -191,9 +201,9 @@ class FlagParser {
         only_positionals_ = true;
       } else if (is_flag) {
         report_unknown(word);
-      } else if (filled < verb.positionals.size()) {
-        verb.positionals[filled].store(command_, word);
-        if (verb.positionals[filled].repeats) {
+      } else if (filled < places.size()) {
+        if (!options_alone_) places[filled].store(word);
+        if (places[filled].repeats) {
           repeated = true;
         } else {
           ++filled;
@@ -204,21 +214,22 @@ class FlagParser {
       after_unknown = is_flag && word.find('=') == std::string::npos;
     }
     if (repeated) ++filled;
-    for (; filled < verb.positionals.size() && !verb.positionals[filled].is_optional; ++filled) {
-      problems_.push_back("missing " + verb.positionals[filled].name + ": " + verb.usage);
+    for (; filled < places.size() && !places[filled].is_optional; ++filled) {
+      problems_.push_back("missing " + places[filled].name + ": " + syntax_.usage);
     }
   }
 
   void report_stray(const std::string& word) {
-    const bool is_verb = !word.empty() && find_verb(word);
-    problems_.push_back(is_verb ? "the verb " + word + " must be the first word: train " + word + " ..."
-                                : "unexpected word " + shown(word));
+    const bool is_command = std::any_of(line_.others.begin(), line_.others.end(),
+                                        [&](const Syntax* other) { return other->name == word && !word.empty(); });
+    problems_.push_back(is_command ? "the command " + word + " must be the first word: train " + word + " ..."
+                                   : "unexpected word " + shown(word));
   }
 
   void report_unknown(const std::string& word) {
     const std::string written = core::printable(word.substr(0, std::min<size_t>(word.find('='), 80)));
     const std::string name = kebab(written.substr(std::min(written.find_first_not_of('-'), written.size())));
-    const std::string elsewhere = verbs_with(name);
+    const std::string elsewhere = commands_with(name);
     if (!elsewhere.empty()) {
       problems_.push_back(written + ": " + elsewhere);
       return;
@@ -230,23 +241,28 @@ class FlagParser {
     problems_.push_back(written + ": unknown flag" + suggestion(name, names, "--"));
   }
 
-  /// Where a flag that this verb does not take would be accepted.
-  std::string verbs_with(const std::string& name) const {
+  /// Where a flag that this command does not take would be accepted.
+  std::string commands_with(const std::string& name) const {
     const std::string plain = name.rfind("no-", 0) == 0 && !table_.find(name) ? name.substr(3) : name;
-    if (!command_.verb.empty() && (table_.find(plain) || table_.find_shorthand(plain))) {
-      return "an option of training, not of " + command_.verb;
+    if (!syntax_.name.empty() && (table_.find(plain) || table_.find_shorthand(plain))) {
+      return "an option of training, not of " + syntax_.name;
     }
-    for (const CommandFlag& flag : command_flags()) {
-      const auto& aliases = flag.aliases;
-      if (flag.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
-      if (flag.verbs.front().empty()) return "a flag of training, not of " + command_.verb;
-      return "a flag of train " + flag.verbs.front() + (command_.verb.empty() ? "" : ", not of " + command_.verb);
+    const std::string not_here = syntax_.name.empty() ? "" : ", not of " + syntax_.name;
+    for (const Syntax* const other : line_.others) {
+      for (const Flag& flag : other->flags) {
+        const auto& aliases = flag.aliases;
+        if (flag.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
+        return (other->name.empty() ? "a flag of training" : "a flag of train " + other->name) + not_here;
+      }
     }
     return "";
   }
 
+  const CommandLine& line_;
+  const Syntax& syntax_;
+  const std::vector<Flag> common_;
   const Table& table_;
-  CommandLine& command_;
+  const bool options_alone_;
   std::vector<std::string>& problems_;
   CLI::App app_;
   std::map<std::string, FlagTarget> by_name_;
@@ -256,29 +272,9 @@ class FlagParser {
 
 }  // namespace
 
-std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table, CommandLine& command,
+std::vector<FlagValue> parse_flags(const CommandLine& line, const Table& table, CommonFlags& common, bool options_alone,
                                    std::vector<std::string>& problems) {
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (!words.empty() && words[0] == "help") {  // train help eval
-    words.erase(words.begin());
-    words.push_back("--help");
-  }
-  if (!words.empty() && !words[0].empty() && words[0][0] != '-') {
-    if (!find_verb(words[0])) {
-      std::vector<std::string> names;
-      for (const Verb& verb : verbs()) {
-        if (!verb.name.empty()) names.push_back(verb.name);
-      }
-      const std::string nearest = suggestion(words[0], names);
-      problems.push_back(
-          "unknown verb " + shown(words[0]) +
-          (nearest.empty() ? "; verbs: " + core::list_text(names, names.size()) + ", or none to train" : nearest));
-      return {};
-    }
-    command.verb = words[0];
-    words.erase(words.begin());
-  }
-  return FlagParser(table, command, problems).parse(words);
+  return FlagParser(line, table, common, options_alone, problems).parse(line.words);
 }
 
 }  // namespace stoker::config

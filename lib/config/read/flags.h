@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a command line, told apart by the table and the verbs. The only file that meets CLI11, which
-// sees every value as text and whose exit codes never leave it.
+// The words of a command line, told apart by the table and the syntax of the command. The only file that meets CLI11,
+// which sees every value as text and whose exit codes never leave it.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ struct FlagValue {
   std::string written;  ///< "--no-pin-mem"
 };
 
-/// Fills what is no option into `command` and returns the options in the order written. Appends a problem for
-/// each unknown flag or verb, word too many, missing word and missing value.
-std::vector<FlagValue> parse_flags(int argc, const char* const* argv, const Table& table, CommandLine& command,
+/// Stores what is no option where the syntax of the command and `common` are bound, unless `options_alone`, and returns
+/// the options in the order written. Appends a problem for each unknown flag, word too many, missing word and value.
+std::vector<FlagValue> parse_flags(const CommandLine& line, const Table& table, CommonFlags& common, bool options_alone,
                                    std::vector<std::string>& problems);
 
 }  // namespace stoker::config

@@ -51,7 +51,7 @@ std::string flag_text(const Shorthand& shorthand) {
   return "--" + shorthand.name + (shorthand.is_switch ? "" : value_of_flag("", words));
 }
 
-std::string flag_text(const CommandFlag& flag) {
+std::string flag_text(const Flag& flag) {
   return short_flags(flag.aliases) + "--" + flag.name + value_of_flag(flag.placeholder, flag.choices);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "config/read/verbs.h"
+#include "config/read/syntax.h"
 #include "config/table/table.h"
 
 namespace stoker::config {
@@ -12,7 +12,7 @@ namespace stoker::config {
 /// "-b, --batch-size N", "--[no-]amp".
 std::string flag_text(const Row& row);
 std::string flag_text(const Shorthand& shorthand);
-std::string flag_text(const CommandFlag& flag);
+std::string flag_text(const Flag& flag);
 /// "pixels: auto, or 1 to 8192" or "none, center"; empty for switches and free text.
 std::string accepted_text(const Row& row);
 /// "images per device: 1 to 1048576; default 64".

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// --help as plain text, 100 columns, from the table and the verbs.
+// --help as plain text, 100 columns, from the table and the commands.
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
-#include "config/read/verbs.h"
 #include "config/render/describe.h"
 
 namespace stoker::config {
@@ -51,17 +50,26 @@ std::string first_sentence(const std::string& text) {
   return first;
 }
 
-std::string usage_of(const Verb& chosen) {
+/// Those with a name; of "inspect replay" and "inspect diff" only "inspect".
+void append_commands(std::string& out, const Commands& commands, bool in_short) {
+  std::string before;
+  for (const Syntax* const command : commands) {
+    const std::string first = command->name.substr(0, command->name.find(' '));
+    if (first.empty() || first == before) continue;
+    before = first;
+    append_entry(out, first, in_short ? first_sentence(command->summary) : command->summary);
+  }
+}
+
+std::string usage_of(const Commands& commands, const Syntax& chosen) {
   std::string text = "Usage: " + chosen.usage + "\n\n" + chosen.summary + "\n";
   if (chosen.name.empty()) {
-    text += "\nOther verbs, each with its own --help:\n";
-    for (const Verb& verb : verbs()) {
-      if (!verb.name.empty()) append_entry(text, verb.name, verb.summary);
-    }
+    text += "\nOther commands, each with its own --help:\n";
+    append_commands(text, commands, /*in_short=*/false);
   }
-  for (const Positional& positional : chosen.positionals) {
+  for (const Word& word : chosen.words) {
     text += text.find("\n  ") == std::string::npos ? "\n" : "";
-    append_entry(text, positional.name, positional.help);
+    append_entry(text, word.name, word.help);
   }
   return text;
 }
@@ -77,15 +85,15 @@ void append_usual(std::string& out, const Table& table) {
   }
 }
 
-void append_group(std::string& out, const Table& table, const Group& group, const std::string& verb) {
+void append_group(std::string& out, const Table& table, const Group& group, const Syntax& chosen) {
   std::string entries;
   for (const Row& row : table.rows()) {
-    if (row.group == group.name && accepts(row, verb)) {
+    if (row.group == group.name && accepts(chosen, row)) {
       append_entry(entries, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
     }
   }
   for (const Shorthand& shorthand : table.shorthands()) {
-    if (shorthand.group == group.name && accepts(table, shorthand, verb)) {
+    if (shorthand.group == group.name && accepts(chosen, table, shorthand)) {
       append_entry(entries, flag_text(shorthand), shorthand.help);
     }
   }
@@ -94,7 +102,7 @@ void append_group(std::string& out, const Table& table, const Group& group, cons
 
 }  // namespace
 
-std::string render_short_help(const Table& table) {
+std::string render_short_help(const Table& table, const Commands& commands) {
   std::string text =
       "Usage: train [options]\n\n"
       "Trains a network; the same command resumes an interrupted run.\n\n"
@@ -104,32 +112,40 @@ std::string render_short_help(const Table& table) {
       "  train --data-dir photos --model resnet18 --init-from resnet18.pth --epochs 20 --lr 0.01\n"
       "  train eval runs/photos\n"
       "  train predict runs/photos new/*.jpg\n\n"
-      "Other verbs, each with its own --help:\n";
-  for (const Verb& verb : verbs()) {
-    if (!verb.name.empty()) append_entry(text, verb.name, first_sentence(verb.summary));
-  }
+      "Other commands, each with its own --help:\n";
+  append_commands(text, commands, /*in_short=*/true);
   append_usual(text, table);
   append_entry(text, "-c, --config FILE", "YAML file with options");
-  append_entry(text, "--preset NAME", "options that are built in (train presets lists them)");
+  append_entry(text, "--preset NAME", "options that are built in (train list presets)");
   append_entry(text, "--dry-run, --print-config", "check all, or show every option, and exit");
   append_entry(text, "-v, --verbose", "say what was chosen and why");
   return text;
 }
 
-std::string render_help(const Table& table, const std::string& verb) {
-  const Verb* chosen = find_verb(verb);
-  std::string text = usage_of(chosen ? *chosen : verbs().front());
+std::string render_help(const Table& table, const Commands& commands, const Syntax& chosen) {
+  std::string text = usage_of(commands, chosen);
   text += "\nCommand:\n";
-  for (const CommandFlag& flag : command_flags()) {
-    if (accepts(flag, verb) && !flag.help.empty()) append_entry(text, flag_text(flag), flag.help);
+  CommonFlags unused;
+  for (const std::vector<Flag>& flags : {chosen.flags, common_flags(chosen, unused)}) {
+    for (const Flag& flag : flags) {
+      if (!flag.help.empty()) append_entry(text, flag_text(flag), flag.help);
+    }
   }
-  for (const Group& group : table.groups()) append_group(text, table, group, verb);
+  for (const Group& group : table.groups()) append_group(text, table, group, chosen);
   const bool takes_options =
-      std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) { return accepts(row, verb); });
+      std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) { return accepts(chosen, row); });
   if (!takes_options) return text;
   text +=
       "\nEvery option is also a YAML key for --config, flat or below the group in parentheses.\n"
       "Order of precedence: defaults < preset < config files in order < flags.\n";
+  return text;
+}
+
+std::string render_option_list(const Table& table) {
+  std::string text;
+  for (const Row& row : table.rows()) {
+    append_entry(text, "--" + row.name, first_sentence(row.help) + " [" + default_value_text(row) + "]");
+  }
   return text;
 }
 

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "config/config.h"
-#include "config/read/verbs.h"
 #include "config/render/describe.h"
 
 namespace stoker::config {
@@ -30,31 +29,25 @@ void append_tagged(std::string& out, const std::string& head, const std::string&
   out += ".TP\n.B " + plain(head) + "\n" + plain(text) + "\n";
 }
 
-std::string names_of(const std::vector<std::string>& verbs) {
-  std::string text;
-  for (const std::string& verb : verbs) text += (text.empty() ? "" : ", ") + (verb.empty() ? "train" : verb);
-  return text;
-}
-
 }  // namespace
 
-std::string render_man(const Table& table, const std::string& version) {
+std::string render_man(const Table& table, const Commands& commands, const std::string& version) {
   std::string text = ".TH TRAIN 1 \"\" \"Stoker " + version + "\" \"User Commands\"\n";
   text += ".SH NAME\ntrain \\- train image networks, and use what was trained\n.SH SYNOPSIS\n.nf\n";
-  for (const Verb& verb : verbs()) text += ".B " + plain(verb.usage) + "\n";
-  text += ".fi\n.SH VERBS\n";
-  for (const Verb& verb : verbs()) {
-    append_tagged(text, verb.name.empty() ? "train" : "train " + verb.name, verb.summary);
-    for (const Positional& word : verb.positionals) {
-      text += ".RS\n";
-      append_tagged(text, word.name, word.help);
-      text += ".RE\n";
+  for (const Syntax* const command : commands) text += ".B " + plain(command->usage) + "\n";
+  text += ".fi\n.SH COMMANDS\n";
+  for (const Syntax* const command : commands) {
+    append_tagged(text, command->shown_name(), command->summary);
+    text += ".RS\n";
+    for (const Word& word : command->words) append_tagged(text, word.name, word.help);
+    for (const Flag& flag : command->flags) {
+      if (!flag.help.empty()) append_tagged(text, flag_text(flag), flag.help);
     }
+    text += ".RE\n";
   }
   text += ".SH FLAGS OF THE COMMAND LINE\n";
-  for (const CommandFlag& flag : command_flags()) {
-    if (!flag.help.empty()) append_tagged(text, flag_text(flag), flag.help + " (" + names_of(flag.verbs) + ")");
-  }
+  CommonFlags unused;
+  for (const Flag& flag : common_flags(*commands.front(), unused)) append_tagged(text, flag_text(flag), flag.help);
   text +=
       ".SH OPTIONS\nEvery option is a flag and a key of YAML files; a flag goes before a file, a file before a "
       "preset.\n";

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/options.md, from the table and the verbs.
+// docs/options.md, from the table and the commands.
 #include <string>
 #include <vector>
 
 #include "config/config.h"
-#include "config/read/verbs.h"
 #include "config/render/describe.h"
 
 namespace stoker::config {
@@ -28,19 +27,28 @@ std::string table_line(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-void append_command(std::string& out) {
-  out += "\n## Verbs and flags of the command line\n\n";
-  for (const Verb& verb : verbs()) out += "- `" + verb.usage + "`: " + verb.summary + "\n";
-  out += "\n" + table_line({"flag", "verbs", "meaning"}) + table_line({"---", "---", "---"});
-  for (const CommandFlag& flag : command_flags()) {
+void append_flags(std::string& out, const std::vector<Flag>& flags) {
+  for (const Flag& flag : flags) {
     if (flag.help.empty()) continue;
-    std::string names;
-    for (const std::string& verb : flag.verbs) names += (names.empty() ? "" : ", ") + (verb.empty() ? "train" : verb);
     std::string meaning = flag.help;
     for (const std::string& alias : flag.aliases) {
       if (alias.size() > 1) meaning += " Also `--" + alias + "`.";
     }
-    out += table_line({code(flag_text(flag)), names, cell(meaning)});
+    out += table_line({code(flag_text(flag)), cell(meaning)});
+  }
+}
+
+void append_commands(std::string& out, const Commands& commands) {
+  out += "\n## Commands\n\nThe flags of all commands, and of those that read options or open networks:\n\n";
+  out += table_line({"flag", "meaning"}) + table_line({"---", "---"});
+  CommonFlags unused;
+  append_flags(out, common_flags(*commands.front(), unused));
+  for (const Syntax* const command : commands) {
+    out += "\n### " + command->shown_name() + "\n\n`" + command->usage + "`\n\n" + command->summary + "\n";
+    if (command->words.empty() && command->flags.empty()) continue;
+    out += "\n" + table_line({"word or flag", "meaning"}) + table_line({"---", "---"});
+    for (const Word& word : command->words) out += table_line({code(word.name), cell(word.help)});
+    append_flags(out, command->flags);
   }
 }
 
@@ -64,7 +72,7 @@ void append_group_section(std::string& out, const Table& table, const Group& gro
 
 const char* const kIntroduction =
     "# Options\n\n"
-    "This page is written by `train --help-markdown > docs/options.md`; a test fails when it is out of "
+    "This page is written by `train list options --format markdown > docs/options.md`; a test fails when it is out of "
     "date.\n\n"
     "- Every option is a flag (`--batch-size 64`) and a YAML key (`batch-size: 64`), flat or below its "
     "group\n"
@@ -90,9 +98,9 @@ const char* const kIntroduction =
 
 }  // namespace
 
-std::string render_markdown(const Table& table) {
+std::string render_markdown(const Table& table, const Commands& commands) {
   std::string text = kIntroduction;
-  append_command(text);
+  append_commands(text, commands);
   for (const Group& group : table.groups()) append_group_section(text, table, group);
   text += "\n## Presets\n\n";
   for (const std::string& name : preset_names()) text += "- `" + name + "` (configs/" + name + ".yaml)\n";

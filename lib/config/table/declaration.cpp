@@ -54,17 +54,17 @@ RowDraft& RowDraft::per_process() {
 }
 
 RowDraft& RowDraft::used_in_eval() {
-  row().verbs = {"eval"};
+  row().in_eval = true;
   return *this;
 }
 
 RowDraft& RowDraft::used_in_pack() {
-  row().verbs.push_back("pack");
+  row().in_pack = true;
   return *this;
 }
 
 RowDraft& RowDraft::used_in_inference() {
-  row().verbs = {"eval", "predict"};
+  row().in_eval = row().in_predict = true;
   return *this;
 }
 

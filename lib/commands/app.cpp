@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/app.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "commands/command.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/stop_signal.h"
+#include "model/script/network_library.h"
+#include "train/failure/failure.h"
+#include "train/failure/last_line.h"
+#include "train/failure/process.h"
+#include "train/failure/result_output.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+core::LogLevel console_level(const config::LogOptions& options, bool verbose) {
+  if (verbose) return core::LogLevel::debug;
+  if (options.quiet) return core::LogLevel::warning;
+  if (options.log_level == "debug") return core::LogLevel::debug;
+  if (options.log_level == "warning") return core::LogLevel::warning;
+  if (options.log_level == "error") return core::LogLevel::error;
+  return core::LogLevel::info;
+}
+
+/// Help and version; empty where something else was asked for.
+std::string page(const Context& context) {
+  const config::CommonFlags& flags = context.configuration.flags;
+  const config::Table& table = context.configuration.table;
+  const config::Syntax& chosen = *context.line.syntax;
+  if (flags.version) return "stoker train " STOKER_VERSION "\n";
+  if (flags.help_all || (flags.help && !chosen.name.empty())) {
+    return config::render_help(table, context.line.others, chosen);
+  }
+  return flags.help ? config::render_short_help(table, context.line.others) : "";
+}
+
+Outcome run_command(const Command& command, const Context& context) {
+  config::parse_command_line(context.line, context.configuration);
+  const std::string text = page(context);
+  if (!text.empty()) {
+    write_result("-", text);
+    return {core::kExitOk, ""};
+  }
+  const config::LogOptions& log = context.configuration.options.log;
+  core::set_console_level(console_level(log, context.configuration.flags.verbose));
+  if (!log.log_file.empty()) core::open_log_file(log.log_file);
+  if (context.configuration.flags.trust_model) model::trust_network_files();
+  return command.run(context);
+}
+
+Outcome failed(const Error& error) {
+  core::log_error("{}", error.text());
+  if (error.kind() == ErrorKind::bug) core::log_error("this is a bug: please report it with the lines above");
+  return {core::exit_code(error.kind()), "error"};
+}
+
+/// Turns whatever ends `work` into an outcome.
+template <typename Work>
+Outcome outcome_of(const Work& work, const config::Options& options) {
+  try {
+    return work();
+  } catch (const core::StopRequested&) {  // before anything was trained: nothing to save
+    const bool interrupted = core::stop_signal_name() == "INT";
+    return {interrupted ? core::kExitInterrupted : static_cast<int>(options.run.stop_exit_code),
+            "signal:" + core::stop_signal_name()};
+  } catch (const std::exception& error) {
+    return failed(error_of(error, options));
+  }
+}
+
+int end(const Outcome& outcome) {
+  if (outcome.reason.empty()) {  // help and the like: nothing to report
+    core::flush_log();
+    std::fflush(stdout);
+    return outcome.exit_code;
+  }
+  std::string line = core::format("train: exit={} reason={}", outcome.exit_code, outcome.reason);
+  if (outcome.rank >= 0) line += core::format(" rank={}", outcome.rank);
+  if (outcome.updates >= 0) line += core::format(" update={}", outcome.updates);
+  if (!outcome.metric.empty()) line += core::format(" metric={} value={:.6g}", outcome.metric, outcome.value);
+  if (!outcome.checkpoint.empty()) line += " checkpoint=" + core::printable(outcome.checkpoint);
+  write_last_line(line);
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  prepare_process();
+  const std::vector<Command> commands = all_commands();
+  config::Configuration configuration;
+  ChosenCommand chosen;
+  std::optional<Context> context;
+  const Outcome outcome = outcome_of(
+      [&] {
+        chosen = choose_command(commands, argc, argv);
+        context.emplace(Context{argc, argv, {chosen.words, chosen.command, {}}, configuration});
+        for (const Command& command : commands) context->line.others.push_back(&command);
+        return run_command(*chosen.command, *context);
+      },
+      configuration.options);
+  const bool was_help = configuration.flags.help || configuration.flags.help_all || configuration.flags.version;
+  if (context && chosen.command->at_end && !was_help) chosen.command->at_end(*context, outcome);
+  return end(outcome);
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/audit/audit_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stoker::train {
+namespace {
+
+using core::count_text;
+using core::format;
+using data::DuplicateGroup;
+
+constexpr size_t kExamples = 10;  // of each finding; all are in the JSON and in the page
+
+std::string tallies_text(const std::vector<data::Tally>& tallies) {
+  constexpr size_t kShown = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, tallies.size()); ++i) {
+    text += format("{}{}: {}", i > 0 ? "; " : "", tallies[i].what, count_text(tallies[i].samples));
+  }
+  return tallies.size() > kShown ? text + format("; and {} more", tallies.size() - kShown) : text;
+}
+
+/// "class  train  val", a line per class.
+std::string class_table(const data::AuditFindings& findings) {
+  size_t width = 5;
+  for (const std::string& name : findings.learned_names) width = std::max(width, core::printable(name).size());
+  std::string text = format("{:<{}}", "class", width);
+  for (const data::SplitFindings& split : findings.splits) text += format("  {:>9}", split.name);
+  text += "\n";
+  for (size_t k = 0; k < findings.learned_names.size(); ++k) {
+    text += format("{:<{}}", core::printable(findings.learned_names[k]), width);
+    for (const data::SplitFindings& split : findings.splits) {
+      text += format("  {:>{}}", count_text(split.class_samples[k]), std::max<size_t>(9, split.name.size()));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string more_text(size_t all) {
+  return all > kExamples ? format("            and {} more\n", count_text(static_cast<int64_t>(all - kExamples))) : "";
+}
+
+std::string group_line(const Audited& audited, const DuplicateGroup& group) {
+  std::string text = group.exact ? "  equal     " : "  near      ";
+  for (size_t i = 0; i < std::min<size_t>(4, group.members.size()); ++i) {
+    const data::SampleAt& member = group.members[i];
+    text += format("{}{} ({})", i > 0 ? " = " : "", audited.name_of(member), audited.label_of(member));
+  }
+  if (group.members.size() > 4) text += format(" and {} more", group.members.size() - 4);
+  return text + "\n";
+}
+
+/// A heading with a count, and examples of the groups for which `wanted` holds.
+template <typename Wanted>
+std::string groups_text(const Audited& audited, const std::string& heading, const Wanted& wanted) {
+  std::string text;
+  size_t found = 0;
+  int64_t samples = 0;
+  for (const DuplicateGroup& group : audited.findings.groups) {
+    if (!wanted(group)) continue;
+    samples += static_cast<int64_t>(group.members.size());
+    if (++found <= kExamples) text += group_line(audited, group);
+  }
+  if (found == 0) return heading + "none\n";
+  return format("{}{} images in {} group{}\n", heading, count_text(samples), count_text(static_cast<int64_t>(found)),
+                found == 1 ? "" : "s") +
+         text + more_text(found);
+}
+
+std::string suspect_line(const Audited& audited, const LabelSuspect& suspect) {
+  const std::string sure =
+      std::isnan(suspect.confidence) ? "" : format(" ({:.0f} %)", std::floor(100 * suspect.confidence));
+  return format("            {} is labelled {}, looks like {}{}, loss {:.2f}\n", audited.name_of(suspect.at),
+                audited.label_of(suspect.at), suspect.looks_like, sure, suspect.loss);
+}
+
+double percent(int64_t part, int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole));
+}
+
+std::string suspects_text(const Audited& audited) {
+  std::string text;
+  for (size_t i = 0; i < audited.suspects.size(); ++i) {
+    const SplitSuspects& of = audited.suspects[i];
+    text += format("labels of {}: ", audited.splits[i].name);
+    if (of.estimated_wrong >= 0) {
+      text += format("about {} of {} look wrong ({:.1f} %), to a network that agrees with {:.1f} %; ",
+                     count_text(of.estimated_wrong), count_text(of.judged), percent(of.estimated_wrong, of.judged),
+                     percent(of.agreed, of.judged));
+    }
+    text += format("the most suspect, by {} checkpoint{} of {}\n", audited.checkpoints.size(),
+                   audited.checkpoints.size() == 1 ? "" : "s", core::printable(audited.run));
+    for (size_t k = 0; k < std::min(kExamples, of.most_suspect.size()); ++k) {
+      text += suspect_line(audited, of.most_suspect[k]);
+    }
+    constexpr double kWeak = 80;  // per cent of labels that a network says
+    if (of.agreed >= 0 && percent(of.agreed, of.judged) < kWeak) {
+      text += "            a network that disagrees so often suspects many right labels: train it further\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Audited::label_of(const data::SampleAt& at) const {
+  const data::Source& source = source_of(at);
+  if (source.num_targets() == 0) {
+    const int64_t label = source.label(at.index);
+    return label < 0 ? "no label" : core::printable(source.class_names()[static_cast<size_t>(label)]);
+  }
+  std::vector<float> targets(static_cast<size_t>(source.num_targets()));
+  source.targets(at.index, targets.data());
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(6, targets.size()); ++i)
+    text += format("{}{:.4g}", i > 0 ? " " : "", targets[i]);
+  return targets.size() > 6 ? text + " ..." : text;
+}
+
+std::string audit_text(const Audited& audited) {
+  const data::AuditFindings& findings = audited.findings;
+  std::string text = format("audit     {}: {} samples, in {}\n", core::printable(audited.data_dir),
+                            count_text(findings.samples()), core::duration_text(audited.seconds));
+  for (const data::SplitFindings& split : findings.splits) {
+    text += format("split     {}: {} samples\n", split.name, count_text(split.samples));
+  }
+  text += "sizes     " + tallies_text(findings.sizes) + "\nkinds     " + tallies_text(findings.kinds) + "\n";
+  if (!findings.learns_numbers) text += class_table(findings);
+  text +=
+      format("corrupt   {}\n", findings.bad.empty() ? "none" : count_text(static_cast<int64_t>(findings.bad.size())));
+  for (size_t i = 0; i < std::min(kExamples, findings.bad.size()); ++i) {
+    text += format("            {}: {}\n", audited.name_of(findings.bad[i].at), findings.bad[i].reason);
+  }
+  text += more_text(findings.bad.size());
+  text += format("one colour  {}\n",
+                 findings.one_value.empty() ? "none" : count_text(static_cast<int64_t>(findings.one_value.size())));
+  for (size_t i = 0; i < std::min(kExamples, findings.one_value.size()); ++i) {
+    text += format("            {}\n", audited.name_of(findings.one_value[i]));
+  }
+  text += more_text(findings.one_value.size());
+  text += groups_text(
+      audited, "same image in several splits: ", [](const DuplicateGroup& group) { return group.across_splits; });
+  text += groups_text(
+      audited, "same image with other labels: ", [](const DuplicateGroup& group) { return group.labels_differ; });
+  text += groups_text(audited, "same image otherwise: ", [](const DuplicateGroup& group) {
+    return !group.across_splits && !group.labels_differ;
+  });
+  return text + suspects_text(audited);
+}
+
+}  // namespace stoker::train

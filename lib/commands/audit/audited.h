@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A data set that was audited: the findings, and the splits that they are about, for names and pictures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/format.h"
+#include "data/audit/audit.h"
+#include "data/audit/findings.h"
+
+namespace stoker::train {
+
+/// A sample whose label looks wrong to the networks of a run.
+struct LabelSuspect {
+  data::SampleAt at;
+  double loss = 0;         ///< mean over checkpoints
+  std::string looks_like;  ///< the class, or the numbers, that the last of them says
+  double confidence = 0;   ///< in that class, 0 to 1; NaN where numbers are learned
+};
+
+/// What a run says of the labels of one split.
+struct SplitSuspects {
+  int64_t judged = 0;                      ///< samples with a loss
+  int64_t estimated_wrong = 0;             ///< labels that look wrong; -1: numbers are learned, nothing is estimated
+  int64_t agreed = -1;                     ///< labels that the last network says, too; -1 likewise
+  std::vector<LabelSuspect> most_suspect;  ///< the largest loss first
+};
+
+struct Audited {
+  std::string data_dir;
+  std::vector<data::SplitToAudit> splits;  ///< in the order of findings.splits
+  data::AuditFindings findings;
+  std::string run;                       ///< whose networks were asked about labels; empty: none
+  std::vector<std::string> checkpoints;  ///< of it that were asked
+  std::vector<SplitSuspects> suspects;   ///< [splits]; empty: nobody was asked
+  double seconds = 0;                    ///< that the audit took
+
+  const data::Source& source_of(const data::SampleAt& at) const {
+    return *splits[static_cast<size_t>(at.split)].source;
+  }
+  const std::string& split_of(const data::SampleAt& at) const { return splits[static_cast<size_t>(at.split)].name; }
+  /// "train: cat/0007.jpg"
+  std::string name_of(const data::SampleAt& at) const {
+    return core::format("{}: {}", split_of(at), core::printable(source_of(at).relative_name(at.index)));
+  }
+  /// Its class, or the numbers that are to be learned of it.
+  std::string label_of(const data::SampleAt& at) const;
+};
+
+}  // namespace stoker::train

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sample as a small JPEG, for a page.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/image/decode.h"
+#include "data/source.h"
+
+namespace stoker::train {
+
+/// Base64 of a JPEG whose longer side has at most 112 pixels, in the picture's own shape; of a video the frame in the
+/// middle. "" for samples that are no pictures or cannot be read.
+std::string sample_picture(const data::Source& source, int64_t index, const data::DecodeLimits& limits);
+
+}  // namespace stoker::train

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train bench`: which benchmark runs on what, and its figures to people or programs.
+#include <algorithm>
+
+#include "commands/bench/bench.h"
+#include "commands/bench/bench_flags.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "data/dataset/subset_source.h"
+#include "data/open_datasets.h"
+#include "train/failure/result_output.h"
+#include "train/setup/assemble.h"
+#include "train/setup/loader_tuning.h"
+#include "train/setup/settings.h"
+
+namespace stoker::train {
+namespace {
+
+/// An epoch of this many images is long enough for a round, and short enough for whole ones. Where nothing is decoded
+/// all are read: few would come out of the processor's caches.
+constexpr int64_t kMaxImages = 4096, kMaxPixelSamples = 1'000'000;
+
+/// The training split, or any images below the folder: speed needs no labels.
+std::shared_ptr<const data::Source> bench_source(const config::DataOptions& options) {
+  try {
+    return data::open_split(options, options.train_split);
+  } catch (const core::Error& error) {
+    if (error.kind() != core::ErrorKind::no_input || options.dataset != config::DatasetType::automatic) throw;
+    auto source = data::open_loose_images(options.data_dir, options.follow_symlinks);
+    core::log_info("no split '{}' in {}: all {} images below it, without labels", core::printable(options.train_split),
+                   core::printable(options.data_dir), source->size());
+    return source;
+  }
+}
+
+BenchResult bench_all(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source) {
+  const BenchResult loader = bench_loader(options, source), step = bench_step(options),
+                    training = bench_training(options, source);
+  const double bound = std::min(loader.images_per_second.median, step.images_per_second.median);
+  const double efficiency = 100 * training.images_per_second.median / bound;
+  BenchResult result;
+  result.images_per_second = training.images_per_second;
+  result.figures = {{"loader", loader.figures},
+                    {"step", step.figures},
+                    {"end_to_end", training.figures},
+                    {"feed_efficiency_percent", efficiency}};
+  for (const BenchResult* part : {&loader, &step, &training}) {
+    result.lines.insert(result.lines.end(), part->lines.begin(), part->lines.end());
+  }
+  result.lines.push_back(core::format("feed efficiency: {:.1f} % of what the slower of loader and step gives alone{}",
+                                      efficiency, options.device.device == "cpu" ? "; here both share the cores" : ""));
+  return result;
+}
+
+/// As a run of several epochs would have it.
+std::shared_ptr<const data::Source> cached(Settings& settings, const std::shared_ptr<const data::Source>& source) {
+  data::Datasets datasets;
+  datasets.train = source;
+  datasets.val = data::evenly_spaced(source, 1);
+  const Caches caches =
+      add_caches(settings, settings.facts().machine, datasets, batch_buffer_bytes(settings.options(), *source));
+  for (const std::string& line : caches.lines) core::log_info("{}", line);
+  return datasets.train;
+}
+
+BenchResult run_bench(const std::string& what, const config::Configuration& configuration) {
+  const config::Options& given = configuration.options;
+  Settings settings(configuration);
+  const config::ResolvedOptions& options = settings.options();
+  if (what == "step") {
+    settings.settle(config::usual_data(given));
+    decide_arithmetic(settings);
+    return bench_step(options);
+  }
+  std::shared_ptr<const data::Source> source = bench_source(given.data);
+  source = data::evenly_spaced(source, data::holds_pixels(*source) ? kMaxPixelSamples : kMaxImages);
+  config::DataFacts facts = facts_of(*source, given.data);
+  if (facts.num_classes == 0) facts.num_classes = config::usual_data(given).num_classes;
+  settings.settle(facts);
+  measure_workers(settings, *source);
+  const AblatedData data{what == "ablate" ? cached(settings, source) : nullptr, source};
+  // Elsewhere behind a cache only when one was asked for by name: what is measured otherwise is the way from the files.
+  if (!data.as_configured && !settings.was_automatic(options.loader.cache)) source = cached(settings, source);
+  if (what == "loader") return bench_loader(options, source);
+  if (source->num_classes() == 0) {
+    throw core::Error(core::ErrorKind::no_input,
+                      core::format("train bench {}: the images have no labels to train on", what),
+                      "give a data set, or use bench loader and bench step");
+  }
+  require_model_for(options, *source);
+  decide_arithmetic(settings);
+  return what == "ablate" ? bench_ablate(options, data) : bench_all(options, source);
+}
+
+}  // namespace
+
+Outcome bench(const Context& context, const BenchFlags& flags) {
+  const std::string& what = flags.what;
+  if (what != "loader" && what != "step" && what != "all" && what != "ablate") {
+    throw core::Error(core::ErrorKind::usage, "train bench: there is no benchmark " + core::printable(what),
+                      "train bench loader, step, all or ablate");
+  }
+  if (flags.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
+  const BenchResult result = run_bench(what, context.configuration);
+  for (const std::string& line : result.lines) core::log_info("{}", line);
+  if (flags.json) {
+    core::Json object = {{"bench", what}};
+    object.update(result.figures);
+    write_result("-", object.dump(2) + "\n");
+  }
+  return {core::kExitOk, "bench"};
+}
+
+}  // namespace stoker::train

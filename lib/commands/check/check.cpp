@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train check`: what this machine is, how fast it really is, and what to set because of it.
+#include <ATen/Context.h>
+
+#include <algorithm>
+
+#include "commands/check/check.h"
+#include "commands/check/check_report.h"
+#include "commands/plan/measure_epoch.h"
+#include "commands/train/look_at_files.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "data/open_datasets.h"
+#include "engine/device/device.h"
+#include "model/model.h"
+#include "observe/resources/nvml.h"
+#include "proof/standing.h"
+#include "train/failure/result_output.h"
+#include "train/setup/assemble.h"
+#include "train/setup/backend.h"
+#include "train/setup/settings.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+constexpr double kSecondsPerSpeed = 0.3;  // nine of them
+constexpr double kThreadSeconds = 0.9;
+constexpr double kStorageSeconds = 1;
+
+void read_driver(CheckFacts& facts) {
+  const observe::Nvml nvml;
+  facts.nvml_trouble = nvml.trouble();
+  facts.driver_version = nvml.driver_version();
+  facts.driver_devices = nvml.device_names();
+}
+
+/// A device that is asked for and missing is a finding here, not an error: the rest is still measured, on the CPU.
+Settings settings_or_note(config::Configuration& configuration, CheckFacts& facts) {
+  try {
+    return Settings(configuration, facts.machine);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) throw;
+    facts.missing.push_back(error.what());
+    configuration.options.device.device = std::string("cpu");
+    return Settings(configuration, facts.machine);
+  }
+}
+
+void measure_storage(const config::Configuration& configuration, CheckFacts& facts) {
+  facts.data_dir = configuration.options.data.data_dir;
+  try {
+    facts.storage = data::probe_storage(facts.data_dir, kStorageSeconds);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input) throw;
+    facts.storage_trouble = error.what();
+    if (configuration.flags.names_data) facts.missing.push_back(error.what());
+  }
+}
+
+/// A check asks for files, not for splits: where there is only one, or class folders lie in the folder itself, a part
+/// is held out, half so that tiny folders have some in both. Throws core::Error: what was wrong with the data as given.
+data::Datasets open_files(config::DataOptions options) {
+  options.stage_dir.clear();  // the files themselves are looked at
+  try {
+    return data::open_datasets(options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input || options.val_fraction > 0 || options.val_split) throw;
+    options.val_fraction = 0.5;
+    try {
+      return data::open_datasets(options);
+    } catch (const Error&) {
+      throw error;
+    }
+  }
+}
+
+/// Whether there are bad files. A folder that is no data set is none of its business.
+bool look_at_data(const config::Configuration& configuration, bool all_files, CheckFacts& facts) {
+  if (!configuration.flags.names_data || !facts.missing.empty()) return false;
+  const config::DataOptions& given = configuration.options.data;
+  try {
+    facts.files = look_at_files(open_files(given), given.max_image_megapixels, facts.num_workers, all_files);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input && error.kind() != ErrorKind::data && error.kind() != ErrorKind::config) {
+      throw;
+    }
+    facts.files_trouble = error.what();
+  }
+  return std::any_of(facts.files.begin(), facts.files.end(), [](const auto& split) { return split.second.bad > 0; });
+}
+
+/// Data that is not there is a finding of the check, not of its configuration: what depends on it stays auto.
+void learn_data_or_go_on(Settings& settings) {
+  config::DataOptions given = settings.given_data();
+  given.stage_dir.clear();  // nothing is read but some samples
+  try {
+    const data::Datasets datasets = data::open_datasets(given);
+    settings.learn_data(facts_of(*datasets.train, given));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::no_input) throw;
+  }
+  settings.learn_network();
+}
+
+/// Trains for a moment as the configuration says, on its data, and keeps nothing.
+plan::EpochEstimate estimate_epoch(Settings& settings) {
+  const config::DataOptions& given = settings.given_data();
+  const data::Datasets datasets = data::open_datasets(given);
+  settings.settle(facts_of(*datasets.train, given));
+  const config::ResolvedOptions& options = settings.options();
+  const torch::Device device = open_and_configure_device(options);
+  prove_backend(options, training_use(settings, datasets));
+  engine::Learner learner = build_learner(options, device);
+  return measure_epoch(options, datasets, learner, *build_task(options, device));
+}
+
+/// Of the network that the options name, or the usual one.
+void prove_libraries(const config::ResolvedOptions& options, CheckFacts& facts) {
+  NetworkUse use = benchmark_use(options, {options.data.in_chans, options.data.img_size, options.data.img_size});
+  use.tries_precisions = true;
+  facts.network = options.model.model;
+  try {
+    if (!model::takes_clips(options.model.model)) prove_backend(options, use);
+    facts.backend = proof::summary_text(proof::standing());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::backend) throw;
+    facts.backend = error.what();
+    facts.missing.push_back("a library that computes rightly");
+  }
+}
+
+}  // namespace
+
+Outcome check_machine(const Context& context, const CheckFlags& flags) {
+  config::Configuration& configuration = context.configuration;
+  const config::CommonFlags& common = configuration.flags;
+  CheckFacts facts;
+  facts.version = STOKER_VERSION;
+  facts.libtorch = engine::libtorch_text();
+  facts.cuda_build = engine::is_cuda_build();
+  facts.machine = machine_with_accelerators();
+  Settings settings = settings_or_note(configuration, facts);
+  const config::ResolvedOptions& options = settings.options();
+  facts.device = options.device.device;
+  facts.num_workers = options.loader.num_workers;
+  if (common.print_config) {
+    learn_data_or_go_on(settings);
+    write_result("-", config::render_yaml(configuration, settings.resolution()));
+    return {core::kExitOk, ""};
+  }
+  read_driver(facts);
+  facts.blas = engine::blas_facts();
+  facts.threads = engine::probe_threads(options.device.threads, kThreadSeconds);
+  open_and_configure_device(options);
+  prove_libraries(options, facts);
+  facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);
+  measure_storage(configuration, facts);
+  const bool has_bad_files = look_at_data(configuration, flags.all_files, facts);
+  if (facts.missing.empty() && !has_bad_files && (!common.config_files.empty() || !common.preset.empty())) {
+    facts.estimate = estimate_epoch(settings);
+  }
+  write_result(flags.output, flags.json ? check_json(facts).dump(1) + "\n" : check_text(facts));
+  if (has_bad_files) return {core::exit_code(ErrorKind::data), "bad-files"};
+  if (facts.missing.empty()) return {core::kExitOk, "checked"};
+  for (const std::string& missing : facts.missing) core::log_error("missing: {}", missing);
+  return {core::exit_code(ErrorKind::unavailable), "missing"};
+}
+
+}  // namespace stoker::train

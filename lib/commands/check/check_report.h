@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `train check` found, as values, and what follows from it: advice, warnings, text and JSON. Nothing here measures
+// or prints.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/system/machine.h"
+#include "core/text/json.h"
+#include "data/probe/file_check.h"
+#include "data/probe/storage_probe.h"
+#include "engine/device/blas.h"
+#include "engine/probe/compute_probe.h"
+#include "plan/epoch_estimate.h"
+
+namespace stoker::train {
+
+struct CheckFacts {
+  std::string version, libtorch;
+  bool cuda_build = false;
+  core::MachineFacts machine;  ///< with the accelerators that LibTorch sees
+  std::string device;          ///< the one measured: "cpu", "cuda:0"
+  std::string nvml_trouble;    ///< empty: the driver answers
+  std::string driver_version;
+  std::vector<std::string> driver_devices;
+  engine::BlasFacts blas;
+  std::string network, backend;  ///< whose operations were proven, and what came of it
+  std::vector<engine::ComputeSpeed> compute;
+  engine::ThreadSpeed threads;
+  std::string data_dir;
+  std::optional<data::StorageSpeed> storage;
+  std::string storage_trouble;                                 ///< why there is none
+  std::vector<std::pair<std::string, data::FileCheck>> files;  ///< of each split, with what its samples are called
+  std::string files_trouble;                                   ///< why there are none; empty: none were asked for
+  std::optional<plan::EpochEstimate> estimate;
+  int64_t num_workers = 0;           ///< what auto takes
+  std::vector<std::string> missing;  ///< what was asked for and is not there
+};
+
+/// A flag with a value to try, and why.
+struct Advice {
+  std::string flag;  ///< "--threads 1"
+  std::string reason;
+};
+std::vector<Advice> advice_from(const CheckFacts& facts);
+/// What is wrong with the machine, each with its cure.
+std::vector<std::string> warnings_from(const CheckFacts& facts);
+
+std::string check_text(const CheckFacts& facts);
+core::Json check_json(const CheckFacts& facts);
+
+}  // namespace stoker::train

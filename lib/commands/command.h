@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command of the program: what it is called, what it takes, what it does.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/read/syntax.h"
+#include "train/outcome.h"
+
+namespace stoker::train {
+
+/// What a command is given besides its own flags.
+struct Context {
+  int argc = 0;
+  const char* const* argv = nullptr;  ///< of main
+  config::CommandLine line;           ///< for parsing its options once more, over those of a checkpoint
+  config::Configuration& configuration;
+};
+
+/// Flags and words are bound to a struct that lives as long as the command.
+struct Command : config::Syntax {
+  std::function<Outcome(const Context& context)> run;  ///< empty: not in this program, but in stoker-train
+  /// Does what follows every end of the command, its failures included; empty: nothing.
+  std::function<void(const Context& context, const Outcome& outcome)> at_end;
+};
+
+/// Binds a function to the flags that the command line has filled. Functions that need LibTorch are declared weak: null
+/// in the program that is linked without it.
+template <typename Flags>
+std::function<Outcome(const Context&)> bound(Outcome (*run)(const Context&, const Flags&),
+                                             const std::shared_ptr<Flags>& flags) {
+  if (run == nullptr) return {};
+  return [run, flags](const Context& context) { return run(context, *flags); };
+}
+
+/// All commands, that which trains first. Each is named in registry.cpp alone.
+std::vector<Command> all_commands();
+
+/// What the first words of a command line name.
+struct ChosenCommand {
+  const Command* command = nullptr;  ///< one of `commands`
+  std::vector<std::string> words;    ///< behind its name
+};
+/// Throws Error{usage} for an unknown name, with the nearest one, and for names of older programs, with the new one.
+ChosenCommand choose_command(const std::vector<Command>& commands, int argc, const char* const* argv);
+
+}  // namespace stoker::train

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/eval/certainty_output.h"
+
+#include <cmath>
+
+#include "core/format.h"
+#include "core/text/csv_row.h"
+
+namespace stoker::train {
+namespace {
+
+using core::format;
+using core::Json;
+
+constexpr size_t kShownLabels = 20;
+
+engine::MetricUnit unit_of(const engine::EvalReport& report, const std::string& name) {
+  for (const engine::Metric& metric : report.metrics) {
+    if (metric.name == name) return metric.unit;
+  }
+  return engine::MetricUnit::ratio;  // the loss
+}
+
+std::string number_text(double value, engine::MetricUnit unit) {
+  if (std::isnan(value)) return "n/a";
+  switch (unit) {
+    case engine::MetricUnit::percent:
+    case engine::MetricUnit::degrees: return format("{:.2f}", value);
+    case engine::MetricUnit::ratio: return format("{:.4f}", value);
+    case engine::MetricUnit::number: break;
+  }
+  return format("{:.4g}", value);
+}
+
+const char* unit_text(engine::MetricUnit unit) {
+  return unit == engine::MetricUnit::percent ? "%" : unit == engine::MetricUnit::degrees ? " degrees" : "";
+}
+
+std::string interval_text(const statistics::Interval& interval, engine::MetricUnit unit) {
+  return format("{} to {}", number_text(interval.low, unit), number_text(interval.high, unit));
+}
+
+std::string calibration_line(const statistics::Calibration& calibration) {
+  const bool is_finding = calibration.ece > calibration.chance_ece;
+  const char* const verdict = !is_finding                                  ? "no more than chance"
+                              : calibration.confidence > calibration.right ? "too sure of itself"
+                              : calibration.confidence < calibration.right ? "surer than it says"
+                                                                           : "off";
+  return format("calibration  says {:.1f}%, is right in {:.1f}%; ECE {:.2f} points, {} (chance alone: up to {:.2f})",
+                100 * calibration.confidence, 100 * calibration.right, 100 * calibration.ece, verdict,
+                100 * calibration.chance_ece);
+}
+
+std::string threshold_text(const char* figure, const statistics::BestThreshold& best) {
+  return format("{:.3g} for {} ({:.4f} instead of {:.4f})", best.threshold, figure, best.value, best.value_now);
+}
+
+std::string threshold_line(const statistics::LabelThresholds& of, const std::string& name) {
+  if (std::isnan(of.f1.threshold))
+    return format("threshold    {}: nothing to choose by, one answer is always right", name);
+  return format("threshold    {}: {}, {}", name, threshold_text("f1", of.f1),
+                threshold_text("balanced accuracy", of.balanced_accuracy));
+}
+
+Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json threshold_json(const statistics::BestThreshold& best) {
+  return {{"threshold", number_json(best.threshold)},
+          {"value", number_json(best.value)},
+          {"value_now", number_json(best.value_now)}};
+}
+
+Json calibration_json(const statistics::Calibration& calibration) {
+  Json json = {{"ece", calibration.ece},
+               {"chance_ece", calibration.chance_ece},
+               {"confidence", calibration.confidence},
+               {"right", calibration.right},
+               {"bins", Json::array()}};
+  for (const statistics::ReliabilityBin& bin : calibration.bins) {
+    json["bins"].push_back({{"low", bin.low},
+                            {"high", bin.high},
+                            {"answers", bin.answers},
+                            {"confidence", number_json(bin.confidence)},
+                            {"right", number_json(bin.right)},
+                            {"right_low", number_json(bin.right_interval.low)},
+                            {"right_high", number_json(bin.right_interval.high)}});
+  }
+  return json;
+}
+
+std::string difference_line(const statistics::Comparison::Difference& metric, engine::MetricUnit unit,
+                            const std::string& first, const std::string& second) {
+  const std::string interval = format("(95 %: {})", interval_text(metric.interval, unit));
+  const char* const points = unit == engine::MetricUnit::percent ? " points" : unit_text(unit);
+  const int winner = metric.winner();
+  if (winner == 0) {
+    return format("  {:<12} no difference can be told: {}{} {}", metric.name, number_text(metric.difference(), unit),
+                  points, interval);
+  }
+  const statistics::Interval& of = metric.interval;
+  const statistics::Interval size =
+      of.low > 0 ? of : statistics::Interval{-of.high, -of.low};  // by how much, without a sign
+  return format("  {:<12} {} beats {} by {}{} (95 %: {})", metric.name, winner > 0 ? first : second,
+                winner > 0 ? second : first, number_text(std::abs(metric.difference()), unit), points,
+                interval_text(size, unit));
+}
+
+}  // namespace
+
+std::vector<std::string> certainty_lines(const statistics::Certainty& certainty, const engine::EvalReport& report,
+                                         const std::vector<std::string>& label_names) {
+  std::string intervals = format("{:.0f} %  ", 100 * certainty.settings.level);
+  for (const statistics::SureMetric& metric : certainty.metrics) {
+    const engine::MetricUnit unit = unit_of(report, metric.name);
+    intervals += format("  {} {}{}", metric.name, interval_text(metric.interval, unit), unit_text(unit));
+  }
+  std::vector<std::string> lines = {intervals};
+  if (certainty.calibration) lines.push_back(calibration_line(*certainty.calibration));
+  for (size_t i = 0; i < std::min(kShownLabels, certainty.thresholds.size()); ++i) {
+    lines.push_back(threshold_line(certainty.thresholds[i], label_names[i]));
+  }
+  if (!certainty.thresholds.empty()) {
+    lines.push_back("             best on these images, which flatters them: choose on one split, measure on another");
+  }
+  return lines;
+}
+
+std::vector<std::string> comparison_lines(const statistics::Comparison& comparison, const engine::EvalReport& report,
+                                          const std::string& first, const std::string& second) {
+  std::vector<std::string> lines = {
+      format("{} against {}, on the same {} images", first, second, core::count_text(comparison.samples))};
+  if (comparison.left_out > 0) lines.back() += format("; {} that one of them lacks are left out", comparison.left_out);
+  for (const auto& metric : comparison.metrics) {
+    lines.push_back(difference_line(metric, unit_of(report, metric.name), first, second));
+  }
+  return lines;
+}
+
+core::Json certainty_json(const statistics::Certainty& certainty, const std::vector<std::string>& label_names) {
+  Json json = {{"images", certainty.samples},
+               {"level", certainty.settings.level},
+               {"resamples", certainty.settings.resamples},
+               {"metrics", Json::array()}};
+  for (const statistics::SureMetric& metric : certainty.metrics) {
+    json["metrics"].push_back({{"name", metric.name},
+                               {"value", number_json(metric.value)},
+                               {"low", number_json(metric.interval.low)},
+                               {"high", number_json(metric.interval.high)}});
+  }
+  json["calibration"] = certainty.calibration ? calibration_json(*certainty.calibration) : Json(nullptr);
+  json["thresholds"] = Json::array();
+  for (size_t i = 0; i < certainty.thresholds.size(); ++i) {
+    json["thresholds"].push_back({{"label", core::printable(label_names[i])},
+                                  {"f1", threshold_json(certainty.thresholds[i].f1)},
+                                  {"accuracy", threshold_json(certainty.thresholds[i].accuracy)},
+                                  {"balanced_accuracy", threshold_json(certainty.thresholds[i].balanced_accuracy)}});
+  }
+  return json;
+}
+
+core::Json comparison_json(const statistics::Comparison& comparison, const std::string& second) {
+  Json json = {{"checkpoint", core::printable(second)},
+               {"images", comparison.samples},
+               {"left_out", comparison.left_out},
+               {"metrics", Json::array()}};
+  for (const auto& metric : comparison.metrics) {
+    json["metrics"].push_back({{"name", metric.name},
+                               {"first", number_json(metric.first)},
+                               {"second", number_json(metric.second)},
+                               {"difference", number_json(metric.difference())},
+                               {"low", number_json(metric.interval.low)},
+                               {"high", number_json(metric.interval.high)},
+                               {"winner", metric.winner() > 0   ? "first"
+                                          : metric.winner() < 0 ? "second"
+                                                                : "none"}});
+  }
+  return json;
+}
+
+std::string reliability_csv(const statistics::Calibration& calibration) {
+  std::string csv =
+      core::csv_row({"confidence_from", "confidence_to", "answers", "confidence", "right", "right_low", "right_high"}) +
+      "\n";
+  const auto fraction = [](double value) { return format("{:.6f}", value); };
+  for (const statistics::ReliabilityBin& bin : calibration.bins) {
+    // Without answers there is nothing to say of them.
+    const auto of_answers = [&](double value) { return bin.answers == 0 ? "" : fraction(value); };
+    csv += core::csv_row({fraction(bin.low), fraction(bin.high), format("{}", bin.answers), of_answers(bin.confidence),
+                          of_answers(bin.right), of_answers(bin.right_interval.low),
+                          of_answers(bin.right_interval.high)}) +
+           "\n";
+  }
+  return csv;
+}
+
+}  // namespace stoker::train

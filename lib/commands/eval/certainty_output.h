@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How sure an evaluation is, as text, JSON and CSV.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/text/json.h"
+#include "engine/task/evaluate.h"
+#include "statistics/certainty.h"
+
+namespace stoker::train {
+
+/// Lines for people: intervals, calibration, thresholds. `label_names`: of the labels, one per row of
+/// certainty.thresholds.
+std::vector<std::string> certainty_lines(const statistics::Certainty& certainty, const engine::EvalReport& report,
+                                         const std::vector<std::string>& label_names);
+/// Lines that say who wins. `first`, `second`: what the networks are called.
+std::vector<std::string> comparison_lines(const statistics::Comparison& comparison, const engine::EvalReport& report,
+                                          const std::string& first, const std::string& second);
+
+core::Json certainty_json(const statistics::Certainty& certainty, const std::vector<std::string>& label_names);
+core::Json comparison_json(const statistics::Comparison& comparison, const std::string& second);
+/// A row per bin of the reliability curve.
+std::string reliability_csv(const statistics::Calibration& calibration);
+
+}  // namespace stoker::train

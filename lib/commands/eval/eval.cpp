@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train eval`: what a checkpoint says of labelled images, and how sure that is.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "commands/eval/certainty_output.h"
+#include "commands/eval/eval.h"
+#include "commands/eval/evaluate_together.h"
+#include "commands/eval/report_csv.h"
+#include "commands/train/run_end.h"
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "data/open_datasets.h"
+#include "engine/task/gather_samples.h"
+#include "observe/listeners/progress.h"
+#include "statistics/certainty.h"
+#include "train/failure/result_output.h"
+#include "train/setup/assemble.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+/// What each threshold is about: the labels, or class 1 of a binary task.
+std::vector<std::string> label_names(const LoadedModel& loaded) {
+  const std::vector<std::string> names = output_names(loaded);
+  return loaded.options().data.task == config::TaskKind::binary ? std::vector<std::string>{names[1]} : names;
+}
+
+void require_same_classes(const data::Source& source, const std::vector<std::string>& trained) {
+  const std::vector<std::string>& names = source.learned_names();
+  if (names == trained) return;
+  throw Error(
+      ErrorKind::data,
+      format("the {} of the data ({}) are not those of the model ({})",
+             source.num_targets() > 0 ? "targets" : "classes", core::list_text(names), core::list_text(trained)),
+      "evaluate on data with the same classes, in folders or labels of the same names");
+}
+
+/// The split that eval is asked for, of the classes that the network knows.
+std::shared_ptr<const data::Source> open_labelled(const EvalFlags& flags, const config::Configuration& given,
+                                                  const std::vector<std::string>& trained) {
+  const config::DataOptions& options = given.options.data;
+  const std::string& split = flags.split;
+  const std::string& named = flags.data;
+  const bool is_named =
+      !named.empty() || given.table.row_of(options.data_dir).origin.kind == config::Origin::Kind::flag;
+  if (is_named || options.val_fraction == 0) {
+    return data::open_labelled(options, named.empty() ? options.data_dir : named, split, trained);
+  }
+  auto source = split.empty() ? data::open_datasets(options).val : data::open_split(options, split);
+  require_same_classes(*source, trained);
+  return source;
+}
+
+/// How sure the evaluation is, and what came of the comparison.
+struct Sureness {
+  statistics::Certainty certainty;
+  std::optional<statistics::Comparison> comparison;
+  std::string against{};  ///< path of the checkpoint that was compared with
+};
+
+/// Another network on the same samples.
+statistics::EvaluatedSamples evaluated_by(const JoinedRanks& ranks, LoadedModel& other, const LoadedModel& loaded) {
+  const auto same_source = [&](const config::Configuration&, const std::vector<std::string>& trained) {
+    require_same_classes(*loaded.source, trained);
+    return loaded.source;
+  };
+  load_network(same_source, ranks, other);
+  if (other.options().data.task != loaded.options().data.task) {
+    throw Error(
+        ErrorKind::config,
+        format("{} learns another task than {}", core::printable(other.saved.path), core::printable(loaded.saved.path)),
+        "compare runs of the same --task");
+  }
+  engine::GatheredSamples gathered(task_spec(other.options()), *other.task);
+  predict_together(ranks, other,
+                   [&](const data::Batch& batch, const torch::Tensor& outputs) { gathered.add(outputs, batch); });
+  return gathered.samples();
+}
+
+/// All ranks make this call; the figures are computed on the root alone.
+Sureness sureness_of(const Context& context, const EvalFlags& flags, const JoinedRanks& ranks,
+                     const LoadedModel& loaded, const statistics::EvaluatedSamples& samples) {
+  Sureness sureness;
+  statistics::EvaluatedSamples others;
+  if (!flags.against.empty()) {
+    LoadedModel other = load_configuration(context.line, ranks, {flags.against, flags.which});
+    sureness.against = other.saved.path;
+    others = evaluated_by(ranks, other, loaded);
+  }
+  if (!ranks.is_root()) return sureness;
+  statistics::BootstrapSettings settings;
+  settings.resamples = flags.resamples;
+  settings.seed = loaded.options().train.seed;
+  settings.threads = core::read_machine_facts().cpus;
+  sureness.certainty = statistics::certainty_of(samples, settings);
+  if (!flags.against.empty()) sureness.comparison = statistics::compare(samples, others, settings);
+  return sureness;
+}
+
+core::Json figures_json(const LoadedModel& loaded, const Sureness& sureness) {
+  core::Json json = certainty_json(sureness.certainty, label_names(loaded));
+  json["checkpoint"] = core::printable(loaded.saved.path);
+  json["against"] = sureness.comparison ? comparison_json(*sureness.comparison, sureness.against) : core::Json(nullptr);
+  return json;
+}
+
+/// Averages over classes count one without samples as 0, as scikit-learn does for a given list of labels.
+void say_absent_classes(const LoadedModel& loaded) {
+  const data::Source& source = *loaded.source;
+  if (source.num_targets() > 0) return;
+  std::vector<bool> is_there(loaded.saved.class_names.size(), false);
+  for (int64_t i = 0; i < source.size(); ++i) is_there[static_cast<size_t>(source.label(i))] = true;
+  const auto absent = std::count(is_there.begin(), is_there.end(), false);
+  if (absent == 0) return;
+  core::log_info(
+      "note      {} of {} classes without samples here: precision, recall and f1 are averages over all "
+      "classes and count these as 0",
+      absent, is_there.size());
+}
+
+void say_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
+                 const Sureness& sureness) {
+  core::log_info("checkpoint {} (epoch {})", loaded.saved.path, loaded.saved.state.epoch);
+  std::string figures =
+      format("{} {}  loss {:.4f}", data::item_word(*loaded.source).several, report.images, report.loss);
+  for (const engine::Metric& metric : report.metrics) figures += "  " + observe::metric_text(metric, 2);
+  core::log_info("{}", figures);
+  say_absent_classes(loaded);
+  if (sureness.certainty.settings.resamples > 0) {
+    for (const std::string& line : certainty_lines(sureness.certainty, report, label_names(loaded))) {
+      core::log_info("{}", line);
+    }
+  }
+  if (!sureness.comparison) return;
+  for (const std::string& line : comparison_lines(*sureness.comparison, report, core::printable(flags.checkpoint),
+                                                  core::printable(flags.against))) {
+    core::log_info("{}", line);
+  }
+}
+
+/// Whether `folder` is where the report of the run looks for an evaluation.
+bool belongs_to_report(const std::string& folder, const std::string& run) {
+  std::error_code trouble;
+  const auto whole = [&](const std::string& path) { return std::filesystem::weakly_canonical(path, trouble); };
+  return whole(folder) == whole(run + "/eval") && !trouble;
+}
+
+/// Everything as files of a folder.
+void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
+                   const Sureness& sureness, const ImageTable& images) {
+  const std::string& folder = flags.output;
+  core::make_directories(folder);
+  std::string written;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    write_result(folder + "/" + name, content);
+    written += (written.empty() ? "" : ", ") + folder + "/" + name;
+  };
+  write("images.csv", images.text());
+  for (const engine::ResultTable& result : report.tables) write(result.name + ".csv", table_csv(result));
+  write("certainty.json", figures_json(loaded, sureness).dump(1) + "\n");
+  if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
+  core::log_info("written: {}", written);
+  if (belongs_to_report(folder, flags.checkpoint)) write_report_or_warn(flags.checkpoint);
+}
+
+Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const JoinedRanks& ranks) {
+  LoadedModel loaded = load_configuration(context.line, ranks, {flags.checkpoint, flags.which});
+  const config::ResolvedOptions& options = loaded.options();
+  if (context.configuration.flags.print_config) return print_config(loaded);
+  if (flags.logits && flags.output.empty()) {
+    throw Error(ErrorKind::usage, "--logits are written to a file, but --output is not given", "add --output FOLDER");
+  }
+  const auto open = [&](const config::Configuration& given, const std::vector<std::string>& trained) {
+    return open_labelled(flags, given, trained);
+  };
+  load_network(open, ranks, loaded);
+
+  TableColumns columns;
+  columns.truth = true;
+  columns.logits = flags.logits;
+  const std::unique_ptr<ImageTable> table = image_table(loaded, columns);
+  engine::GatheredSamples gathered(task_spec(options), *loaded.task);
+  const auto visit = [&](const data::Batch& batch, const torch::Tensor& outputs) {
+    if (!ranks.is_root()) return;
+    gathered.add(outputs, batch);
+    if (!flags.output.empty()) add_results(loaded, batch, outputs, *table);
+  };
+  const auto predict_all = [&](const engine::BatchVisitor& add) { predict_together(ranks, loaded, add); };
+  const engine::EvalReport report =
+      engine::evaluate_outputs(*loaded.task, loaded.device, predict_all, visit, output_names(loaded));
+  const Sureness sureness = sureness_of(context, flags, ranks, loaded, gathered.samples());
+  const config::EvalMetric metric = options.train.eval_metric;
+  const Outcome outcome = {core::kExitOk,
+                           "evaluated",
+                           loaded.saved.state.updates,
+                           loaded.saved.path,
+                           config::eval_metric_name(metric),
+                           report.value_of(metric)};
+  if (!ranks.is_root()) return outcome;
+  say_figures(flags, loaded, report, sureness);
+  if (!flags.output.empty()) write_figures(flags, loaded, report, sureness, *table);
+  if (flags.json) {
+    write_result("-", figures_json(loaded, sureness).dump(1) + "\n");
+  } else if (flags.output.empty()) {
+    write_result("-", table_csv(report.tables.front()));
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Outcome evaluate(const Context& context, const EvalFlags& flags) {
+  return evaluate_on_devices(context,
+                             [&](const JoinedRanks& ranks) { return evaluate_as_rank(context, flags, ranks); });
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/eval/evaluate_together.h"
+
+#include "core/format.h"
+#include "engine/loop/group_exchange.h"
+#include "train/failure/result_output.h"
+#include "train/setup/assemble.h"
+
+namespace stoker::train {
+
+std::vector<std::string> output_names(const LoadedModel& loaded) {
+  std::vector<std::string> names = loaded.saved.class_names;
+  const int64_t outputs = loaded.options().data.num_classes;
+  while (static_cast<int64_t>(names.size()) < outputs) names.push_back(core::format("output {}", names.size()));
+  return names;
+}
+
+Outcome print_config(const LoadedModel& loaded) {
+  write_result("-", config::render_yaml(*loaded.given, loaded.settings->resolution()));
+  return {core::kExitOk, ""};
+}
+
+int64_t predict_together(const JoinedRanks& ranks, const LoadedModel& loaded, const engine::BatchVisitor& visit) {
+  const config::ResolvedOptions& options = loaded.options();
+  const auto feed = evaluation_feed(options, loaded.source, loaded.device, ranks.share());
+  if (engine::Group* const group = engine::with_others(ranks.group())) {
+    engine::predict_dealt(*group, *loaded.model, *feed, loaded.precision, options.train.tta, visit);
+  } else {
+    engine::predict(*loaded.model, *feed, loaded.precision, options.train.tta, visit);
+  }
+  return feed->loader().bad_count();
+}
+
+void add_results(const LoadedModel& loaded, const data::Batch& batch, const torch::Tensor& outputs, ImageTable& table) {
+  const torch::Tensor raw = outputs.to(torch::kCPU).contiguous();                             // float32 [B, outputs]
+  const torch::Tensor said = loaded.task->predictions(outputs).to(torch::kCPU).contiguous();  // float32 [B, names]
+  const torch::Tensor labels = batch.labels.to(torch::kCPU);                                  // int64 [B]
+  const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();                   // float32 [B, T]
+  for (int64_t i = 0; i < raw.size(0); ++i) {
+    ImageResult result;
+    result.path = loaded.source->name(batch.samples[static_cast<size_t>(i)]);
+    result.label = labels.data_ptr<int64_t>()[i];
+    result.targets = targets.data_ptr<float>() + i * targets.size(1);
+    result.outputs = raw.data_ptr<float>() + i * raw.size(1);
+    result.predictions = said.data_ptr<float>() + i * said.size(1);
+    table.add(result);
+  }
+}
+
+std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, const TableColumns& wanted) {
+  return make_image_table(task_spec(loaded.options()), output_names(loaded), loaded.task->num_outputs(), wanted);
+}
+
+Outcome evaluate_on_devices(const Context& context, const RankWork& work) {
+  log_to_stderr();
+  if (context.configuration.flags.print_config) return work(JoinedRanks());
+  return work_on_devices(context.argv, context.configuration.options, work);
+}
+
+}  // namespace stoker::train

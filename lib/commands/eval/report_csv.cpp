@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/eval/report_csv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "core/format.h"
+#include "core/text/csv_row.h"
+#include "core/text/json.h"
+
+namespace stoker::train {
+namespace {
+
+std::string json_text(const std::string& text) {
+  return core::Json(text).dump(-1, ' ', false, core::Json::error_handler_t::replace);
+}
+
+std::string number(double value) { return core::format("{:.9g}", value); }
+
+/// The largest score has the best class.
+class ClassTable : public ImageTable {
+ public:
+  ClassTable(std::vector<std::string> class_names, const TableColumns& wanted)
+      : ImageTable(wanted), class_names_(std::move(class_names)) {
+    add_column("path", kText);
+    if (wanted.truth) add_column("true", kText);
+    for (size_t rank = 1; rank <= shown(); ++rank) {
+      const std::string ending = rank == 1 ? "" : core::format("_{}", rank);
+      add_column("class" + ending, kText);
+      add_column("probability" + ending, kNumber);
+    }
+    for (const std::string& name : class_names_) {
+      if (wanted.probabilities) add_column("probability_" + name, kNumber);
+    }
+    for (const std::string& name : class_names_) {
+      if (wanted.logits) add_column(name, kNumber);
+    }
+  }
+
+  void add(const ImageResult& result) override {
+    const float* const logits = result.outputs;
+    const size_t classes = class_names_.size();
+    std::vector<size_t> order(classes);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    const double best = logits[order.front()];
+    double sum = 0;  // of softmax's denominator, scaled by the largest term
+    for (size_t k = 0; k < classes; ++k) sum += std::exp(double{logits[k]} - best);
+    const auto probability = [&](size_t k) { return number(std::exp(double{logits[k]} - best) / sum); };
+    std::vector<std::string> cells = {result.path};
+    if (wanted().truth) cells.push_back(class_names_[static_cast<size_t>(result.label)]);
+    for (size_t rank = 0; rank < shown(); ++rank) {
+      cells.push_back(class_names_[order[rank]]);
+      cells.push_back(probability(order[rank]));
+    }
+    for (size_t k = 0; wanted().probabilities && k < classes; ++k) cells.push_back(probability(k));
+    for (size_t k = 0; wanted().logits && k < classes; ++k) cells.push_back(number(logits[k]));
+    add_row(cells);
+  }
+
+ private:
+  size_t shown() const { return std::min(class_names_.size(), static_cast<size_t>(wanted().top_k)); }
+
+  const std::vector<std::string> class_names_;
+};
+
+/// The probability of class 1 reaches the threshold or not.
+class BinaryTable : public ImageTable {
+ public:
+  BinaryTable(std::vector<std::string> class_names, double threshold, const TableColumns& wanted)
+      : ImageTable(wanted), class_names_(std::move(class_names)), least_logit_(std::log(threshold / (1 - threshold))) {
+    add_column("path", kText);
+    if (wanted.truth) add_column("true", kText);
+    add_column("class", kText);
+    add_column("probability_" + class_names_[1], kNumber);
+    if (wanted.logits) add_column("logit", kNumber);
+  }
+
+  void add(const ImageResult& result) override {
+    std::vector<std::string> cells = {result.path};
+    if (wanted().truth) cells.push_back(class_names_[static_cast<size_t>(result.label)]);
+    cells.push_back(class_names_[result.outputs[0] >= least_logit_ ? 1 : 0]);
+    cells.push_back(number(result.predictions[0]));
+    if (wanted().logits) cells.push_back(number(result.outputs[0]));
+    add_row(cells);
+  }
+
+ private:
+  const std::vector<std::string> class_names_;
+  const double least_logit_;
+};
+
+/// A number per target.
+class NumberTable : public ImageTable {
+ public:
+  NumberTable(const std::vector<std::string>& names, const std::vector<std::string>& output_names,
+              const TableColumns& wanted)
+      : ImageTable(wanted), targets_(names.size()), outputs_(output_names.size()) {
+    add_column("path", kText);
+    for (const std::string& name : names) {
+      if (wanted.truth) add_column("true_" + name, kNumber);
+    }
+    for (const std::string& name : names) add_column(name, kNumber);
+    for (const std::string& name : output_names) add_column(name, kNumber);
+  }
+
+  void add(const ImageResult& result) override {
+    std::vector<std::string> cells = {result.path};
+    const auto add_numbers = [&](const float* numbers, size_t count) {
+      for (size_t i = 0; i < count; ++i) cells.push_back(number(numbers[i]));
+    };
+    if (wanted().truth) add_numbers(result.targets, targets_);
+    add_numbers(result.predictions, targets_);
+    add_numbers(result.outputs, outputs_);
+    add_row(cells);
+  }
+
+ private:
+  size_t targets_;
+  size_t outputs_;  ///< 0: raw outputs are not wanted
+};
+
+}  // namespace
+
+void ImageTable::add_column(const std::string& name, Kind kind) {
+  if (!wanted_.json) {
+    const std::string before = columns_.empty() ? "" : text_.substr(0, text_.size() - 1) + ",";
+    text_ = before + core::csv_field(name) + "\n";
+  }
+  columns_.emplace_back(name, kind);
+}
+
+void ImageTable::add_row(const std::vector<std::string>& cells) {
+  if (wanted_.json) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string value = columns_[i].second == kNumber ? cells[i] : json_text(cells[i]);
+      text_ += (i == 0 ? "{" : ", ") + json_text(columns_[i].first) + ": " + value;
+    }
+    text_ += "}\n";
+    return;
+  }
+  text_ += core::csv_row(cells) + "\n";
+}
+
+std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
+                                             int64_t outputs, const TableColumns& wanted) {
+  if (task.kind == config::TaskKind::multiclass) return std::make_unique<ClassTable>(names, wanted);
+  if (task.kind == config::TaskKind::binary) {
+    return std::make_unique<BinaryTable>(names, task.options.threshold, wanted);
+  }
+  std::vector<std::string> output_names;
+  for (int64_t i = 0; wanted.logits && i < outputs; ++i) {
+    output_names.push_back(task.kind == config::TaskKind::multilabel ? "logit_" + names[static_cast<size_t>(i)]
+                                                                     : core::format("output_{}", i));
+  }
+  return std::make_unique<NumberTable>(names, output_names, wanted);
+}
+
+std::string table_csv(const engine::ResultTable& table) {
+  std::vector<std::string> cells = {table.corner};
+  cells.insert(cells.end(), table.columns.begin(), table.columns.end());
+  std::string csv = core::csv_row(cells) + "\n";
+  for (const engine::ResultTable::Row& row : table.rows) {
+    cells = {row.name};
+    for (size_t i = 0; i < row.values.size(); ++i) {
+      const double value = row.values[i];
+      cells.push_back(std::isnan(value)         ? ""
+                      : i < table.whole_columns ? core::format("{:.0f}", value)
+                                                : core::format("{:.6f}", value));
+    }
+    csv += core::csv_row(cells) + "\n";
+  }
+  return csv;
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation and prediction results as CSV.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/task/task.h"
+
+namespace stoker::train {
+
+/// What is known of one image.
+struct ImageResult {
+  std::string path;
+  int64_t label = -1;                  ///< -1: unknown
+  const float* targets = nullptr;      ///< one per target; null: unknown
+  const float* outputs = nullptr;      ///< the network's raw outputs, finite
+  const float* predictions = nullptr;  ///< see engine::Task::predictions
+};
+
+/// What a table shows of each image besides its path and what the network says.
+struct TableColumns {
+  bool truth = false, logits = false;
+  bool probabilities = false;  ///< multiclass: of every class
+  int64_t top_k = 1;           ///< multiclass: classes that are named
+  bool json = false;           ///< an object per line in the place of CSV, with the columns as keys
+};
+
+/// One row per image: path, what is true (if known), what the network says, and with `logits` its raw outputs.
+class ImageTable {
+ public:
+  virtual ~ImageTable() = default;
+  virtual void add(const ImageResult& result) = 0;
+  const std::string& text() const { return text_; }
+
+ protected:
+  enum Kind { kText, kNumber };
+
+  explicit ImageTable(const TableColumns& wanted) : wanted_(wanted) {}
+  const TableColumns& wanted() const { return wanted_; }
+  /// All of them before the first row.
+  void add_column(const std::string& name, Kind kind);
+  /// A cell per column.
+  void add_row(const std::vector<std::string>& cells);
+
+ private:
+  const TableColumns wanted_;
+  std::vector<std::pair<std::string, Kind>> columns_;
+  std::string text_;
+};
+
+/// `names`: of the outputs (multiclass), the two classes (binary) or the targets; `outputs` of the network.
+///   multiclass   path[,true],class,probability[,class_2,probability_2...][,probability_<class>...][,<class>...]
+///   binary       path[,true],class,probability_<class 1>[,logit]
+///   multilabel   path[,true_<label>...],<label>...[,logit_<label>...]   (probabilities)
+///   regression   path[,true_<target>...],<target>...[,output_0...]
+///   head-pose    the same in degrees
+std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,
+                                             int64_t outputs, const TableColumns& wanted);
+
+/// A row per class or target; undefined figures are left empty.
+std::string table_csv(const engine::ResultTable& table);
+
+}  // namespace stoker::train

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train export`: a trained network as a file that other programs run, with test vectors beside it.
+#include <ATen/Functions.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "commands/eval/evaluate_together.h"
+#include "commands/eval/loaded_model.h"
+#include "commands/export/export.h"
+#include "commands/export/exported_network.h"
+#include "commands/export/onnx_check.h"
+#include "commands/import/weights_output.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "deploy/trace/traced_network.h"
+#include "deploy/translate/translator.h"
+#include "engine/checkpoint/weights.h"
+#include "model/script/network_library.h"
+#include "model/script/script_network.h"
+#include "train/failure/result_output.h"
+#include "train/setup/assemble.h"
+#include "train/setup/backend.h"
+#include "train/setup/open_inputs.h"
+
+namespace stoker::train {
+namespace {
+
+namespace fs = std::filesystem;
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+constexpr int64_t kMadeUp = 8;                                   // test vectors where no images are named
+constexpr int64_t kMaxVectors = 100;                             // and where they are
+constexpr double kOnnxTolerance = 1e-4, kTorchTolerance = 1e-5;  // of predictions
+
+struct FileFormat {
+  const char* name;
+  const char* ending;
+};
+constexpr FileFormat kFormats[] = {{"onnx", ".onnx"}, {"torchscript", ".pt"}, {"safetensors", ".safetensors"}};
+
+/// As --format says, or the ending of --output.
+const FileFormat& format_of(const ExportFlags& flags) {
+  const std::string ending = fs::path(flags.output).extension().string();
+  for (const FileFormat& known : kFormats) {
+    if (flags.format.empty() ? ending == known.ending : flags.format == known.name) return known;
+  }
+  if (ending.empty() || flags.output.empty()) return kFormats[0];
+  throw Error(ErrorKind::usage,
+              format("--output: no format is known by the ending of {}", core::printable(flags.output)),
+              "end it in .onnx, .pt or .safetensors, or say --format");
+}
+
+/// Where the file goes: into the run, unless a checkpoint alone was named.
+std::string output_path(const ExportFlags& flags, const FileFormat& wanted) {
+  if (!flags.output.empty()) return flags.output;
+  const bool is_checkpoint = core::file_exists(flags.checkpoint + "/manifest.json");
+  const std::string folder = is_checkpoint ? "." : flags.checkpoint + "/export";
+  core::make_directories(folder);
+  return folder + "/model" + wanted.ending;
+}
+
+/// Normalised samples of what the command line names, at most kMaxVectors of them; undefined where it names none.
+torch::Tensor named_samples(const std::vector<std::string>& inputs, LoadedModel& loaded) {
+  if (inputs.empty()) return {};
+  const JoinedRanks alone;
+  const auto open = [&](const config::Configuration& given, const std::vector<std::string>& trained) {
+    return open_inputs(inputs, given.options.data, trained);
+  };
+  load_network(open, alone, loaded);
+  const auto feed = evaluation_feed(loaded.options(), loaded.source, loaded.device);
+  std::vector<torch::Tensor> samples;
+  int64_t count = 0;
+  feed->begin_epoch(0);
+  for (data::Batch batch; count < kMaxVectors && feed->next(batch);) {
+    samples.push_back(batch.images.to(torch::kCPU).contiguous().clone());
+    count += batch.image_count();
+  }
+  if (count == 0) throw Error(ErrorKind::data, "none of the images could be read", "the warnings above say why");
+  if (count < loaded.source->size())
+    core::log_info("test vectors of the first {} images", std::min(count, kMaxVectors));
+  return at::cat(samples).slice(0, 0, kMaxVectors);
+}
+
+config::Preprocessing record_of(const LoadedModel& loaded) {
+  if (loaded.saved.preprocess.is_null()) {
+    throw Error(ErrorKind::data, format("{} has no preprocess.json: an older program wrote it", loaded.saved.path),
+                "go on with the run for an update, which writes a checkpoint with one");
+  }
+  return config::preprocessing_from_json(loaded.saved.preprocess, loaded.saved.path + "/preprocess.json");
+}
+
+std::map<std::string, std::string> metadata_of(const LoadedModel& loaded, const config::Preprocessing& record) {
+  return {{"preprocess", config::to_json(record).dump()},
+          {"class_names", core::Json(record.names).dump()},
+          {"model", loaded.options().model.model},
+          {"producer", "stoker " STOKER_VERSION},
+          {"updates", std::to_string(loaded.saved.state.updates)}};
+}
+
+std::string onnx_file(const deploy::TracedNetwork& traced, const ExportedNetwork& network,
+                      const std::map<std::string, std::string>& metadata) {
+  deploy::OnnxModel model = deploy::translate_to_onnx(traced, network.input_name(), {network.output_name()});
+  model.producer = "stoker";
+  model.producer_version = STOKER_VERSION;
+  model.name = metadata.at("model");
+  model.inputs.at(0).description = network.input_description();
+  model.outputs.at(0).description = network.output_description();
+  model.metadata.assign(metadata.begin(), metadata.end());
+  return deploy::onnx_bytes(model);
+}
+
+/// A file, and how to ask the network in it.
+struct Exported {
+  std::string bytes;
+  std::string reader;  ///< who `run` is
+  std::function<torch::Tensor(const torch::Tensor& input)> run;
+};
+
+/// A network of a file keeps its own code: what is written is that file with the weights of the run.
+Exported as_it_came(model::ScriptNetwork& network, const std::map<std::string, std::string>& metadata,
+                    const std::string& path) {
+  Exported exported = {network.saved(metadata), "LibTorch's loader of the file", {}};
+  exported.run = [bytes = exported.bytes, path](const torch::Tensor& input) {
+    const torch::NoGradGuard no_gradients;
+    return model::open_foreign_network(bytes, path)->forward(input);
+  };
+  return exported;
+}
+
+Exported as_traced(const ExportedNetwork& network, const torch::Tensor& inputs, bool is_onnx,
+                   const std::map<std::string, std::string>& metadata) {
+  const torch::Tensor example = at::cat({inputs, inputs}).slice(0, 0, 2).contiguous();
+  const deploy::TracedNetwork traced = deploy::trace_network(
+      network.model(), [&](const torch::Tensor& images) { return network.forward(images); }, example);
+  return {is_onnx ? onnx_file(traced, network, metadata) : traced.torchscript(metadata), "the recorded graph",
+          [traced](const torch::Tensor& input) { return traced.forward(input); }};
+}
+
+/// What another implementation says, against this program.
+void compare(const ExportedNetwork& network, const torch::Tensor& outputs, const torch::Tensor& expected,
+             const std::string& reader, double tolerance) {
+  const torch::Tensor said = network.predictions_of(outputs.reshape_as(expected)),
+                      own = network.predictions_of(expected);
+  const double difference = (said - own).abs().max().item<double>();
+  const int64_t samples = expected.size(0);
+  if (!(difference <= tolerance)) {
+    throw Error(
+        ErrorKind::config,
+        format("--check: {} says otherwise: predictions differ by up to {:.3g} on {} samples; {:.0e} is allowed",
+               reader, difference, samples, tolerance),
+        "the file was written all the same; please report this");
+  }
+  core::log_info("checked   {} agrees on {} samples: predictions differ by at most {:.2g}", reader, samples,
+                 difference);
+}
+
+/// What is exported is compared with what this program computes on the CPU, in float32.
+void prove_export(config::ResolvedOptions options, const config::Preprocessing& record, int64_t samples) {
+  NetworkUse use;
+  use.input = {record.channels * record.views, record.height, record.width};
+  if (record.frames > 0) use.input.insert(use.input.begin(), record.frames);
+  use.evaluation_batches = {samples};
+  options.precision.amp = false;
+  options.device.device = "cpu";
+  prove_backend(options, use);
+}
+
+}  // namespace
+
+Outcome export_network(const Context& context, const ExportFlags& flags) {
+  log_to_stderr();
+  const FileFormat& wanted = format_of(flags);
+  const ExportBoundary boundary = {flags.with_preprocessing, flags.with_predictions};
+  const bool is_weights = std::string_view(wanted.name) == "safetensors";
+  if (is_weights && (boundary.bytes_in || boundary.predictions_out || flags.check)) {
+    throw Error(ErrorKind::usage, "--format safetensors writes weights alone, which compute nothing by themselves",
+                "leave out --with-preprocessing, --with-predictions and --check, or choose onnx or torchscript");
+  }
+  LoadedModel loaded = load_configuration(context.line, JoinedRanks(), {flags.checkpoint, flags.which});
+  const config::Preprocessing record = record_of(loaded);
+  torch::Tensor samples = named_samples(flags.inputs, loaded);
+  if (!samples.defined()) loaded.settings->settle(config::facts_of(record));
+  const std::map<std::string, std::string> metadata = metadata_of(loaded, record);
+  const std::string path = output_path(flags, wanted);
+  const Outcome outcome = {core::kExitOk, "exported", loaded.saved.state.updates, loaded.saved.path};
+  if (is_weights) {
+    std::map<std::string, std::string> with_kind = metadata;
+    with_kind["format"] = "pt";
+    replace_safetensors(path, loaded.saved.weights, with_kind);
+    core::log_info("written   {}: {} tensors", core::printable(path), loaded.saved.weights.size());
+    return outcome;
+  }
+
+  prove_export(loaded.options(), record, samples.defined() ? samples.size(0) : kMadeUp);
+  const std::shared_ptr<model::ImageModel> model = build_model(loaded.options(), torch::kCPU);
+  engine::load_weights(*model, loaded.saved.weights, loaded.saved.path);
+  model->eval();
+  const ExportedNetwork network(model, build_task(loaded.options(), torch::kCPU), record, boundary);
+  if (!samples.defined()) samples = network.made_up(kMadeUp);
+  const torch::Tensor inputs = network.input_of(samples), expected = network.expected(samples);
+  const bool is_onnx = std::string_view(wanted.name) == "onnx";
+  const auto script = std::dynamic_pointer_cast<model::ScriptNetwork>(model);
+  const bool keeps_code = script && !is_onnx && !boundary.bytes_in && !boundary.predictions_out;
+  const Exported exported =
+      keeps_code ? as_it_came(*script, metadata, path) : as_traced(network, inputs, is_onnx, metadata);
+  core::write_file_atomically(path, exported.bytes, /*durable=*/true);
+  const std::string vectors = fs::path(path).replace_extension(".vectors.safetensors").string();
+  replace_safetensors(vectors, {{network.input_name(), inputs}, {network.output_name(), expected}}, metadata);
+  core::log_info("written   {}: {} -> {}", core::printable(path), network.input_name(), network.output_name());
+  core::log_info("vectors   {}: {} samples with their {}", core::printable(vectors), inputs.size(0),
+                 network.output_name());
+  if (loaded.options().train.tta != config::TestTimeAugmentation::none) {
+    core::log_warning("--tta is not part of the file: it answers for the image as it is");
+  }
+  if (!flags.check) return outcome;
+  if (is_onnx) {
+    const OnnxAnswers answers = run_onnx(path, inputs);
+    compare(network, answers.outputs, expected, answers.reader, kOnnxTolerance);
+    if (!answers.takes_batches)
+      core::log_info("          {} runs it image by image alone, not as a batch", answers.reader);
+  } else {
+    compare(network, exported.run(inputs), expected, exported.reader, kTorchTolerance);
+  }
+  return outcome;
+}
+
+}  // namespace stoker::train

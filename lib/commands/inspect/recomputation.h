@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of a past run, computed again: the parts that trained, made as they were, and one update after the other.
+// Writes nothing, and neither validates nor saves: both leave weights and random numbers as they are.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "commands/inspect/recorded_run.h"
+#include "data/feed/device_feed.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/run/plan.h"
+#include "engine/step/step_watcher.h"
+#include "engine/step/updater.h"
+#include "optim/schedule.h"
+#include "commands/command.h"
+#include "train/setup/run_setup.h"
+#include "train/setup/settings.h"
+
+namespace stoker::train {
+
+class Recomputation {
+ public:
+  /// The options on the command line win over those of the run: --data-dir, say.
+  /// Goes from `checkpoint` ("": from the beginning, with the weights that the seed gives) towards update number `to`,
+  /// whose options hold. One process does it, whatever number of them the run had. Throws as training does when it
+  /// starts; Error{unavailable} where the device of the run is not there.
+  Recomputation(const config::CommandLine& line, const RecordedRun& run, const std::string& checkpoint, int64_t to);
+
+  /// Where it stands, as a checkpoint would say it; best value and clocks are not computed.
+  engine::RunProgress at() const;
+  /// The next update. Throws as training does, core::StopRequested.
+  void advance(engine::StepWatcher* watcher = nullptr);
+  /// advance() until so many updates are done.
+  void go_to(int64_t updates);
+
+  /// What differs from the run that wrote `checkpoint`: options and data, one per line.
+  std::vector<std::string> differences(const std::string& checkpoint) const;
+
+  engine::Learner& learner() { return prepared_.learner; }
+  const engine::Task& task() const { return *prepared_.task; }
+  const data::Source& source() const { return *prepared_.datasets.train; }
+  std::shared_ptr<const data::Source> shared_source() const { return prepared_.datasets.train; }
+  const config::ResolvedOptions& options() const { return settings_->options(); }
+  const engine::EpochPlan& plan() const { return plan_; }
+  /// Images that were left out up to here.
+  std::vector<data::BadSample> bad_samples() const { return feed_->loader().bad_samples(); }
+
+ private:
+  void begin_epoch();
+
+  std::unique_ptr<config::Configuration> given_;
+  std::optional<Settings> settings_;  ///< of `given_`
+  RunSetup prepared_;
+  std::optional<engine::Checkpoints> checkpoints_;  ///< only read
+  std::unique_ptr<data::DeviceFeed> feed_;
+  engine::EpochPlan plan_;
+  std::optional<optim::Schedule> schedule_;
+  std::optional<engine::Updater> updater_;
+  std::optional<engine::EpochFeed> batches_;
+  engine::RunProgress at_;
+  bool is_in_epoch_ = false;
+};
+
+}  // namespace stoker::train

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has left of its past: checkpoints, digests of updates, and the options under which each part was computed.
+// Knows files, not networks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stoker::train {
+
+/// What a run said of one update when it was done.
+struct UpdateDigests {
+  int64_t epoch = 0;  ///< from 1
+  std::string weights, images;
+};
+
+struct RecordedReport {
+  int64_t updates = 0;  ///< done
+  double loss = 0;      ///< mean since the report before; may be infinite
+  int64_t skipped = 0;  ///< updates so far whose float16 gradients overflowed
+};
+
+struct RecordedRun {
+  std::string path;                            ///< run directory
+  std::map<int64_t, std::string> checkpoints;  ///< by updates: those that are there, whole or not
+  std::map<int64_t, UpdateDigests> digests;    ///< by update, from 1; those that a resume has not left behind
+  int64_t updates = 0;                         ///< the last that anything is known of
+  std::vector<RecordedReport> reports;         ///< in order
+  bool failed = false;                         ///< it ended by an error, as what diverges does
+
+  /// The newest checkpoint of at most so many updates; "": there is none, and the run is computed from its beginning.
+  std::string checkpoint_before(int64_t most_updates) const;
+  /// The first of its last reports between which every update was skipped, as an index; reports.size(): the last report
+  /// saw one that was not.
+  size_t first_report_of_skips() const;
+  /// The configuration under which update number `update` was computed: that of the next checkpoint, which its process
+  /// wrote, else that of the last start.
+  std::string config_path(int64_t update) const;
+};
+
+/// `path`: a run directory, or a checkpoint in one. A line that is no JSON is left out: a process that was killed tears
+/// one. Throws Error{no_input} where `path` is neither, or a record is no regular file; {data} for a digest without its
+/// fields, for a line or file that is longer than a run writes; {permission, io}.
+RecordedRun read_recorded_run(const std::string& path);
+
+}  // namespace stoker::train

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/inspect/verification.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/time/elapsed.h"
+#include "engine/checkpoint/trained_state.h"
+#include "engine/digest/image_digest.h"
+#include "engine/digest/tensor_digest.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+/// Of one checkpoint, by itself and against the record of its update.
+void check_one(const RecordedRun& run, int64_t updates, const std::string& path, Findings& found) {
+  const std::vector<model::NamedTensor> weights = engine::read_trained_state(path);  // verifies the files
+  const engine::Lineage lineage = engine::read_lineage(path);
+  const engine::SavedModel saved = engine::load_saved_model(path);
+  if (saved.state.updates != updates || engine::read_manifest(path).updates != updates) {
+    found.problems.push_back(format("{}: it says that it is of update {}", path, saved.state.updates));
+  }
+  if (lineage.weights.empty()) {
+    found.notes.push_back(path + ": written by a program without digests");
+    return;
+  }
+  std::vector<model::NamedTensor> own;
+  for (const model::NamedTensor& entry : weights) {
+    if (entry.name.find(": ") == std::string::npos) own.push_back(entry);
+  }
+  if (engine::tensor_digest(own) != lineage.weights) {
+    found.problems.push_back(path + ": its weights are not those that its state names");
+  }
+  const auto recorded = run.digests.find(updates);
+  if (recorded != run.digests.end() && recorded->second.weights != lineage.weights) {
+    found.problems.push_back(format("{}: the run recorded other weights after update {}", path, updates));
+  }
+}
+
+void check_link(const RecordedRun& run, const std::string& path, const std::string& path_before, Findings& found) {
+  const engine::Lineage lineage = engine::read_lineage(path);
+  if (lineage.weights.empty()) return;
+  if (lineage.before.updates >= engine::read_manifest(path).updates && !lineage.before.digest.empty()) {
+    found.problems.push_back(path + ": the checkpoint before it is not older");
+  }
+  const auto before = run.checkpoints.find(lineage.before.updates);
+  if (!lineage.before.digest.empty() && before != run.checkpoints.end() &&
+      engine::checkpoint_digest(before->second) != lineage.before.digest) {
+    found.problems.push_back(format("{}: {} is not the checkpoint that it was computed from", path, before->second));
+  }
+  if (path_before.empty()) return;
+  const engine::Lineage older = engine::read_lineage(path_before);
+  if (older.weights.empty()) return;
+  if (lineage.before.digest.empty()) {
+    found.problems.push_back(format("{}: it names no checkpoint before it, but there is {}", path, path_before));
+  }
+  if (older.options != lineage.options) {
+    found.notes.push_back(format("options changed between {} and {}", path_before, path));
+  }
+  if (older.data != lineage.data) {
+    found.notes.push_back(format("the data changed between {} and {}", path_before, path));
+  }
+  if (older.program != lineage.program) {
+    found.notes.push_back(format("the program, its device or threads changed between {} and {}", path_before, path));
+  }
+}
+
+/// Calls `check`; what it throws is a problem of `path`.
+template <typename Check>
+void guarded(const std::string& path, std::vector<std::string>& problems, const Check& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    const ErrorKind kind = error.kind();
+    if (kind == ErrorKind::bug || kind == ErrorKind::out_of_memory || kind == ErrorKind::io) throw;
+    problems.push_back(path + ": " + error.what());
+  }
+}
+
+/// `end`: what the checkpoint says; `at`: what was computed.
+void compare_progress(const std::string& path, const engine::RunProgress& end, const engine::RunProgress& at,
+                      int64_t updates_per_epoch, std::vector<std::string>& problems) {
+  const bool moved_on = end.update_in_epoch == 0 && at.update_in_epoch == updates_per_epoch;
+  const int64_t epoch = moved_on ? at.epoch + 1 : at.epoch, update = moved_on ? 0 : at.update_in_epoch;
+  const bool same_place = end.epoch == epoch && end.update_in_epoch == update && end.updates == at.updates;
+  const bool same_sums = moved_on || (end.epoch_images == at.epoch_images && end.epoch_loss_sum == at.epoch_loss_sum);
+  if (!same_place) {
+    problems.push_back(format("{}: it says epoch {} and update {} of it; computed were epoch {} and update {}", path,
+                              end.epoch + 1, end.update_in_epoch, epoch + 1, update));
+  } else if (end.images != at.images || end.learning_rate != at.learning_rate || !same_sums) {
+    problems.push_back(path + ": its images, learning rate or loss so far are not those that were computed");
+  }
+}
+
+void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRange& range, RangeResult& result) {
+  const std::string& path = run.checkpoints.at(range.to);
+  for (const std::string& difference : part.differences(path)) result.problems.push_back(path + ": " + difference);
+  const int64_t from = part.at().updates;
+  if (from != range.from) result.problems.push_back(format("the checkpoint of update {} says {}", range.from, from));
+  while (result.problems.empty() && part.at().updates < range.to) {
+    const auto recorded = run.digests.find(part.at().updates + 1);
+    engine::ImageDigest images;
+    part.advance(recorded == run.digests.end() ? nullptr : &images);
+    ++result.updates;
+    if (recorded == run.digests.end()) continue;
+    ++result.compared;
+    const bool same_images = recorded->second.images == images.hex();
+    if (same_images && recorded->second.weights == engine::tensor_digest(model::state_of(*part.learner().model)))
+      continue;
+    result.problems.push_back(format("update {} (epoch {}): {} not those that were recorded", recorded->first,
+                                     recorded->second.epoch,
+                                     same_images ? "the weights after it are" : "its images are"));
+  }
+  if (!result.problems.empty()) return;
+  const engine::StateDifference difference =
+      engine::compare_states(engine::trained_state(part.learner()), engine::read_trained_state(path));
+  if (!difference.is_equal()) {
+    const std::string& first =
+        difference.different.empty() ? difference.only_one.front() : difference.different.front();
+    result.problems.push_back(
+        format("{}: it is not what updates {} to {} compute: {} differs by up to {:.3g}, {} of {} "
+               "tensors differ",
+               path, range.from + 1, range.to, first, difference.largest,
+               difference.different.size() + difference.only_one.size(), difference.tensors));
+  }
+  compare_progress(path, engine::load_saved_model(path).state, part.at(), part.plan().updates(), result.problems);
+}
+
+}  // namespace
+
+std::vector<UpdateRange> update_ranges(const RecordedRun& run) {
+  std::vector<UpdateRange> all;
+  int64_t from = 0;
+  for (const auto& [updates, path] : run.checkpoints) {
+    if (updates > from) all.push_back({from, updates});
+    from = updates;
+  }
+  return all;
+}
+
+std::vector<UpdateRange> drawn_ranges(const std::vector<UpdateRange>& all, int64_t count) {
+  if (count <= 0 || count >= static_cast<int64_t>(all.size())) return all;
+  std::vector<UpdateRange> drawn;
+  std::mt19937_64 chance(std::random_device{}());
+  std::sample(all.begin(), all.end(), std::back_inserter(drawn), count, chance);  // keeps the order
+  return drawn;
+}
+
+Findings check_records(const RecordedRun& run) {
+  Findings found;
+  std::string before;
+  for (const auto& [updates, path] : run.checkpoints) {
+    guarded(path, found.problems, [&, updates = updates, path = path] {
+      check_one(run, updates, path, found);
+      check_link(run, path, before, found);
+    });
+    before = path;
+  }
+  return found;
+}
+
+RangeResult verify_range(const config::CommandLine& line, const RecordedRun& run, const UpdateRange& range) {
+  RangeResult result;
+  const auto begin = std::chrono::steady_clock::now();
+  guarded(format("updates {} to {}", range.from + 1, range.to), result.problems, [&] {
+    const std::string start = range.from == 0 ? "" : run.checkpoints.at(range.from);
+    Recomputation part(line, run, start, range.to);
+    compute_range(part, run, range, result);
+  });
+  result.seconds = core::seconds_since(begin);
+  return result;
+}
+
+double seconds_of(const RecordedRun& run) {
+  if (run.checkpoints.empty()) return 0;
+  try {
+    return engine::load_saved_model(run.checkpoints.rbegin()->second).state.train_seconds;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+}  // namespace stoker::train

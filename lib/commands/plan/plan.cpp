@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// `train plan`: what a run will take, without a run.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "commands/plan/measure_epoch.h"
+#include "commands/plan/plan.h"
+#include "commands/plan/plan_devices.h"
+#include "commands/plan/plan_trial.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "engine/group/c10d/join.h"
+#include "plan/refusals.h"
+#include "train/failure/result_output.h"
+#include "train/setup/rank_share.h"
+#include "train/setup/assemble.h"
+#include "train/setup/plan_run.h"
+#include "train/setup/run_setup.h"
+
+namespace stoker::train {
+namespace {
+
+using core::format;
+
+/// What checkpoints take once the run keeps as many as it may.
+struct DiskPlan {
+  int64_t checkpoint_bytes = 0, kept = 0;
+  double free_bytes = 0;  ///< 0: not known
+};
+
+DiskPlan disk_plan(const config::ResolvedRunOptions& options, int64_t checkpoint_bytes) {
+  std::filesystem::path folder = std::filesystem::absolute(options.run_dir);
+  std::error_code ignored;
+  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  // One more while it is written.
+  return {checkpoint_bytes, options.keep_last + (options.save_best ? 1 : 0) + 1,
+          static_cast<double>(core::free_bytes(folder.string()))};
+}
+
+std::string disk_line(const DiskPlan& disk) {
+  const auto each = static_cast<double>(disk.checkpoint_bytes);
+  return format("disk      checkpoints of {}, {} at most: {}{}", core::bytes_text(each), disk.kept,
+                core::bytes_text(each * static_cast<double>(disk.kept)),
+                disk.free_bytes > 0 ? format(" of {} free", core::bytes_text(disk.free_bytes)) : "");
+}
+
+std::string time_line(const plan::EpochEstimate& estimate) {
+  return format(
+      "time      {} per epoch of {} images and {} per validation: {} for {}; {:.0f} images/s over {}, "
+      "{:.0f} % of it waiting for data",
+      core::duration_text(estimate.epoch_seconds), core::count_text(estimate.train_images),
+      core::duration_text(estimate.eval_seconds),
+      core::duration_text(static_cast<double>(estimate.epochs) * (estimate.epoch_seconds + estimate.eval_seconds)),
+      core::counted(estimate.epochs, "epoch"), estimate.images_per_second,
+      core::counted(estimate.updates_measured, "update"), 100 * estimate.data_wait_share);
+}
+
+core::Json disk_json(const DiskPlan& disk) {
+  return {{"checkpoint_bytes", disk.checkpoint_bytes},
+          {"kept", disk.kept},
+          {"free_bytes", disk.free_bytes > 0 ? core::Json(disk.free_bytes) : core::Json(nullptr)}};
+}
+
+/// What `train plan` says.
+struct Answer {
+  core::Json json;
+  std::string text;
+};
+
+plan::TriedUpdate tried_update(int64_t devices, int64_t batches, const plan::EpochEstimate& estimate) {
+  return {devices, batches, estimate.update_seconds - estimate.exchange_seconds, estimate.exchange_seconds,
+          estimate.eval_seconds};
+}
+
+/// Tries each number of devices that this machine has, and foresees the others.
+class DeviceTimes {
+ public:
+  DeviceTimes(const Context& context, const config::ResolvedOptions& options, RunSetup& prepared)
+      : context_(context), options_(options), prepared_(prepared), on_cpu_(options.device.device == "cpu") {}
+
+  void find(std::vector<plan::DevicePlan>& plans, const plan::LinkSpeed& link) {
+    for (const plan::DevicePlan& plan : plans) {
+      if (plan.short_of.empty() || !options_.run.plan_check) try_one(plan);
+    }
+    if (tries_.empty() && !plans.empty() && plans.front().short_of.empty()) try_in_this_process();
+    for (plan::DevicePlan& plan : plans) {
+      if (tries_.empty() || !plan.short_of.empty()) continue;
+      plan.time = plan::foresee_update(plan, tries_, on_cpu_ ? cpus_ : 0, link);
+    }
+  }
+  /// Of the last number of devices that was tried.
+  const std::optional<plan::EpochEstimate>& last() const { return last_; }
+
+ private:
+  void try_one(const plan::DevicePlan& plan) {
+    const bool is_new = std::none_of(tries_.begin(), tries_.end(),
+                                     [&](const plan::TriedUpdate& tried) { return tried.devices == plan.devices; });
+    if (!is_new) return;
+    const int64_t own = options_.train.replicas * options_.train.accumulation_steps;
+    const int64_t batches = plan.replicas * plan.accumulation_steps / plan.ranks();
+    if (plan.devices == 1 && batches == own) return try_in_this_process();
+    if (!on_cpu_ || plan.devices > cpus_ || !engine::can_join_processes()) return;
+    if (const std::optional<plan::EpochEstimate> estimate = try_devices(context_, options_, plan)) {
+      tries_.push_back(tried_update(plan.devices, batches, *estimate));
+      last_ = estimate;
+    }
+  }
+
+  void try_in_this_process() {
+    last_ = measure_epoch(options_, prepared_.datasets, prepared_.learner, *prepared_.task);
+    tries_.push_back(tried_update(1, options_.train.replicas * options_.train.accumulation_steps, *last_));
+  }
+
+  const Context& context_;
+  const config::ResolvedOptions& options_;
+  RunSetup& prepared_;
+  const bool on_cpu_;
+  const int64_t cpus_ = core::read_machine_facts().cpus;
+  std::vector<plan::TriedUpdate> tries_;
+  std::optional<plan::EpochEstimate> last_;
+};
+
+}  // namespace
+
+Outcome plan_run(const Context& context, const PlanFlags& flags) {
+  config::Configuration& configuration = context.configuration;
+  if (!flags.trial.empty()) return measure_as_rank(configuration, flags.trial);
+  if (flags.json) core::set_console_level(core::LogLevel::warning);  // standard output is for the object
+  const DeviceQuestion question = device_question(flags, configuration);
+  const int64_t fewest = *std::min_element(question.devices.begin(), question.devices.end());
+  configuration.options.device.devices = config::Devices{fewest};
+  configuration.options.train.replicas = replicas_on(configuration, question, fewest);
+  RunSetup prepared;
+  Settings settings(configuration, machine_shared_by(machine_with_accelerators(), fewest));
+  const config::ResolvedOptions& options = settings.options();
+  set_up_data(settings, /*measure=*/!configuration.flags.print_config, prepared);
+  if (configuration.flags.print_config) {
+    write_result("-", config::render_yaml(configuration, settings.resolution()));
+    return {core::kExitOk, ""};
+  }
+  RunShare share;
+  share.ranks = fewest * question.machines;
+  set_up_training(settings, /*resumes=*/false, prepared, share);
+
+  std::vector<plan::DevicePlan> plans;
+  if (question.is_asked || fewest > 1) {
+    plans = plan_devices(question, configuration, settings, prepared.inputs, prepared.room);
+  }
+  const plan::PlanInputs& inputs = plans.empty() ? prepared.inputs : plans.back().inputs;
+  const plan::MemoryBudget& room = plans.empty() ? prepared.room : plans.back().room;
+  const plan::MemoryPlan memory = plan::make_memory_plan(inputs);
+  const std::string short_of = plan::shortage(memory, room);
+  const DiskPlan disk = disk_plan(options.run, memory.checkpoint_bytes);
+  Answer answer;
+  answer.json = {
+      {"batch_size", options.loader.batch_size},
+      {"accumulation_steps", options.train.accumulation_steps},
+      {"num_workers", options.loader.num_workers},
+      {"memory", plan::plan_json(memory, room)},
+      {"fits", short_of.empty()},
+      {"fits_with", short_of.empty() ? core::Json(nullptr) : core::Json(plan::largest_that_fits(inputs, room))},
+      {"disk", disk_json(disk)},
+      {"epoch", nullptr},
+      {"devices", nullptr}};
+  for (const std::string& line : plan::plan_table(memory, room)) answer.text += line + "\n";
+  for (const std::string& line : prepared.caches.lines) answer.text += "cache     " + line + "\n";
+  answer.text += disk_line(disk) + "\n";
+  DeviceTimes times(context, options, prepared);
+  if (!plans.empty()) {
+    times.find(plans, question.link);
+    answer.json["devices"] = plan::device_plans_json(plans);
+    answer.text += "\n";
+    for (const std::string& line : plan::device_table(plans)) answer.text += line + "\n";
+    if (times.last()) answer.json["epoch"] = plan::estimate_json(*times.last());
+  } else if (short_of.empty() || !options.run.plan_check) {
+    const plan::EpochEstimate estimate = measure_epoch(options, prepared.datasets, prepared.learner, *prepared.task);
+    answer.json["epoch"] = plan::estimate_json(estimate);
+    answer.text += time_line(estimate) + "\n";
+  }
+  write_result("-", flags.json ? answer.json.dump(1) + "\n" : answer.text);
+  plan::refuse_what_does_not_fit(inputs, room, options.run.plan_check);
+  return {core::kExitOk, "planned"};
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/plan/plan_devices.h"
+
+#include <algorithm>
+
+#include "config/table/parse_value.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "engine/run/plan.h"
+#include "plan/batch_choice.h"
+#include "train/setup/rank_share.h"
+#include "train/setup/assemble.h"
+#include "train/setup/plan_run.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+constexpr plan::LinkSpeed kUsualLink = {1.25e9, 5e-5};  // 10 Gbit/s in a machine room
+
+constexpr char kHint[] = "train plan --help lists every flag";
+
+[[noreturn]] void refuse(const std::string& flag, const std::string& text, const std::string& wanted) {
+  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted), kHint);
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t end = text.find(','); end != std::string::npos; end = text.find(',', begin)) {
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+int64_t whole_number(const std::string& flag, const std::string& text) {
+  int64_t value = 0;
+  if (!config::read_integer(text, 1, 4096, value).empty()) refuse(flag, text, config::range_text(1, 4096));
+  return value;
+}
+
+/// The number in front of one of the units, times what the unit stands for; below 0: it ends with none of them.
+double amount_of(const std::string& text, const std::vector<std::pair<std::string, double>>& units) {
+  for (const auto& [unit, factor] : units) {
+    if (text.size() <= unit.size() || text.compare(text.size() - unit.size(), unit.size(), unit) != 0) continue;
+    double number = 0;
+    config::Bounds positive{0, 1e12, /*low_open=*/true};
+    if (config::read_number(text.substr(0, text.size() - unit.size()), positive, number).empty())
+      return number * factor;
+  }
+  return -1;
+}
+
+plan::LinkSpeed read_link(const std::string& text) {
+  const std::string wanted = "write bits per second, and the time of a message, as 25Gbit or 1Gbit,1ms";
+  const std::vector<std::string> parts = split_at_commas(text);
+  if (parts.size() > 2) refuse("--link", text, wanted);
+  plan::LinkSpeed link = kUsualLink;
+  const double bits = amount_of(parts[0], {{"Gbit", 1e9}, {"Mbit", 1e6}});
+  if (bits < 0) refuse("--link", text, wanted);
+  link.bytes_per_second = bits / 8;
+  if (parts.size() == 1) return link;
+  link.message_seconds = amount_of(parts[1], {{"ms", 1e-3}, {"us", 1e-6}});
+  if (link.message_seconds < 0) refuse("--link", text, wanted);
+  return link;
+}
+
+/// Of what is free while this process is alone.
+plan::MemoryBudget room_of_each(plan::MemoryBudget room, int64_t processes) {
+  if (room.host_free_bytes > 0) {
+    room.host_free_bytes =
+        std::max<int64_t>(1, (room.host_held_bytes + room.host_free_bytes) / processes - room.host_held_bytes);
+  }
+  return room;
+}
+
+/// Images and updates of an epoch.
+engine::EpochPlan epoch_of(const config::ResolvedOptions& options, int64_t images) {
+  const int64_t batch = options.loader.batch_size;
+  engine::EpochPlan epoch;
+  epoch.batch_size = batch;
+  epoch.accumulation = options.train.accumulation_steps;
+  epoch.replicas = options.train.replicas;
+  epoch.batches = options.loader.drop_last ? images / batch : (images + batch - 1) / batch;
+  epoch.images = options.loader.drop_last ? epoch.batches * batch : images;
+  return epoch;
+}
+
+class DevicePlanner {
+ public:
+  DevicePlanner(const DeviceQuestion& question, const config::Configuration& configuration, const Settings& settings,
+                const plan::PlanInputs& measured, const plan::MemoryBudget& room)
+      : question_(question), configuration_(configuration), settings_(settings), measured_(measured), room_(room) {}
+
+  plan::DevicePlan plan_of(int64_t devices) const {
+    plan::DevicePlan plan;
+    plan.devices = devices;
+    plan.machines = question_.machines;
+    config::Options given = configuration_.options;
+    given.train.replicas = replicas_on(configuration_, question_, devices);
+    given.device.devices = config::Devices{devices};
+    config::Facts facts = settings_.facts();
+    facts.machine = machine_shared_by(facts.machine, devices);
+    if (facts.num_workers && facts.num_workers->value > facts.machine.cpus) {
+      facts.num_workers = {facts.machine.cpus, facts.machine.cpus_reason};
+    }
+    plan.room = room_of_each(room_, devices);
+    const config::Resolution before = config::resolve(given, facts);
+    plan::PlanInputs inputs = inputs_of(before.options, plan.ranks());
+    if (before.was_automatic(before.options.loader.batch_size)) {
+      facts.batch_size = plan::choose_batch(batch_rules(before), inputs, plan.room);
+    }
+    const config::ResolvedOptions options = config::resolve(given, facts).options;
+    inputs = inputs_of(options, plan.ranks());
+    inputs.cache_bytes = cache_of(inputs, plan.room);
+    fill(options, inputs, plan);
+    return plan;
+  }
+
+ private:
+  plan::PlanInputs inputs_of(const config::ResolvedOptions& options, int64_t ranks) const {
+    plan::PlanInputs inputs = measured_;
+    inputs.batch_size = options.loader.batch_size;
+    inputs.val_batch_size = options.loader.val_batch_size;
+    inputs.accumulation_steps = options.train.accumulation_steps;
+    inputs.num_workers = options.loader.num_workers;
+    inputs.replicas = options.train.replicas;
+    inputs.ranks = ranks;
+    inputs.cache_bytes = 0;
+    return inputs;
+  }
+
+  /// Each process keeps a cache of its own, within half of what the others leave to it.
+  int64_t cache_of(const plan::PlanInputs& inputs, const plan::MemoryBudget& room) const {
+    const int64_t needed = plan::make_memory_plan(inputs).host_bytes - room.host_held_bytes;
+    const int64_t half = std::max<int64_t>(0, room.host_free_bytes - std::max<int64_t>(0, needed)) / 2;
+    return std::min(measured_.cache_bytes, half);
+  }
+
+  void fill(const config::ResolvedOptions& options, const plan::PlanInputs& inputs, plan::DevicePlan& plan) const {
+    const engine::EpochPlan epoch = epoch_of(options, measured_.train_images);
+    plan.replicas = options.train.replicas;
+    plan.accumulation_steps = options.train.accumulation_steps;
+    plan.batch_size = options.loader.batch_size;
+    plan.updates_per_epoch = epoch.updates();
+    plan.images_per_epoch = epoch.images;
+    plan.num_workers = options.loader.num_workers;
+    plan.prefetch_factor = options.loader.prefetch_factor;
+    plan.learning_rate = options.optim.lr;
+    plan.inputs = inputs;
+    plan.memory = plan::make_memory_plan(inputs);
+    plan.short_of = plan::shortage(plan.memory, plan.room);
+    if (plan.ranks() > 1) plan.exchange_bytes = inputs.gradient_bytes + inputs.buffer_bytes;
+  }
+
+  const DeviceQuestion& question_;
+  const config::Configuration& configuration_;
+  const Settings& settings_;
+  const plan::PlanInputs& measured_;
+  const plan::MemoryBudget& room_;
+};
+
+}  // namespace
+
+DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration) {
+  DeviceQuestion question;
+  question.link = kUsualLink;
+  question.is_asked = !flags.devices.empty() || !flags.machines.empty() || !flags.link.empty();
+  if (flags.devices.empty()) {
+    question.devices = {configuration.options.device.devices.count};
+  } else {
+    for (const std::string& count : split_at_commas(flags.devices)) {
+      question.devices.push_back(whole_number("--devices", count));
+    }
+  }
+  if (!flags.machines.empty()) question.machines = whole_number("--machines", flags.machines);
+  if (!flags.link.empty()) question.link = read_link(flags.link);
+  if (!flags.link.empty() && question.machines == 1) refuse("--link", flags.link, "it joins machines: add --machines");
+  const config::Row& replicas = configuration.table.row_of(configuration.options.train.replicas);
+  question.replicas_given = replicas.origin.kind != config::Origin::Kind::built_in || !question.is_asked;
+  return question;
+}
+
+int64_t replicas_on(const config::Configuration& configuration, const DeviceQuestion& question, int64_t devices) {
+  const int64_t ranks = devices * question.machines, replicas = configuration.options.train.replicas;
+  if (!question.replicas_given) return ranks;
+  if (replicas % ranks == 0) return replicas;
+  throw Error(ErrorKind::config,
+              format("replicas {} is not a multiple of {} machine{} x {} device{}: each computes as many", replicas,
+                     question.machines, question.machines == 1 ? "" : "s", devices, devices == 1 ? "" : "s"),
+              "choose another --replicas, or leave it out: there are then as many as devices");
+}
+
+std::vector<plan::DevicePlan> plan_devices(const DeviceQuestion& question, const config::Configuration& configuration,
+                                           const Settings& settings, const plan::PlanInputs& measured,
+                                           const plan::MemoryBudget& room) {
+  const DevicePlanner planner(question, configuration, settings, measured, room);
+  std::vector<plan::DevicePlan> plans;
+  for (const int64_t devices : question.devices) plans.push_back(planner.plan_of(devices));
+  return plans;
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run on different numbers of devices: what `train plan --devices` compares.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "commands/plan/plan.h"
+#include "plan/device_plan.h"
+#include "plan/epoch_estimate.h"
+#include "plan/exchange_cost.h"
+#include "commands/command.h"
+#include "train/setup/settings.h"
+
+namespace stoker::train {
+
+/// What the command line asks to compare.
+struct DeviceQuestion {
+  std::vector<int64_t> devices;  ///< of each machine; at least one number
+  int64_t machines = 1;
+  plan::LinkSpeed link;         ///< of one machine to the others
+  bool replicas_given = false;  ///< else there are as many as ranks
+  bool is_asked = false;        ///< the command line names devices, machines or a link
+};
+/// Throws Error{usage}.
+DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration);
+
+/// Of a run on so many devices. Throws Error{config} where ranks cannot share them.
+int64_t replicas_on(const config::Configuration& configuration, const DeviceQuestion& question, int64_t devices);
+
+/// What the run is on each number of devices, without times. `settings` knows data and network; `measured` is the plan
+/// of one process, and `room` what there is while nothing else runs. Throws as config::resolve().
+std::vector<plan::DevicePlan> plan_devices(const DeviceQuestion& question, const config::Configuration& configuration,
+                                           const Settings& settings, const plan::PlanInputs& measured,
+                                           const plan::MemoryBudget& room);
+
+}  // namespace stoker::train

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the files of the two splits of a run are what they should be: for `--dry-run` and `train check`.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/options.h"
+#include "data/open_datasets.h"
+#include "data/probe/file_check.h"
+
+namespace stoker::train {
+
+/// Of both splits, with "training samples" and "validation samples"; all of them, or some.
+std::vector<std::pair<std::string, data::FileCheck>> look_at_files(const data::Datasets& datasets,
+                                                                   double max_image_megapixels, int64_t threads,
+                                                                   bool all);
+
+/// look_at_files() for a run that is about to start: says what was found. Throws Error{data} where it would end the
+/// run.
+void refuse_bad_files(const config::ResolvedOptions& options, const data::Datasets& datasets, bool all);
+
+}  // namespace stoker::train

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says of itself before it starts, collected from its parts.
+#pragma once
+
+#include "commands/command.h"
+#include "config/resolution.h"
+#include "data/open_datasets.h"
+#include "engine/loop/trainer.h"
+#include "observe/listeners/banner.h"
+
+namespace stoker::train {
+
+/// Without what ranks, caches, memory and the checkpoint add.
+observe::BannerFacts banner_facts(const Context& context, const config::Resolution& resolution,
+                                  const data::Datasets& datasets, const engine::TrainerSettings& settings,
+                                  const engine::Learner& learner, const data::LoaderStats& loader);
+
+}  // namespace stoker::train

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/train/run_journal.h"
+
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+#include "train/setup/network_file.h"
+#include "train/setup/plan_run.h"
+
+namespace stoker::train {
+
+RunJournal::RunJournal(const JoinedRanks& ranks, const std::string& run_dir) : ranks_(ranks), run_dir_(run_dir) {}
+
+void RunJournal::open(bool is_fresh) {
+  if (ranks_.is_root()) {
+    const std::string aside = is_fresh ? set_run_aside(run_dir_) : "";
+    if (!aside.empty()) core::log_info("the run in {} was set aside as {}", run_dir_, aside);
+    lock_ = std::make_unique<RunDirectory>(run_dir_);
+  }
+  ranks_.wait_for_all();  // the root has made and locked it
+  const std::string name = ranks_.is_root() ? "train.log" : core::format("train.rank-{}.log", ranks_.place().rank);
+  core::open_log_file(run_dir_ + "/" + name);
+}
+
+void RunJournal::begin(const ObservedRun& run, const std::string& config_yaml, const plan::MemoryPlan& memory,
+                       const plan::MemoryBudget& room, observe::Console& console) {
+  if (!ranks_.is_root()) return;
+  core::write_file_atomically(run_dir_ + "/config.yaml", config_yaml, /*durable=*/true);
+  keep_network_file(run.options, run_dir_);
+  write_plan_file(run_dir_, memory, room, /*observed=*/std::nullopt);
+  observing_.emplace(run, run_dir_, console);
+}
+
+void RunJournal::end(const plan::MemoryPlan& memory, const plan::MemoryBudget& room, torch::Device device) {
+  if (!ranks_.is_root()) return;
+  observing_->write_worst_samples();
+  write_plan_file(run_dir_, memory, room, observed_memory(device));
+}
+
+}  // namespace stoker::train

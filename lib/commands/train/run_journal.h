@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a run besides its checkpoints. Rank 0 writes them; on other ranks nothing happens.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "plan/memory_plan.h"
+#include "commands/command.h"
+#include "train/launch/joined_ranks.h"
+#include "train/observers/observing.h"
+#include "train/setup/run_directory.h"
+
+namespace stoker::train {
+
+class RunJournal {
+ public:
+  RunJournal(const JoinedRanks& ranks, const std::string& run_dir);
+
+  /// Makes and locks the run directory, and opens the log of this rank. `is_fresh`: sets an older run aside. All ranks
+  /// call it. Throws as RunDirectory.
+  void open(bool is_fresh);
+  /// config.yaml, the network's file and the memory plan; from now on `run` is observed.
+  void begin(const ObservedRun& run, const std::string& config_yaml, const plan::MemoryPlan& memory,
+             const plan::MemoryBudget& room, observe::Console& console);
+  /// What observes updates; one that does nothing on other ranks.
+  engine::Observer& observer() { return observing_ ? observing_->observer() : nobody_; }
+  RunObservers* observers() { return observing_ ? &*observing_ : nullptr; }
+  /// The worst samples, and the memory that was really used.
+  void end(const plan::MemoryPlan& memory, const plan::MemoryBudget& room, torch::Device device);
+
+ private:
+  const JoinedRanks& ranks_;
+  const std::string run_dir_;
+  std::unique_ptr<RunDirectory> lock_;
+  std::optional<RunObservers> observing_;
+  engine::Observer nobody_;
+};
+
+}  // namespace stoker::train

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training run of one rank, or of a process that is alone: set up, refuse, announce, train, wrap up.
+#include <algorithm>
+#include <optional>
+
+#include "commands/train/look_at_files.h"
+#include "commands/train/run_banner.h"
+#include "commands/train/run_end.h"
+#include "commands/train/run_journal.h"
+#include "commands/train/training_run.h"
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/memory_limit.h"
+#include "core/system/stop_signal.h"
+#include "data/open_datasets.h"
+#include "engine/device/device.h"
+#include "engine/loop/split_overlap.h"
+#include "model/freeze.h"
+#include "observe/listeners/banner.h"
+#include "observe/listeners/console.h"
+#include "observe/listeners/progress.h"
+#include "plan/refusals.h"
+#include "proof/standing.h"
+#include "train/failure/last_line.h"
+#include "train/failure/result_output.h"
+#include "train/observers/observing.h"
+#include "train/setup/assemble.h"
+#include "train/setup/compute_cost.h"
+#include "train/setup/doubts.h"
+#include "train/setup/identity.h"
+#include "train/setup/loader_tuning.h"
+#include "train/setup/network_file.h"
+#include "train/setup/plan_run.h"
+#include "train/setup/rank_share.h"
+#include "train/setup/resume.h"
+#include "train/setup/run_directory.h"
+#include "train/setup/run_setup.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+/// Batches of one that skipping bad images leaves are left out while the run goes on; planned ones are refused.
+void refuse_batch_of_one(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
+                         const data::Source& train, engine::Learner& learner) {
+  const int64_t last = plan.images - (plan.batches - 1) * plan.batch_size;
+  if (last != 1 || trains_on_one_image(options, train, learner)) return;
+  const bool is_left_over = plan.batch_size > 1 && plan.batches > 1;
+  throw Error(ErrorKind::config,
+              is_left_over
+                  ? format("{} images in batches of {} leave a last batch of one, which batch norm cannot train on",
+                           plan.images, plan.batch_size)
+                  : "batch norm cannot train on batches of one image",
+              is_left_over ? "add --drop-last or change --batch-size"
+                           : "use a larger --batch-size, or --freeze the batch norms");
+}
+
+/// A new checkpoint is written before an old one is removed, so a run needs room for two, and later for one more.
+void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint_bytes, const std::string& directory,
+                      bool resumes) {
+  const auto available = static_cast<double>(core::free_bytes(directory));
+  const double needed = static_cast<double>(checkpoint_bytes) * (resumes ? 1 : 2);
+  if (!options.run.space_check || available <= 0 || available >= needed) return;
+  throw Error(ErrorKind::cannot_create,
+              format("the disk under {} has {} free; checkpoints need {}", directory, core::bytes_text(available),
+                     core::bytes_text(needed)),
+              "free some space, choose another --run-dir, or go on regardless with --no-space-check");
+}
+
+/// {n} of run-dir becomes a number.
+void number_run_dir(config::Configuration& configuration, const JoinedRanks& ranks, bool make) {
+  config::Auto<std::string>& run_dir = configuration.options.run.run_dir;
+  if (run_dir.is_auto() || run_dir.value().find("{n}") == std::string::npos) return;
+  if (ranks.place().size > 1) {
+    throw Error(ErrorKind::config, "{n} in --run-dir numbers the runs of one process, not of several",
+                "name the directory");
+  }
+  run_dir = numbered_directory(run_dir.value(), make);
+}
+
+/// What happens to the learning rate of a run that goes on behind its end.
+std::string extension_text(const Extension& extension, const optim::Schedule& schedule, const engine::RunProgress& at) {
+  return format(
+      "extends the run from {} to {} epochs: the schedule now spans all {}, the learning rate goes on at {:.4g} "
+      "(it had ended at {:.4g})",
+      extension.epochs_before, extension.epochs, extension.epochs, schedule.at(at.updates), at.learning_rate);
+}
+
+/// A run of this process, phase by phase. Each is called once, in this order, by all ranks.
+class TrainingRun {
+ public:
+  TrainingRun(const Context& context, const TrainFlags& flags, const JoinedRanks& ranks)
+      : context_(context),
+        flags_(flags),
+        ranks_(ranks),
+        given_(context.configuration),
+        only_shows_(flags.dry_run || given_.flags.print_config),
+        settings_(given_, share_of_machine(ranks.place())),
+        options_(settings_.options()),
+        console_(options_.log.quiet || !ranks.is_root()),
+        files_(options_.run.run_dir + "/checkpoints"),
+        journal_(ranks, options_.run.run_dir) {}
+
+  /// The run directory, its log, and the data.
+  void open();
+  Outcome print_config();
+  /// Chooses the checkpoint to go on from, proves the libraries, measures and chooses what is automatic.
+  void set_up();
+  /// Refuses what does not fit, what other ranks see otherwise, and to go on from another run.
+  void refuse();
+  /// Feeds, and the learner as it was saved.
+  void build();
+  void announce();
+  Outcome dry_run() const;
+  Outcome already_finished() const;
+  bool has_ended() const { return end_.has_value(); }
+  /// Makes the run directory agree with where the run goes on.
+  void claim() {
+    if (ranks_.is_root()) take_over_checkpoints(checkpoint_, at_, *checkpoints_);
+  }
+  engine::FinishEvent train();
+  Outcome wrap_up(const engine::FinishEvent& finish);
+
+ private:
+  engine::Metric best() const { return best_metric(training_.eval_metric, *prepared_.task); }
+  observe::BannerFacts facts_of_banner();
+
+  const Context& context_;
+  const TrainFlags& flags_;
+  const JoinedRanks& ranks_;
+  config::Configuration& given_;
+  const bool only_shows_;
+  Settings settings_;
+  const config::ResolvedOptions& options_;
+  observe::Console console_;
+  engine::CheckpointFiles files_;
+  RunJournal journal_;
+  RunSetup prepared_;
+  std::optional<engine::SplitOverlap> split_overlap_;
+  std::string checkpoint_;  ///< to go on from; empty: from scratch
+  std::optional<Extension> extension_;
+  std::optional<engine::Checkpoints> checkpoints_;
+  plan::MemoryPlan memory_;
+  std::unique_ptr<engine::GraphRunner> graphs_;
+  std::unique_ptr<data::DeviceFeed> train_feed_, val_feed_;
+  engine::RunProgress at_;
+  engine::TrainerSettings training_;
+  std::optional<optim::Schedule> schedule_;
+  std::optional<engine::StopReason> end_;  ///< why there is nothing left to do
+};
+
+void TrainingRun::open() {
+  if (!only_shows_) journal_.open(flags_.fresh && ranks_.place().attempt == 0);
+  refuse_unequal_commands(ranks_, given_);
+  if (!ranks_.is_root()) {  // rank 0 measures and chooses; this one does the same
+    checkpoint_ = ranks_.from_root([] { return ""; });
+    take_options(ranks_, given_);
+    settings_.given_has_changed();
+  }
+  set_up_data(settings_, /*measure=*/!only_shows_, prepared_);
+}
+
+Outcome TrainingRun::print_config() {
+  if (!settings_.resolution().waits_for_batch) {
+    add_caches(settings_, settings_.facts().machine, prepared_.datasets,
+               batch_buffer_bytes(options_, *prepared_.datasets.train));
+  }
+  write_result("-", config::render_yaml(given_, settings_.resolution()));
+  return {core::kExitOk, ""};
+}
+
+void TrainingRun::set_up() {
+  split_overlap_.emplace(prepared_.datasets.train, prepared_.datasets.val);
+  if (ranks_.is_root()) {
+    checkpoint_ = ranks_.from_root([&] {
+      if (!only_shows_) files_.prepare();
+      return choose_checkpoint(options_.run, files_, /*is_restart=*/ranks_.place().attempt > 0, flags_.fresh);
+    });
+  }
+  if (!checkpoint_.empty()) {
+    settings_.learn_checkpoint(checkpoint_facts(checkpoint_));
+    settings_.learn_network();  // the network may be that of the checkpoint
+  }
+  set_up_training(settings_, /*resumes=*/!checkpoint_.empty(), prepared_, share_of_run(ranks_));
+  if (ranks_.is_root()) give_options(ranks_, options_);
+  memory_ = plan::make_memory_plan(prepared_.inputs);
+}
+
+void TrainingRun::refuse() {
+  plan::refuse_what_does_not_fit(prepared_.inputs, prepared_.room, options_.run.plan_check);
+  const engine::RunIdentity identity = identity_of(options_, prepared_.datasets, ranks_.place().size);
+  refuse_unequal_ranks(ranks_, identity);
+  checkpoints_.emplace(checkpoint_settings(options_.run, files_.directory()), identity);
+  if (checkpoint_.empty()) return;
+  extension_ = extension_of(checkpoint_, options_.train.epochs);
+  refuse_other_run(*checkpoints_, checkpoint_, options_.run.override_resume, extension_);
+}
+
+void TrainingRun::build() {
+  const torch::Device device = prepared_.learner.device;
+  graphs_ = graph_runner_for(options_, device);
+  train_feed_ = training_feed(options_, prepared_.datasets.train, device, ranks_.share());
+  val_feed_ = evaluation_feed(options_, prepared_.datasets.val, device, ranks_.share(), /*is_repeated=*/true);
+  const engine::EpochPlan plan = plan_epoch(options_, train_feed_->loader());
+  refuse_batch_of_one(options_, plan, *prepared_.datasets.train, prepared_.learner);
+  at_ = start_or_resume(checkpoint_, *checkpoints_, prepared_.learner, train_feed_->loader());
+  give_back_freed_memory();  // a checkpoint was read into it
+  training_ = trainer_settings(options_, plan, precision_of(options_, device), at_.train_seconds);
+  training_.backend = proof::summary_text(proof::standing());
+  training_.items = data::item_word(*prepared_.datasets.train).several;
+  schedule_.emplace(options_.schedule, options_.optim.lr, options_.train.epochs * plan.updates(), plan.updates());
+  end_ = engine::limit_reached(training_.limits, at_);
+}
+
+observe::BannerFacts TrainingRun::facts_of_banner() {
+  observe::BannerFacts facts = banner_facts(context_, settings_.resolution(), prepared_.datasets, training_,
+                                            prepared_.learner, train_feed_->loader().stats());
+  facts.ranks = std::max<int64_t>(ranks_.place().size, options_.device.devices.count);
+  const std::vector<std::string> of_ranks = notes_of(ranks_.place(), options_.device.restarts);
+  facts.data_notes.insert(facts.data_notes.begin(), of_ranks.begin(), of_ranks.end());  // before what may be left out
+  facts.lanes = std::min(options_.device.lanes, std::max<int64_t>(1, facts.replicas / facts.ranks));
+  if (ranks_.is_root() && !flags_.dry_run && !end_) {
+    const engine::ProbeSettings probe = probe_settings(options_, *prepared_.datasets.train, prepared_.learner.device);
+    training_.compute = compute_cost(options_, prepared_.learner, probe, facts.ranks * facts.lanes);
+    facts.compute = compute_text(training_.compute, options_, data::item_word(*prepared_.datasets.train).one);
+  }
+  facts.caches = prepared_.caches.lines;
+  facts.memory = plan::plan_summary(memory_, prepared_.room);
+  if (checkpoint_.empty()) facts.weights = options_.model.init_from;
+  facts.start = checkpoint_.empty() ? "from scratch"
+                : end_              ? format("finished with {}", checkpoint_)
+                       : format("resumes {} (epoch {}, update {})", checkpoint_, at_.epoch + 1, at_.updates);
+  if (extension_) facts.data_notes.insert(facts.data_notes.begin(), extension_text(*extension_, *schedule_, at_));
+  return facts;
+}
+
+void TrainingRun::announce() {
+  const observe::BannerFacts facts = facts_of_banner();
+  for (const std::string& line : observe::banner_lines(facts)) core::log_info("{}", line);
+  for (const std::string& line : observe::banner_details(facts)) core::log_debug("{}", line);
+  if (!ranks_.is_root()) return;
+  for (const std::string& doubt : doubts_about(given_, options_, *settings_.facts().data, prepared_.datasets)) {
+    core::log_warning("{}", doubt);
+  }
+}
+
+Outcome TrainingRun::dry_run() const {
+  if (ranks_.is_root()) refuse_bad_files(options_, prepared_.datasets, flags_.all_files);
+  return {core::kExitOk, "dry-run"};
+}
+
+Outcome TrainingRun::already_finished() const {
+  core::log_info("already finished ({}): nothing to do in {}; --epochs {} trains further, --fresh starts over",
+                 engine::reason_text(*end_, ""), options_.run.run_dir, 2 * options_.train.epochs);
+  Outcome outcome = {core::kExitOk, "already-finished", at_.updates, checkpoint_};
+  add_result(best(), at_.best_epoch, at_.best_value, outcome);
+  return outcome;
+}
+
+engine::FinishEvent TrainingRun::train() {
+  const torch::Device device = prepared_.learner.device;
+  if (ranks_.is_root()) {
+    refuse_full_disk(options_, memory_.checkpoint_bytes, files_.directory(), !checkpoint_.empty());
+  }
+  journal_.begin(
+      {options_, settings_.facts().machine, *settings_.facts().data, prepared_.datasets, *prepared_.task, device,
+       training_.compute, prepared_.bfloat16_speed, prepared_.other_layout_speed, graphs_ != nullptr},
+      config::render_yaml(given_, settings_.resolution()), memory_, prepared_.room, console_);
+  RunObservers* const observers = journal_.observers();
+  engine::Trainer trainer(training_,
+                          {*prepared_.task, prepared_.learner, *train_feed_, *val_feed_, *schedule_, *checkpoints_,
+                           journal_.observer(), observers ? &observers->between_updates() : nullptr, ranks_.group(),
+                           graphs_.get(), observers ? observers->operators() : nullptr, &*split_overlap_});
+  std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
+  if (options_.train.auto_micro_batch && device.is_cpu()) limit.emplace();
+  return or_leave_device([&] { return trainer.run(at_); });
+}
+
+Outcome TrainingRun::wrap_up(const engine::FinishEvent& finish) {
+  console_.clear_live();
+  core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
+  journal_.end(memory_, prepared_.room, prepared_.learner.device);
+  if (ranks_.is_root()) {
+    say_where_it_is(options_, finish, best());
+    if (options_.run.report) write_report_or_warn(options_.run.run_dir);
+  }
+  return outcome_of(finish, options_.run, best());
+}
+
+}  // namespace
+
+Outcome train_as_rank(const Context& context, const TrainFlags& flags, const JoinedRanks& ranks) {
+  const bool only_prints = context.configuration.flags.print_config;
+  number_run_dir(context.configuration, ranks, /*make=*/!only_prints && !flags.dry_run);
+  TrainingRun run(context, flags, ranks);
+  run.open();
+  if (only_prints) return run.print_config();
+  run.set_up();
+  run.refuse();
+  run.build();
+  run.announce();
+  if (flags.dry_run) return run.dry_run();
+  run.claim();
+  if (run.has_ended()) return run.already_finished();
+  return run.wrap_up(run.train());
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/read/syntax.h"
+
+#include "config/table/parse_value.h"
+#include "core/format.h"
+
+namespace stoker::config {
+namespace {
+
+Flag named(const std::string& names, const std::string& help) {
+  Flag flag;
+  flag.name = names.substr(0, names.find(','));
+  for (size_t comma = names.find(','); comma != std::string::npos; comma = names.find(',', comma + 1)) {
+    flag.aliases.push_back(names.substr(comma + 1, names.find(',', comma + 1) - comma - 1));
+  }
+  flag.help = help;
+  return flag;
+}
+
+}  // namespace
+
+Flag flag(const std::string& names, const std::string& help, bool& into) {
+  Flag made = named(names, help);
+  made.store = [&into](const std::string&) {
+    into = true;
+    return "";
+  };
+  return made;
+}
+
+Flag flag(const std::string& names, const std::string& placeholder, const std::string& help, std::string& into) {
+  Flag made = named(names, help);
+  made.placeholder = placeholder;
+  made.store = [&into](const std::string& text) {
+    into = text;
+    return "";
+  };
+  return made;
+}
+
+Flag flag(const std::string& names, const std::string& placeholder, const std::string& help,
+          std::vector<std::string>& into) {
+  Flag made = named(names, help);
+  made.placeholder = placeholder;
+  made.store = [&into](const std::string& text) {
+    into.push_back(text);
+    return "";
+  };
+  return made;
+}
+
+Flag flag(const std::string& names, const std::string& placeholder, const std::string& help, int64_t& into,
+          int64_t least, int64_t most) {
+  Flag made = named(names, help);
+  made.placeholder = placeholder;
+  made.store = [&into, least, most](const std::string& text) -> std::string {
+    if (read_integer(text, least, most, into).empty()) return "";
+    return core::format("{} is not accepted; {}", shown(text), range_text(least, most));
+  };
+  return made;
+}
+
+Flag choice_flag(const std::string& names, const std::vector<std::string>& choices, const std::string& help,
+                 std::string& into) {
+  Flag made = flag(names, "", help, into);
+  made.choices = choices;
+  return made;
+}
+
+Word word(const std::string& name, const std::string& help, std::string& into, bool is_optional) {
+  return {name, help, [&into](const std::string& text) { into = text; }, is_optional};
+}
+
+Word words(const std::string& name, const std::string& help, std::vector<std::string>& into, bool is_optional) {
+  return {name, help, [&into](const std::string& text) { into.push_back(text); }, is_optional, /*repeats=*/true};
+}
+
+bool takes_all(const Row&) { return true; }
+bool takes_none(const Row&) { return false; }
+
+std::vector<Flag> common_flags(const Syntax& syntax, CommonFlags& flags) {
+  std::vector<Flag> all;
+  if (syntax.reads_files) {
+    all.push_back(flag("config,c,cfg", "FILE",
+                       "Reads options from a YAML file. May be given several times, later files win.",
+                       flags.config_files));
+    all.push_back(flag("preset", "NAME",
+                       "Takes the options of a built-in preset (train list presets). Files and flags win over them.",
+                       flags.preset));
+    all.push_back(flag("print-config,dump-config",
+                       "Prints every option with its value and where it came from, and exits.", flags.print_config));
+  }
+  if (syntax.opens_networks) {
+    all.push_back(flag("trust-model",
+                       "Runs the code in the TorchScript file that --model, or the run, names: it can do all that you "
+                       "can. No configuration file and no run can allow it.",
+                       flags.trust_model));
+  }
+  all.push_back(flag("verbose,v", "Logs what was chosen and why, where time and memory go; as --log-level debug.",
+                     flags.verbose));
+  all.push_back(flag("help,h", "Prints this and exits.", flags.help));
+  if (syntax.name.empty()) all.push_back(flag("help-all", "Prints every option and exits.", flags.help_all));
+  all.push_back(flag("version,V", "Prints the version and exits.", flags.version));
+  return all;
+}
+
+bool accepts(const Syntax& syntax, const Row& row) { return syntax.takes(row); }
+
+bool accepts(const Syntax& syntax, const Table& table, const Shorthand& shorthand) {
+  const bool trains = syntax.takes(*table.find("epochs"));
+  if (shorthand.takes_count) return trains;
+  for (const auto& choice : shorthand.choices) {
+    if (choice.second.empty() && !trains) return false;
+    for (const auto& value : choice.second) {
+      const Row* const row = table.find(value.first);
+      if (row == nullptr || !syntax.takes(*row)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace stoker::config

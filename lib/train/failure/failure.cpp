@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/failure/failure.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include <filesystem>
+#include <new>
+#include <system_error>
+
+#include "config/resolution.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/machine.h"
+#include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
+#include "train/failure/last_line.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+
+/// The device of a verb; "cpu" where none can be had.
+std::string device_of(const config::Options& given) {
+  config::Facts facts;
+  facts.machine.accelerators = engine::list_accelerators().devices;
+  try {
+    const std::string device = config::resolve(given, facts).options.device.device;
+    // Of several processes each has another one, which it has made the current one of its thread.
+    return device == "cpu" ? device : c10::impl::VirtualGuardImpl(torch::kCUDA).getDevice().str();
+  } catch (const Error&) {
+    return "cpu";
+  }
+}
+
+/// "this process held 3.1 GB at most, 0.2 GB are free", and the same of its device.
+std::string memory_text(const config::Options& given) {
+  const auto size_text = [](int64_t bytes) { return core::bytes_text(static_cast<double>(bytes)); };
+  std::string text = core::format("this process held {} at most, {} are free",
+                                  size_text(core::read_process_memory().peak_resident_bytes),
+                                  size_text(core::read_machine_facts().ram_available_bytes));
+  const std::string device = device_of(given);
+  if (device.rfind("cuda:", 0) != 0) return text;
+  const engine::DeviceMemory memory = engine::device_memory(torch::Device(device));
+  return text + core::format("; on {} it held {} at most, {} of {} are free", device, size_text(memory.peak_bytes),
+                             size_text(memory.free_bytes), size_text(memory.total_bytes));
+}
+
+Error out_of_memory(const std::string& cause, const config::Options& given) {
+  return Error(ErrorKind::out_of_memory, core::format("out of memory: {}; {}", cause, memory_text(given)),
+               "train plan with the same options says what fits; --auto-micro-batch computes smaller micro-batches by "
+               "itself, or "
+               "use a smaller --batch-size with more --accumulation-steps: the same update");
+}
+
+/// Of the device of a verb; 1 where it is not known.
+double free_share(const config::Options& given) {
+  const std::string device = device_of(given);
+  return device.rfind("cuda:", 0) == 0 ? engine::free_memory_share(torch::Device(device)) : 1;
+}
+
+/// What a library says of an operation whose result would differ from run to run.
+bool is_not_deterministic(const std::string& text) {
+  return text.find("does not have a deterministic implementation") != std::string::npos;
+}
+
+Error of_torch(const c10::Error& error, const config::Options& given) {
+  const std::string text = engine::short_text_of(error);
+  core::log_debug("{}", error.what());
+  if (is_not_deterministic(text)) {
+    return Error(ErrorKind::config, "--deterministic: " + text.substr(0, text.find(". ")),
+                 "this network computes something that LibTorch cannot do with the same bits each time on this device: "
+                 "leave out --deterministic, choose another --model, or use --device cpu");
+  }
+  if (text.find("no kernel image is available") != std::string::npos) {
+    return Error(ErrorKind::unavailable, "this LibTorch has no code for the device: " + text,
+                 "use a LibTorch that was built for it (train check shows both), another --device, or --device cpu");
+  }
+  if (engine::is_out_of_memory(error, free_share(given))) return out_of_memory(text, given);
+  if (is_device_failure(error)) return device_failure(error);
+  return Error(ErrorKind::bug, text);
+}
+
+/// Threads that cannot be made, and what std::filesystem throws.
+Error of_system(const std::system_error& error) {
+  if (error.code() == std::errc::resource_unavailable_try_again) {
+    return Error(ErrorKind::os, core::format("a thread could not be started: {}", error.what()),
+                 "raise the limit on processes (ulimit -u, or the pids limit of the container), or use fewer --threads "
+                 "and --num-workers");
+  }
+  const auto* const about_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  if (about_file == nullptr) return Error(ErrorKind::os, error.what());
+  return core::errno_error(error.code().value(), "use", core::printable(about_file->path1().string()), ErrorKind::io);
+}
+
+}  // namespace
+
+Error device_failure(const std::exception& error) {
+  return Error(
+      ErrorKind::os, "the device failed: " + engine::short_text_of(error),
+      "run the same command again: it resumes; dmesg and nvidia-smi -q say more about a card that fails often");
+}
+
+Error error_of(const std::exception& exception, const config::Options& given) {
+  if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;
+  if (const auto* const error = dynamic_cast<const c10::Error*>(&exception)) return of_torch(*error, given);
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return out_of_memory("of the host", given);
+  if (const auto* const error = dynamic_cast<const std::system_error*>(&exception)) return of_system(*error);
+  return Error(ErrorKind::bug, exception.what());
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/failure/result_output.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/file.h"
+
+namespace stoker::train {
+namespace {
+
+/// A rename would put a file in the place of the device itself: /dev/stdout, /dev/null, a named pipe.
+bool is_device_or_pipe(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/// Checks each step: what is buffered fails only when it is flushed.
+void write_stream(std::FILE* stream, const std::string& content, const std::string& name) {
+  errno = 0;
+  if (std::fwrite(content.data(), 1, content.size(), stream) == content.size() && std::fflush(stream) == 0) return;
+  throw core::errno_error(errno, "write", name, core::ErrorKind::io);
+}
+
+}  // namespace
+
+void log_to_stderr() {
+  core::set_console_writer([](core::LogLevel level, std::string_view line) {
+    const char* const prefix = level == core::LogLevel::warning ? "warning: "
+                               : level == core::LogLevel::error ? "error: "
+                                                                : "";
+    std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+  });
+}
+
+void write_result(const std::string& path, const std::string& content) {
+  if (path.empty() || path == "-") return write_stream(stdout, content, "standard output");
+  if (!is_device_or_pipe(path)) return core::write_file_atomically(path, content, /*durable=*/true);
+  std::FILE* const stream = std::fopen(path.c_str(), "we");
+  if (stream == nullptr) throw core::errno_error(errno, "open", core::printable(path), core::ErrorKind::io);
+  try {
+    write_stream(stream, content, core::printable(path));
+  } catch (...) {
+    std::fclose(stream);
+    throw;
+  }
+  std::fclose(stream);
+}
+
+}  // namespace stoker::train

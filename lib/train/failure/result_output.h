@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results on their way out: unlike news for the console, they must arrive whole or be missed loudly.
+#pragma once
+
+#include <string>
+
+namespace stoker::train {
+
+/// For verbs whose results go to standard output, so that they can be piped: all that is said goes to standard error.
+void log_to_stderr();
+
+/// Writes to standard output when `path` is empty or "-", through a device or pipe of that name when there is
+/// one, else replaces the file in one step. Throws io, cannot_create or permission.
+void write_result(const std::string& path, const std::string& content);
+
+/// From now on everything that is said goes to standard error, so that results on standard output can be piped.
+void log_to_stderr();
+
+}  // namespace stoker::train

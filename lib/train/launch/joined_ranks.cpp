@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/launch/joined_ranks.h"
+
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/text/json.h"
+#include "engine/group/c10d/join.h"
+
+namespace stoker::train {
+namespace {
+
+using core::format;
+
+engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int stopped_code) {
+  engine::Joining joining;
+  joining.rank = place.rank;
+  joining.size = place.size;
+  joining.host = place.host;
+  joining.port = place.port;
+  joining.asks_starter = place.has_store;
+  joining.hosts_meeting_point = place.rank == 0 && place.starter != "train";
+  joining.listen = place.listen;
+  joining.run = run_word(place);
+  joining.is_one_machine = place.is_one_machine();
+  joining.timeout_seconds = timeout_seconds;
+  if (place.starter == "train") joining.meeting_seconds = timeout_seconds;  // all are started at the same time
+  joining.when_overdue = [rank = place.rank, has_starter = place.starter == "train",
+                          stopped_code](const std::string& cause) {
+    if (!has_starter && !engine::stop_signal_in(cause).empty()) {  // else the starter knows what it means
+      core::flush_log();
+      ::_exit(stopped_code);
+    }
+    core::log_line(rank == 0 ? core::LogLevel::error : core::LogLevel::debug,
+                   format("{}; this rank was busy and did not end by itself", cause));
+    core::flush_log();
+    ::_exit(core::exit_code(core::ErrorKind::peer_lost));
+  };
+  return joining;
+}
+
+}  // namespace
+
+std::string run_word(const RankPlace& place) { return format("{} of {} ranks", place.attempt, place.size); }
+
+std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts) {
+  std::vector<std::string> notes;
+  if (!place.is_one_machine()) {
+    notes.push_back(
+        format("rank 0 listens at {} for ranks on other machines, and all listen for each other there: without "
+               "authentication, so whoever reaches their ports can disturb the run",
+               place.listen));
+  }
+  if (place.attempt > 0) {
+    notes.push_back(place.starter == "train" ? format("restart {} of {} after a lost rank", place.attempt, restarts)
+                                             : format("restart {} by {}", place.attempt, place.starter));
+  }
+  return notes;
+}
+
+JoinedRanks::JoinedRanks(const RankPlace& place, double timeout_seconds, int stopped_code)
+    : place_(place), group_(engine::join_processes(joining_of(place, timeout_seconds, stopped_code))) {}
+
+std::string JoinedRanks::from_root(const std::function<std::string()>& choose) const {
+  const std::string own = is_root() ? choose() : "";
+  return group_ ? group_->from_root(own) : own;
+}
+
+void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const {
+  if (!group_) return;
+  core::Json own = core::Json::object();
+  for (const auto& [name, value] : values) own[name] = core::printable(value);
+  const std::vector<std::string> all = group_->gather(own.dump());
+  std::string differences;
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const core::Json root = core::parse_json(all[0], "rank 0"), other = core::parse_json(all[rank], "another rank");
+    core::Json names = root;
+    names.update(other);
+    const auto value_of = [](const core::Json& of_rank, const std::string& name) {
+      return of_rank.contains(name) ? of_rank[name].get<std::string>() : "(not set)";
+    };
+    for (const auto& [name, value] : names.items()) {
+      const std::string text = value_of(other, name), wanted = value_of(root, name);
+      if (text != wanted) differences += format("\n  {}: rank {} has {}, rank 0 {}", name, rank, text, wanted);
+    }
+  }
+  if (differences.empty()) return;
+  try {
+    group_->gather("");  // rank 0 answers once all have come here
+  } catch (const core::Error&) {
+    // A rank is lost meanwhile. The difference remains.
+  }
+  throw core::Error(core::ErrorKind::config, "the ranks would not compute the same:" + differences,
+                    "start all of them with the same program, options and data");
+}
+
+}  // namespace stoker::train

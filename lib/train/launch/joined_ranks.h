@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a run, joined, as the verb that trains sees them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/group/group.h"
+#include "engine/run/plan.h"
+#include "train/launch/rank_place.h"
+
+namespace stoker::train {
+
+/// Tells apart attempts to start one job; what the ranks and their meeting point have in common.
+std::string run_word(const RankPlace& place);
+
+/// For the banner: where others can reach the ranks, and how often they were started.
+std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts);
+
+class JoinedRanks {
+ public:
+  /// Alone.
+  JoinedRanks() = default;
+  /// Waits for the others. `stopped_code`: exit code after a stop. Throws Error{peer_lost}, {unavailable},
+  /// core::StopRequested.
+  JoinedRanks(const RankPlace& place, double timeout_seconds, int stopped_code);
+  /// Of ranks that have met already.
+  JoinedRanks(const RankPlace& place, std::unique_ptr<engine::Group> group) : place_(place), group_(std::move(group)) {}
+
+  engine::Group* group() const { return group_.get(); }  ///< null: alone
+  const RankPlace& place() const { return place_; }
+  bool is_root() const { return place_.rank == 0; }
+  engine::RankShare share() const { return {place_.rank, place_.size}; }
+  /// What `choose` returns on rank 0, which alone calls it.
+  std::string from_root(const std::function<std::string()>& choose) const;
+  /// Waits until all ranks have come here.
+  void wait_for_all() const {
+    from_root([] { return ""; });
+  }
+  /// Throws Error{config} on all ranks, naming what differs, unless all ranks have the same values under the same
+  /// names. No rank throws before all of them know: one that ends earlier would be a lost rank to the others.
+  void refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const;
+
+ private:
+  RankPlace place_;
+  std::unique_ptr<engine::Group> group_;
+};
+
+}  // namespace stoker::train

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rank this process is, as whoever started it says in the environment.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stoker::train {
+
+/// Of a rank that start_ranks() started: process id of the command that did.
+inline constexpr const char* kStarterVariable = "STOKER_LAUNCHER";
+
+struct RankPlace {
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;  ///< among those of this machine
+  std::string host = "127.0.0.1";      ///< where ranks meet
+  int port = 0;
+  std::string listen = "127.0.0.1";  ///< at which of its addresses rank 0 waits for the others
+  bool has_store = false;            ///< the starter keeps a store of c10d at host and port
+  int64_t attempt = 0;               ///< how often the starter has started the ranks before
+  std::string starter;               ///< "train", "torchrun", "mpirun", "srun"
+  bool is_one_machine() const { return local_size == size; }
+};
+
+/// The value of a variable of the environment; empty: not there.
+using Environment = std::function<std::string(const std::string& name)>;
+std::string process_environment(const std::string& name);
+
+struct Asked {
+  int devices = 1;     ///< processes per machine; 1 where nobody asked
+  std::string listen;  ///< where rank 0 waits for ranks on other machines; empty: nobody said
+};
+
+/// Nothing for a process that is alone. Throws Error{config} for variables that contradict each other or what was asked
+/// for, and for ranks on several machines where nobody said at which address rank 0 may listen.
+std::optional<RankPlace> rank_place(const Environment& environment, const Asked& asked);
+
+/// What start_ranks() gives to a rank that it starts, "NAME=value" each.
+std::vector<std::string> variables_of(const RankPlace& place);
+
+}  // namespace stoker::train

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/assemble.h"
+
+#include <ATen/Context.h>
+
+#include <cmath>
+#include <exception>
+#include <thread>
+
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/system/memory_limit.h"
+#include "engine/device/device.h"
+#include "engine/device/out_of_memory.h"
+#include "engine/device/random_state.h"
+#include "engine/step/recompute.h"
+#include "model/buffers.h"
+#include "model/freeze.h"
+#include "model/model.h"
+#include "model/script/network_library.h"
+#include "train/setup/diagnosing.h"
+#include "train/setup/network_file.h"
+#include "train/setup/run_directory.h"
+#include "weights/load/pretrained.h"
+
+namespace stoker::train {
+namespace {
+
+constexpr char kSmallerModel[] = "choose a smaller --model, or a smaller --width where the model has one";
+
+/// Too large a network is an error here, not a process that the kernel kills.
+std::shared_ptr<model::ImageModel> make_model_that_fits(const model::ModelSpec& spec) {
+  const core::MemoryLimit limit;
+  const auto refuse = [&] {
+    throw core::Error(core::ErrorKind::out_of_memory,
+                      core::format("the weights of {} do not fit into the memory that is free", spec.name),
+                      kSmallerModel);
+  };
+  try {
+    return model::make_model(spec);
+  } catch (const std::exception& error) {
+    if (!engine::is_out_of_memory(error)) throw;
+    refuse();
+  }
+  return nullptr;  // not reached
+}
+
+/// What training keeps per weight besides the weight: its gradient, the optimizer's state, the average.
+void refuse_training_beyond_memory(const config::ResolvedOptions& options, const model::ImageModel& model) {
+  const int copies = 1 + optimizer_copies(options.optim) + (options.optim.model_ema ? 1 : 0);
+  const int64_t parameters = model::parameter_count(model), needed = 4 * copies * parameters;  // float32
+  const int64_t available = core::read_machine_facts().ram_available_bytes;
+  if (available == 0 || needed <= available) return;
+  throw core::Error(
+      core::ErrorKind::out_of_memory,
+      core::format("to train the {} parameters of {} takes {} besides the weights; {} of memory are free",
+                   core::count_text(parameters), options.model.model, core::bytes_text(static_cast<double>(needed)),
+                   core::bytes_text(static_cast<double>(available))),
+      kSmallerModel);
+}
+
+/// The parameters that are not frozen. Each layer learns with `layer_decay` of the rate of the layer after it (Clark
+/// et al. 2020, "ELECTRA"). Layers, and which parameters decay, are timm's.
+std::vector<optim::NamedParameter> learning_parameters(const model::ImageModel& model, double layer_decay) {
+  std::vector<optim::NamedParameter> parameters;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    const int64_t layers_after = layer_decay == 1 ? 0 : model.layer_count() - 1 - model.layer_of(item.key());
+    parameters.push_back(
+        {item.key(), item.value(), std::pow(layer_decay, static_cast<double>(layers_after)), model.decays(item.key())});
+  }
+  return parameters;
+}
+
+}  // namespace
+
+torch::Device open_and_configure_device(const config::ResolvedOptions& options) {
+  engine::BackendSettings backend;
+  backend.threads = options.device.threads;
+  backend.other_threads = options.loader.num_workers;
+  backend.tf32 = options.precision.tf32;
+  backend.deterministic = options.train.deterministic;
+  engine::configure_backends(backend);
+  return engine::open_device(options.device.device);
+}
+
+engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device) {
+  engine::Precision precision;
+  precision.device = device;
+  precision.autocast = options.precision.amp;
+  if (precision.autocast) {
+    precision.dtype = options.precision.amp_dtype == config::AmpDtype::float16 ? at::kHalf : at::kBFloat16;
+  }
+  return precision;
+}
+
+std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision) {
+  std::string text = !precision.autocast            ? "float32"
+                     : precision.dtype == at::kHalf ? "float16 autocast with loss scaling"
+                                                    : "bfloat16 autocast";
+  text += options.precision.channels_last ? ", channels-last" : ", channels-first";
+  if (precision.device.is_cuda()) text += options.precision.tf32 ? ", TF32 on" : ", TF32 off";
+  return text + ", " + core::counted(options.device.threads, "CPU thread");
+}
+
+engine::TaskSpec task_spec(const config::ResolvedOptions& options) {
+  engine::TaskSpec spec;
+  spec.kind = options.data.task;
+  spec.options = options.task;
+  spec.label_smoothing = options.train.label_smoothing;
+  spec.num_classes = options.data.num_classes;
+  return spec;
+}
+
+std::unique_ptr<engine::Task> build_task(const config::ResolvedOptions& options, torch::Device device) {
+  return engine::make_task(task_spec(options), device);
+}
+
+int optimizer_copies(const config::ResolvedOptimOptions& options) {
+  return options.opt != config::OptimizerKind::sgd ? 2 : options.momentum != 0 ? 1 : 0;
+}
+
+void require_model_for(const config::ResolvedOptions& options, const data::Source& source) {
+  const data::SampleShape shape = source.fixed_shape();
+  const std::string& name = options.model.model;
+  if (shape.images() == 1 || model::takes_clips(name)) return;
+  const bool pairs = shape.views > 1;
+  const std::string what = pairs ? "frames in high and low quality" : core::format("clips of {} frames", shape.frames);
+  const char* const other =
+      pairs ? "all frames as single images with --dataset folder" : "a single frame of each video with --clip-frames 1";
+  throw core::Error(core::ErrorKind::config, core::format("{} sees single images, but the data are {}", name, what),
+                    core::format("choose --model two_stream_convlstm --backbone {}, or take {}", name, other));
+}
+
+/// A network that halves its images often has no pixels left of small ones, and LibTorch says so in its own words.
+/// Larger images always fit. What HDF5 files hold has its own shape.
+void require_images_large_enough(model::ImageModel& model, const config::ResolvedOptions& options) {
+  constexpr int64_t kSideOfSmallImages = 64;  // pixels
+  const int64_t side = options.data.img_size;
+  if (side > kSideOfSmallImages || model::takes_clips(options.model.model)) return;
+  if (options.data.dataset == config::DatasetType::hdf5) return;
+  const torch::NoGradGuard no_gradients;
+  model.eval();
+  try {
+    model.forward(torch::zeros({1, options.data.in_chans, side, side}));
+  } catch (const c10::Error& error) {
+    if (engine::is_out_of_memory(error)) throw;
+    throw core::Error(core::ErrorKind::config,
+                      core::format("{} cannot take images of {} x {} pixels: {}", options.model.model, side, side,
+                                   engine::short_text_of(error)),
+                      "choose a larger --img-size, or another --model");
+  }
+  model.train();
+}
+
+model::ModelSpec model_spec(const config::ResolvedOptions& options) {
+  model::ModelSpec spec;
+  spec.name = options.model.model;
+  spec.in_chans = options.data.in_chans;
+  spec.num_classes = build_task(options, torch::kCPU)->num_outputs();
+  spec.img_size = options.data.img_size;
+  spec.width = options.model.width;
+  spec.backbone = options.model.backbone;
+  spec.lstm_channels = options.model.lstm_channels;
+  spec.drop_rate = options.model.drop_rate;
+  spec.drop_path_rate = options.model.drop_path_rate;
+  spec.zero_init_residual = options.model.zero_init_residual;
+  return spec;
+}
+
+namespace {
+
+/// What does not learn, and what is computed again in the backward pass.
+void prepare_to_learn(model::ImageModel& model, const config::ResolvedModelOptions& options) {
+  model::freeze(model, options.freeze);
+  if (options.grad_checkpointing) model.set_stage_runner(engine::run_and_recompute);
+}
+
+/// Another network like that of the learner, which leaves torch's random numbers as they are.
+std::shared_ptr<model::ImageModel> build_twin(const config::ResolvedOptions& options) {
+  const engine::RandomState before = engine::random_state(torch::kCPU);
+  std::shared_ptr<model::ImageModel> twin = make_model_that_fits(model_spec(options));
+  engine::restore_random_state(before, torch::kCPU);
+  prepare_to_learn(*twin, options.model);
+  model::join_buffers(*twin);
+  return twin;
+}
+
+}  // namespace
+
+std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
+  torch::manual_seed(options.train.seed);
+  std::shared_ptr<model::ImageModel> model = make_model_that_fits(model_spec(options));
+  require_images_large_enough(*model, options);
+  model->to(device);
+  if (options.precision.channels_last) model::to_channels_last(*model);
+  return model;
+}
+
+engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before) {
+  const double seconds = options.train.max_time_seconds;
+  return {options.train.epochs, options.train.max_updates, seconds > 0 ? seconds_before + seconds : 0,
+          options.train.patience};
+}
+
+engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedRunOptions& options,
+                                                  const std::string& directory) {
+  engine::Checkpoints::Settings settings;
+  settings.directory = directory;
+  settings.keep_last = options.keep_last;
+  settings.keep_best = options.save_best;
+  settings.space_check = options.space_check;
+  settings.asynchronous = options.async_save;
+  return settings;
+}
+
+engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes) {
+  refuse_copies_of_network_file(options);
+  engine::Learner learner;
+  learner.device = device;
+  learner.model = build_model(options, device);
+  if (device.is_cpu()) refuse_training_beyond_memory(options, *learner.model);
+  if (!options.model.init_from.empty() && !resumes) {
+    const bool is_file = model::is_network_file(options.model.model);  // weights come under the names that it has
+    for (const std::string& line :
+         weights::load_pretrained(*learner.model, is_file ? "the network" : options.model.model, options.model.backbone,
+                                  starting_weights(options.model.init_from))) {
+      core::log_info("starting weights: {}", line);
+    }
+  }
+  prepare_to_learn(*learner.model, options.model);
+  // Those of a network from a file belong to LibTorch's module there.
+  if (!model::is_network_file(options.model.model)) model::join_buffers(*learner.model);
+  learner.make_twin = [options] { return build_twin(options); };
+  learner.optimizer =
+      std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options.optim.layer_decay), options.optim);
+  optim::GradScalerSettings scaling;
+  scaling.enabled = options.precision.amp && options.precision.amp_dtype == config::AmpDtype::float16;
+  scaling.init_scale = options.precision.init_scale;
+  scaling.growth_interval = options.precision.scale_growth_interval;
+  learner.scaler = std::make_unique<optim::GradScaler>(scaling, device);
+  if (options.optim.model_ema) {
+    learner.ema =
+        std::make_unique<optim::Ema>(*learner.model, options.optim.model_ema_decay, options.optim.model_ema_warmup);
+  }
+  return learner;
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// From resolved options to the parts that train: the one place where options meet constructors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/facts.h"
+#include "config/preprocess/preprocessing.h"
+#include "data/feed/device_feed.h"
+#include "data/source.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/device/graph_runner.h"
+#include "engine/device/precision.h"
+#include "engine/loop/trainer.h"
+#include "engine/run/plan.h"
+#include "engine/task/task.h"
+#include "model/image_model.h"
+#include "optim/schedule.h"
+
+namespace stoker::train {
+
+/// Facts about data that is trained on. Measures what `given` leaves open.
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given);
+/// Facts about data that a network with so many classes or targets is only used on.
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& given, int64_t num_classes);
+
+torch::Device open_and_configure_device(const config::ResolvedOptions& options);
+engine::Precision precision_of(const config::ResolvedOptions& options, torch::Device device);
+std::string precision_text(const config::ResolvedOptions& options, const engine::Precision& precision);
+
+/// Why updates of such a run cannot be recorded, in a few words, also those `of_device`; empty where they can.
+std::string graphs_obstacle(const config::ResolvedOptions& options, const std::string& of_device);
+/// Records updates of such a run; null where --graphs is off, or auto and something is in the way. Throws Error{config}
+/// where graphs were asked for and cannot be.
+std::unique_ptr<engine::GraphRunner> graph_runner_for(const config::ResolvedOptions& options, torch::Device device);
+/// What the banner says of them behind the precision: ", graphs"; empty where there are none.
+std::string graphs_text(const config::ResolvedOptions& options, torch::Device device);
+
+/// What the run learns.
+engine::TaskSpec task_spec(const config::ResolvedOptions& options);
+std::unique_ptr<engine::Task> build_task(const config::ResolvedOptions& options, torch::Device device);
+/// Numbers that the optimizer keeps per weight.
+int optimizer_copies(const config::ResolvedOptimOptions& options);
+
+/// What the network is made from.
+model::ModelSpec model_spec(const config::ResolvedOptions& options);
+/// Throws Error{config} where `source` has clips, but the network sees single images.
+void require_model_for(const config::ResolvedOptions& options, const data::Source& source);
+std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device);
+/// What an image may be, for everything that decodes one.
+data::DecodeLimits decode_limits(double max_image_megapixels);
+/// What stands in the checkpoints of a run that learns from `train`.
+config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, const data::Source& train);
+/// What happens to the samples of `source`.
+data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training);
+/// What loaders of training and of evaluation have in common. Batches are page-locked for a CUDA device alone: page
+/// locking makes a context on some GPU, which takes its memory.
+data::LoaderSettings loader_settings(const config::ResolvedOptions& options, torch::Device device);
+/// Of several ranks each reads its share; see engine::own_batches(). `stored`: see LoaderSettings.
+std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
+                                              std::shared_ptr<const data::Source> source,
+                                              const engine::RankShare& share = {},
+                                              const std::optional<data::StoredImages>& stored = {});
+/// With --feed resident, or where auto takes it, pixels stay on the device. Throws Error{config} where resident was
+/// asked for and is not possible.
+std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
+                                                std::shared_ptr<const data::Source> source, torch::Device device,
+                                                const engine::RankShare& share = {});
+/// Of several ranks each has the batches that are congruent to its rank modulo their number. `is_repeated`: the same
+/// samples are evaluated many times, so that they may stay on the device as those of training do.
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
+                                                  std::shared_ptr<const data::Source> source, torch::Device device,
+                                                  const engine::RankShare& share = {}, bool is_repeated = false);
+
+engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader);
+/// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
+engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before);
+engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedRunOptions& options,
+                                                  const std::string& directory);
+/// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
+engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes = false);
+/// How training images are varied, in one line.
+std::string augment_text(const config::ResolvedOptions& options, const data::Source& train,
+                         const engine::MixSettings& mix);
+engine::UpdateSettings update_settings(const config::ResolvedOptions& options, const engine::Precision& precision);
+engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options, const engine::Precision& precision);
+engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
+                                         const engine::Precision& precision, double seconds_before);
+
+}  // namespace stoker::train

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of assembling that is about data: facts of it, and how it reaches the device.
+#include <algorithm>
+#include <cmath>
+
+#include "config/task_facts.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "data/probe/input_statistics.h"
+#include "data/probe/probe_sizes.h"
+#include "engine/device/device.h"
+#include "train/setup/assemble.h"
+#include "train/setup/hooks.h"
+
+namespace stoker::train {
+
+data::LoaderSettings loader_settings(const config::ResolvedOptions& options, torch::Device device) {
+  data::LoaderSettings settings;
+  settings.num_workers = options.loader.num_workers;
+  settings.prefetch_factor = options.loader.prefetch_factor;
+  settings.pin_memory = options.loader.pin_memory && device.is_cuda();  // pinning makes a CUDA context
+  settings.seed = options.train.seed;
+  settings.on_bad_image = options.data.on_bad_image;
+  settings.max_bad = options.data.max_bad;
+  settings.limits = decode_limits(options.data.max_image_megapixels);
+  return settings;
+}
+
+namespace {
+
+data::FeedSettings feed_settings(const config::ResolvedOptions& options, torch::Device device) {
+  data::FeedSettings settings;
+  settings.device = device;
+  settings.channels_last = options.precision.channels_last;
+  settings.mean = options.data.mean;
+  settings.std = options.data.std;
+  settings.batches_at_once = options.device.lanes;
+  hook_feed(options.loader, settings);
+  return settings;
+}
+
+/// What of the memory pixels may take: of the host's for the CPU, of the device's, and less where nobody asked for it.
+int64_t resident_budget(torch::Device device, bool is_asked_for) {
+  const int64_t free_bytes =
+      device.is_cpu() ? core::read_machine_facts().ram_available_bytes : engine::device_memory(device).free_bytes;
+  return free_bytes / (is_asked_for ? 2 : 16);
+}
+
+/// null: the loader makes pixels.
+std::shared_ptr<const data::ResidentPixels> resident_pixels(const config::ResolvedOptions& options,
+                                                            const data::Source& source, const data::TransformPlan& plan,
+                                                            torch::Device device) {
+  const std::optional<config::FeedKind>& feed = options.loader.feed;
+  if (feed == config::FeedKind::loader || (!feed && !device.is_cuda())) return nullptr;
+  data::ResidentPixels::Settings settings;
+  settings.device = device;
+  settings.limits = decode_limits(options.data.max_image_megapixels);
+  settings.threads = std::max<int64_t>(1, options.loader.num_workers);
+  settings.budget_bytes = resident_budget(device, feed.has_value());
+  const data::ResidentPixels::Loaded loaded = data::ResidentPixels::load(source, plan, settings);
+  const char* const which = plan.training ? "training" : "validation";
+  if (loaded.pixels) {
+    core::log_debug("feed resident: {} of {} images stay on {}",
+                    core::bytes_text(static_cast<double>(loaded.pixels->bytes())), which, device.str());
+  } else if (feed && plan.training) {
+    throw core::Error(core::ErrorKind::config, "feed resident is not possible: " + loaded.obstacle,
+                      "leave --feed out, or say --feed loader");
+  } else {
+    core::log_debug("feed loader of {} images: {}", which, loaded.obstacle);
+  }
+  return loaded.pixels;
+}
+
+std::optional<data::StoredImages> layout_of(const data::FeedSettings& settings) {
+  if (!settings.resident) return std::nullopt;
+  return settings.resident->layout();
+}
+
+/// Mean and standard deviation of each target; in two passes, since a mean may be far from 0.
+void measure_targets(const data::Source& source, config::DataFacts& facts) {
+  const auto targets = static_cast<size_t>(source.num_targets());
+  const auto samples = static_cast<double>(source.size());
+  std::vector<float> row(targets);
+  facts.target_mean.assign(targets, 0);
+  facts.target_deviation.assign(targets, 0);
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.targets(i, row.data());
+    for (size_t t = 0; t < targets; ++t) facts.target_mean[t] += row[t] / samples;
+  }
+  for (int64_t i = 0; i < source.size(); ++i) {
+    source.targets(i, row.data());
+    for (size_t t = 0; t < targets; ++t) {
+      const double difference = row[t] - facts.target_mean[t];
+      facts.target_deviation[t] += difference * difference / samples;
+    }
+  }
+  for (double& deviation : facts.target_deviation) deviation = std::sqrt(deviation);
+}
+
+/// What is known of any data without reading it.
+config::DataFacts kind_of(const data::Source& source) {
+  const data::SampleShape fixed = source.fixed_shape();
+  config::DataFacts facts;
+  facts.has_videos = data::holds_videos(source);
+  facts.has_fixed_size = fixed.height > 0;
+  facts.has_float_samples = fixed.element != data::Element::uint8;
+  facts.channels = fixed.channels;
+  facts.median_height = fixed.height;
+  facts.median_width = fixed.width;
+  return facts;
+}
+
+void measure_sizes(const data::Source& source, double max_image_megapixels, config::DataFacts& facts) {
+  const data::SizeProbe probe = data::probe_sizes(source, max_image_megapixels);
+  if (!facts.has_fixed_size) facts.channels = probe.channels;
+  facts.median_height = probe.median_height;
+  facts.median_width = probe.median_width;
+}
+
+}  // namespace
+
+config::DataFacts evaluation_facts(const data::Source& source, const config::DataOptions& given, int64_t num_classes) {
+  config::DataFacts facts = kind_of(source);
+  facts.of_training = false;
+  facts.num_classes = num_classes;
+  // Images that cannot be read are no reason to end where nobody asks for their size.
+  const bool asks = given.img_size.is_auto() || given.in_chans.is_auto();
+  if (!facts.has_fixed_size && asks) measure_sizes(source, given.max_image_megapixels, facts);
+  return facts;
+}
+
+config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given) {
+  config::DataFacts facts = kind_of(train);
+  measure_sizes(train, given.max_image_megapixels, facts);
+  facts.num_classes = static_cast<int64_t>(train.learned_names().size());
+  facts.train_images = train.size();
+  if (given.mean.is_auto() || given.std.is_auto()) {
+    const data::InputStatistics inputs = data::measure_inputs(train);
+    facts.input_mean = inputs.mean;
+    facts.input_deviation = inputs.deviation;
+    facts.input_samples = inputs.samples;
+  }
+  if (config::learns_numbers(given.task)) {
+    measure_targets(train, facts);
+  } else if (facts.num_classes > 0) {  // loose images have no labels
+    facts.class_images.assign(static_cast<size_t>(facts.num_classes), 0);
+    for (int64_t i = 0; i < train.size(); ++i) ++facts.class_images[static_cast<size_t>(train.label(i))];
+  }
+  return facts;
+}
+
+data::DecodeLimits decode_limits(double max_image_megapixels) {
+  data::DecodeLimits limits;
+  limits.max_megapixels = max_image_megapixels;
+  return limits;
+}
+
+data::TransformPlan transform_plan(const config::ResolvedOptions& options, const data::Source& source, bool training) {
+  return data::make_transform_plan(options.data, options.augment, training, source.fixed_shape());
+}
+
+config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, const data::Source& train) {
+  const data::SampleShape shape = train.fixed_shape();
+  return config::preprocessing_of(
+      options, train.learned_names(),
+      {shape.frames, shape.height, shape.width, shape.channels, data::element_name(shape.element), shape.views});
+}
+
+std::shared_ptr<data::Loader> training_loader(const config::ResolvedOptions& options,
+                                              std::shared_ptr<const data::Source> source,
+                                              const engine::RankShare& share,
+                                              const std::optional<data::StoredImages>& stored) {
+  data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
+  settings.batch_size = options.loader.batch_size;
+  settings.shuffle = true;
+  settings.class_balanced = options.loader.class_balanced;
+  settings.shuffle_buffer = options.loader.shuffle_buffer;
+  settings.drop_last = options.loader.drop_last;
+  settings.stored = stored;
+  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/true);
+  if (options.train.replicas > 1) {
+    // A loader that reads nothing knows the batches of an epoch.
+    data::LoaderSettings without_workers = settings;
+    without_workers.num_workers = 0;
+    settings.own_batches = engine::own_batches(plan_epoch(options, data::Loader(source, plan, without_workers)), share);
+  }
+  return std::make_shared<data::Loader>(std::move(source), plan, settings);
+}
+
+std::unique_ptr<data::DeviceFeed> training_feed(const config::ResolvedOptions& options,
+                                                std::shared_ptr<const data::Source> source, torch::Device device,
+                                                const engine::RankShare& share) {
+  data::FeedSettings settings = feed_settings(options, device);
+  settings.resident = resident_pixels(options, *source, transform_plan(options, *source, /*training=*/true), device);
+  auto loader = training_loader(options, std::move(source), share, layout_of(settings));
+  return std::make_unique<data::DeviceFeed>(std::move(loader), settings);
+}
+
+std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions& options,
+                                                  std::shared_ptr<const data::Source> source, torch::Device device,
+                                                  const engine::RankShare& share, bool is_repeated) {
+  data::LoaderSettings settings = loader_settings(options, torch::Device(options.device.device));
+  settings.batch_size = options.loader.val_batch_size;
+  if (share.count > 1) {
+    const int64_t batches = (source->size() - 1) / settings.batch_size + 1;
+    settings.own_batches.emplace();
+    for (int64_t batch = share.rank; batch < batches; batch += share.count) settings.own_batches->push_back(batch);
+  }
+  const data::TransformPlan plan = transform_plan(options, *source, /*training=*/false);
+  data::FeedSettings feed = feed_settings(options, device);
+  if (is_repeated) feed.resident = resident_pixels(options, *source, plan, device);
+  settings.stored = layout_of(feed);
+  auto loader = std::make_shared<data::Loader>(std::move(source), plan, settings);
+  return std::make_unique<data::DeviceFeed>(std::move(loader), feed);
+}
+
+std::string augment_text(const config::ResolvedOptions& options, const data::Source& train,
+                         const engine::MixSettings& mix) {
+  const std::string mixing = engine::mix_text(mix);
+  return data::transform_text(transform_plan(options, train, /*training=*/true)) +
+         (mixing.empty() ? "" : ", " + mixing);
+}
+
+engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
+  return {loader.images_per_epoch(),        options.loader.batch_size, loader.batches_per_epoch(),
+          options.train.accumulation_steps, options.train.replicas,    options.device.lanes};
+}
+
+}  // namespace stoker::train

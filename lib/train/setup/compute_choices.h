@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a CPU is to compute: precision, layout of images in memory, number of threads; measured on the network that is
+// trained. How it is measured: engine/probe/training_speed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/probe/probe_input.h"
+#include "engine/step/learner.h"
+#include "engine/task/task.h"
+#include "train/setup/settings.h"
+
+namespace stoker::train {
+
+/// Gives every rank of a run what find() returns on the root; empty: there is one rank.
+using FromRoot = std::function<std::string(const std::function<std::string()>& find)>;
+
+/// What is tried.
+struct TriedRun {
+  Settings& settings;
+  engine::Learner& learner;  ///< as the settings have it now; the same afterwards, but for measure_layout()
+  const engine::Task& task;
+  std::function<engine::ProbeSettings()> noise;  ///< as the settings have it when it is called
+  struct Variation {
+    bool channels_last = true;
+    bool only_tried = false;  ///< with any weights
+  };
+  /// Such a learner again, in this layout.
+  std::function<engine::Learner(const Variation&)> build = {};
+};
+
+/// On a CPU: where amp is automatic and the network decides, settings learn how much faster it trains in bfloat16, so
+/// that amp is decided afterwards. Where amp was asked for, warns when training is slower with it. Takes some tenths of
+/// a second. Returns what it measured: how many times as fast as in float32 the network trains in bfloat16. Throws
+/// Error{unavailable} when amp was asked for and cannot be computed here.
+std::optional<double> measure_amp(const TriedRun& run, const FromRoot& from_root = {});
+
+/// On a CPU, in the precision that was chosen: where channels-last is automatic, the processor is of a kind of which it
+/// is not known to be right, and training is clearly faster without, settings learn it, and the learner is another one.
+/// Where it was given and the other way is clearly faster, warns. Measures nothing where a second learner would take
+/// too much memory, and for what goes on from a checkpoint. Returns how many times as fast the other layout than that
+/// of the learner trains, where that was given and measured.
+std::optional<double> measure_layout(const TriedRun& run);
+
+/// On a CPU: where threads are automatic and fewer than the CPUs are clearly faster, since a neighbour holds some or
+/// since the network is small, settings learn how many, and LibTorch computes with so many. Nothing for what goes on
+/// from a checkpoint, and for lanes, which have one thread each.
+void measure_threads(const TriedRun& run);
+
+}  // namespace stoker::train

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/doubts.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/system/file.h"
+#include "core/text/json.h"
+#include "train/setup/run_directory.h"
+
+namespace stoker::train {
+namespace {
+
+using config::DatasetType;
+using core::format;
+
+constexpr uint64_t kMaxStateBytes = 64 << 20;
+
+/// The config.yaml of a run gives every option; one that says what is so anyhow asks for nothing.
+bool is_asked_for(const config::Row& row) {
+  return row.origin.kind != config::Origin::Kind::built_in && row.origin.kind != config::Origin::Kind::preset &&
+         row.render() != row.default_text;
+}
+
+/// Those of `options` that are asked for and that only data of another kind would use.
+template <typename... Fields>
+void doubts_about_options(const config::Configuration& given, const char* what_data_are,
+                          std::vector<std::string>& doubts, const Fields&... options) {
+  const auto doubt = [&](const config::Row& row) {
+    if (is_asked_for(row)) doubts.push_back(format("--{} has no effect: the data are {}", row.name, what_data_are));
+  };
+  (doubt(given.table.row_of(options)), ...);
+}
+
+/// The class names of the run whose checkpoint a file of weights belongs to; empty: it belongs to none.
+std::vector<std::string> classes_beside(const std::string& weights) {
+  const std::string state = (std::filesystem::path(weights).parent_path() / "state.json").string();
+  if (weights.empty() || !core::file_exists(state)) return {};
+  try {
+    return core::parse_json(core::read_file(state, kMaxStateBytes), state)
+        .at("class_names")
+        .get<std::vector<std::string>>();
+  } catch (const core::Error&) {
+    return {};
+  } catch (const core::Json::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> doubts_about(const config::Configuration& given, const config::ResolvedOptions& options,
+                                      const config::DataFacts& facts, const data::Datasets& datasets) {
+  std::vector<std::string> doubts;
+  const auto is_large = [](double value) { return value > 1.5; };
+  const auto& data = options.data;
+  const config::DataOptions& asked = given.options.data;
+  if (!facts.has_float_samples && (std::any_of(data.mean.begin(), data.mean.end(), is_large) ||
+                                   std::any_of(data.std.begin(), data.std.end(), is_large))) {
+    doubts.push_back("mean and std look like numbers of 0 to 255; pixels are numbers of 0 to 1 here: divide by 255");
+  }
+  if (!facts.has_videos) {
+    doubts_about_options(given, "no videos", doubts, asked.clip_frames, asked.frame_sampling, asked.frame_stride);
+  }
+  if (datasets.type != DatasetType::csv) {
+    doubts_about_options(given, "no CSV file", doubts, asked.csv_path, asked.csv_label, asked.csv_delimiter);
+  }
+  if (datasets.type != DatasetType::hdf5) {
+    doubts_about_options(given, "no HDF5 files", doubts, asked.hdf5_input, asked.hdf5_label);
+  }
+  if (datasets.type != DatasetType::biwi) doubts_about_options(given, "not BIWI's", doubts, asked.val_subjects);
+  if (datasets.type != DatasetType::biwi && datasets.type != DatasetType::w300lp) {
+    doubts_about_options(given, "neither BIWI's nor 300W-LP's", doubts, asked.face_margin);
+  }
+  if (!facts.has_fixed_size) {
+    const config::AugmentOptions& augment = given.options.augment;
+    for (const int64_t* const masks : {&augment.freq_masks, &augment.time_masks}) {
+      if (*masks == 0) continue;
+      doubts.push_back(format("--{} is for spectrograms, but the data are images", given.table.row_of(*masks).name));
+    }
+  }
+  if (options.loader.batch_size > facts.train_images) {
+    doubts.push_back(format("--batch-size {} is more than the {} training samples: an update has all of them",
+                            options.loader.batch_size, facts.train_images));
+  }
+  const std::vector<std::string> before = classes_beside(starting_weights(options.model.init_from));
+  const std::vector<std::string>& now = datasets.train->learned_names();
+  if (!before.empty() && before.size() == now.size() && before != now) {
+    doubts.push_back(
+        format("the classifier of {} was trained on the classes {}, but the data has {}: it starts as if they were the "
+               "same, in this order",
+               core::printable(options.model.init_from), core::list_text(before), core::list_text(now)));
+  }
+  return doubts;
+}
+
+}  // namespace stoker::train

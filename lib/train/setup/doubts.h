@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is probably a mistake in the options of a run, although it can be trained.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/facts.h"
+#include "data/open_datasets.h"
+
+namespace stoker::train {
+
+/// Sentences for warnings: means of 0 to 255, options of another kind of data, a classifier that was trained on classes
+/// of other names.
+std::vector<std::string> doubts_about(const config::Configuration& given, const config::ResolvedOptions& options,
+                                      const config::DataFacts& facts, const data::Datasets& datasets);
+
+}  // namespace stoker::train

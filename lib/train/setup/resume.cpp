@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/resume.h"
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "train/setup/network_file.h"
+#include "train/setup/run_directory.h"
+
+namespace stoker::train {
+namespace {
+
+using core::Error;
+using core::ErrorKind;
+using core::format;
+
+constexpr uint64_t kMaxConfigBytes = 1 << 20;
+
+/// A resume from an older checkpoint leaves newer ones behind: damaged ones, or those of a path not taken. Auto-resume
+/// must not find them later, and pruning must not count them among the checkpoints that it keeps.
+void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
+  for (const int64_t newer : files.list()) {
+    if (newer <= updates) continue;
+    core::log_warning("{} is newer than the checkpoint resumed from: moved to {}", files.path_of(newer),
+                      files.set_aside(newer));
+  }
+}
+
+/// The training options in the manifest of a checkpoint, which may hold anything.
+class SavedOptions {
+ public:
+  explicit SavedOptions(const core::Json& manifest) {
+    const auto saved = manifest.find("training_options");
+    if (saved != manifest.end() && saved->is_object()) saved_ = *saved;
+  }
+  SavedOptions(const SavedOptions&) = delete;
+  SavedOptions& operator=(const SavedOptions&) = delete;
+
+  /// To name an option: value_of() takes a member of it.
+  config::Options& options() { return options_; }
+  /// Absent where the checkpoint does not say, or says auto, or what is no value of the option.
+  template <typename T>
+  std::optional<T> value_of(T& field) {
+    return reads(field) ? std::optional<T>(field) : std::nullopt;
+  }
+  template <typename T>
+  std::optional<T> value_of(config::Auto<T>& field) {
+    return reads(field) && !field.is_auto() ? std::optional<T>(field.value()) : std::nullopt;
+  }
+
+ private:
+  template <typename Field>
+  bool reads(const Field& field) {
+    const config::Row& row = table_.row_of(field);
+    const auto text = saved_.find(row.name);
+    return text != saved_.end() && text->is_string() && row.assign(text->get<std::string>()).empty();
+  }
+
+  core::Json saved_ = core::Json::object();
+  config::Options options_;
+  config::Table table_{options_};
+};
+
+}  // namespace
+
+std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
+                              bool is_restart, bool is_fresh) {
+  if (is_fresh && !is_restart) return "";
+  const std::vector<int64_t> present = files.list();
+  const std::string resume = is_restart && !present.empty() ? "auto" : options.resume;
+  if (resume == "none") {
+    if (present.empty()) return "";
+    throw Error(ErrorKind::config,
+                format("--resume none, but {} holds checkpoints of an earlier run", files.directory()),
+                "choose another --run-dir, or move the old run away");
+  }
+  if (resume == "auto") {
+    const std::string path = files.newest_verified();
+    if (!path.empty() || present.empty()) return path;
+    throw Error(ErrorKind::data, format("none of the {} checkpoints in {} verifies", present.size(), files.directory()),
+                "restore one from a copy, or choose another --run-dir to start over");
+  }
+  if (resume == "last" || resume == "best") {
+    const int64_t updates = files.pointed(resume);
+    if (updates >= 0) return files.path_of(updates);
+    throw Error(ErrorKind::no_input,
+                format("--resume {}: there is no such checkpoint in {}", resume, files.directory()),
+                "use --resume auto to start or resume");
+  }
+  return find_checkpoint(resume, "last");
+}
+
+std::unique_ptr<config::Configuration> options_of_resumed(const config::CommandLine& line,
+                                                          const config::Configuration& given) {
+  const std::string& resume = given.options.run.resume;
+  if (resume == "auto" || resume == "last" || resume == "best" || resume == "none") return nullptr;
+  const std::string checkpoint = find_checkpoint(resume, "last");
+  const std::string file = checkpoint + "/config.yaml";
+  auto resumed = std::make_unique<config::Configuration>();
+  config::read_run_config(core::read_file(file, kMaxConfigBytes), file, *resumed);
+  config::parse_options(line, *resumed);
+  use_network_file_of_run(checkpoint, engine::read_manifest(checkpoint).extra, *resumed);
+  const std::filesystem::path folder = std::filesystem::path(checkpoint).lexically_normal().parent_path();
+  if (resumed->options.run.run_dir.is_auto() && folder.filename() == "checkpoints") {
+    config::Row& row = resumed->table.row_of(resumed->options.run.run_dir);
+    const std::string run_dir = folder.parent_path().string();
+    resumed->table.set(row, run_dir.empty() ? "." : run_dir, {config::Origin::Kind::run, file});
+  }
+  return resumed;
+}
+
+std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epochs) {
+  SavedOptions saved(engine::read_manifest(checkpoint).extra);
+  const int64_t before = saved.value_of(saved.options().train.epochs).value_or(0);
+  if (before <= 0 || epochs <= before || engine::read_progress(checkpoint).epoch < before) return std::nullopt;
+  return Extension{before, epochs};
+}
+
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
+                      const std::optional<Extension>& extension) {
+  config::Options options;
+  const config::Table table(options);
+  const std::vector<std::string> differences =
+      checkpoints.differences(path, extension ? table.row_of(options.train.epochs).name : "");
+  if (differences.empty()) return;
+  if (override_resume) {
+    for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);
+    return;
+  }
+  std::string list;
+  for (const std::string& difference : differences) list += "\n  " + difference;
+  throw Error(
+      ErrorKind::config, format("{} was written by a run that differs from this one:{}", path, list),
+      "use the same options, another --run-dir for a new run, --fresh to set the old run aside, or --override-resume "
+      "to go on regardless");
+}
+
+config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
+  const core::Json extra = engine::read_manifest(checkpoint).extra;
+  SavedOptions saved(extra);
+  config::Options& o = saved.options();
+  config::CheckpointFacts facts;
+  const auto threads = extra.find("threads");
+  if (threads != extra.end() && threads->is_number_integer() && *threads > 0) facts.threads = threads->get<int64_t>();
+  facts.batch_size = saved.value_of(o.loader.batch_size);
+  facts.accumulation_steps = saved.value_of(o.train.accumulation_steps);
+  if (!facts.batch_size || !facts.accumulation_steps) facts.batch_size = facts.accumulation_steps = std::nullopt;
+  facts.drop_last = saved.value_of(o.loader.drop_last);
+  facts.model = saved.value_of(o.model.model);
+  if (facts.model && (facts.model->empty() || is_network_identity(*facts.model))) facts.model.reset();
+  facts.hflip = saved.value_of(o.augment.hflip);
+  facts.train_crop = saved.value_of(o.augment.train_crop);
+  facts.opt = saved.value_of(o.optim.opt);
+  facts.sched = saved.value_of(o.schedule.sched);
+  const bool rate_follows_batch = facts.opt == config::OptimizerKind::sgd;
+  if (!rate_follows_batch) facts.lr = saved.value_of(o.optim.lr);
+  facts.amp = saved.value_of(o.precision.amp);
+  facts.channels_last = saved.value_of(o.precision.channels_last);
+  facts.tf32 = saved.value_of(o.precision.tf32);
+  return facts;
+}
+
+engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
+                                    engine::Learner& learner, data::Loader& loader) {
+  if (checkpoint.empty()) return {};
+  std::vector<data::BadSample> bad;
+  const engine::RunProgress at = checkpoints.load(checkpoint, learner, bad);
+  loader.restore_bad_samples(bad);
+  return at;
+}
+
+void take_over_checkpoints(const std::string& checkpoint, const engine::RunProgress& at,
+                           engine::Checkpoints& checkpoints) {
+  if (checkpoint.empty()) return;
+  set_newer_aside(checkpoints.files(), at.updates);
+  checkpoints.repair_links(at);
+}
+
+}  // namespace stoker::train

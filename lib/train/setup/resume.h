@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which checkpoint a run goes on from, what it takes over from it, and what refuses to go on.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/config.h"
+#include "config/facts.h"
+#include "data/loader/loader.h"
+#include "engine/checkpoint/checkpoint.h"
+
+namespace stoker::train {
+
+/// The checkpoint to go on from, or "" to start from scratch. `is_restart`: a starter has started this very run before,
+/// so that it goes on with what it has left behind, whatever its options say of the first start. `is_fresh`: the run
+/// starts over.
+std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine::CheckpointFiles& files,
+                              bool is_restart, bool is_fresh = false);
+
+/// What was chosen by itself when the run of a checkpoint began, and stays as it is. Throws as read_manifest().
+config::CheckpointFacts checkpoint_facts(const std::string& checkpoint);
+
+/// Options for a run that goes on from the checkpoint that `--resume PATH` names: those of its run, with those of the
+/// command line over them; run-dir is that of the checkpoint unless another is given. Null where resume names no path.
+std::unique_ptr<config::Configuration> options_of_resumed(const config::CommandLine& line,
+                                                          const config::Configuration& given);
+
+/// A finished run that goes on for more epochs.
+struct Extension {
+  int64_t epochs_before = 0, epochs = 0;
+};
+/// Whether a run of `epochs` extends the run of a checkpoint, which has done all of fewer epochs.
+std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epochs);
+
+/// Throws Error{config} with what differs, unless `override_resume` accepts it. The epochs of an extension may differ.
+void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
+                      const std::optional<Extension>& extension);
+
+/// A fresh start or an exact continuation. Writes nothing.
+engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
+                                    engine::Learner& learner, data::Loader& loader);
+
+/// Makes the run directory agree with a run that goes on from `at`: newer checkpoints are set aside, links follow.
+/// Nothing for an empty `checkpoint`. Only for who holds the lock of the run directory. Throws Error{io}.
+void take_over_checkpoints(const std::string& checkpoint, const engine::RunProgress& at,
+                           engine::Checkpoints& checkpoints);
+
+}  // namespace stoker::train

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/run_directory.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/files/checkpoint_files.h"
+
+namespace stoker::train {
+
+namespace fs = std::filesystem;
+
+RunDirectory::RunDirectory(const std::string& path) : path_(path) {
+  core::make_directories(path_);
+  lock_ = std::make_unique<core::LockFile>(path_ + "/.lock");
+}
+
+std::string numbered_directory(const std::string& path, bool make) {
+  const size_t place = path.find("{n}");
+  if (place == std::string::npos) return path;
+  for (int64_t number = 1;; ++number) {
+    std::string candidate = path.substr(0, place) + std::to_string(number) + path.substr(place + 3);
+    std::error_code status;
+    if (fs::symlink_status(candidate, status).type() != fs::file_type::not_found) continue;
+    if (!make) return candidate;
+    const fs::path parent = fs::path(candidate).parent_path();
+    if (!parent.empty()) core::make_directories(parent.string());
+    if (::mkdir(candidate.c_str(), 0777) == 0) return candidate;
+    if (errno != EEXIST) throw core::errno_error(errno, "create", candidate, core::ErrorKind::cannot_create);
+  }
+}
+
+std::string set_run_aside(const std::string& path) {
+  if (!core::file_exists(path + "/metrics.jsonl") && !core::file_exists(path + "/checkpoints")) return "";
+  const RunDirectory held(path);  // nobody trains into it
+  fs::path plain(path);
+  if (!plain.has_filename()) plain = plain.parent_path();
+  const std::string aside = numbered_directory(plain.string() + ".old-{n}", /*make=*/false);
+  if (core::posix_file_system().rename(plain.string(), aside) == 0) return aside;
+  throw core::errno_error(errno, "rename", plain.string(), core::ErrorKind::cannot_create);
+}
+
+std::string find_checkpoint(const std::string& path, const std::string& which) {
+  if (core::file_exists(path + "/manifest.json")) return path;
+  const engine::CheckpointFiles files(path + "/checkpoints");
+  for (const std::string& name : {which, std::string("last")}) {
+    const int64_t updates = files.pointed(name);
+    if (updates < 0) continue;
+    if (name != which) core::log_info("{} has no {} checkpoint yet: taking {}", path, which, name);
+    return files.path_of(updates);
+  }
+  throw core::Error(core::ErrorKind::no_input, "no checkpoint in " + core::printable(path),
+                    "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json)");
+}
+
+std::string starting_weights(const std::string& path) {
+  if (!fs::is_directory(path)) return path;
+  const bool is_ours = core::file_exists(path + "/manifest.json") || core::file_exists(path + "/checkpoints");
+  if (is_ours) return engine::evaluated_weights(find_checkpoint(path, "best"));
+  for (const char* const name : {"/model.safetensors.index.json", "/model.safetensors"}) {
+    if (core::file_exists(path + name)) return path + name;
+  }
+  return path;
+}
+
+}  // namespace stoker::train

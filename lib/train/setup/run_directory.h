@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory of one run: created, proven writable, and held by one process at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/system/file.h"
+
+namespace stoker::train {
+
+class RunDirectory {
+ public:
+  /// Creates and locks. Throws cannot_create, permission, or run_dir_in_use.
+  explicit RunDirectory(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<core::LockFile> lock_;
+};
+
+/// `path` with its first "{n}" replaced by the lowest number from 1 of which no file or directory exists; it is made
+/// where `make` says so, by this process alone. As it is without "{n}". Throws Error{cannot_create}, {permission}.
+std::string numbered_directory(const std::string& path, bool make);
+
+/// Renames a run directory that holds a run to `path`.old-1, or the next free number; nothing for one that does not.
+/// Returns the new path or "". Throws Error{run_dir_in_use}, {cannot_create}.
+std::string set_run_aside(const std::string& path);
+
+/// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last; best
+/// falls back to last, with a note in the log, when the run has not evaluated yet). Throws Error{no_input}.
+std::string find_checkpoint(const std::string& path, const std::string& which);
+
+/// The file that --init-from means: `path` itself; of a run directory or a checkpoint the weights that are evaluated
+/// (the best checkpoint's, averaged ones where there are any); of any other folder with model.safetensors, or the index
+/// of several such files, that. A folder without any is returned as it is. Throws Error{no_input} for a run without a
+/// checkpoint.
+std::string starting_weights(const std::string& path);
+
+}  // namespace stoker::train

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/setup/run_setup.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "data/open_datasets.h"
+#include "plan/batch_choice.h"
+#include "train/setup/assemble.h"
+#include "train/setup/backend.h"
+#include "train/setup/plan_run.h"
+
+namespace stoker::train {
+namespace {
+
+/// What only shows a plan makes no copies of the data.
+config::DataOptions without_copies(config::DataOptions options) {
+  options.stage_dir.clear();
+  return options;
+}
+
+/// Precision, layout and threads: of a CPU, where they are automatic. The ranks of a run take over what rank 0 found.
+void choose_arithmetic(Settings& settings, RunSetup& prepared, torch::Device device, bool resumes,
+                       const FromRoot& from_root) {
+  const TriedRun tried{settings, prepared.learner, *prepared.task,
+                       [&] { return probe_settings(settings.options(), *prepared.datasets.train, device); },
+                       [&](const TriedRun::Variation& variation) {
+                         config::ResolvedOptions options = settings.options();
+                         options.precision.channels_last = variation.channels_last;
+                         if (variation.only_tried) options.model.init_from.clear();
+                         return build_learner(options, device, resumes);
+                       }};
+  prepared.bfloat16_speed = measure_amp(tried, from_root);
+  const bool is_told = !settings.was_automatic(settings.options().precision.channels_last);
+  if (!(from_root && is_told))
+    prepared.other_layout_speed = measure_layout(tried);  // the options of other ranks are those of rank 0
+  measure_threads(tried);
+}
+
+/// Where bfloat16 would be tried and is wrong, the run is one in float32.
+void prove_before_measuring(Settings& settings, const data::Datasets& datasets, const FromRoot& from_root) {
+  NetworkUse use = training_use(settings, datasets);
+  const bool waits = settings.resolution().waits_for_amp;
+  use.tries_precisions = waits || settings.options().precision.amp;
+  try {
+    prove_backend(settings.options(), use, from_root);
+  } catch (const core::Error& error) {
+    if (!waits || error.kind() != core::ErrorKind::backend) throw;
+    settings.learn_amp({false, "bfloat16 is not computed rightly here"});
+    use.tries_precisions = false;
+    prove_backend(settings.options(), use, from_root);
+  }
+}
+
+/// What stands in until a fact is known must not be trained with.
+void refuse_assumptions(const config::Resolution& resolution) {
+  if (resolution.assumed.empty()) return;
+  throw std::logic_error("nothing decides about the automatic option " + resolution.assumed.front());
+}
+
+}  // namespace
+
+void set_up_data(Settings& settings, bool measure, RunSetup& prepared) {
+  const config::DataOptions& given = settings.given_data();
+  const int64_t resident_before = settled_resident_bytes();
+  prepared.datasets = data::open_datasets(measure ? given : without_copies(given));
+  prepared.data_bytes = std::max<int64_t>(0, settled_resident_bytes() - resident_before);
+  settings.learn_data(facts_of(*prepared.datasets.train, given));
+  settings.learn_network();
+  require_model_for(settings.options(), *prepared.datasets.train);
+  if (measure) measure_workers(settings, *prepared.datasets.train);
+}
+
+void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share) {
+  const config::ResolvedOptions& options = settings.options();
+  const torch::Device device = open_and_configure_device(options);
+  prepared.task = build_task(options, device);
+  if (!share.root_has_proven) prove_before_measuring(settings, prepared.datasets, share.from_root);
+  prepared.learner = build_learner(options, device, resumes);
+  choose_arithmetic(settings, prepared, device, resumes, share.from_root);
+  const PlanParts parts{settings, prepared.datasets, prepared.learner, *prepared.task, prepared.data_bytes,
+                        resumes,  share.ranks,       share.processes};
+  prepared.inputs = measure_plan(parts);
+  prepared.room = memory_room(device, share.processes);
+  if (settings.resolution().waits_for_batch) {
+    const config::Measured<int64_t> own =
+        plan::choose_batch(batch_rules(settings.resolution()), prepared.inputs, prepared.room);
+    settings.learn_batch(share.agree_on_batch ? share.agree_on_batch(own) : own);
+    prepared.inputs.batch_size = options.loader.batch_size;
+    prepared.inputs.val_batch_size = options.loader.val_batch_size;
+    prepared.inputs.accumulation_steps = options.train.accumulation_steps;
+  }
+  if (settings.resolution().waits_for_trains_on_one_image) {
+    settings.learn_one_image(trains_on_one_image(options, *prepared.datasets.train, prepared.learner));
+  }
+  const int64_t needed = plan::make_memory_plan(prepared.inputs).host_bytes - prepared.room.host_held_bytes;
+  core::MachineFacts machine = settings.facts().machine;
+  machine.ram_available_bytes = prepared.room.host_free_bytes;
+  prepared.caches = add_caches(settings, machine, prepared.datasets, std::max<int64_t>(0, needed));
+  prepared.inputs.cache_bytes = prepared.caches.planned_bytes;
+  if (!share.root_has_proven) {  // what was chosen by measurement since
+    prove_backend(options, training_use(settings, prepared.datasets), share.from_root);
+  }
+  refuse_assumptions(settings.resolution());
+}
+
+}  // namespace stoker::train

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run up to the point where its memory is planned: what `train` and `train plan` have in common.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "data/open_datasets.h"
+#include "engine/step/learner.h"
+#include "engine/task/task.h"
+#include "plan/memory_plan.h"
+#include "train/setup/compute_choices.h"
+#include "train/setup/loader_tuning.h"
+#include "train/setup/settings.h"
+
+namespace stoker::train {
+
+struct RunSetup {
+  data::Datasets datasets;
+  int64_t data_bytes = 0;  ///< that opening the data took
+  std::unique_ptr<engine::Task> task;
+  engine::Learner learner;
+  Caches caches;
+  std::optional<double> bfloat16_speed;      ///< of training the network on a CPU, over float32; absent: not measured
+  std::optional<double> other_layout_speed;  ///< of training in the layout that was not asked for; absent: not measured
+  plan::PlanInputs inputs;
+  plan::MemoryBudget room;  ///< as it was when the plan was made
+};
+
+/// Opens the data; settings learn of data and network. `measure`: find the number of workers by measurement where it is
+/// automatic.
+void set_up_data(Settings& settings, bool measure, RunSetup& prepared);
+
+/// The other processes of a run, as far as its setup has to do with them.
+struct RunShare {
+  int64_t ranks = 1;
+  int64_t processes = 1;  ///< of them on this machine, which share its memory
+  /// The batch-size that all take, of what each has chosen; empty: there are no others.
+  std::function<config::Measured<int64_t>(const config::Measured<int64_t>& own)> agree_on_batch = {};
+  FromRoot from_root = {};       ///< see measure_amp()
+  bool root_has_proven = false;  ///< that the libraries are right: this rank has taken over what was found
+};
+
+/// Opens the device, builds what is trained, measures its memory, chooses an automatic batch, and puts the data behind
+/// caches that leave room for the rest. Nothing is open in the settings afterwards. Refuses nothing but a network that
+/// does not fit.
+void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const RunShare& share = {});
+
+}  // namespace stoker::train

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/bench/bench.h"
+
+#include <gtest/gtest.h>
+
+#include "config/resolution.h"
+#include "data/open_datasets.h"
+#include "tests/data/made_data.h"
+
+namespace stoker::train {
+namespace {
+
+constexpr BenchEffort kOneEpoch{/*rounds=*/1, /*seconds_per_round=*/0};
+
+config::ResolvedOptions options_for(int64_t img_size) {
+  config::Options given;
+  given.data.img_size = img_size;
+  given.loader.batch_size = 4;
+  given.loader.num_workers = 1;
+  config::Facts facts;
+  facts.machine.cpus = 2;
+  facts.machine.ram_bytes = facts.machine.ram_available_bytes = int64_t{8} << 30;
+  facts.data = {/*num_classes=*/2, /*channels=*/3, /*median_height=*/64, /*median_width=*/64, /*train_images=*/7};
+  return config::resolve(given, facts).options;
+}
+
+TEST(BenchTest, SpreadIsTheMedianAndTheEnds) {
+  const Spread odd = spread_of({3, 1, 9}), even = spread_of({4, 1, 2, 9});
+  EXPECT_EQ(odd.median, 3);
+  EXPECT_EQ(odd.lowest, 1);
+  EXPECT_EQ(odd.highest, 9);
+  EXPECT_EQ(even.median, 3);
+  EXPECT_EQ(spread_of({}).median, 0);
+}
+
+TEST(BenchTest, TextHasTheUnitBehindTheMedian) {
+  EXPECT_EQ(text_of({2, 1, 3}, "images/s"), "2.0 images/s (1.0 to 3.0)");
+}
+
+TEST(BenchTest, LoaderFiguresAreThoseOfTheFiles) {
+  const data::TempFolder folder;
+  for (int i = 0; i < 7; ++i) {
+    folder.write("image" + std::to_string(i) + ".jpg", data::jpeg_of(data::pattern_pixels(80, 60, 3), 80, 60));
+  }
+  const BenchResult result = bench_loader(options_for(32), data::open_loose_images(folder.path(), true), kOneEpoch);
+  const core::Json& figures = result.figures;
+  EXPECT_EQ(figures["images"], 7);
+  EXPECT_EQ(figures["cores"], 1);
+  EXPECT_EQ(figures["batch_size"], 4);
+  EXPECT_GT(result.images_per_second.median, 0);
+  EXPECT_EQ(figures["images_per_second_per_core"], result.images_per_second.median);
+  const double rate = figures["images_per_second"]["median"],
+               decode = figures["pure_decode_images_per_second"]["median"];
+  EXPECT_NEAR(figures["decode_efficiency_percent"]["median"].get<double>(), 100 * rate / decode, 1e-6);
+  EXPECT_GT(figures["cpu_seconds_per_1000_images"]["median"], 0);
+  EXPECT_GT(figures["first_batch_milliseconds"]["median"], 0);
+  EXPECT_GE(figures["gap_milliseconds"]["p99"], figures["gap_milliseconds"]["p50"]);
+  EXPECT_GT(figures["peak_rss_bytes"], 1e6);
+  for (const char* const stage : {"read", "decode", "resize"}) {
+    EXPECT_GT(figures["microseconds_per_sample"][stage], 0) << stage;
+  }
+}
+
+TEST(BenchTest, AblationTurnsOffWhatIsUsedAndComparesWithTheWhole) {
+  const data::TempFolder folder;
+  for (int i = 0; i < 8; ++i) {
+    folder.write((i % 2 == 0 ? "train/a/image" : "train/b/image") + std::to_string(i) + ".jpg",
+                 data::jpeg_of(data::pattern_pixels(40, 30, 3), 40, 30));
+  }
+  config::ResolvedOptions options = options_for(32);
+  options.device.threads = 1;
+  options.precision.amp = false;
+  config::DataOptions where;
+  where.data_dir = folder.path();
+  const std::shared_ptr<const data::Source> source = data::open_split(where, "train");
+  const BenchResult result = bench_ablate(options, {source, source}, kOneEpoch);
+  std::vector<std::string> turned_off;
+  for (const core::Json& part : result.figures["parts"]) {
+    turned_off.push_back(part["option"]);
+    EXPECT_GT(part["factor"]["median"], 0);
+    EXPECT_GT(part["images_per_second"]["median"], 0);
+  }
+  EXPECT_EQ(turned_off, (std::vector<std::string>{"--no-channels-last", "", "--num-workers 0", "--prefetch-factor 1"}))
+      << "neither mixed precision, threads, a cache nor a second worker is used";
+  options.loader.num_workers = 2;
+  EXPECT_EQ(bench_ablate(options, {source, source}, kOneEpoch).figures["parts"].size(), turned_off.size() + 1);
+}
+
+}  // namespace
+}  // namespace stoker::train

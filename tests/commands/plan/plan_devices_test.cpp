@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/plan/plan_devices.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/config/command_words.h"
+
+namespace stoker::train {
+namespace {
+
+constexpr int64_t kMB = 1'000'000;
+
+/// ImageNet on a machine with 16 CPUs and 62 GB; one process takes 2 GB, 0.5 GB of it for this one by now.
+std::vector<plan::DevicePlan> plans_of(std::vector<std::string> words) {
+  words.insert(words.begin(), "plan");
+  words.insert(words.end(),
+               {"--num-workers", "12", "--prefetch-factor", "3", "--device", "cpu", "--model", "resnet50"});
+  const auto configuration = fixtures::parsed(words);
+  const DeviceQuestion question = device_question(*configuration);
+  core::MachineFacts machine;
+  machine.cpus = 16;
+  machine.ram_available_bytes = 62'000 * kMB;
+  Settings settings(*configuration, machine);
+  config::DataFacts data = config::usual_data(configuration->options);
+  data.train_images = 1'281'167;
+  settings.learn_data(data);
+  settings.learn_network();
+  plan::PlanInputs measured;
+  measured.program_bytes = 2'000 * kMB;
+  measured.train_images = data.train_images;
+  measured.gradient_bytes = 100 * kMB;
+  plan::MemoryBudget room;
+  room.host_held_bytes = 500 * kMB;
+  room.host_free_bytes = 61'500 * kMB;
+  return plan_devices(question, *configuration, settings, measured, room);
+}
+
+TEST(PlanDevicesTest, EveryDeviceAddsABatchWorkersMemoryAndLearningRate) {
+  // What is usual for ResNet-50: 256 images per device with 12 workers, learning rate 0.5 for each 256.
+  const auto plans = plans_of({"--devices", "1,2,4,8", "--batch-size", "256", "--lr-base", "0.5"});
+  ASSERT_EQ(plans.size(), 4u);
+  const int64_t images[] = {256, 512, 1024, 2048}, workers[] = {12, 24, 48, 96}, updates[] = {5005, 2503, 1252, 626};
+  const double rates[] = {0.5, 1, 2, 4};
+  for (size_t i = 0; i < 4; ++i) {
+    SCOPED_TRACE(plans[i].devices);
+    EXPECT_EQ(plans[i].images_per_update(), images[i]);
+    EXPECT_EQ(plans[i].batch_size, 256);
+    EXPECT_EQ(plans[i].num_workers * plans[i].ranks(), workers[i]);
+    EXPECT_EQ(plans[i].updates_per_epoch, updates[i]);
+    EXPECT_DOUBLE_EQ(plans[i].learning_rate, rates[i]);
+    EXPECT_NEAR(static_cast<double>(plans[i].memory.host_bytes), static_cast<double>(plans[0].memory.host_bytes),
+                0.2e9);
+    EXPECT_EQ(plans[i].room.host_held_bytes + plans[i].room.host_free_bytes, 62'000 * kMB / plans[i].devices);
+  }
+  EXPECT_EQ(plans[0].exchange_bytes, 0);
+  EXPECT_EQ(plans[1].exchange_bytes, 100 * kMB);
+}
+
+TEST(PlanDevicesTest, FourMachinesWithOneDeviceTrainAsFourDevices) {
+  const auto plans = plans_of({"--devices", "1", "--machines", "4", "--batch-size", "256", "--lr-base", "0.5"});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].ranks(), 4);
+  EXPECT_EQ(plans[0].replicas, 4);
+  EXPECT_EQ(plans[0].images_per_update(), 1024);
+  EXPECT_DOUBLE_EQ(plans[0].learning_rate, 2);
+  EXPECT_EQ(plans[0].room.host_free_bytes, 61'500 * kMB) << "each process has a machine of its own";
+}
+
+TEST(PlanDevicesTest, ReplicasThatWereGivenAreDealt) {
+  const auto plans = plans_of({"--devices", "1,4", "--replicas", "4", "--batch-size", "64"});
+  for (const plan::DevicePlan& plan : plans) {
+    EXPECT_EQ(plan.images_per_update(), 256);
+    EXPECT_DOUBLE_EQ(plan.learning_rate, 0.1);
+  }
+  EXPECT_EQ(fixtures::failure_of([] {
+              plans_of({"--devices", "3", "--replicas", "4"});
+            }).kind,
+            core::ErrorKind::config);
+}
+
+TEST(PlanDevicesTest, AnUpdateOfAGivenSizeIsSharedByAccumulatingLess) {
+  const auto plans = plans_of({"--devices", "1,2,4", "--total-batch-size", "1024", "--batch-size", "128"});
+  const int64_t steps[] = {8, 4, 2};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(plans[i].images_per_update(), 1024);
+    EXPECT_EQ(plans[i].accumulation_steps, steps[i]);
+  }
+}
+
+TEST(PlanDevicesTest, AnAutomaticBatchFitsTheShareOfEachProcess) {
+  const auto plans = plans_of({"--devices", "1,16", "--batch-size", "auto"});
+  EXPECT_EQ(plans[0].batch_size, 64) << "more is of no use on a CPU";
+  EXPECT_TRUE(plans[1].short_of.empty()) << plans[1].short_of;
+}
+
+TEST(PlanDevicesTest, ALinkIsBitsPerSecondAndADelay) {
+  const auto link = [](const std::string& text) {
+    return device_question(*fixtures::parsed({"plan", "--devices", "2", "--machines", "2", "--link", text})).link;
+  };
+  EXPECT_DOUBLE_EQ(link("25Gbit").bytes_per_second, 3.125e9);
+  EXPECT_DOUBLE_EQ(link("100Mbit,1ms").bytes_per_second, 12.5e6);
+  EXPECT_DOUBLE_EQ(link("100Mbit,1ms").message_seconds, 1e-3);
+  for (const char* const text : {"25", "fast", "1Gbit,1", "1Gbit,1ms,2", "-1Gbit"}) {
+    EXPECT_EQ(fixtures::failure_of([&] { link(text); }).kind, core::ErrorKind::usage) << text;
+  }
+  const auto refused = [](const std::vector<std::string>& words) {
+    return fixtures::failure_of([&] { device_question(*fixtures::parsed(words)); }).kind;
+  };
+  EXPECT_EQ(refused({"plan", "--devices", "1,,2"}), core::ErrorKind::usage);
+  EXPECT_EQ(refused({"plan", "--devices", "0"}), core::ErrorKind::usage);
+  EXPECT_EQ(refused({"plan", "--devices", "2", "--link", "1Gbit"}), core::ErrorKind::usage)
+      << "there is no other machine";
+}
+
+}  // namespace
+}  // namespace stoker::train

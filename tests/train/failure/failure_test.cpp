@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// How foreign exceptions end the program.
+#include "train/failure/failure.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include "train/failure/last_line.h"
+
+namespace stoker::train {
+namespace {
+
+c10::Error said(const std::string& text) { return c10::Error({"f", "f.cpp", 1}, text); }
+
+TEST(FailureTest, WhatLibrariesSayOfADeviceHasTheExitCodeThatSchedulersNeed) {
+  const auto kind_of = [](const std::string& text) { return error_of(said(text), config::Options{}).kind(); };
+  EXPECT_EQ(kind_of("CUDA error: unspecified launch failure"), core::ErrorKind::os);
+  EXPECT_EQ(kind_of("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"), core::ErrorKind::os);
+  EXPECT_EQ(kind_of("CUDA out of memory. Tried to allocate 2.00 GiB"), core::ErrorKind::out_of_memory);
+  EXPECT_EQ(kind_of("CUDA error: no kernel image is available for execution on the device"),
+            core::ErrorKind::unavailable)
+      << "running the same command again would never help";
+  EXPECT_EQ(kind_of("adaptive_avg_pool2d_backward_cuda does not have a deterministic implementation, but you set "
+                    "'torch.use_deterministic_algorithms(True)'. You can turn off determinism just for this"),
+            core::ErrorKind::config);
+  EXPECT_EQ(kind_of("expected a tensor"), core::ErrorKind::bug);
+}
+
+[[gnu::noinline]] void say(const std::string& text) { throw said(text); }
+
+/// As a tensor is whose memory a lost device takes back.
+struct ThrowsWhenDestroyed {
+  ~ThrowsWhenDestroyed() {
+    say("CUDA error: an illegal memory access was encountered");
+  }  // NOLINT(bugprone-exception-escape)
+};
+
+TEST(LastLineDeathTest, ADestructorThatThrowsWhileADeviceFailureUnwindsEndsWith71AndALastLine) {
+  EXPECT_EXIT(
+      {
+        install_terminate_handler();
+        try {
+          const ThrowsWhenDestroyed tensor;
+          throw said("CUDA error: unspecified launch failure");
+        } catch (const std::exception&) {
+        }
+      },
+      ::testing::ExitedWithCode(71), "the device failed: (.|\n)*train: exit=71 reason=error");
+}
+
+TEST(LastLineDeathTest, AnyOtherTerminationEndsWith70AndALastLine) {
+  EXPECT_EXIT(
+      {
+        install_terminate_handler();
+        []() noexcept { say("a planted bug"); }();
+      },
+      ::testing::ExitedWithCode(70), "a planted bug(.|\n)*train: exit=70 reason=error");
+}
+
+TEST(LastLineDeathTest, ADeviceFailureIsLeftBeforeAnythingElseIsDestroyed) {
+  EXPECT_EXIT(
+      {
+        const ThrowsWhenDestroyed feed;
+        leave_if_device_failed(said("CUDA error: uncorrectable ECC error encountered"));
+      },
+      ::testing::ExitedWithCode(71), "uncorrectable ECC(.|\n)*train: exit=71 reason=error");
+}
+
+TEST(FailureTest, WhatIsNoDeviceFailureReturns) {
+  leave_if_device_failed(said("CUDA out of memory. Tried to allocate 2.00 GiB"));
+  leave_if_device_failed(said("expected a tensor"));
+  leave_if_device_failed(std::runtime_error("CUDA error: not said by LibTorch"));
+}
+
+}  // namespace
+}  // namespace stoker::train
