@@ -322,7 +322,7 @@ def alarm_cases(args):
 
 def plain_alarm_cases(args):
     names = args.models.split(",") if args.models else \
-        subprocess.run([args.train, "models"], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run([args.train, "list", "models"], capture_output=True, text=True, check=True).stdout.split()
     for name in names:
         if name in CROSSED and not args.once:
             yield from itertools.product([name], [False, True], [1, 2], ISAS, CAPABILITIES)

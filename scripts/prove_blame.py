@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants causes of divergence and of spikes in runs, and asks `train blame` for them.
+"""Plants causes of divergence and of spikes in runs, and asks `train inspect blame` for them.
 
     scripts/prove_blame.py --train build/release/apps/train
 
@@ -49,9 +49,9 @@ def train_run(train, data, run, options, common=None):
 
 
 def blamed(train, run):
-    said, code, errors = runs.ask(train, ["blame", run], may_fail=True)
+    said, code, errors = runs.ask(train, ["inspect", "blame", run], may_fail=True)
     if said is None:
-        sys.exit(f"train blame {run} ended with {code}: {errors}")
+        sys.exit(f"train inspect blame {run} ended with {code}: {errors}")
     return said["found"] or {"kind": "spike", "update": None, "samples": [], "layer": None, "cause": "nothing was found"}, said["watched"]
 
 
@@ -60,7 +60,7 @@ def updates_that_saw(train, run, sample, watched):
     saw = []
     for update in range(watched["from"], watched["to"] + 1):
         out = run / "out"
-        runs.ask(train, ["replay", run, "--update", update, "--output", out], may_fail=True)
+        runs.ask(train, ["inspect", "replay", run, "--update", update, "--output", out], may_fail=True)
         written = json.loads((out / "replay.json").read_text())
         if any(seen["sample"] == sample for batch in written["batches"] for seen in batch["samples"]):
             saw.append(update)
@@ -95,7 +95,7 @@ def hdf5_trial(change):
         sample = spectrograms(data, rng, lambda image: change(image, rng))
         ended = train_run(train, data, run, [*OPTIONS, "--epochs", "2", "--seed", str(number), "--mean", "1", "--std", "1.3"],
                           SPECTROGRAMS)
-        if ended.returncode != 80 or "train blame" not in ended.stderr:
+        if ended.returncode != 80 or "train inspect blame" not in ended.stderr:
             sys.exit(f"training ended with {ended.returncode}, not 80 with a hint:\n{ended.stderr}")
         return judge_sample(train, run, sample)
     return trial
@@ -148,7 +148,7 @@ def scale_trial(train, work, rng, number):
     skipped = rng.randrange(8, 20)
     ended = train_run(train, data, run, [*OPTIONS, "--epochs", "3", "--seed", str(number), "--amp", "--amp-dtype", "float16",
                                          "--init-scale", "1e25", "--max-skipped", str(skipped)], common)
-    if ended.returncode != 80 or "train blame" not in ended.stderr:
+    if ended.returncode != 80 or "train inspect blame" not in ended.stderr:
         sys.exit(f"training ended with {ended.returncode}, not 80 with a hint:\n{ended.stderr}")
     found, _ = blamed(train, run)
     return [1], found, "loss scale" in found["cause"] and "learning rate" not in found["cause"]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants one difference in one of two runs that are else the same, and asks `train diff` where they part.
+"""Plants one difference in one of two runs that are else the same, and asks `train inspect diff` where they part.
 
     scripts/prove_diff.py --train build/release/apps/train --pairs 20
 
@@ -110,7 +110,7 @@ def main():
                 sys.exit(f"prove_diff: {what} changes nothing")
             for run in (a, b):
                 runs.forget_records(run, keep=lambda update: update % 20 == 0)
-            said, _, _ = runs.ask(args.train, ["diff", a, b])
+            said, _, _ = runs.ask(args.train, ["inspect", "diff", a, b])
             parted = said["parted"] or {"update": None, "tensor": None, "what": []}
             right += parted["update"] == parts_at
             print(f"{number:2} {what}: part at {parts_at}, named {parted['update']} ({parted['tensor']}); "

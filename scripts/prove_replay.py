@@ -37,7 +37,7 @@ def made_runs(train, work, rng):
 
 
 def is_replayed(train, run, update, folder):
-    said, code, errors = runs.ask(train, ["replay", run, "--update", update, "--output", folder], may_fail=True)
+    said, code, errors = runs.ask(train, ["inspect", "replay", run, "--update", update, "--output", folder], may_fail=True)
     if code != 0:
         print(f"{run.name} update {update}: ended with {code}: {errors}")
         return False

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies honest and falsified runs with `train verify`.
+"""Verifies honest and falsified runs with `train inspect verify`.
 
     scripts/prove_verify.py --train build/release/apps/train --honest 30 --falsified 30
 
@@ -31,7 +31,7 @@ def options_of(number):
 
 
 def verified(train, run, stretches):
-    said, code, errors = runs.ask(train, ["verify", run, "--stretches", stretches], may_fail=True)
+    said, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", stretches], may_fail=True)
     if code not in (0, 65):
         sys.exit(f"verify ended with {code}: {errors}")
     return code == 0, said, errors
@@ -131,7 +131,7 @@ def check_falsified(train, work, count, honest, rng):
             data = runs.copied(data, work / f"forged-data-{number}")
         extra = [work / f"run-{(source + 6) % honest}"] if forge is foreign_checkpoint else []
         what = forge(run, rng, data, *extra)
-        said, code, errors = runs.ask(train, ["verify", run, "--stretches", "all", "--data-dir", data], may_fail=True)
+        said, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", "all", "--data-dir", data], may_fail=True)
         fails = code == 65
         found += fails
         name = forge.__name__

@@ -46,7 +46,7 @@ Outcome run_command(const Command& command, const Context& context) {
   config::parse_command_line(context.line, context.configuration);
   const std::string text = page(context);
   if (!text.empty()) {
-    write_result("-", text);
+    write_page(text);
     return {core::kExitOk, ""};
   }
   const config::LogOptions& log = context.configuration.options.log;

@@ -53,15 +53,6 @@ std::vector<std::string> first_words(const std::vector<Command>& commands) {
   return names;
 }
 
-/// The parts of a command of two words.
-std::vector<std::string> parts_of(const std::vector<Command>& commands, const std::string& first) {
-  std::vector<std::string> parts;
-  for (const Command& command : commands) {
-    if (command.name.rfind(first + " ", 0) == 0) parts.push_back(command.name.substr(first.size() + 1));
-  }
-  return parts;
-}
-
 const Command* find(const std::vector<Command>& commands, const std::string& name) {
   for (const Command& command : commands) {
     if (command.name == name) return &command;
@@ -84,9 +75,9 @@ core::Error unknown(const std::vector<Command>& commands, const std::string& nam
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {train_command(),  eval_command(),    predict_command(), plan_command(),   check_command(), bench_command(),
-          pack_command(),   preview_command(), import_command(),  export_command(), audit_command(), runs_command(),
-          replay_command(), verify_command(),  diff_command(),    blame_command(),  list_command()};
+  return {train_command(),   eval_command(),    predict_command(), plan_command(),   check_command(), bench_command(),
+          pack_command(),    preview_command(), import_command(),  export_command(), audit_command(), runs_command(),
+          inspect_command(), replay_command(),  verify_command(),  diff_command(),   blame_command(), list_command()};
 }
 
 ChosenCommand choose_command(const std::vector<Command>& commands, int argc, const char* const* argv) {
@@ -97,21 +88,13 @@ ChosenCommand choose_command(const std::vector<Command>& commands, int argc, con
   }
   const auto is_name = [](const std::string& word) { return !word.empty() && word[0] != '-'; };
   if (words.empty() || !is_name(words[0])) return {&commands.front(), words};
-  const std::string first = words[0];
-  const std::vector<std::string> parts = parts_of(commands, first);
-  if (parts.empty()) {
-    const Command* const command = find(commands, first);
-    if (command == nullptr) throw unknown(commands, first);
-    return {command, {words.begin() + 1, words.end()}};
+  if (words.size() > 1) {
+    const Command* const part = find(commands, words[0] + " " + words[1]);
+    if (part != nullptr) return {part, {words.begin() + 2, words.end()}};
   }
-  const std::string second = words.size() > 1 && is_name(words[1]) ? words[1] : "";
-  const Command* const command = find(commands, first + " " + second);
-  if (command != nullptr) return {command, {words.begin() + 2, words.end()}};
-  const std::string usage = core::format("train {} {}", first, core::list_text(parts, parts.size()));
-  if (second.empty()) throw wrong("missing word: " + usage, core::format("train {} {} --help", first, parts.front()));
-  throw wrong(
-      core::format("train {}: unknown command {}{}", first, config::shown(second), config::suggestion(second, parts)),
-      usage);
+  const Command* const command = find(commands, words[0]);
+  if (command == nullptr) throw unknown(commands, words[0]);
+  return {command, {words.begin() + 1, words.end()}};
 }
 
 }  // namespace stoker::train

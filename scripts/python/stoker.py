@@ -242,7 +242,7 @@ NETWORKS = ("small_cnn", "tiny_cnn", "peer_cnn", "resnet9", "spectrogram_cnn", "
 
 
 def make_network(name, in_chans=3, outputs=1000, img_size=224, width=32, backbone="efficientnet_b0", lstm_channels=64):
-    """A network by its name in `train models`, with fresh weights and the names of tensors that checkpoints have. `outputs` 0
+    """A network by its name in `train list models`, with fresh weights and the names of tensors that checkpoints have. `outputs` 0
     leaves the classifier of our own networks out."""
     if name in ("small_cnn", "tiny_cnn"):
         return SmallCnn(in_chans, outputs, width, name == "tiny_cnn")

@@ -176,7 +176,7 @@ const std::vector<BadInput>& bad_idx() {
       {"LearningRateThatDiverges",
        idx([](const Workplace&) {}, {"--lr", "1e30"}),
        kDiverged,
-       {"training diverged: the loss is ", "at update ", "train blame run ", "lower --lr",
+       {"training diverged: the loss is ", "at update ", "train inspect blame run ", "lower --lr",
         "no checkpoint has been written yet"}},
       {"UnknownModel", idx([](const Workplace&) {}, {"--model", "resnet19"}), kConfig, {"resnet19", "resnet18"}},
   };

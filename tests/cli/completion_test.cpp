@@ -35,7 +35,7 @@ class CompletionTest : public ::testing::Test {
 
 TEST_F(CompletionTest, BashOffersVerbsFlagsValuesAndRuns) {
   if (!has("bash")) GTEST_SKIP();
-  write({"completion", "bash"}, "train.bash");
+  write({"list", "completion", "bash"}, "train.bash");
   EXPECT_NE(offered("train ev").find("\neval\n"), std::string::npos);
   EXPECT_NE(offered("train --batch-s").find("\n--batch-size\n"), std::string::npos);
   EXPECT_EQ(offered("train predict --lr-").find("--lr-base"), std::string::npos) << "predict does not take it";
@@ -48,20 +48,20 @@ TEST_F(CompletionTest, BashOffersVerbsFlagsValuesAndRuns) {
 }
 
 TEST_F(CompletionTest, ZshAndFishUnderstandTheirs) {
-  write({"completion", "zsh"}, "_train");
-  write({"completion", "fish"}, "train.fish");
+  write({"list", "completion", "zsh"}, "_train");
+  write({"list", "completion", "fish"}, "train.fish");
   EXPECT_TRUE(!has("zsh") || std::system(("zsh -n " + (work_ / "_train")).c_str()) == 0);
   EXPECT_TRUE(!has("fish") || std::system(("fish -n " + (work_ / "train.fish")).c_str()) == 0);
   const std::string zsh = content_of_file(work_ / "_train"), fish = content_of_file(work_ / "train.fish");
   EXPECT_EQ(zsh.rfind("#compdef train\n", 0), 0u);
   EXPECT_NE(zsh.find("'--batch-size=["), std::string::npos);
   EXPECT_NE(fish.find(" -l batch-size"), std::string::npos);
-  EXPECT_EQ(run({"completion", "tcsh"}, work_.path()).exit_code, 64);
+  EXPECT_EQ(run({"list", "completion", "tcsh"}, work_.path()).exit_code, 64);
 }
 
 TEST_F(CompletionTest, GroffReadsTheManualPageWithoutAWarning) {
   if (!has("groff")) GTEST_SKIP();
-  write({"--help-man"}, "train.1");
+  write({"list", "options", "--format", "man"}, "train.1");
   const std::string command = "cd " + work_.path() + " && groff -man -ww -Tutf8 train.1 > page 2> warnings";
   EXPECT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(content_of_file(work_ / "warnings"), "");

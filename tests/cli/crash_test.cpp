@@ -52,7 +52,7 @@ void expect_status_of_crash(const Workplace& work, const std::string& reason, in
   EXPECT_TRUE(holds(status, "\"exit_code\": " + std::to_string(exit_code) + "\n}\n")) << status;
   const std::regex time("\"time\": \"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z\"");
   EXPECT_TRUE(std::regex_search(status, time)) << status;
-  const Ended listed = run({"ls", "."}, work.path());
+  const Ended listed = run({"runs", "."}, work.path());
   EXPECT_TRUE(holds(listed.out, "failed (" + reason + ")")) << listed.out << listed.err;
 }
 

@@ -74,7 +74,7 @@ TEST_F(NetworkFileTest, ResumesWithTheSameBitsAndFromItsOwnCopy) {
   EXPECT_NE(ended({"eval", "run"}, kConfig).err.find("--trust-model"), std::string::npos);
   const Ended measured = ended({"eval", "run", "--trust-model"});
   EXPECT_NE(measured.err.find("reason=evaluated"), std::string::npos) << measured.err;
-  ended({"verify", "run", "--trust-model"});
+  ended({"inspect", "verify", "run", "--trust-model"});
 }
 
 TEST_F(NetworkFileTest, WithOtherBytesIsNotTheNetworkOfTheRun) {

@@ -32,7 +32,7 @@ TEST(RecordsTest, APageComparesSeveralRuns) {
   const Workplace work;
   place_finished_run(work);
   fs::copy(work / "run", work / "other", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-  const Words words = {"report", "run", "other/"};
+  const Words words = {"runs", "--html", "run", "other/"};
   const Ended ended = run(words, work.path());
   ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
   EXPECT_EQ(ended.out, "written: report.html\n");
@@ -42,9 +42,9 @@ TEST(RecordsTest, APageComparesSeveralRuns) {
   fs::create_directory(work / "all");
   fs::rename(work / "other", work / "all/other");
   fs::copy(work / "run", work / "all/deeper", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-  EXPECT_EQ(run({"report", "all"}, work.path()).exit_code, 0) << "a folder of runs";
+  EXPECT_EQ(run({"runs", "--html", "all"}, work.path()).exit_code, 0) << "a folder of runs";
   EXPECT_NE(content_of_file(work / "all/report.html").find("<title>2 runs"), std::string::npos);
-  const Ended one = run({"report", "run", "-o", "-"}, work.path());
+  const Ended one = run({"runs", "--html", "run", "-o", "-"}, work.path());
   EXPECT_EQ(one.out.rfind("<!doctype html>", 0), 0u);
   EXPECT_FALSE(fs::exists(work / "run/report.html"));
 }
@@ -159,8 +159,8 @@ TEST(RecordsTest, CheckAndPreviewPrintTheirConfigurationLikeOtherVerbs) {
 
 TEST(RecordsTest, APageOfNoRunIsMissingInput) {
   const Workplace work;
-  EXPECT_EQ(run({"report", "nowhere"}, work.path()).exit_code, 66);
-  EXPECT_EQ(run({"report"}, work.path()).exit_code, 64);
+  EXPECT_EQ(run({"runs", "--html", "nowhere"}, work.path()).exit_code, 66);
+  EXPECT_EQ(run({"runs", "--html"}, work.path()).exit_code, 66);
 }
 
 TEST(CheckTest, MeasuresAllThatIsThereAndEndsWith69ForWhatIsNot) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train replay`, `verify` and `diff`: past updates of a run that was stopped and resumed, computed again.
+// `train inspect replay`, `verify` and `diff`: past updates of a run that was stopped and resumed, computed again.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -40,7 +40,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST_F(ReplayVerbTest, APastUpdateComesOutAsItWasRecordedWithPicturesAndFigures) {
   for (const char* const update : {"1", "5", "8"}) {
-    const Ended ended = ask({"replay", "run", "--update", update, "--json"});
+    const Ended ended = ask({"inspect", "replay", "run", "--update", update, "--json"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     EXPECT_TRUE(has(ended.out, "\"images_equal\": true")) << ended.out;
     EXPECT_TRUE(has(ended.out, "\"weights_equal\": true")) << ended.out;
@@ -57,13 +57,13 @@ TEST_F(ReplayVerbTest, APastUpdateComesOutAsItWasRecordedWithPicturesAndFigures)
 }
 
 TEST_F(ReplayVerbTest, OtherDataIsRefusedAndAnUpdateThatIsToComeIsAnError) {
-  EXPECT_EQ(ask({"replay", "run", "--update", "9"}).exit_code, 64);
-  EXPECT_EQ(ask({"replay", "run"}).exit_code, 64);
-  EXPECT_EQ(ask({"replay", "data", "--update", "1"}).exit_code, 66);
+  EXPECT_EQ(ask({"inspect", "replay", "run", "--update", "9"}).exit_code, 64);
+  EXPECT_EQ(ask({"inspect", "replay", "run"}).exit_code, 64);
+  EXPECT_EQ(ask({"inspect", "replay", "data", "--update", "1"}).exit_code, 66);
   std::string labels = content_of_file(work_ / "data/train-labels-idx1-ubyte");
   labels.back() = static_cast<char>(labels.back() == 0 ? 1 : 0);
   work_.write("data/train-labels-idx1-ubyte", labels);
-  const Ended ended = ask({"replay", "run", "--update", "3"});
+  const Ended ended = ask({"inspect", "replay", "run", "--update", "3"});
   EXPECT_EQ(ended.exit_code, 78) << ended.err;
 }
 
@@ -71,7 +71,7 @@ TEST_F(ReplayVerbTest, WithoutAnEarlierCheckpointTheRunIsComputedFromItsBeginnin
   for (const char* const gone : {"3", "4"}) {
     std::filesystem::remove_all(work_ / ("run/checkpoints/step-0000000" + std::string(gone)));
   }
-  const Ended ended = ask({"replay", "run", "--update", "4"});
+  const Ended ended = ask({"inspect", "replay", "run", "--update", "4"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(has(ended.err, "4 updates are computed again from the beginning")) << ended.err;
   EXPECT_TRUE(has(ended.out, "as recorded")) << ended.out;
@@ -79,26 +79,26 @@ TEST_F(ReplayVerbTest, WithoutAnEarlierCheckpointTheRunIsComputedFromItsBeginnin
 }
 
 TEST_F(ReplayVerbTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhereDoesNot) {
-  const Ended honest = ask({"verify", "run", "--stretches", "all"});
+  const Ended honest = ask({"inspect", "verify", "run", "--stretches", "all"});
   EXPECT_EQ(honest.exit_code, 0) << honest.out << honest.err;
   EXPECT_TRUE(has(honest.out, "8 of 8 updates (100%)")) << honest.out;
   train_run(work_, "other", {"--seed", "9"});
   const std::string last = "checkpoints/step-00000008";
   std::filesystem::remove_all(work_ / ("run/" + last));
   copy_folder(work_ / ("other/" + last), work_ / ("run/" + last));
-  const Ended forged = ask({"verify", "run", "--stretches", "all"});
+  const Ended forged = ask({"inspect", "verify", "run", "--stretches", "all"});
   EXPECT_EQ(forged.exit_code, 65) << forged.out;
   EXPECT_TRUE(has(forged.err, last)) << forged.err;
 }
 
 TEST_F(ReplayVerbTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
-  const Ended quiet = ask({"blame", "run"});
+  const Ended quiet = ask({"inspect", "blame", "run"});
   EXPECT_EQ(quiet.exit_code, 0) << quiet.err;
   EXPECT_TRUE(has(last_line(quiet.err), "reason=nothing-found")) << quiet.out;
   const Ended diverged = ask(words_of("far", {"--lr", "1e30", "--sched", "constant"}));
   ASSERT_EQ(diverged.exit_code, 80) << diverged.err;
-  EXPECT_TRUE(has(diverged.err, "train blame far says in which update")) << diverged.err;
-  const Ended ended = ask({"blame", "far"});
+  EXPECT_TRUE(has(diverged.err, "train inspect blame far says in which update")) << diverged.err;
+  const Ended ended = ask({"inspect", "blame", "far"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(has(ended.out, "began     epoch 1, update 2: ")) << ended.out;
   EXPECT_TRUE(has(last_line(ended.err), "reason=found update=2")) << ended.err;
@@ -106,21 +106,22 @@ TEST_F(ReplayVerbTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
 
 TEST_F(ReplayVerbTest, DiffNamesTheFirstUpdateAtWhichRunsPart) {
   train_run(work_, "same");
-  EXPECT_TRUE(has(last_line(ask({"diff", "run", "same"}).err), "reason=same"));
+  EXPECT_TRUE(has(last_line(ask({"inspect", "diff", "run", "same"}).err), "reason=same"));
   train_run(work_, "later", {"--sched", "multistep", "--decay-milestones", "1", "--decay-rate", "0.5"});
   train_run(work_, "constant", {"--sched", "constant"});
-  const Ended ended = ask({"diff", "constant", "later"});
+  const Ended ended = ask({"inspect", "diff", "constant", "later"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(has(ended.out, "parted    epoch 2, update 5")) << ended.out;
   EXPECT_TRUE(has(ended.out, "learning rate")) << ended.out;
   EXPECT_TRUE(has(ended.out, "--sched: constant / multistep")) << ended.out;
   train_run(work_, "averaged", {"--sched", "constant", "--model-ema", "--label-smoothing", "0.1"});
-  const Ended averaged = ask({"diff", "constant", "averaged"});
+  const Ended averaged = ask({"inspect", "diff", "constant", "averaged"});
   EXPECT_TRUE(has(averaged.out, "parted    epoch 1, update 1")) << "an average more is no difference\n" << averaged.out;
   const std::string step = "/checkpoints/step-0000000";
-  const Ended checkpoints = ask({"diff", "constant" + step + "4", "later" + step + "4"});
+  const Ended checkpoints = ask({"inspect", "diff", "constant" + step + "4", "later" + step + "4"});
   EXPECT_TRUE(has(checkpoints.out, "are the same, to the bit")) << checkpoints.out << checkpoints.err;
-  EXPECT_TRUE(has(ask({"diff", "constant" + step + "8", "later" + step + "8"}).out, "the first is stem.conv.weight"));
+  EXPECT_TRUE(has(ask({"inspect", "diff", "constant" + step + "8", "later" + step + "8"}).out,
+                  "the first is stem.conv.weight"));
 }
 
 }  // namespace

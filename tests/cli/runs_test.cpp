@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train ls` and `train watch`: runs, from what they leave in their directories.
+// `train runs` and `train runs --follow`: runs, from what they leave in their directories.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -18,35 +18,35 @@ class RunsVerbTest : public ::testing::Test {
 TEST_F(RunsVerbTest, LsListsTheRunsBelowAFolder) {
   std::filesystem::create_directories(work_ / "runs/deep");
   copy_folder(work_ / "run", work_ / "runs/deep/b");
-  const Ended ended = run({"ls"}, work_.path());
+  const Ended ended = run({"runs"}, work_.path());
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   const std::vector<std::string> lines = lines_of(ended.out);
   ASSERT_EQ(lines.size(), 2u) << ended.out;
   EXPECT_EQ(lines[0].rfind("run ", 0), 0u);
   EXPECT_EQ(lines[1].rfind("runs/deep/b  finished (epochs-done)  2/2", 0), 0u) << lines[1];
-  EXPECT_EQ(lines_of(run({"ls", "run", "runs"}, work_.path()).out).size(), 3u);
-  const std::string json = run({"ls", "run", "--json"}, work_.path()).out;
+  EXPECT_EQ(lines_of(run({"runs", "run", "runs"}, work_.path()).out).size(), 3u);
+  const std::string json = run({"runs", "run", "--json"}, work_.path()).out;
   EXPECT_NE(json.find("\"state\": \"finished\""), std::string::npos) << json;
 }
 
 TEST_F(RunsVerbTest, LsOfAFolderThatIsNotThereIsAnError) {
-  EXPECT_EQ(run({"ls", "absent"}, work_.path()).exit_code, 66);
-  EXPECT_EQ(run({"watch", "data", "--once"}, work_.path()).exit_code, 66);
+  EXPECT_EQ(run({"runs", "absent"}, work_.path()).exit_code, 66);
+  EXPECT_EQ(run({"runs", "data", "--curves"}, work_.path()).exit_code, 66);
 }
 
 TEST_F(RunsVerbTest, WatchOfAFinishedRunDrawsItAndEnds) {
-  for (const Words& words : {Words{"watch", "run"}, Words{"watch", "run", "--once"}}) {
+  for (const Words& words : {Words{"runs", "--follow", "run"}, Words{"runs", "run", "--curves"}}) {
     const Ended ended = run(words, work_.path());
     EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
     EXPECT_EQ(ended.out.rfind("run  finished (epochs-done)  epoch 2/2  update 8", 0), 0u) << ended.out;
     EXPECT_EQ(ended.out.find('\x1b'), std::string::npos) << "no terminal";
   }
-  EXPECT_NE(run({"watch", "run", "--once"}, work_.path()).out.find("\nloss  o validation "), std::string::npos);
+  EXPECT_NE(run({"runs", "run", "--curves"}, work_.path()).out.find("\nloss  o validation "), std::string::npos);
 }
 
 TEST_F(RunsVerbTest, WatchOnATerminalDrawsInPlaceAndEndsWithTheRun) {
   Launch launch;
-  launch.words = {"watch", "run"};
+  launch.words = {"runs", "--follow", "run"};
   launch.directory = work_.path();
   launch.standard_output = Stream::terminal;
   launch.columns = 110;

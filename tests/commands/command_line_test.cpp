@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which command a command line names, and what is wrong with its words and flags.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "commands/command.h"
+#include "commands/eval/eval.h"
+#include "commands/predict/predict.h"
+#include "tests/config/command_words.h"
+
+namespace stoker::train {
+namespace {
+
+using fixtures::Failure;
+using fixtures::failure_of;
+
+/// Parses `train <words>` as the program does. Returns the name of the command.
+std::string parse(const std::vector<std::string>& words, config::Configuration& configuration) {
+  const std::vector<Command> commands = all_commands();
+  std::vector<const char*> argv = {"train"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  const ChosenCommand chosen = choose_command(commands, static_cast<int>(argv.size()), argv.data());
+  config::CommandLine line = {chosen.words, chosen.command};
+  for (const Command& command : commands) line.others.push_back(&command);
+  config::parse_command_line(line, configuration);
+  return chosen.command->name;
+}
+
+std::string named(const std::vector<std::string>& words) {
+  config::Configuration configuration;
+  return parse(words, configuration);
+}
+
+Failure failure_of_words(const std::vector<std::string>& words) {
+  return failure_of([&] { named(words); });
+}
+
+TEST(CommandNamesTest, AreUniqueAndEachHasUsageAndSummary) {
+  std::set<std::string> names;
+  for (const Command& command : all_commands()) {
+    EXPECT_TRUE(names.insert(command.name).second) << command.name;
+    EXPECT_EQ(command.usage.rfind(command.shown_name(), 0), 0u) << command.usage;
+    EXPECT_EQ(command.summary.back(), '.') << command.name;
+    EXPECT_TRUE(command.run) << command.name;
+  }
+}
+
+TEST(CommandNamesTest, WordsInFrontNameTheCommand) {
+  EXPECT_EQ(named({"--epochs", "3"}), "");
+  EXPECT_EQ(named({"eval", "runs/x"}), "eval");
+  EXPECT_EQ(named({"inspect", "diff", "a", "b"}), "inspect diff");
+  EXPECT_EQ(named({"help", "eval"}), "eval");
+}
+
+TEST(CommandNamesTest, UnknownNamesAreErrorsThatNameTheNearest) {
+  EXPECT_EQ(failure_of_words({"evl", "runs/x"}).message, "unknown command \"evl\"; did you mean eval?");
+  EXPECT_EQ(failure_of_words({"evl"}).kind, core::ErrorKind::usage);
+  const Failure unknown = failure_of_words({"zzzzz"});
+  EXPECT_EQ(unknown.message, "unknown command \"zzzzz\"");
+  EXPECT_EQ(
+      unknown.hint,
+      "commands: eval, predict, plan, check, bench, pack, preview, import, export, audit, runs, inspect and list; "
+      "none trains");
+  EXPECT_EQ(failure_of_words({"--epochs", "3", "eval"}).message,
+            "the command eval must be the first word: train eval ...");
+  EXPECT_EQ(failure_of_words({""}).message, "unexpected word \"\"");
+}
+
+TEST(CommandNamesTest, AFormerNameAnswersWithTheNewOne) {
+  EXPECT_EQ(failure_of_words({"ls"}).message, "train ls is now train runs");
+  EXPECT_EQ(failure_of_words({"watch", "runs/x"}).message, "train watch is now train runs --follow");
+  EXPECT_EQ(failure_of_words({"replay", "runs/x"}).message, "train replay is now train inspect replay");
+  EXPECT_EQ(failure_of_words({"models"}).kind, core::ErrorKind::usage);
+}
+
+TEST(CommandWordsTest, MissingAndSuperfluousWordsAreReported) {
+  EXPECT_EQ(failure_of_words({"eval"}).message,
+            "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [DATA] [options]");
+  EXPECT_EQ(failure_of_words({"predict", "runs/x"}).message,
+            "missing INPUT: train predict RUN_OR_CHECKPOINT INPUT... [options]");
+  EXPECT_EQ(failure_of_words({"eval", "runs/x", "data", "more"}).message, "unexpected word \"more\"");
+  EXPECT_EQ(failure_of_words({"eval", "runs/x", "--which", "first"}).message,
+            "--which: \"first\" is not accepted; write one of best and last");
+  EXPECT_EQ(failure_of_words({"predict", "r", "i", "--top-k", "0"}).kind, core::ErrorKind::usage);
+}
+
+TEST(CommandWordsTest, FlagsOfAnotherCommandAreToldApartFromUnknownOnes) {
+  EXPECT_EQ(failure_of_words({"eval", "r", "--epochs", "3"}).message, "--epochs: an option of training, not of eval");
+  EXPECT_EQ(failure_of_words({"eval", "runs/x", "-b", "3"}).message, "-b: an option of training, not of eval");
+  EXPECT_EQ(failure_of_words({"predict", "r", "i", "--data-dir", "x"}).message,
+            "--data-dir: an option of training, not of predict");
+  EXPECT_EQ(failure_of_words({"--logits"}).message, "--logits: a flag of train eval");
+  EXPECT_EQ(failure_of_words({"eval", "r", "--dry-run"}).message, "--dry-run: a flag of training, not of eval");
+}
+
+TEST(CommandWordsTest, FlagsAndWordsGoIntoTheStructOfTheCommandAndOptionsIntoTheConfiguration) {
+  const auto flags = std::make_shared<EvalFlags>();
+  config::Syntax syntax;
+  syntax.name = "eval";
+  syntax.takes = takes_eval;
+  syntax.words = {checkpoint_word(flags->checkpoint)};
+  syntax.flags = {which_flag(flags->which), config::flag("split", "NAME", "", flags->split),
+                  config::flag("resamples", "N", "", flags->resamples, 0, 10),
+                  config::flag("logits", "", flags->logits)};
+  const config::CommandLine line = {{"--which", "last", "runs/x", "--split", "test", "--logits", "-vb", "9"}, &syntax};
+  config::Configuration configuration;
+  config::parse_command_line(line, configuration);
+  EXPECT_EQ(flags->checkpoint, "runs/x");
+  EXPECT_EQ(flags->which, "last");
+  EXPECT_EQ(flags->split, "test");
+  EXPECT_TRUE(flags->logits);
+  EXPECT_EQ(configuration.options.loader.val_batch_size.value(), 9);
+
+  flags->split = "changed since";
+  config::Configuration again;
+  config::parse_options(line, again);
+  EXPECT_EQ(again.options.loader.val_batch_size.value(), 9);
+  EXPECT_EQ(flags->split, "changed since") << "the options alone";
+}
+
+}  // namespace
+}  // namespace stoker::train

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/read/syntax.h"
 #include "core/error.h"
 
 namespace stoker::fixtures {
@@ -31,9 +32,13 @@ Failure failure_of(Call call) {
 
 /// Parses `train <words>`.
 inline void parse_words(const std::vector<std::string>& words, config::Configuration& out) {
-  std::vector<const char*> argv = {"train"};
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  config::parse_command_line(static_cast<int>(argv.size()), argv.data(), out);
+  bool dry_run = false;
+  config::Syntax training;
+  training.usage = "train [options]";
+  training.takes = config::takes_all;
+  training.reads_files = true;
+  training.flags = {config::flag("dry-run", "Trains nothing.", dry_run)};
+  config::parse_command_line({words, &training}, out);
 }
 
 inline std::unique_ptr<config::Configuration> parsed(const std::vector<std::string>& words) {

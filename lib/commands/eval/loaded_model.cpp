@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/eval/loaded_model.h"
 
+#include "commands/eval/evaluation_plan.h"
 #include "config/preprocess/preprocessing.h"
 #include "engine/checkpoint/weights.h"
 #include "engine/device/device.h"
 #include "plan/refusals.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
-#include "train/setup/evaluation_plan.h"
 #include "train/setup/network_file.h"
 #include "train/setup/plan_run.h"
 #include "train/setup/rank_share.h"

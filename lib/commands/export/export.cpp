@@ -7,6 +7,7 @@
 
 #include "commands/eval/evaluate_together.h"
 #include "commands/eval/loaded_model.h"
+#include "commands/eval/open_inputs.h"
 #include "commands/export/export.h"
 #include "commands/export/exported_network.h"
 #include "commands/export/onnx_check.h"
@@ -23,7 +24,6 @@
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
-#include "train/setup/open_inputs.h"
 
 namespace stoker::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train blame`: where a divergence or a spike began: update, samples, layer.
+// `train inspect blame`: where a divergence or a spike began: update, samples, layer.
 #include <algorithm>
 #include <cmath>
 #include <memory>

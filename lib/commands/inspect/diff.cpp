@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train diff`: what differs between two runs, or two checkpoints, and where the runs part.
+// `train inspect diff`: what differs between two runs, or two checkpoints, and where the runs part.
 #include "commands/inspect/inspect.h"
 #include "commands/inspect/run_difference.h"
 #include "core/error.h"

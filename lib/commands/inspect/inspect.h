@@ -27,6 +27,8 @@ struct BlameFlags {
   bool json = false;
 };
 
+/// The four below it by name; does nothing itself.
+Command inspect_command();
 Command replay_command();
 Command verify_command();
 Command diff_command();

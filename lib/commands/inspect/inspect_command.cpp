@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/inspect/inspect.h"
+#include "core/error.h"
 
 namespace stoker::train {
 namespace {
@@ -34,6 +35,19 @@ Command part(const std::string& name, const std::string& words, const std::strin
 }
 
 }  // namespace
+
+Command inspect_command() {
+  Command command;
+  command.name = "inspect";
+  command.usage = "train inspect replay|verify|diff|blame ...";
+  command.summary =
+      "Computes past updates of a run again: to look at one, to check a run, to compare two, to find a fault.";
+  command.run = [](const Context&) -> Outcome {
+    throw core::Error(core::ErrorKind::usage, "missing word: train inspect replay, verify, diff or blame",
+                      "train inspect --help");
+  };
+  return command;
+}
 
 Command replay_command() {
   const auto flags = std::make_shared<ReplayFlags>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train replay`: a past update of a run, computed again: what the network saw, and what it made of it.
+// `train inspect replay`: a past update of a run, computed again: what the network saw, and what it made of it.
 #include <algorithm>
 #include <chrono>
 #include <numeric>

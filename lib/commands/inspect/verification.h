@@ -12,7 +12,7 @@
 
 namespace stoker::train {
 
-/// The updates from one checkpoint to the next: a "stretch" in `train verify`.
+/// The updates from one checkpoint to the next: a "stretch" in `train inspect verify`.
 struct UpdateRange {
   int64_t from = 0, to = 0;  ///< updates done; 0: the beginning
 };

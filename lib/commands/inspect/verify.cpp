@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train verify`: whether a run's checkpoints follow from its options and data, by computing parts of it again.
+// `train inspect verify`: whether a run's checkpoints follow from its options and data, by computing parts of it again.
 #include "commands/inspect/inspect.h"
 #include "commands/inspect/verification.h"
 #include "core/error.h"

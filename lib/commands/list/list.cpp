@@ -38,7 +38,7 @@ Outcome list(const Context& context, const ListFlags& flags) {
     throw core::Error(core::ErrorKind::usage, "train list: there is no list of " + core::printable(flags.what),
                       "train list models, presets, options or completion");
   }
-  write_result("-", text);
+  write_page(text);
   return {core::kExitOk, ""};
 }
 

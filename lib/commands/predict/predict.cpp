@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "commands/eval/evaluate_together.h"
+#include "commands/eval/open_inputs.h"
 #include "commands/predict/predict.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
 #include "train/failure/result_output.h"
-#include "train/setup/open_inputs.h"
 
 namespace stoker::train {
 namespace {

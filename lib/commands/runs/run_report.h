@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.html of runs: at the end of one (--report) and by `train report`.
+// report.html of runs: at the end of one (--report) and by `train runs --html`.
 #pragma once
 
 #include <string>

@@ -67,6 +67,11 @@ std::string usage_of(const Commands& commands, const Syntax& chosen) {
     text += "\nOther commands, each with its own --help:\n";
     append_commands(text, commands, /*in_short=*/false);
   }
+  for (const Syntax* const part : commands) {
+    if (chosen.name.empty() || part->name.rfind(chosen.name + " ", 0) != 0) continue;
+    text += text.find("\n  ") == std::string::npos ? "\n" : "";
+    append_entry(text, part->name.substr(chosen.name.size() + 1), part->summary);
+  }
   for (const Word& word : chosen.words) {
     text += text.find("\n  ") == std::string::npos ? "\n" : "";
     append_entry(text, word.name, word.help);
@@ -144,7 +149,9 @@ std::string render_help(const Table& table, const Commands& commands, const Synt
 std::string render_option_list(const Table& table) {
   std::string text;
   for (const Row& row : table.rows()) {
-    append_entry(text, "--" + row.name, first_sentence(row.help) + " [" + default_value_text(row) + "]");
+    std::string name = "--" + row.name;
+    name.resize(std::max(name.size(), kHelpColumn - 2), ' ');
+    text += name + "  " + first_sentence(row.help) + " [" + default_value_text(row) + "]\n";
   }
   return text;
 }

@@ -167,7 +167,8 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
   d.add("digest-every", o.digest_every, integer_codec(0, 1'000'000'000))
       .unit("updates")
       .help(
-          "Updates between digests of the weights and of the images in metrics.jsonl, by which train diff and train "
+          "Updates between digests of the weights and of the images in metrics.jsonl, by which train inspect diff and "
+          "train "
           "verify compare; the first update has them, too. 0: none.")
       .per_process();
   d.add("keep-last", o.keep_last, integer_codec(1, 1'000'000))
@@ -200,7 +201,7 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
       .help("Write event files for TensorBoard below run-dir/tensorboard.")
       .per_process();
   d.add_switch("report", o.report)
-      .help("Write run-dir/report.html when the run ends or stops; train report does so at any time.")
+      .help("Write run-dir/report.html when the run ends or stops; train runs --html does so at any time.")
       .per_process();
 }
 

@@ -83,7 +83,8 @@ core::Error diverged_error(const std::string& cause, const CheckpointFiles& file
   const std::string left = saved.empty() ? "no checkpoint has been written yet"
                                          : "the last good checkpoint is kept: " + files.path_of(saved.front());
   return {ErrorKind::diverged, "training diverged: " + cause,
-          "train blame " + run_of(files) + " says in which update, sample and layer it began; " + advice + "; " + left};
+          "train inspect blame " + run_of(files) + " says in which update, sample and layer it began; " + advice +
+              "; " + left};
 }
 
 Checkpoints::Checkpoints(const Settings& settings, RunIdentity identity)

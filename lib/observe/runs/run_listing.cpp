@@ -172,7 +172,7 @@ std::vector<ListedRun> list_runs(const std::string& folder, int64_t now) {
   std::error_code trouble;
   if (!fs::is_directory(folder, trouble)) {
     throw core::Error(core::ErrorKind::no_input, "the folder " + core::printable(folder) + " does not exist",
-                      "name a folder with runs, or a run: train ls DIR");
+                      "name a folder with runs, or a run: train runs DIR");
   }
   std::vector<std::string> paths;
   find_runs(folder, 0, paths);

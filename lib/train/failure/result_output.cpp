@@ -38,6 +38,12 @@ void log_to_stderr() {
   });
 }
 
+void write_page(const std::string& text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (errno != EPIPE) throw core::errno_error(errno, "write", "standard output", core::ErrorKind::io);
+}
+
 void write_result(const std::string& path, const std::string& content) {
   if (path.empty() || path == "-") return write_stream(stdout, content, "standard output");
   if (!is_device_or_pipe(path)) return core::write_file_atomically(path, content, /*durable=*/true);

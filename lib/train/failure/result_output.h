@@ -6,8 +6,8 @@
 
 namespace stoker::train {
 
-/// For verbs whose results go to standard output, so that they can be piped: all that is said goes to standard error.
-void log_to_stderr();
+/// Writes a page such as --help to standard output. A reader that has seen enough (`| head`) is no error. Throws io.
+void write_page(const std::string& text);
 
 /// Writes to standard output when `path` is empty or "-", through a device or pipe of that name when there is
 /// one, else replaces the file in one step. Throws io, cannot_create or permission.

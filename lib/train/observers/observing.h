@@ -17,10 +17,10 @@
 #include "observe/listeners/run_files.h"
 #include "observe/listeners/tensorboard.h"
 #include "observe/resources/resource_sampler.h"
+#include "train/observers/diagnosing.h"
 #include "train/observers/operator_profile.h"
 #include "train/observers/split_overlap.h"
 #include "train/observers/worst_file.h"
-#include "train/setup/diagnosing.h"
 
 namespace stoker::train {
 

@@ -20,7 +20,6 @@
 #include "model/freeze.h"
 #include "model/model.h"
 #include "model/script/network_library.h"
-#include "train/setup/diagnosing.h"
 #include "train/setup/network_file.h"
 #include "train/setup/run_directory.h"
 #include "weights/load/pretrained.h"

@@ -28,7 +28,7 @@ void refuse_copies_of_network_file(const config::ResolvedOptions& options) {
   if (!model::is_network_file(options.model.model)) return;
   const auto refuse = [&](const char* option, const char* why) {
     throw Error(ErrorKind::config, format("{}: {}, which the code in {} cannot", option, why, options.model.model),
-                format("leave {} out, or choose one of the networks that train models lists", option));
+                format("leave {} out, or choose one of the networks that train list models lists", option));
   };
   const int64_t replicas = options.train.replicas;
   if (replicas > 1) refuse("--replicas or --devices above 1", "each replica draws from random numbers of its own");

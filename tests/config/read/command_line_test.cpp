@@ -30,13 +30,13 @@ TEST_F(CommandLineTest, PrecedenceIsDefaultsThenPresetThenFilesInOrderThenFlags)
   EXPECT_EQ(c->table.find("batch-size")->origin.detail, a + ":1");
   EXPECT_EQ(c->table.find("dataset")->origin.kind, Origin::Kind::preset);
   EXPECT_EQ(c->table.find("patience")->origin.kind, Origin::Kind::built_in);
-  EXPECT_EQ(c->command.config_files, (std::vector<std::string>{a, b}));
+  EXPECT_EQ(c->flags.config_files, (std::vector<std::string>{a, b}));
 }
 
 TEST_F(CommandLineTest, WithoutDataThePresetOfFashionMnistAppliesBelowTheFlags) {
   const auto c = parsed({"--epochs", "3"});
-  EXPECT_FALSE(c->command.names_data);
-  EXPECT_EQ(c->command.preset, "fashion_mnist");
+  EXPECT_FALSE(c->flags.names_data);
+  EXPECT_EQ(c->flags.preset, "fashion_mnist");
   EXPECT_EQ(c->options.train.epochs, 3);
   EXPECT_EQ(c->options.data.dataset, DatasetType::idx);
   const std::string& detail = c->table.find("dataset")->origin.detail;
@@ -48,13 +48,12 @@ TEST_F(CommandLineTest, WithoutDataThePresetOfFashionMnistAppliesBelowTheFlags) 
 
 TEST_F(CommandLineTest, NoPresetAppliesOnceDataOrAFileIsNamed) {
   const auto by_flag = parsed({"--data", directory_.path()});
-  EXPECT_TRUE(by_flag->command.names_data);
-  EXPECT_EQ(by_flag->command.preset, "");
+  EXPECT_TRUE(by_flag->flags.names_data);
+  EXPECT_EQ(by_flag->flags.preset, "");
   EXPECT_EQ(by_flag->options.data.dataset, DatasetType::automatic);
   const auto by_file = parsed({"-c", directory_.write("a.yaml", "epochs: 2\n")});
-  EXPECT_FALSE(by_file->command.names_data);
-  EXPECT_EQ(by_file->command.preset, "");
-  EXPECT_EQ(parsed({"eval", "runs/x"})->command.preset, "");
+  EXPECT_FALSE(by_file->flags.names_data);
+  EXPECT_EQ(by_file->flags.preset, "");
 }
 
 TEST_F(CommandLineTest, AMissingConfigurationFileIsAMissingInput) {

@@ -92,11 +92,6 @@ TEST(FlagsTest, ListsEveryProblemOfTheCommandLineAtOnce) {
   EXPECT_EQ(failure.hint, "train --help-all lists every flag");
 }
 
-TEST(FlagsTest, PredictionsIntoAFileThatIsCalledJsonAreJson) {
-  EXPECT_TRUE(parsed({"predict", "runs/x", "photos", "--output", "out.json"})->command.json);
-  EXPECT_TRUE(parsed({"predict", "runs/x", "photos", "--output", "out.jsonl"})->command.json);
-}
-
 TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {
   EXPECT_EQ(parse_failure({"--epochs"}).message, "--epochs: no value given");
   EXPECT_EQ(parse_failure({"--run-dir", "--epochs", "3"}).message, "--run-dir: no value given");
@@ -133,59 +128,10 @@ TEST(FlagsTest, WordsOfChoicesAreSuggested) {
   EXPECT_EQ(parsed({"--gpus", "1"})->options.device.device.value(), "cuda");
 }
 
-TEST(FlagsTest, UnknownVerbsAreErrorsThatNameTheNearest) {
-  EXPECT_EQ(parse_failure({"evl", "runs/x"}).message, "unknown verb \"evl\"; did you mean eval?");
-  EXPECT_EQ(parse_failure({"zzzzz"}).message,
-            "unknown verb \"zzzzz\"; verbs: eval, predict, bench, pack, check, plan, preview, import, export, report, "
-            "models, presets, completion, audit, ls, watch, replay, verify, diff and blame, or none to train");
-  EXPECT_EQ(parse_failure({"evl"}).kind, core::ErrorKind::usage);
-  EXPECT_EQ(parse_failure({"--epochs", "3", "eval"}).message, "the verb eval must be the first word: train eval ...");
-  EXPECT_EQ(parse_failure({""}).message, "unexpected word \"\"");
-}
-
-TEST(FlagsTest, EvalAndPredictTakeTheirWords) {
-  const auto evaluation = parsed({"eval", "--which", "last", "runs/x", "--split", "test", "--logits", "-vb", "9"});
-  EXPECT_EQ(evaluation->command.verb, "eval");
-  EXPECT_EQ(evaluation->command.checkpoint, "runs/x");
-  EXPECT_EQ(evaluation->command.which, "last");
-  EXPECT_EQ(evaluation->command.split, "test");
-  EXPECT_TRUE(evaluation->command.logits);
-  EXPECT_EQ(evaluation->options.loader.val_batch_size.value(), 9);
-  const auto prediction = parsed({"predict", "runs/x", "photos", "--output", "out.csv"});
-  EXPECT_EQ(prediction->command.checkpoint, "runs/x");
-  EXPECT_EQ(prediction->command.inputs, std::vector<std::string>{"photos"});
-  EXPECT_EQ(prediction->command.output, "out.csv");
-  EXPECT_FALSE(prediction->command.json);
-  EXPECT_EQ(parsed({"predict", "runs/x", "photos"})->command.output, "-");
-  EXPECT_EQ(parsed({"predict", "runs/x", "--", "-photo.png"})->command.inputs, std::vector<std::string>{"-photo.png"});
-}
-
-TEST(FlagsTest, MissingAndSuperfluousWordsAreReported) {
-  EXPECT_EQ(parse_failure({"eval"}).message,
-            "missing RUN_OR_CHECKPOINT: train eval RUN_OR_CHECKPOINT [DATA] [options]");
-  EXPECT_EQ(parse_failure({"predict", "runs/x"}).message,
-            "missing INPUT: train predict RUN_OR_CHECKPOINT INPUT... [options]");
-  EXPECT_EQ(parse_failure({"eval", "runs/x", "data", "more"}).message, "unexpected word \"more\"");
-  EXPECT_EQ(parse_failure({"eval", "runs/x", "--which", "first"}).message,
-            "--which: \"first\" is not accepted; write one of best and last");
-}
-
-TEST(FlagsTest, FlagsOfAnotherVerbAreToldApartFromUnknownOnes) {
-  EXPECT_EQ(parse_failure({"eval", "runs/x", "--epochs", "3"}).message, "--epochs: an option of training, not of eval");
-  EXPECT_EQ(parse_failure({"eval", "runs/x", "-b", "3"}).message, "-b: an option of training, not of eval");
-  EXPECT_EQ(parse_failure({"predict", "r", "i", "--data-dir", "x"}).message,
-            "--data-dir: an option of training, not of predict");
-  EXPECT_EQ(parse_failure({"--logits"}).message, "--logits: a flag of train eval");
-  EXPECT_EQ(parse_failure({"eval", "r", "--dry-run"}).message, "--dry-run: a flag of training, not of eval");
-}
-
 TEST(FlagsTest, HelpAndVersionAreAnsweredWhateverElseIsWrong) {
-  EXPECT_TRUE(parsed({"--help", "--foo", "-c", "missing.yaml"})->command.help);
-  EXPECT_TRUE(parsed({"eval", "-h"})->command.help);
-  EXPECT_EQ(parsed({"eval", "-h"})->command.verb, "eval");
-  EXPECT_TRUE(parsed({"--version"})->command.version);
-  EXPECT_TRUE(parsed({"--help-markdown"})->command.help_markdown);
-  EXPECT_TRUE(parsed({"--dump-config"})->command.print_config);
+  EXPECT_TRUE(parsed({"--help", "--foo", "-c", "missing.yaml"})->flags.help);
+  EXPECT_TRUE(parsed({"--version"})->flags.version);
+  EXPECT_TRUE(parsed({"--dump-config"})->flags.print_config);
 }
 
 TEST(FlagsTest, ASuspiciousCommandLineStillEndsAsAnErrorOfOurs) {
@@ -212,8 +158,7 @@ TEST(FlagsTest, ASuspiciousCommandLineStillEndsAsAnErrorOfOurs) {
       EXPECT_EQ(error.kind(), core::ErrorKind::usage) << words[0];
     }
   }
-  Configuration empty;
-  EXPECT_NO_THROW(parse_command_line(0, nullptr, empty));
+  EXPECT_NO_THROW(parsed({}));
 }
 
 }  // namespace

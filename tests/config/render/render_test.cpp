@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "config/read/verbs.h"
 #include "tests/config/resolved_words.h"
 #include "tests/temporary_directory.h"
 
@@ -86,37 +85,6 @@ TEST(RenderTest, PrintedConfigurationSaysWhereEachValueCameFrom) {
   EXPECT_TRUE(contains(yaml, "  seed: 42                                  # default\n"));
   EXPECT_TRUE(contains(yaml, "# preset fashion_mnist:"));
   EXPECT_TRUE(contains(yaml, "  cache: auto                               # default\n")) << "what is assumed is open";
-}
-
-TEST(RenderTest, HelpOfEveryVerbFitsAHundredColumns) {
-  const Configuration c;
-  for (const Verb& verb : verbs()) {
-    std::istringstream help(render_help(c.table, verb.name));
-    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 100u) << line;
-  }
-}
-
-TEST(RenderTest, HelpShowsEveryOptionWithUnitRangeAndDefault) {
-  const Configuration c;
-  const std::string help = render_help(c.table, "");
-  for (const Row& row : c.table.rows()) {
-    EXPECT_TRUE(contains(help, (row.is_switch ? "--[no-]" : "--") + row.name)) << row.name;
-  }
-  EXPECT_TRUE(contains(help, "  -b, --batch-size N              Images in one forward pass;"));
-  EXPECT_TRUE(contains(help, "[images per device: auto, or 1 to"));
-  EXPECT_TRUE(contains(help, "How samples travel from disk to the device (loader):"));
-  EXPECT_TRUE(contains(help, "--opt auto|sgd|adam|adamw       Update rule; auto: adamw for the tasks"));
-}
-
-TEST(RenderTest, HelpOfEvalShowsWhatEvalTakesAndNothingElse) {
-  const Configuration c;
-  const std::string help = render_help(c.table, "eval");
-  EXPECT_TRUE(contains(help, "Usage: train eval RUN_OR_CHECKPOINT [DATA] [options]"));
-  EXPECT_TRUE(contains(help, "--which best|last"));
-  EXPECT_TRUE(contains(help, "--val-batch-size N"));
-  EXPECT_FALSE(contains(help, "--epochs"));
-  EXPECT_FALSE(contains(help, "--momentum"));
-  EXPECT_TRUE(contains(render_help(c.table, "predict"), "INPUT    "));
 }
 
 TEST(RenderTest, TrainingRelevantValuesLeaveOutTheMachineAndTheLogs) {

@@ -331,7 +331,7 @@ TEST(ResolveTest, TheSameCommandFindsTheSameRunDirectory) {
 }
 
 TEST(ResolveTest, ConfigurationFilesNameTheRunDirectory) {
-  CommandLine command;
+  CommonFlags command;
   command.config_files = {"configs/base.yaml", "/etc/big.yml"};
   Facts facts = facts_of(cpu_machine(2));
   facts.run_name = run_name_of(command);

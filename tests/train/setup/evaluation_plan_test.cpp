@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/setup/evaluation_plan.h"
+#include "commands/eval/evaluation_plan.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

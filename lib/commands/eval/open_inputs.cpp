@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/setup/open_inputs.h"
+#include "commands/eval/open_inputs.h"
 
 #include <filesystem>
 #include <iostream>

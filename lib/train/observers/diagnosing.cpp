@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/setup/diagnosing.h"
+#include "train/observers/diagnosing.h"
 
 #include <algorithm>
 #include <exception>
