@@ -13,7 +13,7 @@ namespace stoker::fixtures {
 
 inline config::Resolution resolved(const std::vector<std::string>& words, config::Facts facts) {
   const auto given = parsed(words);
-  facts.run_name = config::run_name_of(given->command);
+  facts.run_name = config::run_name_of(given->flags);
   return config::resolve(given->options, facts);
 }
 
