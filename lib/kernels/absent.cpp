@@ -3,7 +3,6 @@
 #include "core/error.h"
 #include "kernels/conv_weight_gradient.h"
 #include "kernels/cpu.h"
-#include "kernels/norm_relu_kernels.h"
 #include "kernels/optimizer_step.h"
 
 namespace stoker::kernels {
@@ -14,40 +13,12 @@ namespace {
 }  // namespace
 
 bool has_conv_weight_gradient() { return false; }
-bool has_norm_relu() { return false; }
 bool has_optimizer_step() { return false; }
 
 void conv_weight_gradient(const ConvShape2d&, const uint16_t*, const uint16_t*, const WeightStrides&, float*,
                           ParallelFor) {
   refuse();
 }
-
-template <typename T>
-ChannelMoments channel_moments(const T*, NormShape, ParallelFor) {
-  refuse();
-}
-template <typename T>
-void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*, ParallelFor) {
-  refuse();
-}
-template <typename T>
-ChannelSums relu_gradient_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor) {
-  refuse();
-}
-template <typename T>
-void norm_relu_gradients(const T*, const T*, const T*, NormShape, const float*, const float*, const float*,
-                         const float*, T*, T*, ParallelFor) {
-  refuse();
-}
-#define STOKER_INSTANTIATE(T)                                                                                          \
-  template ChannelMoments channel_moments(const T*, NormShape, ParallelFor);                                           \
-  template void scale_add_relu(const T*, const T*, NormShape, const float*, const float*, T*, ParallelFor);            \
-  template ChannelSums relu_gradient_sums(const T*, const T*, const T*, NormShape, const float*, ParallelFor);         \
-  template void norm_relu_gradients(const T*, const T*, const T*, NormShape, const float*, const float*, const float*, \
-                                    const float*, T*, T*, ParallelFor);
-STOKER_INSTANTIATE(float)
-STOKER_INSTANTIATE(uint16_t)
-#undef STOKER_INSTANTIATE
 
 void sgd_step(float*, const float*, float*, int64_t, const SgdStep&, ParallelFor) { refuse(); }
 void adam_step(float*, const float*, float*, float*, int64_t, const AdamStep&, ParallelFor) { refuse(); }

@@ -8,8 +8,6 @@ namespace stoker::kernels {
 bool has_avx2();
 /// conv_weight_gradient.h: x86-64 with AVX512-BF16 and without tiles (AMX), with which oneDNN is faster; GCC.
 bool has_conv_weight_gradient();
-/// norm_relu_kernels.h: any CPU.
-bool has_norm_relu();
 /// optimizer_step.h: any CPU.
 bool has_optimizer_step();
 

@@ -13,13 +13,16 @@
 
 #include "kernels/conv_weight_gradient.h"
 #include "kernels/cpu.h"
-#include "model/layers/torch_threads.h"
 
 namespace stoker::model {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+void on_torch_threads(int64_t count, int64_t grain, const kernels::RangeWork& work) {
+  at::parallel_for(0, count, grain, work);
+}
 
 const uint16_t* bits(const torch::Tensor& bfloat16s) { return static_cast<const uint16_t*>(bfloat16s.data_ptr()); }
 

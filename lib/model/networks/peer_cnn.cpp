@@ -11,7 +11,6 @@
 #include "model/architectures.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
-#include "model/layers/norm_relu.h"
 
 namespace stoker::model {
 namespace {
@@ -45,7 +44,7 @@ class PeerCnn : public ImageModel {
 
   torch::Tensor forward(torch::Tensor x) override {
     for (Layer& layer : layers_) {
-      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : norm_relu(layer.norm, convolve(layer.conv, x));
+      x = layer.conv.is_empty() ? at::max_pool2d(x, 2) : layer.norm(convolve(layer.conv, x)).relu_();
     }
     return head_(drop_out(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1), drop_rate_, is_training()));
   }

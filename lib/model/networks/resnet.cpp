@@ -17,7 +17,6 @@
 #include "model/initialise.h"
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
-#include "model/layers/norm_relu.h"
 
 namespace stoker::model {
 namespace {
@@ -55,8 +54,8 @@ class BasicBlock : public ResidualBlock {
   }
 
   torch::Tensor forward(const torch::Tensor& x) override {
-    const torch::Tensor out = norm_relu(bn1_, convolve(conv1_, x));
-    return norm_add_relu(bn2_, convolve(conv2_, out), shortcut(x));
+    const torch::Tensor out = bn1_(convolve(conv1_, x)).relu_();
+    return bn2_(convolve(conv2_, out)).add_(shortcut(x)).relu_();
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn2_; }
 
@@ -79,9 +78,9 @@ class Bottleneck : public ResidualBlock {
   }
 
   torch::Tensor forward(const torch::Tensor& x) override {
-    torch::Tensor out = norm_relu(bn1_, conv1_(x));
-    out = norm_relu(bn2_, convolve(conv2_, out));
-    return norm_add_relu(bn3_, conv3_(out), shortcut(x));
+    torch::Tensor out = bn1_(conv1_(x)).relu_();
+    out = bn2_(convolve(conv2_, out)).relu_();
+    return bn3_(conv3_(out)).add_(shortcut(x)).relu_();
   }
   torch::nn::BatchNorm2d last_norm() const override { return bn3_; }
 
@@ -137,7 +136,7 @@ class ResNet : public ImageModel {
   }
 
   torch::Tensor features(torch::Tensor x) override {
-    x = norm_relu(bn1_, conv1_(x));
+    x = bn1_(conv1_(x)).relu_();
     x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);  // [B, 64, H/4, W/4]
     for (const auto& stage : stages_) x = run_stage(*stage, x);
     return x;  // [B, channels, H/32, W/32]

@@ -11,7 +11,6 @@
 #include "model/layers/conv.h"
 #include "model/layers/drop_path.h"
 #include "model/layers/grid_means.h"
-#include "model/layers/norm_relu.h"
 
 namespace stoker::model {
 namespace {
@@ -28,9 +27,9 @@ class ConvNorm : public torch::nn::Module {
     torch::nn::init::kaiming_normal_(conv_->weight, 0, torch::kFanOut, torch::kReLU);
   }
 
-  torch::Tensor forward(const torch::Tensor& x) { return norm_relu(norm_, convolve(conv_, x)); }
+  torch::Tensor forward(const torch::Tensor& x) { return norm_(convolve(conv_, x)).relu_(); }
   torch::Tensor forward_onto(const torch::Tensor& added, const torch::Tensor& x) {
-    return norm_add_relu(norm_, convolve(conv_, x), added);
+    return norm_(convolve(conv_, x)).add_(added).relu_();
   }
   void zero_scale() { torch::nn::init::zeros_(norm_->weight); }
 

@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <atomic>
+
 #include "kernels/conv_weight_gradient.h"
 #include "kernels/cpu.h"
-#include "model/layers/torch_threads.h"
 #include "tests/model/layers/channels_last.h"
 
 namespace stoker::model {
@@ -91,9 +92,10 @@ TEST(ConvKernelsTest, GiveTheSameBitsOnAnyNumberOfThreads) {
   const auto gradient = [&](int threads) {
     const torch::Tensor to = torch::full({32, 80, 3, 3}, -1.F);
     at::set_num_threads(threads);
-    kernels::conv_weight_gradient({6, 80, 9, 9, 32, 9, 9, 3, 1, 1}, static_cast<const uint16_t*>(x.data_ptr()),
-                                  static_cast<const uint16_t*>(dy.data_ptr()), {80 * 9, 9, 3, 1}, to.data_ptr<float>(),
-                                  on_torch_threads);
+    kernels::conv_weight_gradient(
+        {6, 80, 9, 9, 32, 9, 9, 3, 1, 1}, static_cast<const uint16_t*>(x.data_ptr()),
+        static_cast<const uint16_t*>(dy.data_ptr()), {80 * 9, 9, 3, 1}, to.data_ptr<float>(),
+        [](int64_t count, int64_t grain, const kernels::RangeWork& work) { at::parallel_for(0, count, grain, work); });
     return to;
   };
   const OneThread restores_threads;  // in the end
@@ -134,6 +136,14 @@ TEST(ConvFallbackTest, LibTorchDoesWhatTheKernelsDoNot) {
   const torch::NoGradGuard no_gradients;
   torch::nn::Conv2d conv(plain);
   EXPECT_THROW(convolve(conv, x), c10::Error) << "nothing to compute a gradient for";
+}
+
+TEST(ConvThreadsTest, LoopsOfOurFilesRunOnSeveralThreads) {
+  const OneThread restores_threads;  // in the end
+  at::set_num_threads(2);
+  std::atomic<int> pieces{0};
+  at::parallel_for(0, 2, /*grain_size=*/1, [&](int64_t, int64_t) { ++pieces; });
+  EXPECT_EQ(pieces, 2) << "compiled without OpenMP, at::parallel_for is a plain loop";
 }
 
 TEST(ConvFallbackTest, ThreadsThatDoNotDivideTheChannelsTakeLibTorch) {
