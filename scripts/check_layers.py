@@ -138,7 +138,7 @@ FRONT_DOORS = {
     "commands/registry.cpp": "commands*",
 }
 LIBRARIES = {  # a pattern of outside headers: rooms that may include them
-    r"spdlog/|fmt/|xxhash": "core",
+    r"spdlog/|fmt/|xxhash|openssl/": "core",
     r"nlohmann/": "core/text",
     r"CLI/": "config/read",
     r"yaml-cpp/": "config/yaml",

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #define XXH_INLINE_ALL
+#include <openssl/evp.h>
 #include <xxhash.h>
 
+#include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
 
@@ -28,5 +30,16 @@ std::string hash_hex(std::string_view bytes) {
 }
 
 uint64_t hash64(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+std::string sha256_hex(std::string_view bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1) {
+    throw Error(ErrorKind::bug, "OpenSSL computes no SHA-256");
+  }
+  std::string hex;
+  for (unsigned int i = 0; i < size; ++i) hex += format("{:02x}", digest[i]);
+  return hex;
+}
 
 }  // namespace stoker::core

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3-128 digests: checkpoint integrity, fingerprints of configuration and data, hash splits.
-// Detects accidents, not attackers.
+// XXH3-128 digests: checkpoint integrity, fingerprints of configuration and data, hash splits. They detect accidents,
+// not attackers; SHA-256 names files that are trusted.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +30,8 @@ class Hasher {
 std::string hash_hex(std::string_view bytes);
 /// 64 bits of hash, the same on every machine.
 uint64_t hash64(std::string_view bytes);
+
+/// SHA-256 by OpenSSL: 64 lower-case hexadecimal digits, as sha256sum prints them.
+std::string sha256_hex(std::string_view bytes);
 
 }  // namespace stoker::core

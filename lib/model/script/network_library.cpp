@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "core/sha256.h"
+#include "core/hash.h"
 #include "core/system/file.h"
 
 namespace stoker::model {
