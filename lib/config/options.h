@@ -112,12 +112,13 @@ struct LoaderOptionsOf {
   int64_t prefetch_factor = 4;     ///< batches decoded ahead
   bool pin_memory = true;          ///< when the device is CUDA
   bool persistent_workers = true;  ///< accepted; workers always persist
-  std::optional<FeedKind> feed;    ///< none: resident where the device is CUDA and the data fit
-  Pick<CacheTier> cache{};         ///< auto: the fastest that holds all samples within cache_budget
-  Pick<int64_t> cache_budget{};    ///< bytes; auto: half of what is free
-  Pick<bool> drop_last{};          ///< auto: when the last batch is too small to train on, see config/resolution.h
-  bool class_balanced = false;     ///< training sees every class equally often
-  int64_t shuffle_buffer = 0;      ///< images that are shuffled among neighbours on the storage; 0: all
+  /// None: resident where the device is CUDA and the data fit.
+  std::optional<FeedKind> feed = FeedKind::loader;
+  Pick<CacheTier> cache{};       ///< auto: the fastest that holds all samples within cache_budget
+  Pick<int64_t> cache_budget{};  ///< bytes; auto: half of what is free
+  Pick<bool> drop_last{};        ///< auto: when the last batch is too small to train on, see config/resolution.h
+  bool class_balanced = false;   ///< training sees every class equally often
+  int64_t shuffle_buffer = 0;    ///< images that are shuffled among neighbours on the storage; 0: all
 };
 using LoaderOptions = LoaderOptionsOf<Auto>;
 using ResolvedLoaderOptions = LoaderOptionsOf<Plain>;
@@ -229,8 +230,9 @@ struct DeviceOptionsOf {
   Pick<int64_t> lanes{};       ///< replicas that a process computes at the same time, each on a thread
   Devices devices{};
   Exchange exchange = Exchange::exact;
-  bool overlap_exchange = true;          ///< with the backward pass
-  std::optional<Graphs> graphs;          ///< none: where training is found to wait for launches
+  bool overlap_exchange = true;  ///< with the backward pass
+  /// None: where training is found to wait for launches.
+  std::optional<Graphs> graphs = Graphs::off;
   double exchange_timeout_seconds = 60;  ///< that one of them waits for another
   std::string listen;                    ///< the address at which rank 0 waits for ranks on other machines; empty: none
   int64_t restarts = 0;                  ///< of all processes, after one was lost

@@ -188,9 +188,8 @@ void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
   d.add("feed", o.feed, choice_codec<FeedKind>({{"loader", FeedKind::loader}, {"resident", FeedKind::resident}}))
       .help(
           "How batches reach the device: made by workers and copied, or cut out of pixels that stay on the device, "
-          "with "
-          "the same bits. resident is for images of one size that are only cropped without resizing and mirrored; auto "
-          "takes it on CUDA where they are small and fit, else loader.")
+          "with the same bits. resident is for images of one size that are only cropped without resizing and mirrored; "
+          "it has not run on a card yet. auto takes it on CUDA where they are small and fit, else loader.")
       .per_process();
   d.add_switch("persistent-workers", o.persistent_workers)
       .help("Accepted for compatibility and without effect: workers always live as long as the run.")

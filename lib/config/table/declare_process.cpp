@@ -115,7 +115,9 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
       .help(
           "Record forward, loss and backward of full batches as a CUDA graph, which one launch does again. Bits do not "
           "depend on it. auto tries it where launching is found to hold the device up, and keeps it where updates "
-          "become shorter. Needs CUDA, LibTorch 2.1 or newer and one replica; not with grad-checkpointing.")
+          "become shorter. Needs CUDA, LibTorch 2.1 or newer and one replica; not with grad-checkpointing. It has not "
+          "run "
+          "on a card yet.")
       .per_process();
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
       .help(

@@ -25,8 +25,16 @@ TEST(GraphsTest, GraphsThatWereAskedForAndCannotBeAreAnError) {
     EXPECT_EQ(std::string(error.what()), "graphs on is not possible: the device is no CUDA device");
     EXPECT_EQ(error.hint(), "leave --graphs out, or say --graphs off");
   }
-  EXPECT_EQ(graph_runner_for(graph_options_of({}), torch::kCPU), nullptr) << "auto";
+  EXPECT_EQ(graph_runner_for(graph_options_of({"--graphs", "auto"}), torch::kCPU), nullptr);
   EXPECT_EQ(graph_runner_for(graph_options_of({"--graphs", "off"}), torch::kCPU), nullptr);
+}
+
+TEST(GraphsTest, GraphsAndPixelsThatStayOnTheDeviceAreOffUnlessAskedFor) {
+  const config::ResolvedOptions options = graph_options_of({});
+  EXPECT_EQ(options.device.graphs, config::Graphs::off);
+  EXPECT_EQ(options.loader.feed, config::FeedKind::loader);
+  EXPECT_FALSE(graph_options_of({"--graphs", "auto"}).device.graphs.has_value());
+  EXPECT_FALSE(graph_options_of({"--feed", "auto"}).loader.feed.has_value());
 }
 
 TEST(GraphsTest, WhatIsInTheWayOfGraphsIsSaid) {
