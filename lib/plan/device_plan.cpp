@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "core/format.h"
 
@@ -31,11 +32,6 @@ std::vector<std::string> aligned(const std::vector<Cells>& rows) {
   return lines;
 }
 
-std::string place_text(const DevicePlan& plan) {
-  if (plan.machines == 1) return std::to_string(plan.devices);
-  return format("{} x {}", plan.machines, plan.devices);
-}
-
 std::string milliseconds_text(double seconds) { return format("{:.1f} ms", 1e3 * seconds); }
 
 std::string seconds_or_milliseconds(double seconds) {
@@ -45,14 +41,14 @@ std::string seconds_or_milliseconds(double seconds) {
 Cells settings_of(const DevicePlan& plan) {
   const int64_t images = plan.images_per_update();
   const bool on_device = !plan.memory.on_device.empty();
-  Cells cells = {place_text(plan),
+  Cells cells = {std::to_string(plan.devices),
                  format("{} x {} x {}", plan.replicas, plan.accumulation_steps, plan.batch_size),
                  core::count_text(images),
-                 core::count_text(images / plan.ranks()),
+                 core::count_text(images / plan.devices),
                  core::count_text(plan.updates_per_epoch),
                  format("{:g}", plan.learning_rate),
                  format("{}", plan.num_workers),
-                 format("{}", plan.num_workers * plan.ranks()),
+                 format("{}", plan.num_workers * plan.devices),
                  text_of_bytes(plan.memory.host_bytes),
                  text_of_bytes(plan.memory.host_bytes * plan.devices)};
   if (on_device) cells.push_back(text_of_bytes(plan.memory.device_bytes));
@@ -61,30 +57,36 @@ Cells settings_of(const DevicePlan& plan) {
 }
 
 Cells times_of(const DevicePlan& plan, double first_rate) {
-  if (!plan.time) return {place_text(plan), "-"};
+  if (!plan.time) return {std::to_string(plan.devices), "-"};
   const UpdateTime& time = *plan.time;
   const double rate = time.update() > 0 ? static_cast<double>(plan.images_per_update()) / time.update() : 0;
-  return {place_text(plan),
+  return {std::to_string(plan.devices),
           seconds_or_milliseconds(time.compute),
-          seconds_or_milliseconds(time.exchange),
+          time.exchange ? seconds_or_milliseconds(*time.exchange) : "-",
           seconds_or_milliseconds(time.update()),
           format("{:.2f}", time.update() > 0 ? 1 / time.update() : 0),
           core::count_text(static_cast<int64_t>(rate)),
           first_rate > 0 ? format("{:.2f}", rate / first_rate) : "-",
           core::duration_text(plan.epoch_seconds()),
           text_of_bytes(plan.exchange_bytes),
-          time.is_tried ? "tried" : "foreseen"};
+          time.is_tried   ? "tried"
+          : time.exchange ? "foreseen"
+                          : "foreseen without the exchange"};
 }
 
-double distance(int64_t devices, const TriedUpdate& tried) {
-  return std::abs(std::log2(static_cast<double>(devices) / static_cast<double>(tried.devices)));
+const TriedUpdate& nearest_of(const std::vector<TriedUpdate>& tries, int64_t devices) {
+  const auto distance = [devices](const TriedUpdate& tried) {
+    return std::abs(std::log2(static_cast<double>(devices) / static_cast<double>(tried.devices)));
+  };
+  return *std::min_element(tries.begin(), tries.end(),
+                           [&](const TriedUpdate& a, const TriedUpdate& b) { return distance(a) < distance(b); });
 }
 
 core::Json time_json(const DevicePlan& plan) {
   if (!plan.time) return nullptr;
   const UpdateTime& time = *plan.time;
   return {{"compute_seconds", time.compute},
-          {"exchange_seconds", time.exchange},
+          {"exchange_seconds", time.exchange ? core::Json(*time.exchange) : core::Json(nullptr)},
           {"update_seconds", time.update()},
           {"updates_per_second", time.update() > 0 ? 1 / time.update() : 0},
           {"images_per_second", time.update() > 0 ? static_cast<double>(plan.images_per_update()) / time.update() : 0},
@@ -95,43 +97,41 @@ core::Json time_json(const DevicePlan& plan) {
 
 }  // namespace
 
-UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus,
-                          const LinkSpeed& far) {
+UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus) {
   UpdateTime time;
   if (tries.empty()) return time;
-  const auto nearest = std::min_element(tries.begin(), tries.end(), [&](const TriedUpdate& a, const TriedUpdate& b) {
-    return distance(plan.devices, a) < distance(plan.devices, b);
-  });
+  const TriedUpdate& nearest = nearest_of(tries, plan.devices);
   const auto crowd = [cpus](int64_t devices) {
     return cpus > 0 ? std::max(1.0, static_cast<double>(devices) / static_cast<double>(cpus)) : 1.0;
   };
-  const int64_t batches = plan.replicas * plan.accumulation_steps / plan.ranks();
-  const double share = static_cast<double>(batches) / static_cast<double>(nearest->batches);
-  const bool same_devices = nearest->devices == plan.devices;
-  time.compute = nearest->compute_seconds * share * crowd(plan.devices) / crowd(nearest->devices);
-  time.validation = nearest->eval_seconds * static_cast<double>(nearest->devices) / static_cast<double>(plan.ranks()) *
-                    crowd(plan.devices) / crowd(nearest->devices);
-  time.is_tried = same_devices && plan.machines == 1 && share == 1;
-  if (same_devices && plan.machines == 1) {
-    time.exchange = nearest->exchange_seconds;
+  const int64_t batches = plan.replicas * plan.accumulation_steps / plan.devices;
+  const double share = static_cast<double>(batches) / static_cast<double>(nearest.batches);
+  const double slower = crowd(plan.devices) / crowd(nearest.devices);
+  const bool same_devices = nearest.devices == plan.devices;
+  time.compute = nearest.compute_seconds * share * slower;
+  time.validation =
+      nearest.eval_seconds * static_cast<double>(nearest.devices) / static_cast<double>(plan.devices) * slower;
+  time.is_tried = same_devices && share == 1;
+  if (same_devices || plan.devices == 1) {
+    time.exchange = same_devices ? nearest.exchange_seconds : 0;
     return time;
   }
-  LinkSpeed near = kUsualNear;
-  if (nearest->exchange_seconds > 0 && plan.exchange_bytes > 0) {
-    near = {exchange_cost(plan.exchange_bytes, {nearest->devices, nearest->devices}, near, far).sent_bytes /
-                nearest->exchange_seconds,
-            0};
-  }
-  time.exchange = exchange_cost(plan.exchange_bytes, {plan.ranks(), plan.devices}, near, far).seconds;
+  std::vector<TriedUpdate> exchanged;
+  std::copy_if(tries.begin(), tries.end(), std::back_inserter(exchanged),
+               [](const TriedUpdate& tried) { return tried.devices > 1 && tried.exchange_seconds > 0; });
+  if (exchanged.empty()) return time;
+  // Each of n ranks sends 2 (n - 1) / n of the bytes that are summed.
+  const auto sent = [](int64_t ranks) { return 1 - 1 / static_cast<double>(ranks); };
+  const TriedUpdate& seen = nearest_of(exchanged, plan.devices);
+  time.exchange = seen.exchange_seconds * sent(plan.devices) / sent(seen.devices);
   return time;
 }
 
 std::vector<std::string> device_table(const std::vector<DevicePlan>& plans) {
   if (plans.empty()) return {};
-  const std::string first = plans.front().machines == 1 ? "devices" : "machines x devices";
   const bool on_device = !plans.front().memory.on_device.empty();
-  std::vector<Cells> rows = {{first, "replicas x accumulation x batch", "images/update", "per device", "updates/epoch",
-                              "lr", "workers each", "in all", "RAM each", "RAM of a machine"}};
+  std::vector<Cells> rows = {{"devices", "replicas x accumulation x batch", "images/update", "per device",
+                              "updates/epoch", "lr", "workers each", "in all", "RAM each", "RAM in all"}};
   if (on_device) rows.front().push_back("VRAM each");
   rows.front().push_back("fits");
   for (const DevicePlan& plan : plans) rows.push_back(settings_of(plan));
@@ -143,7 +143,8 @@ std::vector<std::string> device_table(const std::vector<DevicePlan>& plans) {
   if (plans.front().time) {
     first_rate = static_cast<double>(plans.front().images_per_update()) / std::max(1e-9, plans.front().time->update());
   }
-  rows = {{first, "compute", "exchange", "update", "updates/s", "images/s", "speed", "epoch", "summed", "known from"}};
+  rows = {
+      {"devices", "compute", "exchange", "update", "updates/s", "images/s", "speed", "epoch", "summed", "known from"}};
   for (const DevicePlan& plan : plans) rows.push_back(times_of(plan, first_rate));
   for (const std::string& line : aligned(rows)) lines.push_back(line);
   return lines;
@@ -155,17 +156,15 @@ core::Json device_plans_json(const std::vector<DevicePlan>& plans) {
     const int64_t images = plan.images_per_update();
     list.push_back(
         {{"devices", plan.devices},
-         {"machines", plan.machines},
-         {"ranks", plan.ranks()},
          {"replicas", plan.replicas},
          {"accumulation_steps", plan.accumulation_steps},
          {"batch_size", plan.batch_size},
          {"images_per_update", images},
-         {"images_per_device", images / plan.ranks()},
+         {"images_per_device", images / plan.devices},
          {"updates_per_epoch", plan.updates_per_epoch},
          {"learning_rate", plan.learning_rate},
          {"num_workers", plan.num_workers},
-         {"total_workers", plan.num_workers * plan.ranks()},
+         {"total_workers", plan.num_workers * plan.devices},
          {"prefetch_factor", plan.prefetch_factor},
          {"host_bytes", plan.memory.host_bytes},
          {"machine_host_bytes", plan.memory.host_bytes * plan.devices},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run on different numbers of devices and machines, side by side: what each process has, what they have together,
-// and how long an update takes. Plain values, words and JSON.
+// One run on different numbers of devices, side by side: what each process has, what they have together, and how long
+// an update takes. Plain values, words and JSON.
 #pragma once
 
 #include <cstdint>
@@ -9,40 +9,38 @@
 #include <vector>
 
 #include "core/text/json.h"
-#include "plan/exchange_cost.h"
 #include "plan/memory_plan.h"
 
 namespace stoker::plan {
 
 /// Seconds.
 struct UpdateTime {
-  double compute = 0;   ///< with the data, and with what ranks wait for the slowest
-  double exchange = 0;  ///< that is not hidden behind it
+  double compute = 0;              ///< with the data, and with what ranks wait for the slowest
+  std::optional<double> exchange;  ///< that is not hidden behind it; absent: never seen, and not part of update()
   double validation = 0;
   bool is_tried = false;  ///< as many processes computed at the same time for some seconds; else foreseen from others
-  double update() const { return compute + exchange; }
+  double update() const { return compute + exchange.value_or(0); }
 };
 
-/// A run on `devices` devices of each of `machines` machines; a process for each device.
+/// A run on so many devices of one machine; a process for each device.
 struct DevicePlan {
-  int64_t devices = 1, machines = 1;
+  int64_t devices = 1;
   int64_t replicas = 1, accumulation_steps = 1, batch_size = 1;
   int64_t updates_per_epoch = 0, images_per_epoch = 0;
   int64_t num_workers = 0, prefetch_factor = 1;  ///< of each process
   double learning_rate = 0;                      ///< at its peak
   PlanInputs inputs;                             ///< of each process
   MemoryPlan memory;                             ///< of each process
-  MemoryBudget room;                             ///< of each process, when as many share a machine
+  MemoryBudget room;                             ///< of each process, when as many share the machine
   std::string short_of;                          ///< "": fits
   int64_t exchange_bytes = 0;                    ///< of the sum over ranks in each update
   std::optional<UpdateTime> time;                ///< absent: not known
 
-  int64_t ranks() const { return devices * machines; }
   int64_t images_per_update() const { return replicas * accumulation_steps * batch_size; }
   double epoch_seconds() const { return time ? static_cast<double>(updates_per_epoch) * time->update() : 0; }
 };
 
-/// What some seconds of training on one machine took, by so many processes at once.
+/// What some seconds of training took, by so many processes at once.
 struct TriedUpdate {
   int64_t devices = 1;
   int64_t batches = 1;          ///< of each process in an update
@@ -50,13 +48,10 @@ struct TriedUpdate {
   double exchange_seconds = 0;  ///< of an update, not hidden behind computing
   double eval_seconds = 0;      ///< of a validation
 };
-/// What is assumed of a machine on which nothing was exchanged: LibTorch's sockets on the loopback address.
-inline constexpr LinkSpeed kUsualNear = {1e9, 1e-4};
 /// The time of an update of `plan`. From the try with as many devices, if there is one; else from the nearest: as long
-/// for each batch, and longer where processes share `cpus` (0: each has a device of its own). What goes from
-/// machine to machine goes over `far`.
-UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus,
-                          const LinkSpeed& far);
+/// for each batch, and longer where processes share `cpus` (0: each has a device of its own). The exchange then follows
+/// from the nearest try that exchanged, by the bytes that a rank sends.
+UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus);
 
 /// Two tables, for people: settings and totals; times. The latter is left out where no time is known.
 std::vector<std::string> device_table(const std::vector<DevicePlan>& plans);

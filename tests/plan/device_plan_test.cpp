@@ -6,11 +6,10 @@
 namespace stoker::plan {
 namespace {
 
-/// 4 replicas that accumulate 2 batches of 16, dealt to `devices` on each of `machines`.
-DevicePlan plan_on(int64_t devices, int64_t machines = 1) {
+/// 4 replicas that accumulate 2 batches of 16, dealt to `devices`.
+DevicePlan plan_on(int64_t devices) {
   DevicePlan plan;
   plan.devices = devices;
-  plan.machines = machines;
   plan.replicas = 4;
   plan.accumulation_steps = 2;
   plan.batch_size = 16;
@@ -18,7 +17,7 @@ DevicePlan plan_on(int64_t devices, int64_t machines = 1) {
   plan.num_workers = 3;
   plan.learning_rate = 0.05;
   plan.memory.host_bytes = 200'000'000;
-  plan.exchange_bytes = devices * machines > 1 ? 40'000'000 : 0;
+  plan.exchange_bytes = devices > 1 ? 40'000'000 : 0;
   return plan;
 }
 
@@ -27,57 +26,62 @@ const TriedUpdate kAlone = {1, 8, 0.8, 0, 6};
 const TriedUpdate kPair = {2, 4, 0.5, 0.04, 4};
 
 TEST(DevicePlanTest, WhatWasTriedIsWhatIsForeseen) {
-  const UpdateTime time = foresee_update(plan_on(2), {kAlone, kPair}, /*cpus=*/4, kUsualNear);
+  const UpdateTime time = foresee_update(plan_on(2), {kAlone, kPair}, /*cpus=*/4);
   EXPECT_TRUE(time.is_tried);
   EXPECT_DOUBLE_EQ(time.compute, 0.5);
-  EXPECT_DOUBLE_EQ(time.exchange, 0.04);
+  EXPECT_DOUBLE_EQ(time.exchange.value(), 0.04);
   EXPECT_DOUBLE_EQ(time.validation, 4);
 }
 
 TEST(DevicePlanTest, MoreDevicesShareTheBatches) {
-  const UpdateTime time = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/4, kUsualNear);
+  const UpdateTime time = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/4);
   EXPECT_FALSE(time.is_tried);
   EXPECT_DOUBLE_EQ(time.compute, 0.25) << "2 batches each, as long as with two processes";
-  // Two processes sent 40 MB each in 0.04 s; four send 60 MB each.
-  EXPECT_DOUBLE_EQ(time.exchange, 0.06);
+  // Two processes sent half of the sum, twice; four send three quarters.
+  EXPECT_DOUBLE_EQ(time.exchange.value(), 0.06);
 }
 
 TEST(DevicePlanTest, ProcessesThatShareCpusComputeSlower) {
-  const UpdateTime time = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/2, kUsualNear);
+  const UpdateTime time = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/2);
   EXPECT_DOUBLE_EQ(time.compute, 0.5);
-  const UpdateTime own_devices = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/0, kUsualNear);
+  const UpdateTime own_devices = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/0);
   EXPECT_DOUBLE_EQ(own_devices.compute, 0.25);
 }
 
-TEST(DevicePlanTest, BetweenMachinesTheLinkCounts) {
-  const LinkSpeed link = {1e9, 0};
-  const UpdateTime time = foresee_update(plan_on(2, /*machines=*/2), {kAlone, kPair}, /*cpus=*/4, link);
-  EXPECT_FALSE(time.is_tried);
-  EXPECT_DOUBLE_EQ(time.compute, 0.25);
-  // Over the link 2 ranks of a machine send 20 MB each, twice; 10 MB to the neighbour, twice, at 1 GB/s.
-  EXPECT_DOUBLE_EQ(time.exchange, 2 * (0.04 + 0.01));
+TEST(DevicePlanTest, AnExchangeThatNobodyHasSeenIsNotForeseen) {
+  const UpdateTime two = foresee_update(plan_on(2), {kAlone}, /*cpus=*/4);
+  EXPECT_FALSE(two.exchange.has_value());
+  EXPECT_DOUBLE_EQ(two.update(), 0.4);
+  const UpdateTime one = foresee_update(plan_on(1), {kPair}, /*cpus=*/4);
+  EXPECT_DOUBLE_EQ(one.exchange.value(), 0) << "alone there is nobody to exchange with";
+  std::vector<DevicePlan> plans = {plan_on(2)};
+  plans[0].time = two;
+  const std::string line = device_table(plans).back();
+  EXPECT_NE(line.find("400.0 ms         -  400.0 ms"), std::string::npos) << line;
+  EXPECT_NE(line.find("foreseen without the exchange"), std::string::npos) << line;
+  EXPECT_TRUE(device_plans_json(plans).at(0).at("time").at("exchange_seconds").is_null());
 }
 
 TEST(DevicePlanTest, TheTableHasSettingsTotalsAndTimes) {
   std::vector<DevicePlan> plans = {plan_on(1), plan_on(2)};
-  for (DevicePlan& plan : plans) plan.time = foresee_update(plan, {kAlone, kPair}, 4, kUsualNear);
+  for (DevicePlan& plan : plans) plan.time = foresee_update(plan, {kAlone, kPair}, 4);
   plans[1].short_of = "memory";
   const std::vector<std::string> lines = device_table(plans);
   ASSERT_EQ(lines.size(), 7u);
   EXPECT_EQ(
       lines[2],
       "      2                       4 x 2 x 16            128          64            100  0.05             3     "
-      "  6  200.0 MB          400.0 MB    no");
+      "  6  200.0 MB    400.0 MB    no");
   EXPECT_EQ(lines[6], "      2  500.0 ms   40.0 ms  540.0 ms       1.85       237   1.48  54.0s  40.0 MB       tried");
 }
 
 TEST(DevicePlanTest, JsonHasTheSameInPlainUnits) {
-  std::vector<DevicePlan> plans = {plan_on(2, 2)};
+  std::vector<DevicePlan> plans = {plan_on(2)};
   const core::Json json = device_plans_json(plans).at(0);
-  EXPECT_EQ(json.at("ranks"), 4);
+  EXPECT_EQ(json.at("devices"), 2);
   EXPECT_EQ(json.at("images_per_update"), 128);
-  EXPECT_EQ(json.at("images_per_device"), 32);
-  EXPECT_EQ(json.at("total_workers"), 12);
+  EXPECT_EQ(json.at("images_per_device"), 64);
+  EXPECT_EQ(json.at("total_workers"), 6);
   EXPECT_EQ(json.at("machine_host_bytes"), 400'000'000);
   EXPECT_TRUE(json.at("time").is_null());
 }

@@ -80,14 +80,14 @@ class DeviceTimes {
   DeviceTimes(const Context& context, const config::ResolvedOptions& options, RunSetup& prepared)
       : context_(context), options_(options), prepared_(prepared), on_cpu_(options.device.device == "cpu") {}
 
-  void find(std::vector<plan::DevicePlan>& plans, const plan::LinkSpeed& link) {
+  void find(std::vector<plan::DevicePlan>& plans) {
     for (const plan::DevicePlan& plan : plans) {
       if (plan.short_of.empty() || !options_.run.plan_check) try_one(plan);
     }
     if (tries_.empty() && !plans.empty() && plans.front().short_of.empty()) try_in_this_process();
     for (plan::DevicePlan& plan : plans) {
       if (tries_.empty() || !plan.short_of.empty()) continue;
-      plan.time = plan::foresee_update(plan, tries_, on_cpu_ ? cpus_ : 0, link);
+      plan.time = plan::foresee_update(plan, tries_, on_cpu_ ? cpus_ : 0);
     }
   }
   /// Of the last number of devices that was tried.
@@ -99,7 +99,7 @@ class DeviceTimes {
                                      [&](const plan::TriedUpdate& tried) { return tried.devices == plan.devices; });
     if (!is_new) return;
     const int64_t own = options_.train.replicas * options_.train.accumulation_steps;
-    const int64_t batches = plan.replicas * plan.accumulation_steps / plan.ranks();
+    const int64_t batches = plan.replicas * plan.accumulation_steps / plan.devices;
     if (plan.devices == 1 && batches == own) return try_in_this_process();
     if (!on_cpu_ || plan.devices > cpus_ || !engine::can_join_processes()) return;
     if (const std::optional<plan::EpochEstimate> estimate = try_devices(context_, options_, plan)) {
@@ -141,7 +141,7 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
     return {core::kExitOk, ""};
   }
   RunShare share;
-  share.ranks = fewest * question.machines;
+  share.ranks = fewest;
   set_up_training(settings, /*resumes=*/false, prepared, share);
 
   std::vector<plan::DevicePlan> plans;
@@ -169,7 +169,7 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
   answer.text += disk_line(disk) + "\n";
   DeviceTimes times(context, options, prepared);
   if (!plans.empty()) {
-    times.find(plans, question.link);
+    times.find(plans);
     answer.json["devices"] = plan::device_plans_json(plans);
     answer.text += "\n";
     for (const std::string& line : plan::device_table(plans)) answer.text += line + "\n";

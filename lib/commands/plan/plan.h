@@ -8,7 +8,6 @@ namespace stoker::train {
 
 struct PlanFlags {
   std::string devices;  ///< counts to compare: "1,2,4"; empty: that of the run
-  std::string machines, link;
   std::string trial;  ///< hidden: the file for what this rank of a trial has measured
   bool json = false;
 };

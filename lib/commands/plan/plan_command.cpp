@@ -14,9 +14,7 @@ Command plan_command() {
       "Estimates what a run will take, on one device or several: memory, time, disk. Exits with 81 when it cannot fit.";
   command.flags = {flag("devices,num-devices", "LIST",
                         "Numbers of devices to compare, as in 1,2,4 (default: that of the run).", flags->devices),
-                   flag("machines", "M", "Machines with so many devices each (default: 1).", flags->machines),
-                   flag("link", "RATE[,DELAY]", "What joins the machines, as 25Gbit or 1Gbit,1ms.", flags->link),
-                   flag("trial", "FILE", "", flags->trial),
+                                             flag("trial", "FILE", "", flags->trial),
                    flag("json", "Prints the plan as JSON on standard output.", flags->json)};
   command.takes = [](const config::Row& row) { return row.name != "devices"; };  // its flag takes several numbers
   command.reads_files = command.opens_networks = true;

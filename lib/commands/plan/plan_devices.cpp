@@ -19,14 +19,6 @@ using core::Error;
 using core::ErrorKind;
 using core::format;
 
-constexpr plan::LinkSpeed kUsualLink = {1.25e9, 5e-5};  // 10 Gbit/s in a machine room
-
-constexpr char kHint[] = "train plan --help lists every flag";
-
-[[noreturn]] void refuse(const std::string& flag, const std::string& text, const std::string& wanted) {
-  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted), kHint);
-}
-
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   size_t begin = 0;
@@ -36,38 +28,6 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   }
   parts.push_back(text.substr(begin));
   return parts;
-}
-
-int64_t whole_number(const std::string& flag, const std::string& text) {
-  int64_t value = 0;
-  if (!config::read_integer(text, 1, 4096, value).empty()) refuse(flag, text, config::range_text(1, 4096));
-  return value;
-}
-
-/// The number in front of one of the units, times what the unit stands for; below 0: it ends with none of them.
-double amount_of(const std::string& text, const std::vector<std::pair<std::string, double>>& units) {
-  for (const auto& [unit, factor] : units) {
-    if (text.size() <= unit.size() || text.compare(text.size() - unit.size(), unit.size(), unit) != 0) continue;
-    double number = 0;
-    config::Bounds positive{0, 1e12, /*low_open=*/true};
-    if (config::read_number(text.substr(0, text.size() - unit.size()), positive, number).empty())
-      return number * factor;
-  }
-  return -1;
-}
-
-plan::LinkSpeed read_link(const std::string& text) {
-  const std::string wanted = "write bits per second, and the time of a message, as 25Gbit or 1Gbit,1ms";
-  const std::vector<std::string> parts = split_at_commas(text);
-  if (parts.size() > 2) refuse("--link", text, wanted);
-  plan::LinkSpeed link = kUsualLink;
-  const double bits = amount_of(parts[0], {{"Gbit", 1e9}, {"Mbit", 1e6}});
-  if (bits < 0) refuse("--link", text, wanted);
-  link.bytes_per_second = bits / 8;
-  if (parts.size() == 1) return link;
-  link.message_seconds = amount_of(parts[1], {{"ms", 1e-3}, {"us", 1e-6}});
-  if (link.message_seconds < 0) refuse("--link", text, wanted);
-  return link;
 }
 
 /// Of what is free while this process is alone.
@@ -100,7 +60,6 @@ class DevicePlanner {
   plan::DevicePlan plan_of(int64_t devices) const {
     plan::DevicePlan plan;
     plan.devices = devices;
-    plan.machines = question_.machines;
     config::Options given = configuration_.options;
     given.train.replicas = replicas_on(configuration_, question_, devices);
     given.device.devices = config::Devices{devices};
@@ -111,12 +70,12 @@ class DevicePlanner {
     }
     plan.room = room_of_each(room_, devices);
     const config::Resolution before = config::resolve(given, facts);
-    plan::PlanInputs inputs = inputs_of(before.options, plan.ranks());
+    plan::PlanInputs inputs = inputs_of(before.options, plan.devices);
     if (before.was_automatic(before.options.loader.batch_size)) {
       facts.batch_size = plan::choose_batch(batch_rules(before), inputs, plan.room);
     }
     const config::ResolvedOptions options = config::resolve(given, facts).options;
-    inputs = inputs_of(options, plan.ranks());
+    inputs = inputs_of(options, plan.devices);
     inputs.cache_bytes = cache_of(inputs, plan.room);
     fill(options, inputs, plan);
     return plan;
@@ -155,7 +114,7 @@ class DevicePlanner {
     plan.inputs = inputs;
     plan.memory = plan::make_memory_plan(inputs);
     plan.short_of = plan::shortage(plan.memory, plan.room);
-    if (plan.ranks() > 1) plan.exchange_bytes = inputs.gradient_bytes + inputs.buffer_bytes;
+    if (plan.devices > 1) plan.exchange_bytes = inputs.gradient_bytes + inputs.buffer_bytes;
   }
 
   const DeviceQuestion& question_;
@@ -169,30 +128,30 @@ class DevicePlanner {
 
 DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration) {
   DeviceQuestion question;
-  question.link = kUsualLink;
-  question.is_asked = !flags.devices.empty() || !flags.machines.empty() || !flags.link.empty();
+  question.is_asked = !flags.devices.empty();
   if (flags.devices.empty()) {
     question.devices = {configuration.options.device.devices.count};
   } else {
     for (const std::string& count : split_at_commas(flags.devices)) {
-      question.devices.push_back(whole_number("--devices", count));
+      int64_t devices = 0;
+      if (!config::read_integer(count, 1, 4096, devices).empty()) {
+        throw Error(ErrorKind::usage, format("--devices: {} is not accepted; {}", config::shown(count), config::range_text(1, 4096)),
+                    "train plan --help lists every flag");
+      }
+      question.devices.push_back(devices);
     }
   }
-  if (!flags.machines.empty()) question.machines = whole_number("--machines", flags.machines);
-  if (!flags.link.empty()) question.link = read_link(flags.link);
-  if (!flags.link.empty() && question.machines == 1) refuse("--link", flags.link, "it joins machines: add --machines");
   const config::Row& replicas = configuration.table.row_of(configuration.options.train.replicas);
   question.replicas_given = replicas.origin.kind != config::Origin::Kind::built_in || !question.is_asked;
   return question;
 }
 
 int64_t replicas_on(const config::Configuration& configuration, const DeviceQuestion& question, int64_t devices) {
-  const int64_t ranks = devices * question.machines, replicas = configuration.options.train.replicas;
-  if (!question.replicas_given) return ranks;
-  if (replicas % ranks == 0) return replicas;
+  const int64_t replicas = configuration.options.train.replicas;
+  if (!question.replicas_given) return devices;
+  if (replicas % devices == 0) return replicas;
   throw Error(ErrorKind::config,
-              format("replicas {} is not a multiple of {} machine{} x {} device{}: each computes as many", replicas,
-                     question.machines, question.machines == 1 ? "" : "s", devices, devices == 1 ? "" : "s"),
+              format("replicas {} is not a multiple of {} devices: each computes as many", replicas, devices),
               "choose another --replicas, or leave it out: there are then as many as devices");
 }
 

@@ -8,19 +8,15 @@
 #include "commands/plan/plan.h"
 #include "plan/device_plan.h"
 #include "plan/epoch_estimate.h"
-#include "plan/exchange_cost.h"
-#include "commands/command.h"
 #include "train/setup/settings.h"
 
 namespace stoker::train {
 
 /// What the command line asks to compare.
 struct DeviceQuestion {
-  std::vector<int64_t> devices;  ///< of each machine; at least one number
-  int64_t machines = 1;
-  plan::LinkSpeed link;         ///< of one machine to the others
-  bool replicas_given = false;  ///< else there are as many as ranks
-  bool is_asked = false;        ///< the command line names devices, machines or a link
+  std::vector<int64_t> devices;  ///< at least one number
+  bool replicas_given = false;   ///< else there are as many as devices
+  bool is_asked = false;         ///< the command line names devices
 };
 /// Throws Error{usage}.
 DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration);

@@ -46,7 +46,7 @@ std::vector<std::string> words_of_trial(const Context& context, const config::Re
   std::vector<std::string> words(context.argv, context.argv + context.argc);
   const auto add = [&](const std::string& flag, const std::string& value) { words.insert(words.end(), {flag, value}); };
   add("--trial", report);
-  add("--replicas", std::to_string(plan.replicas / plan.machines));
+  add("--replicas", std::to_string(plan.replicas));
   add("--accumulation-steps", std::to_string(plan.accumulation_steps));
   add("--batch-size", std::to_string(plan.batch_size));
   add("--total-batch-size", "0");

@@ -10,7 +10,7 @@
 
 namespace stoker::train {
 
-/// Trains as `plan` says on one of its machines, in the precision and the layout of `options`. Nothing where that could
+/// Trains as `plan` says, in the precision and the layout of `options`. Nothing where that could
 /// not be done; a warning then says why. Throws core::StopRequested.
 std::optional<plan::EpochEstimate> try_devices(const Context& context, const config::ResolvedOptions& options,
                                                const plan::DevicePlan& plan);

@@ -45,7 +45,7 @@ TEST(PlanDevicesTest, EveryDeviceAddsABatchWorkersMemoryAndLearningRate) {
     SCOPED_TRACE(plans[i].devices);
     EXPECT_EQ(plans[i].images_per_update(), images[i]);
     EXPECT_EQ(plans[i].batch_size, 256);
-    EXPECT_EQ(plans[i].num_workers * plans[i].ranks(), workers[i]);
+    EXPECT_EQ(plans[i].num_workers * plans[i].devices, workers[i]);
     EXPECT_EQ(plans[i].updates_per_epoch, updates[i]);
     EXPECT_DOUBLE_EQ(plans[i].learning_rate, rates[i]);
     EXPECT_NEAR(static_cast<double>(plans[i].memory.host_bytes), static_cast<double>(plans[0].memory.host_bytes),
@@ -54,16 +54,6 @@ TEST(PlanDevicesTest, EveryDeviceAddsABatchWorkersMemoryAndLearningRate) {
   }
   EXPECT_EQ(plans[0].exchange_bytes, 0);
   EXPECT_EQ(plans[1].exchange_bytes, 100 * kMB);
-}
-
-TEST(PlanDevicesTest, FourMachinesWithOneDeviceTrainAsFourDevices) {
-  const auto plans = plans_of({"--devices", "1", "--machines", "4", "--batch-size", "256", "--lr-base", "0.5"});
-  ASSERT_EQ(plans.size(), 1u);
-  EXPECT_EQ(plans[0].ranks(), 4);
-  EXPECT_EQ(plans[0].replicas, 4);
-  EXPECT_EQ(plans[0].images_per_update(), 1024);
-  EXPECT_DOUBLE_EQ(plans[0].learning_rate, 2);
-  EXPECT_EQ(plans[0].room.host_free_bytes, 61'500 * kMB) << "each process has a machine of its own";
 }
 
 TEST(PlanDevicesTest, ReplicasThatWereGivenAreDealt) {
@@ -93,23 +83,17 @@ TEST(PlanDevicesTest, AnAutomaticBatchFitsTheShareOfEachProcess) {
   EXPECT_TRUE(plans[1].short_of.empty()) << plans[1].short_of;
 }
 
-TEST(PlanDevicesTest, ALinkIsBitsPerSecondAndADelay) {
-  const auto link = [](const std::string& text) {
-    return device_question(*fixtures::parsed({"plan", "--devices", "2", "--machines", "2", "--link", text})).link;
-  };
-  EXPECT_DOUBLE_EQ(link("25Gbit").bytes_per_second, 3.125e9);
-  EXPECT_DOUBLE_EQ(link("100Mbit,1ms").bytes_per_second, 12.5e6);
-  EXPECT_DOUBLE_EQ(link("100Mbit,1ms").message_seconds, 1e-3);
-  for (const char* const text : {"25", "fast", "1Gbit,1", "1Gbit,1ms,2", "-1Gbit"}) {
-    EXPECT_EQ(fixtures::failure_of([&] { link(text); }).kind, core::ErrorKind::usage) << text;
-  }
+TEST(PlanDevicesTest, DevicesThatAreNoNumbersAndRemovedFlagsAreRefused) {
   const auto refused = [](const std::vector<std::string>& words) {
-    return fixtures::failure_of([&] { device_question(*fixtures::parsed(words)); }).kind;
+    return fixtures::failure_of([&] { device_question(*fixtures::parsed(words)); });
   };
-  EXPECT_EQ(refused({"plan", "--devices", "1,,2"}), core::ErrorKind::usage);
-  EXPECT_EQ(refused({"plan", "--devices", "0"}), core::ErrorKind::usage);
-  EXPECT_EQ(refused({"plan", "--devices", "2", "--link", "1Gbit"}), core::ErrorKind::usage)
-      << "there is no other machine";
+  EXPECT_EQ(refused({"plan", "--devices", "1,,2"}).kind, core::ErrorKind::usage);
+  EXPECT_EQ(refused({"plan", "--devices", "0"}).kind, core::ErrorKind::usage);
+  for (const char* const flag : {"--machines", "--link"}) {
+    const auto failure = refused({"plan", "--devices", "2", flag, "2"});
+    EXPECT_EQ(failure.kind, core::ErrorKind::usage);
+    EXPECT_NE(failure.message.find(" was removed"), std::string::npos) << failure.message;
+  }
 }
 
 }  // namespace
