@@ -109,9 +109,9 @@ void FileList::shrink_to_fit() {
 void FileList::stage(const std::string& stage_dir, ScanNotes& notes) {
   if (stage_dir.empty() || entries_.empty()) return;
   std::string note;
-  copies_ = StagedFolder::stage({directory_, size(), [this](int64_t i) { return relative_path(i); },
-                                 [this](int64_t i) { return path(i); }, [this](int64_t i) { return stamp(i); }},
-                                stage_dir, note);
+  copies_ = StagedFiles::stage({directory_, size(), [this](int64_t i) { return relative_path(i); },
+                                [this](int64_t i) { return path(i); }, [this](int64_t i) { return stamp(i); }},
+                               stage_dir, note);
   notes.say(note);
 }
 

@@ -11,7 +11,7 @@
 #include "data/region_of_interest.h"
 #include "data/source.h"
 #include "data/storage/sample_file.h"
-#include "data/storage/staged_folder.h"
+#include "data/storage/staged_files.h"
 #include "data/storage/tree_walk.h"
 
 namespace stoker::data {
@@ -44,7 +44,7 @@ class FileList {
   std::string absolute(std::string_view relative_path) const;
   void shrink_to_fit();
   /// From now on read() takes copies in `stage_dir`, which are made here; empty: none are. Says so in `notes`. Throws
-  /// as StagedFolder::stage(). Nothing may be added afterwards.
+  /// as StagedFiles::stage(). Nothing may be added afterwards.
   void stage(const std::string& stage_dir, ScanNotes& notes);
   /// As read_sample_file() of the file `index`, or of its copy.
   std::string read(int64_t index, int64_t max_bytes, std::vector<uint8_t>& buffer) const;
@@ -66,9 +66,9 @@ class FileList {
   int64_t num_targets_;
   std::string paths_;
   std::vector<Entry> entries_;
-  std::vector<float> targets_;                  ///< [entries, num_targets]
-  std::vector<RegionOfInterest> regions_;       ///< [entries] or none
-  std::shared_ptr<const StagedFolder> copies_;  ///< that are read; null: there are none
+  std::vector<float> targets_;                 ///< [entries, num_targets]
+  std::vector<RegionOfInterest> regions_;      ///< [entries] or none
+  std::shared_ptr<const StagedFiles> copies_;  ///< that are read; null: there are none
 };
 
 /// Images with a class each, or samples of many bands (bands/band_source.h).

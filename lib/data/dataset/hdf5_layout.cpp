@@ -43,13 +43,11 @@ class Hdf5Layout : public Layout {
 
   std::vector<Hdf5Place> places_of(const std::string& split) const;
   const Parts& opened(const std::string& split) const;
-  std::shared_ptr<const StagedFile> staged(const std::string& path, std::vector<std::string>& notes) const;
   void check_classes(const Hdf5Part& part, double classes) const;
   void check_targets(const Hdf5Part& part, int64_t columns) const;
 
   const config::DataOptions options_;
   mutable std::map<std::string, Parts> opened_;  ///< what has been read: names of classes and samples need the same
-  mutable std::map<std::string, std::shared_ptr<const StagedFile>> staged_;  ///< by the path of the original
 };
 
 std::vector<Hdf5Place> Hdf5Layout::places_of(const std::string& split) const {
@@ -148,17 +146,15 @@ const Hdf5Layout::Parts& Hdf5Layout::opened(const std::string& split) const {
   if (known != opened_.end()) return known->second;
   Parts parts;
   const std::vector<Hdf5Place> places = places_of(split);
-  std::vector<std::string> paths, said;
-  for (const Hdf5Place& place : places) {
-    if (staged_.count(place.path) == 0) paths.push_back(place.path);
+  std::shared_ptr<const StagedFiles> copies;
+  std::string said;
+  if (!options_.stage_dir.empty() && !places.empty()) {
+    std::vector<std::string> paths;
+    for (const Hdf5Place& place : places) paths.push_back(place.path);
+    copies = StagedFiles::stage(paths, options_.stage_dir, said);
   }
-  if (!options_.stage_dir.empty() && paths.size() > 1) {  // room for all of them, before the first is copied
-    auto copies = StagedFile::stage_all(paths, options_.stage_dir, said);
-    for (size_t i = 0; i < paths.size(); ++i) staged_[paths[i]] = std::move(copies[i]);
-  }
   for (const Hdf5Place& place : places) {
-    parts.push_back(open_hdf5_part(options_, place, static_cast<int64_t>(places.size()),
-                                   [this](const std::string& path, auto& notes) { return staged(path, notes); }));
+    parts.push_back(open_hdf5_part(options_, place, static_cast<int64_t>(places.size()), copies));
     const Hdf5Part &first = parts.front(), &last = parts.back();
     const auto refuse = [&](const std::string& cause) {
       throw Error(ErrorKind::data,
@@ -172,16 +168,8 @@ const Hdf5Layout::Parts& Hdf5Layout::opened(const std::string& split) const {
       refuse(format("hold labels of {} and of {} columns", first.labels.columns(), last.labels.columns()));
     }
   }
-  if (!said.empty()) parts.front().notes.insert(parts.front().notes.begin(), said.begin(), said.end());
+  if (!said.empty()) parts.front().notes.insert(parts.front().notes.begin(), said);
   return opened_.emplace(split, std::move(parts)).first->second;
-}
-
-/// Null where nothing is staged.
-std::shared_ptr<const StagedFile> Hdf5Layout::staged(const std::string& path, std::vector<std::string>& notes) const {
-  if (options_.stage_dir.empty()) return nullptr;
-  std::shared_ptr<const StagedFile>& copy = staged_[path];
-  if (copy == nullptr) copy = StagedFile::stage(path, options_.stage_dir, notes);
-  return copy;
 }
 
 /// Labels are whole numbers below `classes`, one per sample.

@@ -115,14 +115,12 @@ void Hdf5Part::fail_labels(const std::string& cause, const std::string& hint) co
               format("{}: data set {}: {}", core::printable(place.path), core::printable(labels.name), cause), hint);
 }
 
-Hdf5Part open_hdf5_part(
-    const config::DataOptions& options, const Hdf5Place& place, int64_t files,
-    const std::function<std::shared_ptr<const StagedFile>(const std::string& path, std::vector<std::string>& notes)>&
-        stage) {
+Hdf5Part open_hdf5_part(const config::DataOptions& options, const Hdf5Place& place, int64_t files,
+                        std::shared_ptr<const StagedFiles> copies) {
   Hdf5Part part;
   part.place = place;
-  part.staged = stage(place.path, part.notes);
-  const Hdf5File file(part.staged ? part.staged->path() : place.path);
+  part.staged = std::move(copies);
+  const Hdf5File file(part.staged ? part.staged->copy_or_original(place.path) : place.path);
   std::vector<std::string> found(2);
   const std::string input =
       found_name(file, options.train_split, place, options.hdf5_input, kUsualInputs, "hdf5-input", found[0]);

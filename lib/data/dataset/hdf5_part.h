@@ -11,7 +11,7 @@
 #include "data/container/hdf5_file.h"
 #include "data/container/sample_array.h"
 #include "data/sample_shape.h"
-#include "data/storage/staged_file.h"
+#include "data/storage/staged_files.h"
 
 namespace stoker::data {
 
@@ -24,7 +24,7 @@ struct Hdf5Place {
 
 struct Hdf5Part {
   Hdf5Place place;
-  std::shared_ptr<const StagedFile> staged;  ///< the copy that is read; null where there is none
+  std::shared_ptr<const StagedFiles> staged;  ///< the copies that are read; null where there are none
   std::shared_ptr<const SampleArray> array;
   LabelArray labels;
   SampleShape shape;            ///< of a sample, as the network gets it
@@ -35,10 +35,9 @@ struct Hdf5Part {
   [[noreturn]] void fail_labels(const std::string& cause, const std::string& hint = "") const;
 };
 
-/// Opens one of `files` that are read together, and reads its labels. `stage` gives the copy of a file that is to be
-/// read, or null. Throws core::Error.
+/// Opens one of `files` that are read together, or its copy where there are `copies`, and reads its labels. Throws
+/// core::Error.
 Hdf5Part open_hdf5_part(const config::DataOptions& options, const Hdf5Place& place, int64_t files,
-                        const std::function<std::shared_ptr<const StagedFile>(const std::string& path,
-                                                                              std::vector<std::string>& notes)>& stage);
+                        std::shared_ptr<const StagedFiles> copies);
 
 }  // namespace stoker::data

@@ -8,15 +8,15 @@
 
 #include "data/container/sample_array.h"
 #include "data/source.h"
-#include "data/storage/staged_file.h"
+#include "data/storage/staged_files.h"
 
 namespace stoker::data {
 
 struct Hdf5SampleFile {
   std::shared_ptr<const SampleArray> array;
-  bool channels_first = false;               ///< as stored: [C, H, W] instead of [H, W, C]
-  std::string path;                          ///< for names: the file that was given, not its copy
-  std::shared_ptr<const StagedFile> staged;  ///< the copy that is read, if any: it goes with the source
+  bool channels_first = false;                ///< as stored: [C, H, W] instead of [H, W, C]
+  std::string path;                           ///< for names: the file that was given, not its copy
+  std::shared_ptr<const StagedFiles> staged;  ///< the copy that is read, if any: it goes with the source
 };
 
 /// What a source is made of.

@@ -59,12 +59,16 @@ class ShardLayout : public Layout {
 
   /// Copies the archives to where they are read faster, if that is asked for.
   void stage(const std::string& split, std::vector<Shard>& shards, std::vector<std::string>& notes) const {
-    if (options_.stage_dir.empty()) return;
-    std::vector<std::string> paths, said;
+    if (options_.stage_dir.empty() || shards.empty()) return;
+    std::vector<std::string> paths;
     for (const Shard& shard : shards) paths.push_back(shard.path);
-    auto copies = StagedFile::stage_all(paths, options_.stage_dir, said);
-    for (size_t i = 0; i < shards.size(); ++i) shards[i].staged = std::move(copies[i]);
-    for (const std::string& note : said) notes.push_back(split + ": " + note);
+    std::string note;
+    const auto copies = StagedFiles::stage(paths, options_.stage_dir, note);
+    for (Shard& shard : shards) {
+      shard.staged = copies;
+      shard.copy = copies->copy_or_original(shard.path);
+    }
+    notes.push_back(split + ": " + note);
   }
 
   /// Reads the indexes of a split, once.

@@ -8,15 +8,16 @@
 
 #include "data/shard/shard_index.h"
 #include "data/source.h"
-#include "data/storage/staged_file.h"
+#include "data/storage/staged_files.h"
 
 namespace stoker::data {
 
 struct Shard {
   std::string path;
   ShardIndex index;
-  std::shared_ptr<const StagedFile> staged = nullptr;  ///< the copy that is read, if any: it goes with the source
-  const std::string& read_path() const { return staged == nullptr ? path : staged->path(); }
+  std::shared_ptr<const StagedFiles> staged = nullptr;  ///< copies, if any: they go with the source
+  std::string copy = "";                                ///< that is read; empty: there is none
+  const std::string& read_path() const { return copy.empty() ? path : copy; }
 };
 
 /// Samples in the order of the shards and of their entries. Archives stay open as far as the limit of open

@@ -57,7 +57,7 @@ class StagedFilesTest : public ::testing::Test {
       fs::rename(folder_ / "away", folder_ / "data");
       std::set<std::string> said;
       for (const std::string& note : staged.notes) {
-        if (note.find(" are read from copies in ") != std::string::npos) said.insert(note.substr(0, note.find(':')));
+        if (note.find(" are read from ") != std::string::npos) said.insert(note.substr(0, note.find(':')));
       }
       EXPECT_EQ(said, (std::set<std::string>{"train", "val"}));
     }
