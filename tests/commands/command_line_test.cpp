@@ -94,6 +94,11 @@ TEST(CommandWordsTest, FlagsOfAnotherCommandAreToldApartFromUnknownOnes) {
   EXPECT_EQ(failure_of_words({"eval", "r", "--dry-run"}).message, "--dry-run: a flag of training, not of eval");
 }
 
+TEST(CommandWordsTest, ARemovedFlagSaysSo) {
+  EXPECT_EQ(failure_of_words({"plan", "--devices", "2", "--link", "10Gbit"}).message,
+            "--link: was removed: nobody can check a forecast of exchange between machines");
+}
+
 TEST(CommandWordsTest, FlagsAndWordsGoIntoTheStructOfTheCommandAndOptionsIntoTheConfiguration) {
   const auto flags = std::make_shared<EvalFlags>();
   config::Syntax syntax;

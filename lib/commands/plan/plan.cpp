@@ -14,9 +14,9 @@
 #include "engine/group/c10d/join.h"
 #include "plan/refusals.h"
 #include "train/failure/result_output.h"
-#include "train/setup/rank_share.h"
 #include "train/setup/assemble.h"
 #include "train/setup/plan_run.h"
+#include "train/setup/rank_share.h"
 #include "train/setup/run_setup.h"
 
 namespace stoker::train {

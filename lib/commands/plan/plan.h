@@ -8,7 +8,7 @@ namespace stoker::train {
 
 struct PlanFlags {
   std::string devices;  ///< counts to compare: "1,2,4"; empty: that of the run
-  std::string trial;  ///< hidden: the file for what this rank of a trial has measured
+  std::string trial;    ///< hidden: the file for what this rank of a trial has measured
   bool json = false;
 };
 

@@ -8,9 +8,9 @@
 #include "core/format.h"
 #include "engine/run/plan.h"
 #include "plan/batch_choice.h"
-#include "train/setup/rank_share.h"
 #include "train/setup/assemble.h"
 #include "train/setup/plan_run.h"
+#include "train/setup/rank_share.h"
 
 namespace stoker::train {
 namespace {
@@ -135,7 +135,8 @@ DeviceQuestion device_question(const PlanFlags& flags, const config::Configurati
     for (const std::string& count : split_at_commas(flags.devices)) {
       int64_t devices = 0;
       if (!config::read_integer(count, 1, 4096, devices).empty()) {
-        throw Error(ErrorKind::usage, format("--devices: {} is not accepted; {}", config::shown(count), config::range_text(1, 4096)),
+        throw Error(ErrorKind::usage,
+                    format("--devices: {} is not accepted; {}", config::shown(count), config::range_text(1, 4096)),
                     "train plan --help lists every flag");
       }
       question.devices.push_back(devices);

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "commands/plan/measure_epoch.h"
-#include "train/work_on_devices.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -15,6 +14,7 @@
 #include "train/launch/start_ranks.h"
 #include "train/setup/rank_share.h"
 #include "train/setup/run_setup.h"
+#include "train/work_on_devices.h"
 
 namespace stoker::train {
 namespace {

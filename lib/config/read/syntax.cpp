@@ -67,6 +67,13 @@ Flag choice_flag(const std::string& names, const std::vector<std::string>& choic
   return made;
 }
 
+Flag removed_flag(const std::string& names, const std::string& what_now) {
+  Flag made = named(names, "");
+  made.placeholder = "VALUE";
+  made.store = [what_now](const std::string&) { return what_now; };
+  return made;
+}
+
 Word word(const std::string& name, const std::string& help, std::string& into, bool is_optional) {
   return {name, help, [&into](const std::string& text) { into = text; }, is_optional};
 }
