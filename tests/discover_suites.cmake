@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DPROGRAM=<GoogleTest program> -DPREFIX=<words> -DFILTER=<gtest filter> -DPROPERTIES=<of set_tests_properties>
-#       [-DLAUNCH=<command>] -DOUTPUT=<file> -P discover_suites.cmake
-# Writes one ctest entry per suite of the program, named PREFIX and the suite; LAUNCH starts the program. Suites that are
-# named ...TimingTest run alone and have the label timing.
+#       -DOUTPUT=<file> -P discover_suites.cmake
+# Writes ctest entries for the suites of the program, up to four in each, named PREFIX and the suites, so that `ctest -R`
+# finds each of them. Suites that are named ...TimingTest run alone and have the label timing.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=${FILTER}
                 OUTPUT_VARIABLE listing RESULT_VARIABLE failed)
 if(failed)
@@ -11,22 +11,41 @@ endif()
 string(REPLACE ";" "," listing "${listing}")
 string(REPLACE "\n" ";" lines "${listing}")
 set(entries "")
-set(launch "")
-foreach(word IN LISTS LAUNCH)
-  string(APPEND launch "[=[${word}]=] ")
-endforeach()
+
+# Appends an entry of these suites.
+function(add_entry)
+  string(JOIN "+" name ${ARGN})
+  list(TRANSFORM ARGN APPEND ".*" OUTPUT_VARIABLE filters)
+  string(JOIN ":" filter ${filters})
+  if(FILTER MATCHES "^-")
+    string(APPEND filter "${FILTER}")
+  endif()
+  string(APPEND entries "add_test([=[${PREFIX}${name}]=] [=[${PROGRAM}]=] [=[--gtest_filter=${filter}]=])\n"
+                        "set_tests_properties([=[${PREFIX}${name}]=] PROPERTIES ${PROPERTIES})\n")
+  if(name MATCHES "TimingTest$")
+    string(APPEND entries "set_tests_properties([=[${PREFIX}${name}]=] PROPERTIES LABELS [=[fast;timing]=] RUN_SERIAL TRUE)\n")
+  endif()
+  set(entries "${entries}" PARENT_SCOPE)
+endfunction()
+
+set(together "")
 foreach(line IN LISTS lines)
-  if(line MATCHES "^([A-Za-z0-9_/]+)\\.")
-    set(suite ${CMAKE_MATCH_1})
-    set(filter "${suite}.*")
-    if(FILTER MATCHES "^-")
-      string(APPEND filter "${FILTER}")
-    endif()
-    string(APPEND entries "add_test([=[${PREFIX}${suite}]=] ${launch}[=[${PROGRAM}]=] [=[--gtest_filter=${filter}]=])\n"
-                          "set_tests_properties([=[${PREFIX}${suite}]=] PROPERTIES ${PROPERTIES})\n")
-    if(suite MATCHES "TimingTest$")
-      string(APPEND entries "set_tests_properties([=[${PREFIX}${suite}]=] PROPERTIES LABELS [=[fast;timing]=] RUN_SERIAL TRUE)\n")
-    endif()
+  if(NOT line MATCHES "^([A-Za-z0-9_/]+)\\.")
+    continue()
+  endif()
+  set(suite ${CMAKE_MATCH_1})
+  if(suite MATCHES "TimingTest$")
+    add_entry(${suite})
+    continue()
+  endif()
+  list(APPEND together ${suite})
+  list(LENGTH together count)
+  if(count EQUAL 4)
+    add_entry(${together})
+    set(together "")
   endif()
 endforeach()
+if(together)
+  add_entry(${together})
+endif()
 file(WRITE ${OUTPUT} "${entries}")

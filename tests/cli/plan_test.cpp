@@ -47,7 +47,6 @@ TEST(PlanTest, ARunKeepsWhatWasPredictedAndWhatWasSeen) {
   Launch launch;
   launch.words = train_words();
   launch.directory = work.path();
-  launch.loads_libraries = true;  // they are part of what it takes
   const Ended ended = run(launch);
   ASSERT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
   EXPECT_NE(ended.out.find("memory    host "), std::string::npos) << ended.out;

@@ -27,8 +27,6 @@
 #include <thread>
 #include <tuple>
 
-#include "launcher/launcher.h"
-
 namespace stoker::cli {
 namespace {
 
@@ -142,10 +140,6 @@ Program::Program(const Launch& launch) {
   if (launch.standard_output == Stream::terminal) std::tie(terminal_fd_, out_capture) = open_terminal();
   if (launch.columns > 0) resize(launch.columns);
   begin_ = now_seconds();
-  if (start_by_launcher(launch, words, out_capture)) {
-    if (out_capture != out_fd_) ::close(out_capture);
-    return;
-  }
   pid_ = ::fork();
   if (pid_ != 0) {
     if (out_capture != out_fd_) ::close(out_capture);
@@ -165,31 +159,11 @@ Program::Program(const Launch& launch) {
   ::_exit(kCannotStart);
 }
 
-/// A start without anything special, where ctest has a server for it.
-bool Program::start_by_launcher(const Launch& launch, const std::vector<std::string>& words, int out) {
-  const char* const path = std::getenv(launcher::kLauncherVariable);
-  const auto is_plain = [](Stream stream) { return stream == Stream::captured || stream == Stream::terminal; };
-  if (path == nullptr || launch.loads_libraries || !is_plain(launch.standard_output) ||
-      launch.standard_error != Stream::captured || launch.empty_environment || !launch.variables.empty() ||
-      launch.unprivileged || launch.file_size_limit >= 0 || launch.process_limit >= 0 || !launch.small_disk.empty()) {
-    return false;
-  }
-  launcher_ = launcher::connect_to_launcher(path);
-  if (launcher_ < 0) return false;
-  const std::string directory = std::filesystem::absolute(launch.directory).string();
-  pid_ = launcher::launch_over(launcher_, {directory, words, environment_of(launch)}, out, err_fd_);
-  if (pid_ > 0) return true;
-  ::close(launcher_);
-  launcher_ = -1;
-  return false;
-}
-
 Program::~Program() {
   if (!has_ended()) {
     send(SIGKILL);
     wait();
   }
-  if (launcher_ >= 0) ::close(launcher_);
   ::close(out_fd_);
   ::close(err_fd_);
   if (terminal_fd_ >= 0) ::close(terminal_fd_);
@@ -224,23 +198,12 @@ void Program::read_terminal() {
   }
 }
 
-/// How it ended, once it has.
-bool Program::take_end(int& status, struct rusage& usage) {
-  if (launcher_ < 0) return ::wait4(pid_, &status, WNOHANG, &usage) == pid_;
-  launcher::LaunchEnd end;
-  const ssize_t got = ::recv(launcher_, &end, sizeof end, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  status = got == sizeof end ? end.status : SIGKILL;  // whoever started it is gone, and has taken it along
-  usage = end.usage;
-  return true;
-}
-
 bool Program::has_ended() {
   read_terminal();
   if (reaped_) return true;
   int status = 0;
   struct rusage usage {};
-  if (!take_end(status, usage)) return false;
+  if (::wait4(pid_, &status, WNOHANG, &usage) != pid_) return false;
   reaped_ = true;
   ended_.wall_seconds = now_seconds() - begin_;
   ended_.cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);

@@ -37,7 +37,6 @@ struct Launch {
   int64_t file_size_limit = -1;             ///< bytes, as ulimit -f; -1: none
   int64_t process_limit = -1;               ///< as ulimit -u; root has none; -1: none
   std::string small_disk = "";              ///< a file system of 128 KiB is mounted there, for the program alone
-  bool loads_libraries = false;             ///< itself, as for users; see launcher/launcher.h
 };
 
 /// How a process ended.
@@ -72,16 +71,13 @@ class Program {
   Ended wait(double seconds = kHangSeconds);
 
  private:
-  bool start_by_launcher(const Launch& launch, const std::vector<std::string>& words, int out);
   bool has_ended();
-  bool take_end(int& status, struct rusage& usage);
   void read_terminal();
 
   pid_t pid_ = -1;
   int out_fd_ = -1, err_fd_ = -1;
   int terminal_fd_ = -1;  ///< our end of the terminal that standard output goes to, if any
   double begin_ = 0;
-  int launcher_ = -1;  ///< connection to what started it; -1: it is a child of this process
   bool reaped_ = false;
   Ended ended_;
 };

@@ -130,12 +130,10 @@ void expect_early_stop_is_harmless(const Workplace& work, const Launch& launch, 
 TEST(StopTest, TermDuringStartUpIsHarmless) {
   Launch version;
   version.words = {"--version"};
-  version.loads_libraries = true;
   const double start_seconds = run(version).wall_seconds;
   for (const double share : {0.0, 0.5, 0.9, 1.0, 1.05, 1.1, 1.2, 1.4}) {
     const Workplace work;
     Launch launch = long_run(work);
-    launch.loads_libraries = true;
     expect_early_stop_is_harmless(work, launch, share * start_seconds);
   }
 }
@@ -143,7 +141,6 @@ TEST(StopTest, TermDuringStartUpIsHarmless) {
 TEST(StopTest, TermAsSoonAsItIsHandledEndsWith75) {
   const Workplace work;
   Launch launch = long_run(work);
-  launch.loads_libraries = true;
   Program program(launch);
   ASSERT_TRUE(program.wait_until([&] { return program.handles(SIGTERM); })) << program.err();
   program.send(SIGTERM);
