@@ -68,9 +68,8 @@ ROOMS = {
     "engine/digest": "core* model engine/step engine/group",
     "engine/checkpoint": "core* config data/loader model engine/run engine/files engine/device engine/step engine/digest",
     "engine/probe": "core* engine/device engine/memory engine/task engine/step",
-    "engine/group": "core",
-    "engine/group/meet": "core* engine/group",
-    "engine/group/c10d": "core* engine/group engine/group/meet",
+    "engine/group": "core*",
+    "engine/group/c10d": "core* engine/group",
     "engine/loop": "core* config data/audit data/loader data/feed optim engine/run engine/device engine/memory engine/task "
                    "engine/checkpoint engine/step engine/digest engine/group",
 

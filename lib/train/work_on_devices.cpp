@@ -32,7 +32,6 @@ Outcome stopped_before(const std::string& signal, const RankPlace& place, int64_
 }  // namespace
 
 Outcome work_with_others(const config::Options& options, const RankPlace& place, const RankWork& work) {
-  if (place.rank != 0) core::set_console_level(core::LogLevel::error);
   set_rank_of_crashes(place.rank);
   // It says what became of a lost rank, and writes the last line, behind what all ranks say.
   const bool has_starter = place.starter == "train";

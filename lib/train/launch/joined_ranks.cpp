@@ -18,13 +18,11 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int s
   engine::Joining joining;
   joining.rank = place.rank;
   joining.size = place.size;
+  joining.job = place.job;
+  joining.is_one_machine = place.is_one_machine();
   joining.host = place.host;
   joining.port = place.port;
-  joining.asks_starter = place.has_store;
-  joining.hosts_meeting_point = place.rank == 0 && place.starter != "train";
-  joining.listen = place.listen;
-  joining.run = run_word(place);
-  joining.is_one_machine = place.is_one_machine();
+  if (!place.has_store) joining.listen = place.listen;
   joining.timeout_seconds = timeout_seconds;
   if (place.starter == "train") joining.meeting_seconds = timeout_seconds;  // all are started at the same time
   joining.when_overdue = [rank = place.rank, has_starter = place.starter == "train",
@@ -43,15 +41,18 @@ engine::Joining joining_of(const RankPlace& place, double timeout_seconds, int s
 
 }  // namespace
 
-std::string run_word(const RankPlace& place) { return format("{} of {} ranks", place.attempt, place.size); }
-
 std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts) {
   std::vector<std::string> notes;
   if (!place.is_one_machine()) {
-    notes.push_back(
-        format("rank 0 listens at {} for ranks on other machines, and all listen for each other there: without "
-               "authentication, so whoever reaches their ports can disturb the run",
-               place.listen));
+    const std::string who = place.has_store
+                                ? format("{} keeps the store in which ranks meet at {}", place.starter, place.host)
+                            : engine::listens_at_one_address()
+                                ? format("rank 0 listens at {}", place.listen)
+                                : "rank 0 listens at every address of its machine (this LibTorch knows no other way)";
+    notes.push_back(format(
+        "{}, port {}, and ranks listen for each other at ports that the kernel chooses: without authentication, so "
+        "whoever reaches one of them can disturb the run",
+        who, place.port));
   }
   if (place.attempt > 0) {
     notes.push_back(place.starter == "train" ? format("restart {} of {} after a lost rank", place.attempt, restarts)

@@ -14,9 +14,6 @@
 
 namespace stoker::train {
 
-/// Tells apart attempts to start one job; what the ranks and their meeting point have in common.
-std::string run_word(const RankPlace& place);
-
 /// For the banner: where others can reach the ranks, and how often they were started.
 std::vector<std::string> notes_of(const RankPlace& place, int64_t restarts);
 

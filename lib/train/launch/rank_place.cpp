@@ -90,10 +90,6 @@ std::string first_of(const std::string& nodes) {
 }
 
 void find_host(const Environment& environment, const std::string& listen, RankPlace& place) {
-  if (place.is_one_machine()) {
-    if (place.has_store) place.host = environment("MASTER_ADDR");
-    return;  // else the loopback address, whatever name the machine has
-  }
   if (listen.empty()) {
     throw Error(
         ErrorKind::config,
@@ -109,17 +105,23 @@ void find_host(const Environment& environment, const std::string& listen, RankPl
   if (place.host.empty()) refuse("MASTER_ADDR does not say where the other ranks find rank 0");
 }
 
-/// Where nobody says it, at a port that follows from the job.
-void find_meeting_point(const Environment& environment, const std::string& listen, RankPlace& place) {
-  const std::optional<int> port = number_in(environment, "MASTER_PORT", 65535);
-  find_host(environment, listen, place);
-  std::string job;
-  for (const char* const name : {"SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}) {
-    job += environment(name) + "/";
+/// What all ranks of the job see alike, on one machine or on several, and no other job at the same time.
+void find_job(const Environment& environment, RankPlace& place) {
+  std::vector<const char*> names = {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"};
+  if (place.is_one_machine() || place.starter == "srun") names.push_back("SLURM_JOB_ID");
+  if (place.starter == "srun") names.push_back("SLURM_STEP_ID");
+  std::string words;
+  bool is_known = false;
+  for (const char* const name : names) {
+    const std::string word = environment(name);
+    is_known |= !word.empty();
+    words += word + "/";
   }
-  if (!port && job == "////") refuse("MASTER_PORT does not say where the ranks meet");
+  if (!is_known) refuse("MASTER_PORT does not say where the ranks meet");
+  place.job = format("{}-{}-{}-of-{}", place.starter, core::hash_hex(words).substr(0, 16), place.attempt, place.size);
   constexpr uint64_t kFirstPort = 20000, kPorts = 12000;  // below those that the kernel gives away
-  place.port = port ? *port : static_cast<int>(kFirstPort + core::hash64(job) % kPorts);
+  place.port = number_in(environment, "MASTER_PORT", 65535)
+                   .value_or(static_cast<int>(kFirstPort + core::hash64(words) % kPorts));
 }
 
 }  // namespace
@@ -141,16 +143,21 @@ std::optional<RankPlace> rank_place(const Environment& environment, const Asked&
     if (!place) place = other;
   }
   if (!place) return std::nullopt;
-  const bool is_ours = !environment(kStarterVariable).empty();
+  const std::string own_job = environment(kStarterVariable);
   if (asked.devices > 1 && asked.devices != place->local_size && asked.devices != place->size) {
     refuse(format("--devices {}, but {} started {} processes, {} of them on this machine", asked.devices,
                   place->starter, place->size, place->local_size));
   }
   if (place->size == 1) return std::nullopt;
-  if (is_ours) place->starter = "train";
-  place->has_store = !is_ours && environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
   place->attempt = number_in(environment, "TORCHELASTIC_RESTART_COUNT").value_or(0);
-  find_meeting_point(environment, asked.listen, *place);
+  if (!own_job.empty()) {
+    place->starter = "train";
+    place->job = own_job;
+    return place;
+  }
+  place->has_store = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (!place->is_one_machine()) find_host(environment, asked.listen, *place);
+  find_job(environment, *place);
   return place;
 }
 
@@ -159,9 +166,7 @@ std::vector<std::string> variables_of(const RankPlace& place) {
           format("WORLD_SIZE={}", place.size),
           format("LOCAL_RANK={}", place.local_rank),
           format("LOCAL_WORLD_SIZE={}", place.local_size),
-          "MASTER_ADDR=" + place.host,
-          format("MASTER_PORT={}", place.port),
-          "TORCHELASTIC_USE_AGENT_STORE=False",
+          format("{}={}", kStarterVariable, place.job),
           format("TORCHELASTIC_RESTART_COUNT={}", place.attempt)};
 }
 

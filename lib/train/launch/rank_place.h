@@ -9,18 +9,20 @@
 
 namespace stoker::train {
 
-/// Of a rank that start_ranks() started: process id of the command that did.
+/// Of a rank that start_ranks() started: the job.
 inline constexpr const char* kStarterVariable = "STOKER_LAUNCHER";
 
 struct RankPlace {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  ///< among those of this machine
-  std::string host = "127.0.0.1";      ///< where ranks meet
-  int port = 0;
-  std::string listen = "127.0.0.1";  ///< at which of its addresses rank 0 waits for the others
-  bool has_store = false;            ///< the starter keeps a store of c10d at host and port
-  int64_t attempt = 0;               ///< how often the starter has started the ranks before
-  std::string starter;               ///< "train", "torchrun", "mpirun", "srun"
+  std::string job;                     ///< the same for all ranks of one attempt, and for no others
+  // Of several machines:
+  std::string host;        ///< where ranks meet
+  int port = 0;            ///< there
+  std::string listen;      ///< at which of its addresses rank 0 waits for the others
+  bool has_store = false;  ///< the starter keeps a store of c10d at host and port
+  int64_t attempt = 0;     ///< how often the starter has started the ranks before
+  std::string starter;     ///< "train", "torchrun", "mpirun", "srun"
   bool is_one_machine() const { return local_size == size; }
 };
 

@@ -19,8 +19,8 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/system/stop_signal.h"
-#include "engine/group/c10d/join.h"
-#include "train/launch/joined_ranks.h"
+#include "engine/group/group.h"
+#include "engine/group/meeting.h"
 
 namespace stoker::train {
 namespace {
@@ -102,7 +102,6 @@ class Children {
  private:
   static pid_t start(const char* const* arguments, const RankPlace& place) {
     std::vector<std::string> variables = variables_of(place);
-    variables.push_back(core::format("{}={}", kStarterVariable, ::getpid()));
     std::vector<char*> all;
     for (std::string& variable : variables) all.push_back(variable.data());
     for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -150,11 +149,14 @@ std::string end_of(int rank, const Child& child) {
   return core::format("rank {} (process {}) ended with exit code {}", rank, child.pid, code);
 }
 
+/// That it failed, a rank says itself; that it is gone, others say of it.
+bool says_itself(const std::string& cause) { return cause.find(" failed: ") != std::string::npos; }
+
 /// One start of all ranks, up to their end.
 class Attempt {
  public:
-  Attempt(const StartedRanks& ranks, const RankPlace& place, engine::MeetingPoint& point)
-      : ranks_(ranks), point_(point), children_(ranks.arguments, place) {}
+  Attempt(const StartedRanks& ranks, const RankPlace& place, engine::Meeting& meeting)
+      : ranks_(ranks), meeting_(meeting), children_(ranks.arguments, place) {}
 
   RanksEnd run() {
     while (!children_.all_ended()) {
@@ -171,10 +173,8 @@ class Attempt {
         std::this_thread::sleep_for(kPoll);
     }
     if (end_.has_failed && end_.exit_code == core::exit_code(core::ErrorKind::peer_lost)) {
-      const std::string cause =
-          point_.cause();  // that it failed, a rank says itself; that it is gone, others say of it
-      const bool says_itself = cause.find(" failed: ") != std::string::npos;
-      core::log_error("{}", killed_.empty() || says_itself ? cause : killed_);
+      const std::string cause = meeting_.cause();
+      core::log_error("{}", killed_.empty() || says_itself(cause) ? cause : killed_);
     }
     return end_;
   }
@@ -191,7 +191,7 @@ class Attempt {
   void note_end(int rank) {
     const Child& child = children_.of(rank);
     const int code = code_of(child), lost = core::exit_code(core::ErrorKind::peer_lost);
-    const std::string signal = code == lost && WIFEXITED(child.status) ? engine::stop_signal_in(point_.cause()) : "";
+    const std::string signal = code == lost && WIFEXITED(child.status) ? engine::stop_signal_in(meeting_.cause()) : "";
     if (!signal.empty()) {  // it was left by one that heard of a stop before it did
       if (rank == 0 && !end_.has_failed) end_ = {static_cast<int>(ranks_.stopped_code), false, signal, 0};
       return;
@@ -200,13 +200,13 @@ class Attempt {
       if (rank == 0 && !end_.has_failed) end_.exit_code = code;
       return;
     }
-    const bool is_first = !end_.has_failed;
+    const bool is_first = !end_.has_failed, is_explained = says_itself(meeting_.cause());
     // What others say of it, that it is gone, may be known before.
     if (WIFSIGNALED(child.status) && killed_.empty() && !has_killed_) killed_ = end_of(rank, child);
     // A rank that fails says why, to all and to the user, one that crashes to the user alone; who cannot say it any
     // more is spoken for here.
-    if (is_first && point_.cause().empty()) {
-      point_.say(end_of(rank, child));
+    if (is_first && !is_explained) {
+      meeting_.say(end_of(rank, child));
       if (code != lost && !core::fault_of_exit_code(code)) core::log_error("{}", end_of(rank, child));
     }
     if (is_first) {
@@ -217,7 +217,7 @@ class Attempt {
   }
 
   const StartedRanks& ranks_;
-  engine::MeetingPoint& point_;
+  engine::Meeting& meeting_;
   Children children_;
   RanksEnd end_;
   std::string killed_;  ///< the first rank that a signal has killed which was not sent here, as a sentence
@@ -232,9 +232,9 @@ RanksEnd run_ranks(const StartedRanks& ranks) {
   place.starter = "train";
   place.size = place.local_size = ranks.count;
   for (;; ++place.attempt) {
-    const std::unique_ptr<engine::MeetingPoint> point = engine::open_meeting_point(run_word(place));
-    place.port = point->port();
-    const RanksEnd end = Attempt(ranks, place, *point).run();
+    place.job = core::format("train-{}-{}", ::getpid(), Clock::now().time_since_epoch().count());
+    engine::MeetingFolder meeting(place.job, place.size, place.size, /*seconds=*/60);
+    const RanksEnd end = Attempt(ranks, place, meeting).run();
     const bool is_lost = end.has_failed && (end.exit_code == core::exit_code(core::ErrorKind::peer_lost) ||
                                             core::fault_of_exit_code(end.exit_code) != nullptr);
     if (!is_lost || place.attempt == ranks.restarts || core::stop_requested()) return end;

@@ -62,10 +62,17 @@ TEST(RankPlaceTest, TorchrunSaysRankAndMeetingPoint) {
   EXPECT_EQ(place_in(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "2"))->attempt, 2);
 }
 
-TEST(RankPlaceTest, OneMachineUsesTheLoopbackAddressWhateverItIsCalled) {
-  const std::optional<RankPlace> place = place_in(with(kTorchrun, "LOCAL_WORLD_SIZE", "4"));
-  EXPECT_EQ(place->host, "127.0.0.1");
-  EXPECT_EQ(place->listen, "127.0.0.1");
+TEST(RankPlaceTest, RanksOfOneJobHaveItsNameAndOthersAnother) {
+  const auto job_of = [](const Variables& variables) { return place_in(variables)->job; };
+  const std::string job = job_of(kTorchrun);
+  EXPECT_FALSE(job.empty());
+  EXPECT_EQ(job_of(with(with(kTorchrun, "RANK", "0"), "LOCAL_RANK", "0")), job);
+  for (const char* const name : {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}) {
+    EXPECT_NE(job_of(with(kTorchrun, name, "8")), job) << name;
+  }
+  EXPECT_EQ(job_of(with(kTorchrun, "SLURM_JOB_ID", "8")), job) << "torchrun on two machines may be in two of them";
+  const Variables near = with(kTorchrun, "LOCAL_WORLD_SIZE", "4");
+  EXPECT_NE(job_of(with(near, "SLURM_JOB_ID", "8")), job_of(near));
 }
 
 TEST(RankPlaceTest, SeveralMachinesNeedAnAddressToListenAt) {
@@ -95,9 +102,7 @@ TEST(RankPlaceTest, MpirunOnOneMachineNeedsNoMeetingPoint) {
   };
   ASSERT_TRUE(place_of("1"));
   EXPECT_EQ(place_of("1")->rank, 1);
-  EXPECT_EQ(place_of("1")->host, "127.0.0.1");
-  EXPECT_GT(place_of("1")->port, 1024);
-  EXPECT_EQ(place_of("0")->port, place_of("1")->port);
+  EXPECT_EQ(place_of("0")->job, place_of("1")->job);
 }
 
 TEST(RankPlaceTest, SrunSaysItOfItsStep) {
@@ -127,6 +132,7 @@ TEST(RankPlaceTest, SrunNamesTheMachineOfRank0First) {
 }
 
 TEST(RankPlaceTest, WhatContradictsIsRefused) {
+  EXPECT_EQ(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), "MASTER_PORT does not say where the ranks meet");
   EXPECT_EQ(refusal_of({{"RANK", "0"}}), "RANK is set, but WORLD_SIZE is not");
   EXPECT_EQ(refusal_of(with(kTorchrun, "RANK", "4")), "RANK=4, but WORLD_SIZE=4");
   EXPECT_EQ(refusal_of(with(kTorchrun, "RANK", "x")), "RANK=x is no number from 0 to 1048576");
@@ -144,15 +150,15 @@ TEST(RankPlaceTest, WhatTheCommandGivesToItsRanksIsReadBack) {
   RankPlace place;
   place.rank = place.local_rank = 1;
   place.size = place.local_size = 2;
-  place.port = 4711;
-  Variables variables = {{kStarterVariable, "1"}};
+  place.job = "train-4711";
+  Variables variables = with(kTorchrun, "TORCHELASTIC_USE_AGENT_STORE", "True");  // of somebody further up
   for (const std::string& variable : variables_of(place)) {
     variables[variable.substr(0, variable.find('='))] = variable.substr(variable.find('=') + 1);
   }
   const std::optional<RankPlace> read = place_in(variables, /*devices=*/2);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 1);
-  EXPECT_EQ(read->port, 4711);
+  EXPECT_EQ(read->job, "train-4711");
   EXPECT_FALSE(read->has_store);
   EXPECT_EQ(read->starter, "train");
 }

@@ -14,7 +14,7 @@ namespace {
 }  // namespace
 
 bool can_join_processes() { return false; }
-std::unique_ptr<MeetingPoint> open_meeting_point(const std::string&) { refuse(); }
+bool listens_at_one_address() { return true; }
 std::unique_ptr<Group> join_processes(const Joining&) { refuse(); }
 
 }  // namespace stoker::engine

@@ -2,6 +2,7 @@
 // What differs between releases of c10d, behind a few names.
 #pragma once
 
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -18,20 +19,25 @@ struct HasLibUv : std::false_type {};
 template <typename Options>
 struct HasLibUv<Options, std::void_t<decltype(std::declval<Options>().useLibUV)>> : std::true_type {};
 
+/// Whether a TCPStore takes a socket that is bound to one address; else it listens at all that the machine has.
+template <typename Options, typename = void>
+struct TakesSocket : std::false_type {};
 template <typename Options>
-void without_lib_uv(Options& options) {
-  if constexpr (HasLibUv<Options>::value) options.useLibUV = false;  // packages are built without it
-}
+struct TakesSocket<Options, std::void_t<decltype(std::declval<Options>().masterListenFd)>> : std::true_type {};
 
-/// `port` 0: the kernel chooses. Only a server makes the store; others wait for it.
-inline c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, int port, bool is_server,
-                                                     std::chrono::milliseconds timeout) {
-  c10d::TCPStoreOptions options;
+/// `socket`: at which it serves, or -1.
+template <typename Options>
+c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& host, int port, bool is_server,
+                                              std::chrono::milliseconds timeout, int socket = -1) {
+  Options options;
   options.port = static_cast<uint16_t>(port);
   options.isServer = is_server;
   options.waitWorkers = false;
   options.timeout = timeout;
-  without_lib_uv(options);
+  if constexpr (HasLibUv<Options>::value) options.useLibUV = false;  // packages are built without it
+  if constexpr (TakesSocket<Options>::value) {
+    if (socket >= 0) options.masterListenFd = socket;
+  }
   return c10::make_intrusive<c10d::TCPStore>(host, options);
 }
 

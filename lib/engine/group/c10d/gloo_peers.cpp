@@ -5,10 +5,9 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "core/system/stop_signal.h"
-#include "engine/group/c10d/meeting_store.h"
 #include "engine/group/group.h"
-#include "engine/group/meet/meeting_server.h"
 
 namespace stoker::engine {
 namespace {
@@ -19,12 +18,10 @@ using core::format;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kLastWord(1000);                         // that a cause may take to the meeting point
+constexpr milliseconds kLastWord(1000);                         // that a cause may take to get here
 constexpr std::chrono::microseconds kPoll(50), kBusyPoll(500);  // between two looks, after some time without a pause
 constexpr milliseconds kForever(std::chrono::hours(24 * 365));
 constexpr const char* kAgain = "run the same command again: it resumes from the newest checkpoint";
-
-std::string here_key(int rank) { return format("here/{}", rank); }
 
 at::Tensor tensor_over(void* bytes, size_t size) {
   return at::from_blob(bytes, {static_cast<int64_t>(size)}, at::kByte);
@@ -32,64 +29,66 @@ at::Tensor tensor_over(void* bytes, size_t size) {
 
 }  // namespace
 
-GlooPeers::GlooPeers(Settings settings, std::shared_ptr<MeetingClient> meeting)
+GlooPeers::GlooPeers(Settings settings, Meeting& meeting, const std::function<c10::intrusive_ptr<c10d::Store>()>& store)
     : settings_(std::move(settings)),
-      meeting_(std::move(meeting)),
+      meeting_(meeting),
       tags_(static_cast<size_t>(settings_.size)),
       finder_(settings_.rank, settings_.size, settings_.timeout_seconds) {
   watcher_ = std::thread([this] { watch(); });
   try {
     wait_for_ranks();
-    connect();
+    connect(store);
   } catch (const std::exception& error) {
     say(error.what());
-    ends_ = true;
-    watcher_.join();
+    end_watch();
     throw;
   } catch (...) {  // a stop; ranks that connect meanwhile do not look for one
     say(format("rank {} failed: {}{}", rank(), kStoppedBySignal, core::stop_signal_name()));
-    ends_ = true;
-    watcher_.join();
+    end_watch();
     throw;
   }
 }
 
-GlooPeers::~GlooPeers() {
+GlooPeers::~GlooPeers() { end_watch(); }
+
+void GlooPeers::end_watch() {
   ends_ = true;
   watcher_.join();
+  give_sign(SignOfLife::Doing::ended);
 }
 
 void GlooPeers::wait_for_ranks() {
-  meeting_->set(here_key(rank()), "1");
-  const Clock::time_point begin = Clock::now();
-  for (int other = 0; other < size();) {
+  std::string told;
+  for (const Clock::time_point begin = Clock::now();; std::this_thread::sleep_for(milliseconds(5))) {
     throw_if_broken();
     core::throw_if_stopped();
-    if (meeting_->find(here_key(other))) {
-      ++other;
-      continue;
+    std::string missing;
+    int first_here = -1;
+    for (int other = 0; other < size(); ++other) {
+      const bool is_here = other == rank() || meeting_.sign_of(other).is_here();
+      if (is_here && first_here < 0) first_here = other;
+      if (!is_here) missing += (missing.empty() ? "" : ", ") + std::to_string(other);
     }
-    if (Clock::now() - begin > std::chrono::duration<double>(settings_.meeting_seconds)) {
-      std::string missing;
-      for (int rank = 0; rank < size(); ++rank) {
-        if (!meeting_->find(here_key(rank))) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-      }
+    if (missing.empty()) return;
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (waited > settings_.meeting_seconds) {
       throw Error(ErrorKind::peer_lost,
                   format("rank {} did not come within {:g} s", missing, settings_.meeting_seconds), kAgain);
     }
-    std::this_thread::sleep_for(milliseconds(5));
+    if (waited < kPatience || missing == told || first_here != rank()) continue;
+    core::log_warning("waiting for rank {} of {} ...", missing, size());
+    told = missing;
   }
 }
 
-void GlooPeers::connect() {
+void GlooPeers::connect(const std::function<c10::intrusive_ptr<c10d::Store>()>& store) {
   auto options =
       c10d::ProcessGroupGloo::Options::create(milliseconds(static_cast<int64_t>(1000 * settings_.timeout_seconds)));
   options->threads = 2;
   waits_ = true;  // whoever says nothing meanwhile is lost
   try {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(settings_.address));
-    gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<MeetingStore>(meeting_), rank(), size(),
-                                                        options);
+    gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store(), rank(), size(), options);
     waits_ = false;
   } catch (const std::exception& error) {
     throw_if_broken();
@@ -195,24 +194,25 @@ void GlooPeers::wait_for_last_word() {
 
 std::string GlooPeers::say(const std::string& cause) noexcept {
   try {
-    return meeting_->compare_set(kCauseKey, "", cause);
+    return meeting_.say(cause);
   } catch (...) {
     return cause;
   }
 }
 
-void GlooPeers::say_that_it_ended() noexcept {
+std::string GlooPeers::cause() noexcept {
   try {
-    meeting_->set(ended_key(rank()), "1");
-  } catch (...) {  // nobody is there who would look
+    return meeting_.cause();
+  } catch (...) {
+    return "";
   }
 }
 
-std::string GlooPeers::note(const std::string& key) noexcept {
+SignOfLife GlooPeers::sign_of(int rank) noexcept {
   try {
-    return meeting_->find(key).value_or("");
+    return meeting_.sign_of(rank);
   } catch (...) {
-    return "";
+    return {};
   }
 }
 
@@ -225,17 +225,16 @@ void GlooPeers::lose(int peer, const std::string& what) {
     pending_.clear();
   }
   throw_if_broken();
-  std::string cause = note(kCauseKey);
-  for (milliseconds waited(0); cause.empty() && waited < kLastWord; waited += kWatch) {
-    if (!note(ended_key(peer)).empty()) break;
+  std::string cause = this->cause();
+  for (milliseconds waited(0); cause.empty() && waited < kLastWord && !sign_of(peer).has_ended(); waited += kWatch) {
     std::this_thread::sleep_for(kWatch);
-    cause = note(kCauseKey);
+    cause = this->cause();
   }
+  if (cause.empty()) cause = meeting_.trouble();
   if (cause.empty()) {
-    const bool has_ended = !note(ended_key(peer)).empty();
-    cause = say(has_ended      ? format("rank {} has ended", peer)
-                : what.empty() ? format("rank {} is gone", peer)
-                               : format("rank {} is gone, or the connection to it is broken", peer));
+    cause = say(sign_of(peer).has_ended() ? format("rank {} has ended", peer)
+                : what.empty()            ? format("rank {} is gone", peer)
+                                          : format("rank {} is gone, or the connection to it is broken", peer));
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);

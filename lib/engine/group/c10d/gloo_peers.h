@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes between ranks that are processes, through Gloo. A thread watches the meeting point meanwhile: it says that this
-// rank lives, hears what went wrong elsewhere, and finds the rank that others wait for in vain.
+// Bytes between ranks that are processes, through Gloo. A thread watches the meeting meanwhile: it says that this rank
+// lives, hears what went wrong elsewhere, and finds the rank that others wait for in vain.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,7 @@
 
 #include "engine/group/c10d/c10d.h"
 #include "engine/group/c10d/watched_peers.h"
-#include "engine/group/meet/lost_rank.h"
-#include "engine/group/meet/meeting_client.h"
+#include "engine/group/meeting.h"
 
 namespace stoker::engine {
 
@@ -27,8 +26,9 @@ class GlooPeers : public WatchedPeers {
     double meeting_seconds = 300, timeout_seconds = 60;    ///< see Joining
     std::function<void(const std::string&)> when_overdue;  ///< see Joining
   };
-  /// Waits for all ranks. Throws core::Error{peer_lost}, core::StopRequested.
-  GlooPeers(Settings settings, std::shared_ptr<MeetingClient> meeting);
+  /// Waits for all ranks. Makes a `store` for the addresses of Gloo once all are there. Throws core::Error{peer_lost},
+  /// core::StopRequested.
+  GlooPeers(Settings settings, Meeting& meeting, const std::function<c10::intrusive_ptr<c10d::Store>()>& store);
   ~GlooPeers() override;
   GlooPeers(const GlooPeers&) = delete;
   GlooPeers& operator=(const GlooPeers&) = delete;
@@ -46,23 +46,25 @@ class GlooPeers : public WatchedPeers {
   void does_long_work(bool is_long) { does_long_work_ = is_long; }
   /// Tells all ranks why they cannot go on, unless somebody has; returns what stands there.
   std::string say(const std::string& cause) noexcept;
-  void say_that_it_ended() noexcept;
 
  private:
-  static constexpr std::chrono::milliseconds kWatch{100};  ///< between two looks at the meeting point
+  static constexpr std::chrono::milliseconds kWatch{100};  ///< between two looks at the meeting
 
   static bool is_done(c10d::Work& work);
   void wait_for_ranks();
-  void connect();
+  void connect(const std::function<c10::intrusive_ptr<c10d::Store>()>& store);
+  void end_watch();
   void watch();
-  void give_sign(double now);
+  void give_sign(SignOfLife::Doing doing) noexcept;
   std::string find_lost_rank(double now);
   void break_off(const std::string& cause);
   [[noreturn]] void lose(int peer, const std::string& what);
-  std::string note(const std::string& key) noexcept;  ///< empty where there is nothing, or nobody answers
+  // Nothing where nobody answers.
+  std::string cause() noexcept;
+  SignOfLife sign_of(int rank) noexcept;
 
   const Settings settings_;
-  const std::shared_ptr<MeetingClient> meeting_;
+  Meeting& meeting_;
   std::vector<int> tags_;  ///< by rank: exchanges with it so far
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
   std::mutex mutex_;
@@ -72,10 +74,9 @@ class GlooPeers : public WatchedPeers {
   std::atomic<int64_t> exchanges_{0}, bytes_sent_{0};
   // Of the watching thread.
   LostRankFinder finder_;
-  SignOfLife sign_;
+  int64_t signs_ = 1;  ///< given so far; the first by who came to the meeting
   double next_sign_ = 0;
-  int64_t seen_exchange_ = -1;    ///< number of the exchange whose wait is looked at
-  double unanswered_since_ = -1;  ///< by the meeting point
+  int64_t seen_exchange_ = -1;  ///< number of the exchange whose wait is looked at
   std::thread watcher_;
 };
 

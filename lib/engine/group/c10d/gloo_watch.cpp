@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread of GlooPeers that watches the meeting point while another one trains.
+// The thread of GlooPeers that watches the meeting while another one trains.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "core/format.h"
 #include "engine/group/c10d/gloo_peers.h"
-#include "engine/group/meet/meeting_server.h"
 
 namespace stoker::engine {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kOverdue = 3;  // seconds that a rank has to end by itself once another is lost
-
-std::string sign_key(int rank) { return core::format("sign/{}", rank); }
 
 }  // namespace
 
@@ -29,9 +28,14 @@ void GlooPeers::watch() {
       const std::lock_guard<std::mutex> lock(mutex_);
       return settings_.when_overdue(broken_);
     }
-    std::string cause = note(kCauseKey);
+    std::string cause = this->cause();
     if (cause.empty()) {
-      give_sign(now);
+      if (now >= next_sign_) {
+        next_sign_ = now + finder_.seconds_between_signs();
+        give_sign(waits_            ? SignOfLife::Doing::waits
+                  : does_long_work_ ? SignOfLife::Doing::long_work
+                                    : SignOfLife::Doing::computes);
+      }
       cause = find_lost_rank(now);
       if (!cause.empty()) cause = say(cause);
     }
@@ -41,35 +45,27 @@ void GlooPeers::watch() {
   }
 }
 
-void GlooPeers::give_sign(double now) {
-  if (now < next_sign_) return;
-  next_sign_ = now + finder_.seconds_between_signs();
-  ++sign_.number;
-  sign_.doing = waits_            ? SignOfLife::Doing::waits
-                : does_long_work_ ? SignOfLife::Doing::long_work
-                                  : SignOfLife::Doing::computes;
+void GlooPeers::give_sign(SignOfLife::Doing doing) noexcept {
   try {
-    meeting_->set(sign_key(rank()), sign_.text());
-    unanswered_since_ = -1;
-  } catch (...) {
-    if (unanswered_since_ < 0) unanswered_since_ = now;
+    meeting_.give_sign({++signs_, doing, ::getpid()});
+  } catch (...) {  // meeting_.trouble()
   }
 }
 
-/// Why this rank waits in vain; empty where it does not, or not for long.
+/// Why this rank waits, or will wait, in vain; empty where it does not, or not for long.
 std::string GlooPeers::find_lost_rank(double now) {
+  for (int other = 0; other < size(); ++other) {
+    if (meeting_.is_dead(other)) {
+      return core::format("rank {} (process {}) is gone", other, sign_of(other).process);
+    }
+  }
   const int64_t exchange = waits_ ? exchanges_.load() : -1;
   if (exchange != seen_exchange_) finder_.begin_wait(now);
   seen_exchange_ = exchange;
   if (exchange < 0 || !finder_.wants_signs(now)) return "";
-  if (unanswered_since_ >= 0) {
-    return now - unanswered_since_ < settings_.timeout_seconds / 2
-               ? ""
-               : "the process where the ranks meet has given no sign of life";
-  }
   std::vector<SignOfLife> signs;
-  for (int other = 0; other < size(); ++other) signs.push_back(SignOfLife::read(note(sign_key(other))));
-  return finder_.look(now, signs);
+  for (int other = 0; other < size(); ++other) signs.push_back(sign_of(other));
+  return meeting_.trouble().empty() ? finder_.look(now, signs) : meeting_.trouble();
 }
 
 /// Ends the wait of the thread that trains.

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/group/c10d/join.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <future>
 #include <optional>
 #include <thread>
 
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/stop_signal.h"
 #include "engine/group/c10d/device_peers.h"
 #include "engine/group/c10d/gloo_peers.h"
-#include "engine/group/meet/meeting_server.h"
 
 namespace stoker::engine {
 namespace {
@@ -22,17 +29,16 @@ using core::ErrorKind;
 using core::format;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFarewell(4000);  // that the rank with the meeting point waits for the others to end
-constexpr milliseconds kBetweenLooks(20);
+using MakeStore = std::function<c10::intrusive_ptr<c10d::Store>()>;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kFarewell(4000);  // that the rank with the store waits for the others to end
+constexpr milliseconds kBetweenLooks(20), kBetweenTries(100);
 
 class C10dGroup : public Group {
  public:
-  C10dGroup(std::unique_ptr<MeetingServer> server, GlooPeers::Settings settings, std::shared_ptr<MeetingClient> meeting)
-      : server_(std::move(server)), peers_(std::move(settings), std::move(meeting)) {}
-  ~C10dGroup() override {
-    peers_.say_that_it_ended();
-    if (server_) wait_for_others_to_end();
-  }
+  C10dGroup(std::unique_ptr<Meeting> meeting, GlooPeers::Settings settings, const MakeStore& store)
+      : meeting_(std::move(meeting)), peers_(std::move(settings), *meeting_, store) {}
   C10dGroup(const C10dGroup&) = delete;
   C10dGroup& operator=(const C10dGroup&) = delete;
 
@@ -97,14 +103,7 @@ class C10dGroup : public Group {
     devices_->wait();
     bytes_sent_ += devices_->bytes_sent() - before;
   }
-  /// They look at the meeting point until then.
-  void wait_for_others_to_end() {
-    for (milliseconds waited(0); waited < kFarewell && server_->ranks_here() > 1; waited += kBetweenLooks) {
-      std::this_thread::sleep_for(kBetweenLooks);
-    }
-  }
-
-  const std::unique_ptr<MeetingServer> server_;  ///< on the rank that hosts the meeting point
+  const std::unique_ptr<Meeting> meeting_;
   GlooPeers peers_;
   std::unique_ptr<DevicePeers> devices_;  ///< null: sums of the CPU alone
   std::optional<at::Device> asked_for_;   ///< the device of the last sums_on()
@@ -112,109 +111,212 @@ class C10dGroup : public Group {
   std::atomic<int64_t> bytes_sent_{0};
 };
 
-class HeldMeetingPoint : public MeetingPoint {
+/// Ranks of several machines meet in c10d's TCPStore.
+class StoreMeeting : public Meeting {
  public:
-  explicit HeldMeetingPoint(const std::string& run) : server_(settings_of(run)) {}
-  int port() const override { return server_.port(); }
-  std::string cause() const override { return server_.find(kCauseKey).value_or(""); }
-  void say(const std::string& cause) override { server_.set_once(kCauseKey, cause); }
-
- private:
-  static MeetingServer::Settings settings_of(const std::string& run) {
-    MeetingServer::Settings settings;
-    settings.run = run;
-    return settings;
+  /// `serves`: it goes with this rank, which waits for the others to end.
+  StoreMeeting(c10::intrusive_ptr<c10d::Store> store, const Joining& joining, bool serves)
+      : store_(std::move(store)),
+        rank_(joining.rank),
+        size_(joining.size),
+        serves_(serves),
+        where_(format("{}:{}", joining.host, joining.port)),
+        patience_(static_cast<int64_t>(1000 * std::min(10.0, std::max(1.0, joining.timeout_seconds / 4)))) {
+    if (add_one(format("here/{}", rank_)) > 1) throw second_of_rank(rank_, size_, sign_of(rank_).process);
+    give_sign({1, SignOfLife::Doing::long_work, ::getpid()});
   }
-  MeetingServer server_;
-};
-
-bool is_loopback(const std::string& address) { return address.rfind("127.", 0) == 0 || address == "::1"; }
-
-/// Through the store of a starter, which listens wherever it likes: rank 0 says there where its meeting point is.
-class StarterStore {
- public:
-  explicit StarterStore(const Joining& joining) : key_("stoker/" + joining.run + "/meet") {
+  ~StoreMeeting() override {
+    const auto all_have_ended = [this] {
+      bool is_so = true;
+      for (int rank = 0; rank < size_; ++rank) is_so &= rank == rank_ || sign_of(rank).has_ended();
+      return is_so;
+    };
     try {
-      store_ = compat::make_store(joining.host, joining.port, /*is_server=*/false,
-                                  milliseconds(static_cast<int64_t>(1000 * joining.meeting_seconds)));
-    } catch (const std::exception&) {
-      throw Error(
-          ErrorKind::peer_lost,
-          format("rank {} cannot reach the store of its starter at {}:{}", joining.rank, joining.host, joining.port),
-          "look at MASTER_ADDR and MASTER_PORT, and whether the starter is running");
+      for (milliseconds waited(0); serves_ && waited < kFarewell && !all_have_ended(); waited += kBetweenLooks) {
+        std::this_thread::sleep_for(kBetweenLooks);
+      }
+    } catch (const Error&) {  // nobody could see it any more
     }
   }
-  void set(const std::string& host, int port) {
-    const std::string text = format("{} {}", port, host);
-    store_->set(key_, {text.begin(), text.end()});
+  StoreMeeting(const StoreMeeting&) = delete;
+  StoreMeeting& operator=(const StoreMeeting&) = delete;
+
+  void give_sign(const SignOfLife& sign) override { set(sign_key(rank_), sign.text()); }
+  SignOfLife sign_of(int rank) override { return SignOfLife::read(find(sign_key(rank))); }
+  std::string cause() override { return find("cause"); }
+  std::string say(const std::string& cause) override {
+    if (add_one("causes") == 1) set("cause", cause);  // compareSet() of some releases sets no new key
+    const std::string there = find("cause");
+    return there.empty() ? cause : there;
   }
-  /// Throws Error{peer_lost}.
-  void get(std::string& host, int& port) {
-    try {
-      const std::vector<uint8_t> bytes = store_->get(key_);
-      const std::string text(bytes.begin(), bytes.end());
-      port = std::atoi(text.c_str());
-      host = text.substr(text.find(' ') + 1);
-    } catch (const std::exception&) {
-      throw Error(ErrorKind::peer_lost, "rank 0 did not come to the meeting point in time");
-    }
+  std::string trouble() override {
+    return is_broken_ ? format("{}, where the ranks meet, does not answer: rank 0 is gone, or cut off", where_) : "";
   }
 
  private:
-  const std::string key_;
-  c10::intrusive_ptr<c10d::TCPStore> store_;
+  static std::string sign_key(int rank) { return format("sign/{}", rank); }
+
+  void set(const std::string& key, const std::string& value) {
+    ask([key, value](c10d::Store& store) {
+      store.set(key, std::vector<uint8_t>(value.begin(), value.end()));
+      return "";
+    });
+  }
+  int add_one(const std::string& key) {
+    return std::stoi(ask([key](c10d::Store& store) { return std::to_string(store.add(key, 1)); }));
+  }
+  std::string find(const std::string& key) {
+    return ask([key](c10d::Store& store) {
+      if (!store.check({key})) return std::string();
+      const std::vector<uint8_t> bytes = store.get(key);
+      return std::string(bytes.begin(), bytes.end());
+    });
+  }
+  /// A TCPStore waits for an answer for ever; who asks here does not. It is not asked again after that.
+  std::string ask(const std::function<std::string(c10d::Store&)>& question) {
+    if (is_broken_) throw Error(ErrorKind::peer_lost, trouble());
+    std::packaged_task<std::string()> task([store = store_, question] { return question(*store); });
+    std::future<std::string> answer = task.get_future();
+    std::thread(std::move(task)).detach();
+    try {
+      if (answer.wait_for(patience_) == std::future_status::ready) return answer.get();
+    } catch (const std::exception&) {
+    }
+    is_broken_ = true;
+    throw Error(ErrorKind::peer_lost, trouble());
+  }
+
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const int rank_, size_;
+  const bool serves_;
+  const std::string where_;
+  const milliseconds patience_;
+  std::atomic<bool> is_broken_{false};
 };
+
+/// Calls `work` with a socket for each address of `host`, until it returns true; whether it did. Closes the socket
+/// unless `is_kept`.
+bool with_sockets(const std::string& host, int port, bool is_kept,
+                  const std::function<bool(int, const addrinfo&)>& work) {
+  addrinfo wanted{}, *first = nullptr;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &first) != 0) return false;
+  bool is_done = false;
+  for (const addrinfo* one = first; one != nullptr && !is_done; one = one->ai_next) {
+    const int socket = ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    is_done = socket >= 0 && work(socket, *one);
+    if (socket >= 0 && !(is_done && is_kept)) ::close(socket);
+  }
+  ::freeaddrinfo(first);
+  return is_done;
+}
+
+/// The address of this machine on the way to where ranks meet, in figures; waits until somebody is there.
+std::string own_address(const Joining& joining) {
+  std::string address;
+  const auto is_there = [&](int socket, const addrinfo& place) {
+    const timeval limit{5, 0};
+    ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));  // of connect()
+    sockaddr_storage own{};
+    socklen_t size = sizeof(own);
+    char text[NI_MAXHOST] = {};
+    if (::connect(socket, place.ai_addr, place.ai_addrlen) != 0) return false;
+    ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size);
+    ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
+    address = text;
+    return true;
+  };
+  bool has_told = false;
+  for (const Clock::time_point begin = Clock::now(); !with_sockets(joining.host, joining.port, false, is_there);
+       std::this_thread::sleep_for(kBetweenTries)) {
+    core::throw_if_stopped();
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (waited > joining.meeting_seconds) {
+      throw Error(ErrorKind::peer_lost,
+                  format("rank {} found nobody at {}:{}, where ranks are to meet, within {:g} s", joining.rank,
+                         joining.host, joining.port, joining.meeting_seconds),
+                  "look at MASTER_ADDR and MASTER_PORT, and whether rank 0 is running");
+    }
+    if (waited < kPatience || has_told) continue;
+    core::log_warning("waiting for rank 0 of {} at {}:{} ...", joining.size, joining.host, joining.port);
+    has_told = true;
+  }
+  if (address.rfind("127.", 0) != 0 && address != "::1") return address;
+  throw Error(ErrorKind::config,
+              format("rank {} reaches {} over {}, an address that other machines cannot reach", joining.rank,
+                     joining.host, address),
+              "name an address of the network, in figures, in MASTER_ADDR and with --listen");
+}
+
+/// The store of rank 0 itself.
+c10::intrusive_ptr<c10d::TCPStore> served_store(const Joining& joining, milliseconds timeout) {
+  int bound = -1;
+  const auto is_bound = [&](int socket, const addrinfo& place) {
+    const int one = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    bound = socket;
+    return ::bind(socket, place.ai_addr, place.ai_addrlen) == 0;
+  };
+  const bool is_any = joining.listen == "0.0.0.0" || joining.listen == "::";
+  std::string trouble;
+  try {
+    if (!listens_at_one_address() || with_sockets(joining.listen, joining.port, true, is_bound)) {
+      const std::string& host = is_any ? joining.host : joining.listen;
+      return compat::make_store<c10d::TCPStoreOptions>(host, joining.port, true, timeout, bound);
+    }
+    trouble = std::strerror(errno);
+  } catch (const std::exception& error) {
+    trouble = error.what();
+  }
+  throw Error(ErrorKind::os,
+              format("cannot listen at {}:{}, where ranks are to meet: {}", joining.listen, joining.port,
+                     trouble.substr(0, trouble.find('\n'))),
+              "name a free port in MASTER_PORT, and an address of this machine with --listen");
+}
 
 }  // namespace
 
 bool can_join_processes() { return true; }
-
-std::unique_ptr<MeetingPoint> open_meeting_point(const std::string& run) {
-  return std::make_unique<HeldMeetingPoint>(run);
-}
+bool listens_at_one_address() { return compat::TakesSocket<c10d::TCPStoreOptions>::value; }
 
 std::unique_ptr<Group> join_processes(const Joining& joining) {
-  std::unique_ptr<MeetingServer> server;
-  MeetingClient::Settings meeting;
-  meeting.host = joining.host;
-  meeting.port = joining.port;
-  meeting.run = joining.run;
-  meeting.rank = joining.rank;
-  meeting.meeting_seconds = joining.meeting_seconds;
-  meeting.answer_seconds = std::min(10.0, std::max(1.0, joining.timeout_seconds / 4));
-  if (joining.hosts_meeting_point) {
-    MeetingServer::Settings settings;
-    settings.address = joining.listen;
-    settings.port = joining.asks_starter ? 0 : joining.port;
-    settings.run = joining.run;
-    settings.names_lost_ranks = true;
-    server = std::make_unique<MeetingServer>(settings);
-    meeting.port = server->port();
-    const bool is_any = joining.listen == "0.0.0.0" || joining.listen == "::";
-    if (!is_any) meeting.host = joining.listen;
-  }
-  if (joining.asks_starter) {
-    StarterStore store(joining);
-    if (server)
-      store.set(meeting.host, meeting.port);
-    else
-      store.get(meeting.host, meeting.port);
-  }
-  const auto client = std::make_shared<MeetingClient>(meeting);
   GlooPeers::Settings settings;
   settings.rank = joining.rank;
   settings.size = joining.size;
-  settings.address = joining.is_one_machine ? "127.0.0.1" : client->own_address();
   settings.meeting_seconds = joining.meeting_seconds;
   settings.timeout_seconds = joining.timeout_seconds;
   settings.when_overdue = joining.when_overdue;
-  if (!joining.is_one_machine && is_loopback(settings.address)) {
-    throw Error(ErrorKind::config,
-                format("rank {} reaches {} over {}, an address that other machines cannot reach", joining.rank,
-                       meeting.host, settings.address),
-                "name an address of the network, in figures, in MASTER_ADDR and with --listen");
+  if (joining.is_one_machine) {
+    settings.address = "127.0.0.1";
+    auto folder = std::make_unique<MeetingFolder>(joining.job, joining.rank, joining.size, joining.meeting_seconds);
+    const std::string path = folder->path() + "/store";
+    return std::make_unique<C10dGroup>(std::move(folder), std::move(settings),
+                                       [path] { return c10::make_intrusive<c10d::FileStore>(path, -1); });
   }
-  return std::make_unique<C10dGroup>(std::move(server), std::move(settings), client);
+  const milliseconds timeout(static_cast<int64_t>(1000 * joining.meeting_seconds));
+  const bool serves = joining.rank == 0 && !joining.listen.empty();
+  c10::intrusive_ptr<c10d::TCPStore> store;
+  if (serves) store = served_store(joining, timeout);
+  settings.address = own_address(joining);
+  const auto visit = [=] {
+    return compat::make_store<c10d::TCPStoreOptions>(joining.host, joining.port, false, timeout);
+  };
+  if (!store) store = visit();
+  if (!joining.listen.empty()) {
+    const std::vector<uint8_t> job(joining.job.begin(), joining.job.end());
+    if (serves) store->set("job", job);
+    if (store->get("job") != job) {
+      throw Error(ErrorKind::config, format("the ranks of another run meet at {}:{}", joining.host, joining.port),
+                  "name another port in MASTER_PORT");
+    }
+  }
+  const auto of_job = [=](c10::intrusive_ptr<c10d::Store> all) -> c10::intrusive_ptr<c10d::Store> {
+    return c10::make_intrusive<c10d::PrefixStore>("stoker/" + joining.job, std::move(all));
+  };
+  auto meeting = std::make_unique<StoreMeeting>(of_job(store), joining, serves);
+  // Of its own: who waits for an address in a store keeps all others of its process waiting.
+  return std::make_unique<C10dGroup>(std::move(meeting), std::move(settings), [=] { return of_job(visit()); });
 }
 
 }  // namespace stoker::engine

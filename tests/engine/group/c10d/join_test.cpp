@@ -4,6 +4,7 @@
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -35,14 +36,15 @@ class C10dTest : public testing::Test {
   }
   /// What each rank threw, as text; empty where it came to its end.
   std::vector<std::string> run(int ranks, const std::function<void(Group&)>& work, double timeout_seconds = 60) {
-    const std::unique_ptr<MeetingPoint> point = open_meeting_point();
+    static int jobs = 0;
+    const std::string job = "test-" + std::to_string(::getpid()) + "-" + std::to_string(++jobs);
     std::vector<std::string> thrown(static_cast<size_t>(ranks));
     run_threads(ranks, [&](int rank) {
       try {
         Joining joining;
         joining.rank = rank;
         joining.size = ranks;
-        joining.port = point->port();
+        joining.job = job;
         joining.timeout_seconds = timeout_seconds;
         const std::unique_ptr<Group> group = join_processes(joining);
         try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/group/meet/lost_rank.h"
+#include "engine/group/lost_rank.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,14 +8,15 @@
 
 namespace stoker::engine {
 
-std::string SignOfLife::text() const { return core::format("{} {}", number, static_cast<int64_t>(doing)); }
+std::string SignOfLife::text() const { return core::format("{} {} {}", number, static_cast<int64_t>(doing), process); }
 
 SignOfLife SignOfLife::read(const std::string& text) {
   SignOfLife sign;
   char* at = nullptr;
   sign.number = std::strtoll(text.c_str(), &at, 10);
-  const auto doing = std::strtoll(at, &at, 10);
-  if (!text.empty()) sign.doing = static_cast<Doing>(doing);
+  if (!sign.is_here()) return {};
+  sign.doing = static_cast<Doing>(std::strtoll(at, &at, 10));
+  sign.process = std::strtoll(at, &at, 10);
   return sign;
 }
 

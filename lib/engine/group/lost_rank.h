@@ -15,12 +15,16 @@ struct SignOfLife {
     waits,      ///< for others
     computes,   ///< something that takes all ranks about as long: an update
     long_work,  ///< something that may take any time: start-up, a checkpoint
+    ended,      ///< in good order, or after it has said why not
   };
-  int64_t number = 0;  ///< grows with each sign
+  int64_t number = 0;  ///< grows with each sign; 0: the rank has not come yet
   Doing doing = Doing::long_work;
+  int64_t process = 0;
 
   std::string text() const;
   static SignOfLife read(const std::string& text);  ///< default for what is none
+  bool is_here() const { return number > 0; }
+  bool has_ended() const { return doing == Doing::ended; }
 };
 
 /// One wait of one rank after the other. Times are seconds of a clock that stands still while this process does.

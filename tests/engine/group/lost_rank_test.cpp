@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank is lost, from what all of them say of themselves, at times that the tests make up.
-#include "engine/group/meet/lost_rank.h"
+#include "engine/group/lost_rank.h"
 
 #include <gtest/gtest.h>
 
@@ -26,12 +26,12 @@ std::pair<std::string, double> verdict(const std::function<SignOfLife(int rank, 
   return {};
 }
 
-SignOfLife alive(double now, Doing doing) { return {static_cast<int64_t>(now * 2), doing}; }
+SignOfLife alive(double now, Doing doing) { return {1 + static_cast<int64_t>(now * 2), doing, 1}; }
 
 TEST(LostRankTest, ARankWithoutASignIsLostBeforeTheTimeoutWhateverItDid) {
   for (const Doing doing : {Doing::waits, Doing::computes, Doing::long_work}) {
     const auto [cause, when] = verdict([&](int rank, double now) {
-      return rank == 2 ? SignOfLife{7, doing} : alive(now, Doing::waits);
+      return rank == 2 ? SignOfLife{7, doing, 1} : alive(now, Doing::waits);
     });
     EXPECT_EQ(cause, "rank 2 has given no sign of life for 4 s");
     EXPECT_LE(when, kTimeout);
@@ -60,8 +60,9 @@ TEST(LostRankTest, WhenAllWaitMessagesAreLost) {
 }
 
 TEST(LostRankTest, ASignIsReadAsItWasWritten) {
-  const SignOfLife sign = SignOfLife::read(SignOfLife{12, Doing::computes}.text());
+  const SignOfLife sign = SignOfLife::read(SignOfLife{12, Doing::computes, 4711}.text());
   EXPECT_EQ(sign.number, 12);
+  EXPECT_EQ(sign.process, 4711);
   EXPECT_EQ(sign.doing, Doing::computes);
   EXPECT_EQ(SignOfLife::read("").doing, Doing::long_work) << "who has said nothing yet, starts";
 }
