@@ -23,6 +23,12 @@ std::string stopped_elsewhere(const Error& error) {
   return error.kind() == ErrorKind::peer_lost ? engine::stop_signal_in(error.what()) : "";
 }
 
+/// Whether this rank tells the user which one is lost: the first that can.
+bool speaks_of(const std::string& lost, const RankPlace& place) {
+  const bool is_root = lost.find("rank 0 ") != std::string::npos && lost.find(" failed: ") == std::string::npos;
+  return place.starter != "train" && place.rank == (is_root ? 1 : 0);
+}
+
 /// Before anything was trained: nothing to save.
 Outcome stopped_before(const std::string& signal, const RankPlace& place, int64_t stop_exit_code) {
   const int code = signal == "INT" ? core::kExitInterrupted : static_cast<int>(stop_exit_code);
@@ -65,7 +71,7 @@ Outcome work_with_others(const config::Options& options, const RankPlace& place,
     if (const std::string signal = stopped_elsewhere(error); !signal.empty()) {
       return stopped_before(signal, place, options.run.stop_exit_code);
     }
-    if (error.kind() != ErrorKind::peer_lost || (place.rank == 0 && !has_starter)) throw;
+    if (error.kind() != ErrorKind::peer_lost || speaks_of(error.what(), place)) throw;
     return end_quietly(error);
   }
 }

@@ -26,7 +26,7 @@ using core::ErrorKind;
 using core::format;
 using Clock = std::chrono::steady_clock;
 
-constexpr off_t kPlace = 64;     // bytes of a rank
+constexpr off_t kPlace = 64;  // bytes of a rank
 constexpr std::chrono::milliseconds kBetweenTries(20);
 
 /// Of the user, for all jobs of this machine.

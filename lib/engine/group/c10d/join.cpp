@@ -32,7 +32,8 @@ using std::chrono::milliseconds;
 using MakeStore = std::function<c10::intrusive_ptr<c10d::Store>()>;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kFarewell(4000);  // that the rank with the store waits for the others to end
+// That the rank with the store waits for the others to end; where one of them is lost, until they know.
+constexpr milliseconds kFarewell(4000), kShortFarewell(1000);
 constexpr milliseconds kBetweenLooks(20), kBetweenTries(100);
 
 class C10dGroup : public Group {
@@ -132,7 +133,8 @@ class StoreMeeting : public Meeting {
       return is_so;
     };
     try {
-      for (milliseconds waited(0); serves_ && waited < kFarewell && !all_have_ended(); waited += kBetweenLooks) {
+      const milliseconds longest = !serves_ ? milliseconds(0) : cause().empty() ? kFarewell : kShortFarewell;
+      for (milliseconds waited(0); waited < longest && !all_have_ended(); waited += kBetweenLooks) {
         std::this_thread::sleep_for(kBetweenLooks);
       }
     } catch (const Error&) {  // nobody could see it any more
