@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <regex>
 #include <thread>
 
@@ -266,6 +267,102 @@ TEST(DevicesTest, RanksThatSeeOtherDataAreRefused) {
   EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
   EXPECT_EQ(of_second.exit_code, kConfig) << of_second.err;
   EXPECT_NE((ended.err + of_second.err).find("the data: rank 1 has "), std::string::npos) << ended.err;
+}
+
+/// Ranks 0 and 1 of a long run that somebody else has started; returns once two epochs are done.
+class JoinedRun {
+ public:
+  explicit JoinedRun(const Workplace& work) {
+    write_idx(work);
+    for (const int rank : {0, 1}) {
+      launches_[rank] = joining(work, rank, {});
+      launches_[rank].words = long_run_words({"--replicas", "2", "--epochs", "100000"});
+      if (rank == 1) launches_[1].variables.back() = launches_[0].variables.back();  // the port
+    }
+    for (const int rank : {1, 0}) ranks_[rank] = std::make_unique<Program>(launches_[rank]);
+    EXPECT_TRUE(rank(0).wait_until([&] { return has_epochs(work, 2); })) << rank(0).err();
+  }
+  Program& rank(int number) { return *ranks_[number]; }
+  const Launch& launch(int rank) const { return launches_[rank]; }
+  void expect_stop() {
+    for (const auto& rank : ranks_) rank->send(SIGTERM);
+    for (const auto& rank : ranks_) {
+      const Ended ended = rank->wait();
+      EXPECT_EQ(ended.exit_code, kStopped) << ended.err;
+    }
+  }
+
+ private:
+  Launch launches_[2];
+  std::unique_ptr<Program> ranks_[2];
+};
+
+TEST(DevicesTest, ARankThatIsLostIsNamedWith76WhoeverStartedIt) {
+  for (const int lost : {1, 0}) {
+    const Workplace work;
+    JoinedRun joined(work);
+    joined.rank(lost).send(SIGKILL);
+    const Ended ended = joined.rank(1 - lost).wait();
+    EXPECT_EQ(ended.exit_code, kPeerLost) << ended.err;
+    const std::string named =
+        "error: rank " + std::to_string(lost) + " (process " + std::to_string(joined.rank(lost).pid()) + ") is gone";
+    EXPECT_NE(ended.err.find(named), std::string::npos) << named << '\n' << ended.err;
+  }
+}
+
+TEST(DevicesTest, ASecondProcessOfARankIsRefusedWhileTheRunGoesOn) {
+  const Workplace work;
+  JoinedRun joined(work);
+  for (const int rank : {0, 1}) {
+    const Ended ended = run(joined.launch(rank));
+    EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
+    EXPECT_NE(ended.err.find("rank " + std::to_string(rank) + " of 2 is here already, as process "), std::string::npos)
+        << ended.err;
+  }
+  joined.expect_stop();
+}
+
+TEST(DevicesTest, WhatAJobLeftThatWasKilledIsNotMet) {
+  const Workplace work;
+  JoinedRun joined(work);
+  for (const int rank : {0, 1}) joined.rank(rank).send(SIGKILL);
+  for (const int rank : {0, 1}) joined.rank(rank).wait();
+  Launch rest[2] = {joined.launch(0), joined.launch(1)};
+  for (Launch& launch : rest) launch.words.insert(launch.words.end(), {"--epochs", "1"});
+  Program root(rest[0]), second(rest[1]);
+  for (Program* const rank : {&root, &second}) {
+    const Ended ended = rank->wait();
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  }
+}
+
+TEST(DevicesTest, TwoJobsOnOneMasterPortRunBesideEachOther) {
+  const Workplace work;
+  JoinedRun joined(work);
+  Launch others[2] = {joined.launch(0), joined.launch(1)};
+  for (Launch& launch : others) {
+    launch.words.insert(launch.words.end(), {"--epochs", "1", "--run-dir", "other"});
+    launch.variables.emplace_back("TORCHELASTIC_RUN_ID=other");
+  }
+  Program root(others[0]), second(others[1]);
+  for (Program* const rank : {&root, &second}) {
+    const Ended ended = rank->wait();
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  }
+  joined.expect_stop();
+}
+
+TEST(DevicesTest, ARankThatDoesNotComeIsNamedWhileItIsWaitedFor) {
+  for (const int here : {0, 1}) {
+    const Workplace work;
+    write_idx(work);
+    Program program(joining(work, here, {"--replicas", "2"}));
+    const std::string named = "waiting for rank " + std::to_string(1 - here) + " of 2 ...";
+    EXPECT_TRUE(program.wait_until([&] { return program.err().find(named) != std::string::npos; }, /*seconds=*/60));
+    program.send(SIGTERM);
+    const Ended ended = program.wait();
+    EXPECT_EQ(ended.exit_code, kStopped) << ended.err;
+  }
 }
 
 TEST(DevicesTest, OptionsThatRank0ChoseHoldForAll) {

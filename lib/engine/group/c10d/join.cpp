@@ -244,7 +244,7 @@ std::string own_address(const Joining& joining) {
     core::log_warning("waiting for rank 0 of {} at {}:{} ...", joining.size, joining.host, joining.port);
     has_told = true;
   }
-  if (address.rfind("127.", 0) != 0 && address != "::1") return address;
+  if ((address.rfind("127.", 0) != 0 && address != "::1") || address == joining.host) return address;
   throw Error(ErrorKind::config,
               format("rank {} reaches {} over {}, an address that other machines cannot reach", joining.rank,
                      joining.host, address),

@@ -4,6 +4,7 @@
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -34,18 +35,25 @@ class C10dTest : public testing::Test {
   void SetUp() override {
     if (!can_join_processes()) GTEST_SKIP() << "built without c10d";
   }
-  /// What each rank threw, as text; empty where it came to its end.
-  std::vector<std::string> run(int ranks, const std::function<void(Group&)>& work, double timeout_seconds = 60) {
+  /// For the ranks of one job of its own; on several machines these are addresses of this one.
+  static Joining joining_of(int ranks, bool is_one_machine, double timeout_seconds = 60) {
     static int jobs = 0;
-    const std::string job = "test-" + std::to_string(::getpid()) + "-" + std::to_string(++jobs);
-    std::vector<std::string> thrown(static_cast<size_t>(ranks));
-    run_threads(ranks, [&](int rank) {
+    Joining joining;
+    joining.size = ranks;
+    joining.job = "test-" + std::to_string(::getpid()) + "-" + std::to_string(++jobs);
+    joining.is_one_machine = is_one_machine;
+    joining.timeout_seconds = timeout_seconds;
+    joining.host = joining.listen = "127.0.0.1";
+    if (!is_one_machine) joining.port = free_port();
+    return joining;
+  }
+  /// What each rank threw, as text; empty where it came to its end.
+  static std::vector<std::string> run(const Joining& all, const std::function<void(Group&)>& work) {
+    std::vector<std::string> thrown(static_cast<size_t>(all.size));
+    run_threads(all.size, [&](int rank) {
       try {
-        Joining joining;
+        Joining joining = all;
         joining.rank = rank;
-        joining.size = ranks;
-        joining.job = job;
-        joining.timeout_seconds = timeout_seconds;
         const std::unique_ptr<Group> group = join_processes(joining);
         try {
           work(*group);
@@ -59,6 +67,28 @@ class C10dTest : public testing::Test {
     });
     return thrown;
   }
+  static std::string refusal_of(const Joining& joining) {
+    try {
+      join_processes(joining);
+    } catch (const core::Error& error) {
+      EXPECT_EQ(error.kind(), core::ErrorKind::config);
+      return error.what();
+    }
+    return "";
+  }
+
+ private:
+  static int free_port() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
+    ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+    ::close(socket);
+    return ntohs(address.sin_port);
+  }
 };
 
 TEST_F(C10dTest, SumsHaveTheBitsOfTheTree) {
@@ -66,7 +96,7 @@ TEST_F(C10dTest, SumsHaveTheBitsOfTheTree) {
     std::vector<std::vector<at::Tensor>> expected, got(static_cast<size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) expected.push_back(numbers_of(rank, 200'001));
     run_ranks(ranks, [&](Group& group) { group.sum(expected[static_cast<size_t>(group.rank())]); });
-    const std::vector<std::string> thrown = run(ranks, [&](Group& group) {
+    const std::vector<std::string> thrown = run(joining_of(ranks, /*is_one_machine=*/ranks != 3), [&](Group& group) {
       const auto rank = static_cast<size_t>(group.rank());
       got[rank] = numbers_of(group.rank(), 200'001);
       EXPECT_TRUE(group.sums_on(at::Device(at::kCPU)));
@@ -82,47 +112,61 @@ TEST_F(C10dTest, SumsHaveTheBitsOfTheTree) {
 }
 
 TEST_F(C10dTest, AnErrorOfOneRankReachesThoseThatWaitWithItsMessage) {
-  const std::vector<std::string> thrown = run(3, [](Group& group) {
-    group.gather("all are here");
-    if (group.rank() == 1) throw core::Error(core::ErrorKind::io, "cannot write x: no space left on device");
-    group.sum({at::ones({1})});
-    group.sum({at::ones({1})});
-  });
-  EXPECT_EQ(thrown[1], "cannot write x: no space left on device");
-  EXPECT_EQ(thrown[0], "rank 1 failed: cannot write x: no space left on device");
-  EXPECT_EQ(thrown[2], thrown[0]);
+  for (const bool is_one_machine : {true, false}) {
+    const std::vector<std::string> thrown = run(joining_of(3, is_one_machine), [](Group& group) {
+      group.gather("all are here");
+      if (group.rank() == 1) throw core::Error(core::ErrorKind::io, "cannot write x: no space left on device");
+      group.sum({at::ones({1})});
+      group.sum({at::ones({1})});
+    });
+    EXPECT_EQ(thrown[1], "cannot write x: no space left on device");
+    EXPECT_EQ(thrown[0], "rank 1 failed: cannot write x: no space left on device");
+    EXPECT_EQ(thrown[2], thrown[0]);
+  }
 }
 
 TEST_F(C10dTest, ARankThatEndedIsNotWaitedFor) {
-  const std::vector<std::string> thrown = run(2, [](Group& group) {
-    if (group.rank() == 0) group.gather("anyone?");
+  for (const bool is_one_machine : {true, false}) {
+    const std::vector<std::string> thrown = run(joining_of(2, is_one_machine), [](Group& group) {
+      if (group.rank() == 0) group.gather("anyone?");
+    });
+    EXPECT_EQ(thrown[0], "rank 1 has ended");
+  }
+}
+
+TEST_F(C10dTest, WhoComesToTheStoreOfOthersIsRefusedWithoutHarmToThem) {
+  const Joining joining = joining_of(2, /*is_one_machine=*/false);
+  const std::vector<std::string> thrown = run(joining, [&](Group& group) {
+    group.gather("all are here");
+    if (group.rank() == 1) {
+      Joining second = joining, of_another = joining;
+      second.rank = of_another.rank = 1;
+      of_another.job = "another job";
+      EXPECT_EQ(refusal_of(second), "rank 1 of 2 is here already, as process " + std::to_string(::getpid()));
+      EXPECT_EQ(refusal_of(of_another).rfind("the ranks of another run meet at 127.0.0.1:", 0), 0u);
+    }
+    EXPECT_EQ(group.gather("still here").back(), "still here");
   });
-  EXPECT_EQ(thrown[0], "rank 1 has ended");
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
 }
 
 /// They wait for a timeout, which a busy machine could reach too early: see discover_suites.cmake.
 class C10dTimingTest : public C10dTest {};
 
 TEST_F(C10dTimingTest, ARankThatDoesNotAnswerIsNotWaitedForLongerThanAgreed) {
-  const std::vector<std::string> thrown = run(
-      2,
-      [](Group& group) {
-        const WorkInStep in_step(&group);
-        if (group.rank() == 0) group.sum({at::ones({1})});
-        if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
-      },
-      /*timeout_seconds=*/1);
+  const std::vector<std::string> thrown = run(joining_of(2, true, /*timeout_seconds=*/1), [](Group& group) {
+    const WorkInStep in_step(&group);
+    if (group.rank() == 0) group.sum({at::ones({1})});
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
+  });
   EXPECT_EQ(thrown[0].rfind("rank 1 is alive, but the others have waited for it for 1", 0), 0u) << thrown[0];
 }
 
 TEST_F(C10dTimingTest, LongWorkIsWaitedForHoweverLongItTakes) {
-  const std::vector<std::string> thrown = run(
-      2,
-      [](Group& group) {
-        if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
-        group.sum({at::ones({1})});
-      },
-      /*timeout_seconds=*/1);
+  const std::vector<std::string> thrown = run(joining_of(2, true, /*timeout_seconds=*/1), [](Group& group) {
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
+    group.sum({at::ones({1})});
+  });
   EXPECT_EQ(thrown, std::vector<std::string>(2));
 }
 
