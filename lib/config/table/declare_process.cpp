@@ -134,7 +134,8 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
   d.add("listen", o.listen, text_codec("ADDRESS", true))
       .help(
           "Address of this network at which rank 0 waits for ranks on other machines, which nothing else makes it do: "
-          "the exchange has no authentication.")
+          "the exchange has no authentication. The first screen says where it listens: some releases of LibTorch can "
+          "only listen at all addresses of a machine.")
       .per_process()
       .used_in_inference();
 }

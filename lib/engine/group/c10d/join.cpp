@@ -122,7 +122,7 @@ class StoreMeeting : public Meeting {
         size_(joining.size),
         serves_(serves),
         where_(format("{}:{}", joining.host, joining.port)),
-        patience_(static_cast<int64_t>(1000 * std::min(10.0, std::max(1.0, joining.timeout_seconds / 4)))) {
+        patience_(static_cast<int64_t>(500 * joining.timeout_seconds)) {
     if (add_one(format("here/{}", rank_)) > 1) throw second_of_rank(rank_, size_, sign_of(rank_).process);
     give_sign({1, SignOfLife::Doing::long_work, ::getpid()});
   }
@@ -182,7 +182,9 @@ class StoreMeeting : public Meeting {
     std::thread(std::move(task)).detach();
     try {
       if (answer.wait_for(patience_) == std::future_status::ready) return answer.get();
-    } catch (const std::exception&) {
+      core::log_debug("{}: no answer for {} ms", where_, patience_.count());
+    } catch (const std::exception& error) {
+      core::log_debug("{}: {}", where_, error.what());
     }
     is_broken_ = true;
     throw Error(ErrorKind::peer_lost, trouble());
