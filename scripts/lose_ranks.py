@@ -107,7 +107,7 @@ def lose_one(args, options, run_dir, rng, longest):
         named = {"kill": f"rank {lost} (process {ranks[lost]}) was killed by signal 9",
                  "stop": f"rank {lost} has given no sign of life"}[args.way]
         if args.way == "stop" and not has_trained:  # perhaps it had not joined the others by then
-            errors = errors.replace(f"rank {lost} did not come within", named)
+            errors = errors.replace(f"rank {lost} of {args.ranks} did not come within", named)
         if named not in errors:
             return f"{seen}: the message does not say '{named}': {errors}", seconds, seen
         if errors.strip().splitlines()[-1] != "train: exit=76 reason=error":

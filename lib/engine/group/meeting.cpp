@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,7 +28,8 @@ using core::ErrorKind;
 using core::format;
 using Clock = std::chrono::steady_clock;
 
-constexpr off_t kPlace = 64;  // bytes of a rank
+constexpr off_t kPlace = 64;     // bytes of a rank
+constexpr double kPatience = 3;  // seconds without a word to the user
 constexpr std::chrono::milliseconds kBetweenTries(20);
 
 /// Of the user, for all jobs of this machine.
@@ -57,11 +60,16 @@ int hold(int file, int rank) {
   return ::fcntl(file, F_OFD_SETLK, &place) == 0 ? 0 : errno;
 }
 
+void make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return;
+  throw core::errno_error(errno, "create the folder in which ranks meet,", path, ErrorKind::cannot_create);
+}
+
 /// Nobody else enters or leaves meanwhile, unless is_busy().
 class Door {
  public:
   Door() : path_(private_folder()) {
-    ::mkdir(path_.c_str(), 0700);
+    make_folder(path_);
     folder_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat info {};
     if (folder_ < 0 || ::fstat(folder_, &info) != 0) {
@@ -98,6 +106,71 @@ class Door {
 
 }  // namespace
 
+std::string SignOfLife::text() const { return format("{} {} {}", number, static_cast<int64_t>(doing), process); }
+
+SignOfLife SignOfLife::read(const std::string& text) {
+  SignOfLife sign;
+  char* at = nullptr;
+  sign.number = std::strtoll(text.c_str(), &at, 10);
+  if (!sign.is_here()) return {};
+  sign.doing = static_cast<Doing>(std::strtoll(at, &at, 10));
+  sign.process = std::strtoll(at, &at, 10);
+  return sign;
+}
+
+LostRankFinder::LostRankFinder(int rank, int size, double timeout_seconds)
+    : rank_(rank), timeout_(timeout_seconds), last_(static_cast<size_t>(size)), last_at_(static_cast<size_t>(size)) {}
+
+double LostRankFinder::seconds_between_signs() const { return std::min(1.0, timeout_ / 16); }
+
+void LostRankFinder::begin_wait(double now) {
+  begin_ = without_long_ = now;
+  has_looked_ = false;
+}
+
+std::string LostRankFinder::look(double now, const std::vector<SignOfLife>& signs) {
+  const auto name = [](size_t rank, double seconds, const char* what) {
+    return format("rank {} {} for {:.3g} s", rank, what, seconds);
+  };
+  std::string silent, late;
+  for (size_t rank = 0; rank < signs.size(); ++rank) {
+    if (static_cast<int>(rank) == rank_) continue;
+    if (!has_looked_ || signs[rank].number != last_[rank].number) last_at_[rank] = now;
+    last_[rank] = signs[rank];
+    if (now - last_at_[rank] >= timeout_ / 2) {
+      if (silent.empty()) silent = name(rank, now - last_at_[rank], "has given no sign of life");
+    } else if (signs[rank].doing == SignOfLife::Doing::long_work) {
+      without_long_ = now;
+    } else if (signs[rank].doing == SignOfLife::Doing::computes && late.empty()) {
+      late = name(rank, now - without_long_, "is alive, but the others have waited for it");
+    }
+  }
+  has_looked_ = true;
+  if (!silent.empty()) return silent;
+  if (now - without_long_ < timeout_) return "";
+  if (!late.empty()) return late;
+  if (now - without_long_ < 2 * timeout_) return "";
+  return format("all ranks have waited for each other for {:.3g} s: messages between them are lost",
+                now - without_long_);
+}
+
+void wait_until_here(const std::function<std::string()>& missing, double seconds, const std::string& hint,
+                     const bool& speaks) {
+  std::string told;
+  for (const Clock::time_point begin = Clock::now();; std::this_thread::sleep_for(kBetweenTries)) {
+    const std::string what = missing();
+    if (what.empty()) return;
+    core::throw_if_stopped();
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (waited > seconds) {
+      throw Error(ErrorKind::peer_lost, format("{} did not come within {:g} s", what, seconds), hint);
+    }
+    if (waited < kPatience || what == told || !speaks) continue;
+    core::log_warning("waiting for {} ...", what);
+    told = what;
+  }
+}
+
 Error second_of_rank(int rank, int size, int64_t process) {
   return {ErrorKind::config, format("rank {} of {} is here already, as process {}", rank, size, process),
           "another run has the same MASTER_PORT, or the same job: wait for it, or name another port"};
@@ -105,17 +178,8 @@ Error second_of_rank(int rank, int size, int64_t process) {
 
 MeetingFolder::MeetingFolder(const std::string& name, int rank, int size, double seconds)
     : path_(private_folder() + "/" + name), rank_(rank), size_(size) {
-  bool has_told = false;
-  for (const Clock::time_point begin = Clock::now(); !enter(); std::this_thread::sleep_for(kBetweenTries)) {
-    core::throw_if_stopped();
-    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (waited > seconds) {
-      throw Error(ErrorKind::peer_lost, format("an earlier job in {} did not end within {:g} s", path_, seconds),
+  wait_until_here([this] { return enter() ? "" : "the end of an earlier job in " + path_; }, seconds,
                   "end its processes, or name another MASTER_PORT");
-    }
-    if (waited > kPatience && !has_told) core::log_warning("waiting for the end of an earlier job in {} ...", path_);
-    has_told |= waited > kPatience;
-  }
 }
 
 MeetingFolder::~MeetingFolder() { leave(); }
@@ -125,7 +189,7 @@ bool MeetingFolder::enter() {
   const Door door;
   if (door.is_busy()) return false;
   door.sweep();
-  ::mkdir(path_.c_str(), 0700);
+  make_folder(path_);
   ranks_ = ::open((path_ + "/ranks").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (ranks_ < 0) throw core::errno_error(errno, "open the folder in which ranks meet,", path_, ErrorKind::os);
   bool is_of_earlier = false;

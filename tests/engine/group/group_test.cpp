@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "core/error.h"
-#include "engine/group/solo_group.h"
 #include "tests/engine/group/thread_group.h"
 
 namespace stoker::engine {
@@ -40,17 +39,6 @@ std::vector<float> summed(const std::vector<float>& numbers, int delayed_rank) {
     results[rank] = number.item<float>();
   }));
   return results;
-}
-
-TEST(GroupTest, ASoloGroupExchangesNothing) {
-  SoloGroup group;
-  EXPECT_TRUE(group.is_root());
-  EXPECT_EQ(group.size(), 1);
-  const at::Tensor tensor = at::full({2}, 3.0f);
-  group.sum({tensor});
-  EXPECT_TRUE(at::equal(tensor, at::full({2}, 3.0f)));
-  EXPECT_EQ(group.from_root("a"), "a");
-  EXPECT_EQ(group.gather("a"), std::vector<std::string>{"a"});
 }
 
 TEST(GroupTest, ASumFollowsTheTreeWhoeverComesLast) {

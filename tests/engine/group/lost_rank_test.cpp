@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank is lost, from what all of them say of themselves, at times that the tests make up.
-#include "engine/group/lost_rank.h"
+#include "engine/group/meeting.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/group/c10d/watched_peers.h"
+#include "engine/group/peers.h"
 
 namespace stoker::engine {
 

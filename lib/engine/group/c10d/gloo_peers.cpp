@@ -2,6 +2,9 @@
 #include "engine/group/c10d/gloo_peers.h"
 
 #include <ATen/Functions.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -20,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kLastWord(1000);                         // that a cause may take to get here
 constexpr std::chrono::microseconds kPoll(50), kBusyPoll(500);  // between two looks, after some time without a pause
+constexpr double kOverdue = 3;  // seconds that a rank has to end by itself once another is lost
 constexpr milliseconds kForever(std::chrono::hours(24 * 365));
 constexpr const char* kAgain = "run the same command again: it resumes from the newest checkpoint";
 
@@ -58,27 +62,19 @@ void GlooPeers::end_watch() {
 }
 
 void GlooPeers::wait_for_ranks() {
-  std::string told;
-  for (const Clock::time_point begin = Clock::now();; std::this_thread::sleep_for(milliseconds(5))) {
+  bool is_first = false;  // of those that are here: it tells the user
+  const auto missing = [&] {
     throw_if_broken();
-    core::throw_if_stopped();
-    std::string missing;
-    int first_here = -1;
+    std::string ranks;
+    is_first = true;
     for (int other = 0; other < size(); ++other) {
       const bool is_here = other == rank() || meeting_.sign_of(other).is_here();
-      if (is_here && first_here < 0) first_here = other;
-      if (!is_here) missing += (missing.empty() ? "" : ", ") + std::to_string(other);
+      is_first &= !is_here || other >= rank();
+      if (!is_here) ranks += (ranks.empty() ? "rank " : ", ") + std::to_string(other);
     }
-    if (missing.empty()) return;
-    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (waited > settings_.meeting_seconds) {
-      throw Error(ErrorKind::peer_lost,
-                  format("rank {} did not come within {:g} s", missing, settings_.meeting_seconds), kAgain);
-    }
-    if (waited < kPatience || missing == told || first_here != rank()) continue;
-    core::log_warning("waiting for rank {} of {} ...", missing, size());
-    told = missing;
-  }
+    return ranks.empty() ? ranks : format("{} of {}", ranks, size());
+  };
+  wait_until_here(missing, settings_.meeting_seconds, kAgain, is_first);
 }
 
 void GlooPeers::connect(const std::function<c10::intrusive_ptr<c10d::Store>()>& store) {
@@ -242,6 +238,65 @@ void GlooPeers::lose(int peer, const std::string& what) {
   }
   throw_if_broken();
   throw Error(ErrorKind::bug, "a lost rank without a cause");
+}
+
+void GlooPeers::watch() {
+  double now = 0;  // a clock that stands still while this process is stopped
+  double broken_at = -1;
+  for (Clock::time_point before = Clock::now(); !ends_; std::this_thread::sleep_for(kWatch)) {
+    const Clock::time_point time = Clock::now();
+    now += std::min(1.0, std::chrono::duration<double>(time - before).count());
+    before = time;
+    if (broken_at >= 0) {
+      if (now - broken_at < kOverdue || !settings_.when_overdue) continue;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return settings_.when_overdue(broken_);
+    }
+    std::string cause = this->cause();
+    if (cause.empty()) {
+      if (now >= next_sign_) {
+        next_sign_ = now + finder_.seconds_between_signs();
+        give_sign(waits_            ? SignOfLife::Doing::waits
+                  : does_long_work_ ? SignOfLife::Doing::long_work
+                                    : SignOfLife::Doing::computes);
+      }
+      cause = find_lost_rank(now);
+      if (!cause.empty()) cause = say(cause);
+    }
+    if (cause.empty()) continue;
+    broken_at = now;
+    break_off(cause);
+  }
+}
+
+void GlooPeers::give_sign(SignOfLife::Doing doing) noexcept {
+  try {
+    meeting_.give_sign({++signs_, doing, ::getpid()});
+  } catch (...) {  // meeting_.trouble()
+  }
+}
+
+/// Why this rank waits, or will wait, in vain; empty where it does not, or not for long.
+std::string GlooPeers::find_lost_rank(double now) {
+  for (int other = 0; other < size(); ++other) {
+    if (meeting_.is_dead(other)) {
+      return format("rank {} (process {}) is gone", other, sign_of(other).process);
+    }
+  }
+  const int64_t exchange = waits_ ? exchanges_.load() : -1;
+  if (exchange != seen_exchange_) finder_.begin_wait(now);
+  seen_exchange_ = exchange;
+  if (exchange < 0 || !finder_.wants_signs(now)) return "";
+  std::vector<SignOfLife> signs;
+  for (int other = 0; other < size(); ++other) signs.push_back(sign_of(other));
+  return meeting_.trouble().empty() ? finder_.look(now, signs) : meeting_.trouble();
+}
+
+/// Ends the wait of the thread that trains.
+void GlooPeers::break_off(const std::string& cause) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  broken_ = cause;
+  for (const auto& work : pending_) work->abort();
 }
 
 }  // namespace stoker::engine

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/group/c10d/c10d.h"
-#include "engine/group/c10d/watched_peers.h"
 #include "engine/group/meeting.h"
+#include "engine/group/peers.h"
 
 namespace stoker::engine {
 

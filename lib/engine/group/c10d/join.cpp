@@ -17,7 +17,6 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "core/system/stop_signal.h"
 #include "engine/group/c10d/device_peers.h"
 #include "engine/group/c10d/gloo_peers.h"
 
@@ -30,11 +29,10 @@ using core::format;
 using std::chrono::milliseconds;
 
 using MakeStore = std::function<c10::intrusive_ptr<c10d::Store>()>;
-using Clock = std::chrono::steady_clock;
 
 // That the rank with the store waits for the others to end; where one of them is lost, until they know.
 constexpr milliseconds kFarewell(4000), kShortFarewell(1000);
-constexpr milliseconds kBetweenLooks(20), kBetweenTries(100);
+constexpr milliseconds kBetweenLooks(20);
 
 class C10dGroup : public Group {
  public:
@@ -231,21 +229,12 @@ std::string own_address(const Joining& joining) {
     address = text;
     return true;
   };
-  bool has_told = false;
-  for (const Clock::time_point begin = Clock::now(); !with_sockets(joining.host, joining.port, false, is_there);
-       std::this_thread::sleep_for(kBetweenTries)) {
-    core::throw_if_stopped();
-    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (waited > joining.meeting_seconds) {
-      throw Error(ErrorKind::peer_lost,
-                  format("rank {} found nobody at {}:{}, where ranks are to meet, within {:g} s", joining.rank,
-                         joining.host, joining.port, joining.meeting_seconds),
-                  "look at MASTER_ADDR and MASTER_PORT, and whether rank 0 is running");
-    }
-    if (waited < kPatience || has_told) continue;
-    core::log_warning("waiting for rank 0 of {} at {}:{} ...", joining.size, joining.host, joining.port);
-    has_told = true;
-  }
+  wait_until_here(
+      [&] {
+        const bool is_done = with_sockets(joining.host, joining.port, false, is_there);
+        return is_done ? "" : format("rank 0 of {} at {}:{}", joining.size, joining.host, joining.port);
+      },
+      joining.meeting_seconds, "look at MASTER_ADDR and MASTER_PORT, and whether rank 0 is running");
   if ((address.rfind("127.", 0) != 0 && address != "::1") || address == joining.host) return address;
   throw Error(ErrorKind::config,
               format("rank {} reaches {} over {}, an address that other machines cannot reach", joining.rank,

@@ -150,6 +150,24 @@ TEST_F(C10dTest, WhoComesToTheStoreOfOthersIsRefusedWithoutHarmToThem) {
   EXPECT_EQ(thrown, std::vector<std::string>(2));
 }
 
+TEST_F(C10dTest, Rank0ListensAtTheNamedAddressAloneWhereLibTorchCan) {
+  const Joining joining = joining_of(2, /*is_one_machine=*/false);
+  const std::vector<std::string> thrown = run(joining, [&](Group& group) {
+    group.gather("all are here");
+    Joining elsewhere = joining;
+    elsewhere.rank = 1;
+    elsewhere.host = "127.0.0.2";  // as much this machine as the other
+    elsewhere.meeting_seconds = 0;
+    try {
+      if (group.rank() == 1) join_processes(elsewhere);
+    } catch (const core::Error& error) {  // config: it came there, and may not
+      EXPECT_EQ(error.kind() == core::ErrorKind::peer_lost, listens_at_one_address()) << error.what();
+    }
+    group.gather("still here");
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
+}
+
 /// They wait for a timeout, which a busy machine could reach too early: see discover_suites.cmake.
 class C10dTimingTest : public C10dTest {};
 
