@@ -66,7 +66,7 @@ ROOMS = {
     "engine/step": "core* config data/loader data/feed model optim engine/run engine/device engine/memory engine/task "
                    "engine/group",
     "engine/digest": "core* model engine/step engine/group",
-    "engine/checkpoint": "core* config data/loader model engine/run engine/files engine/device engine/step engine/digest",
+    "engine/checkpoint": "core* config config/table data/loader model engine/run engine/files engine/device engine/step engine/digest",
     "engine/probe": "core* engine/device engine/memory engine/task engine/step",
     "engine/group": "core*",
     "engine/group/c10d": "core* engine/group",

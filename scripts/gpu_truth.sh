@@ -138,14 +138,14 @@ check_bits_not_asked_for() { same_bits loose $(r18) -- || echo "differ, which is
 # A scale that is far too high is skipped down from, and the network learns all the same.
 check_fp16_scale() {
   float16_or_skip
-  run_of scale $(float16_net) --init-scale 1e12 --max-updates 200 --epochs 100 --report-every 10u --scale-growth-interval 50 || return 1
+  run_of scale $(float16_net) --loss-scale 1e12,50 --max-updates 200 --epochs 100 --report-every 10u || return 1
   figure scale "$OUT/runs/scale/metrics.jsonl"
 }
 
 # A run that skips every update ends, with 80.
 check_fp16_skips() {
   float16_or_skip
-  run_of skips $(float16_net) --init-scale 1e30 --max-skipped 5 --epochs 100 --report-every 1u
+  run_of skips $(float16_net) --loss-scale 1e30 --max-skipped 5 --epochs 100 --report-every 1u
   local code=$?
   [ $code = 80 ]
 }

@@ -42,7 +42,7 @@ def tiny_options(folder, seconds_between_reports):
             "--accumulation-steps", "2", "--model", "small_cnn", "--width", "24" if is_long else "8",
             "--num-workers", "2", "--threads", "1", "--no-amp", "--save-every", "never" if is_long else "5u",
             "--report-every", f"{seconds_between_reports}s" if is_long else "3u", "--model-ema", "--lr", "0.05",
-            "--rand-augment", "1,9", "--color-jitter", "0.4", "--gaussian-noise", "0.02", "--random-erasing", "0.25",
+            "--aa", "rand-m3-n1", "--color-jitter", "0.4", "--gaussian-noise", "0.02", "--random-erasing", "0.25",
             "--mixup", "0.2", "--cutmix", "1"]
 
 

@@ -282,7 +282,7 @@ def trains(args, folder):
     made_idx.write_idx(data, "train", 200, side=28, seed=1)
     made_idx.write_idx(data, "t10k", 60, side=28, seed=2)
     is_good = True
-    precisions = {"float32": ["--no-amp"], "bfloat16": ["--amp", "--amp-dtype", "bfloat16"]}
+    precisions = {"float32": ["--no-amp"], "bfloat16": ["--amp", "bfloat16"]}
     given = args.options
     for precision in args.precisions:
         args.options = given + precisions[precision]

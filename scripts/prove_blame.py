@@ -146,8 +146,8 @@ def scale_trial(train, work, rng, number):
     runs.make_images(data, number, train=240)
     common = [word for word in runs.COMMON if word != "--no-amp"]
     skipped = rng.randrange(8, 20)
-    ended = train_run(train, data, run, [*OPTIONS, "--epochs", "3", "--seed", str(number), "--amp", "--amp-dtype", "float16",
-                                         "--init-scale", "1e25", "--max-skipped", str(skipped)], common)
+    ended = train_run(train, data, run, [*OPTIONS, "--epochs", "3", "--seed", str(number), "--amp", "float16",
+                                         "--loss-scale", "1e25", "--max-skipped", str(skipped)], common)
     if ended.returncode != 80 or "train inspect blame" not in ended.stderr:
         sys.exit(f"training ended with {ended.returncode}, not 80 with a hint:\n{ended.stderr}")
     found, _ = blamed(train, run)
@@ -157,7 +157,7 @@ def scale_trial(train, work, rng, number):
 def computes_float16(train):
     with tempfile.TemporaryDirectory(prefix="stoker-blame-") as folder:
         runs.make_images(pathlib.Path(folder) / "data", 1, train=24, val=12)
-        words = [train, "--data-dir", f"{folder}/data", "--device", "cpu", "--model", "small_cnn", "--amp", "--amp-dtype", "float16",
+        words = [train, "--data-dir", f"{folder}/data", "--device", "cpu", "--model", "small_cnn", "--amp", "float16",
                  "--dry-run"]
         return subprocess.run(words, capture_output=True, check=False).returncode == 0
 

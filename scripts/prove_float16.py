@@ -32,7 +32,7 @@ import made_idx
 import made_images
 
 HERE = pathlib.Path(__file__).resolve().parent
-FLOAT16 = ["--amp", "--amp-dtype", "float16", "--init-scale", "1e12"]
+FLOAT16 = ["--amp", "float16", "--loss-scale", "1e12"]
 
 
 def bits_of(number):
@@ -194,8 +194,8 @@ def check_planted(args, torch, work):
     # Neighbours are shuffled one at a time: not at all.
     events = train(args, work / "planted-run", ["--data-dir", str(data), "--task", "regression", "--loss", "l2", "--target-mean",
         "0", "--target-scale", "1", "--model", "small_cnn", "--width", "8", "--img-size", "12", "--batch-size", "8", "--shuffle-buffer",
-        "1", "--epochs", "1", "--lr", "1e-4", "--optimizer", "sgd", "--sched", "constant", "--amp", "--amp-dtype", "float16",
-        "--init-scale", "64", "--scale-growth-interval", str(interval), "--report-every", "1u", "--threads", "1", "--save-every", "never"])
+        "1", "--epochs", "1", "--lr", "1e-4", "--optimizer", "sgd", "--sched", "constant", "--amp", "float16",
+        "--loss-scale", f"64,{interval}", "--report-every", "1u", "--threads", "1", "--save-every", "never"])
     skipped, scales = skips_and_scales(events, updates)
     expected = {"the rule's": scales_of_rule(64.0, interval, overflows)}
     if torch:
@@ -212,7 +212,7 @@ def check_planted(args, torch, work):
 
 def check_run(args, torch, data, work):
     events = train(args, work / "run", ["--data-dir", str(data), "--model", "small_cnn", "--width", "8", "--img-size", "12",
-                                        "--batch-size", "16", *FLOAT16, "--scale-growth-interval", "5", "--epochs", "100", "--max-updates", "300",
+                                        "--batch-size", "16", *FLOAT16[:-1], "1e12,5", "--epochs", "100", "--max-updates", "300",
                                         "--report-every", "1u", "--threads", "1", "--save-every", "never"])
     skipped, scales = skips_and_scales(events, 300)
     pythons = scales_of_torch(torch, 1e12, 5, skipped)
@@ -229,7 +229,7 @@ def check_learn(args, data, work):
     options = ["--data-dir", str(data), "--model", "small_cnn", "--width", "16", "--epochs", str(args.epochs), "--batch-size",
                "32", "--threads", str(args.threads), "--report-every", "10u", "--seed", "1"]
     accuracy = {}
-    for name, more in (("float32", ["--no-amp"]), ("bfloat16", ["--amp", "--amp-dtype", "bfloat16"]), ("float16", FLOAT16)):
+    for name, more in (("float32", ["--no-amp"]), ("bfloat16", ["--amp", "bfloat16"]), ("float16", FLOAT16)):
         events = train(args, work / name, [*options, *more])
         reports = [event for event in events if event["event"] == "report"]
         accuracy[name] = [event["eval_top1"] for event in events if event["event"] == "epoch"][-1]
@@ -248,7 +248,7 @@ def check_kills(args, work):
     made_idx.write_idx(folder, "t10k", 120, side=12, seed=2)
     options = ["--data-dir", str(folder), "--device", "cpu", "--epochs", "12", "--batch-size", "16", "--model", "small_cnn",
                "--width", "8", "--num-workers", "2", "--threads", "1", "--lr", "0.05", "--model-ema", "--save-every", "5u",
-               "--report-every", "3u", *FLOAT16, "--scale-growth-interval", "4"]
+               "--report-every", "3u", *FLOAT16[:-1], "1e12,4"]
     events = train(args, work / "whole", options)
     scales = [event["loss_scale"] for event in events if event["event"] == "report"]
     moves = sum(one != next_one for one, next_one in zip(scales, scales[1:]))

@@ -19,8 +19,8 @@ import tempfile
 
 import audited_runs as runs
 
-OPTIONS = ["--epochs", "6", "--digest-every", "1", "--save-every", "5u", "--on-bad-image", "skip", "--max-bad", "10",
-           "--mixup", "0.4", "--cutmix", "1", "--class-balanced", "--rand-augment", "1,9", "--random-erasing", "0.25",
+OPTIONS = ["--epochs", "6", "--digest-every", "1", "--save-every", "5u", "--on-bad-image", "skip,10",
+           "--mixup", "0.4", "--cutmix", "1", "--class-balanced", "--aa", "rand-m3-n1", "--random-erasing", "0.25",
            "--accumulation-steps", "2", "--model-ema", "--drop-rate", "0.2"]
 
 

@@ -150,7 +150,7 @@ def main():
     picked(run([args.train, "export", work / "first", "--trust-model", "--output", began, "--check"]), "checked")
 
     words = [*common, "--model", began, "--epochs", args.epochs, "--freeze", args.freeze, "--model-ema", "--opt", "adamw", "--lr",
-             "0.002", "--save-every", "10u", "--amp" if args.amp else "--no-amp", "--rand-augment", "1,5"]
+             "0.002", "--save-every", "10u", "--amp" if args.amp else "--no-amp", "--aa", "rand-m1.667-n1"]
     whole, killed = work / "whole", work / "killed"
     picked(run([*words, "--run-dir", whole]), "model", "recipe", "memory", "best", "train:",
            *(f"epoch {n}/{args.epochs} done" for n in range(1, args.epochs + 1)))

@@ -20,12 +20,11 @@ import tempfile
 
 import audited_runs as runs
 
-OPTIONS = ["--epochs", "4", "--digest-every", "4", "--save-every", "6u", "--mixup", "0.2", "--on-bad-image", "skip", "--max-bad",
-           "9"]
+OPTIONS = ["--epochs", "4", "--digest-every", "4", "--save-every", "6u", "--mixup", "0.2", "--on-bad-image", "skip,9"]
 
 
 def options_of(number):
-    more = [[], ["--opt", "adamw", "--lr", "0.005"], ["--model-ema"], ["--class-balanced", "--rand-augment", "1,9"],
+    more = [[], ["--opt", "adamw", "--lr", "0.005"], ["--model-ema"], ["--class-balanced", "--aa", "rand-m3-n1"],
             ["--accumulation-steps", "2"], ["--clip-grad", "1", "--drop-rate", "0.3"]]
     return [*OPTIONS, "--seed", str(number), *more[number % len(more)]]
 

@@ -32,7 +32,7 @@ TWO_MACHINES = pathlib.Path(__file__).resolve().parent / "starters" / "two_machi
 WAYS = "1x1x1,1x1x2,1x2x1,1x4x1,2x1x1,2x1x2,2x2x1,4x1x1,4x1x2"
 COMMON = ["--train-crop", "random-resized", "--mixup", "0.2", "--model-ema", "--clip-grad", "1", "--lr", "0.05", "--epochs",
           "1000", "--val-every", "1000e", "--save-every", "never", "--resume", "auto", "--num-workers", "1",
-          "--no-plan-check", "--no-report", "--on-bad-image", "skip", "--max-bad", "20", "--replicas", str(REPLICAS)]
+          "--no-plan-check", "--no-report", "--on-bad-image", "skip,20", "--replicas", str(REPLICAS)]
 NETWORKS = {
     "small_cnn": ["--model", "small_cnn", "--width", "8", "--batch-size", "6", "--accumulation-steps", "2"],
     "resnet18": ["--model", "resnet18", "--batch-size", "6"],

@@ -52,6 +52,7 @@ struct CheckpointFacts {
   std::optional<TrainCrop> train_crop = {};
   std::optional<OptimizerKind> opt = {};
   std::optional<ScheduleKind> sched = {};
+  std::optional<AmpDtype> amp_dtype = {};
   std::optional<bool> amp = {}, channels_last = {}, tf32 = {};
 };
 

@@ -124,7 +124,7 @@ CASES = [
          lambda work: (on_folder(work.huge(), "--img-size", "64", "--batch-size", "8", "-j", "2", "--cache", "none"), {})),
     Case("heavy-augmentation", ("input-bound: augmentation",),
          lambda work: (on_folder(work.small(), *LIGHTEST, "--img-size", "128", "--batch-size", "16", "-j", "2", "--cache",
-                                 "none", "--rand-augment", "30,9"), {})),
+                                 "none", "--aa", "rand-m3-n30"), {})),
     Case("one-worker", ("input-bound: too few workers",),
          lambda work: (on_folder(work.medium(), "--img-size", "64", "--batch-size", "16", "-j", "1", "--cache", "none"), {})),
     Case("cpu-hogs", ("CPU contention", "another process competes with the threads"),

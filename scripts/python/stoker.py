@@ -445,7 +445,8 @@ class Run:
         if self.task == "binary":
             return 1
         if self.task == "head-pose":
-            return 3 * (int(self.options["pose-bins"]) if self.options["pose-head"] == "binned" else 1)
+            head, bins = self.options["pose-head"][:2]
+            return 3 * (int(bins) if head == "binned" else 1)
         return int(self.options["num-classes"])
 
     def takes_clips(self):
@@ -459,8 +460,8 @@ class Run:
             raise ValueError(f"{folder}: the network was trained on " + (f"pairs of frames in the folders {HIGH} and {LOW}"
                                                                           if has_pairs else "frames without partners"))
         paths = frames_in(folder / HIGH if has_pairs else folder)
-        chosen = frames_of(len(paths), int(self.options["clip-frames"]), self.options["frame-sampling"],
-                           int(self.options["frame-stride"]))
+        chosen = frames_of(len(paths), int(self.options["clip-frames"]), self.options["frame-sampling"][0],
+                           int(self.options["frame-sampling"][1]))
         if not has_pairs:
             return torch.stack([self.pixels(paths[i]) for i in chosen])
         partners = {path.stem: path for path in frames_in(folder / LOW)}
@@ -484,8 +485,8 @@ class Run:
             return outputs.double().softmax(1)
         if self.task in ("binary", "multilabel"):
             return outputs.sigmoid()
-        if self.task == "head-pose" and self.options["pose-head"] == "binned":
-            bins, reach = int(self.options["pose-bins"]), float(self.options["pose-range"])
+        if self.task == "head-pose" and self.options["pose-head"][0] == "binned":
+            bins, reach = int(self.options["pose-head"][1]), float(self.options["pose-head"][2])
             centres = ((torch.arange(bins, dtype=torch.float64) + 0.5) * (2 * reach / bins) - reach).float()
             return (outputs.view(len(outputs), 3, bins).softmax(2) * centres).sum(2)
         return outputs * self.numbers("target-scale", 1.0) + self.numbers("target-mean", 0.0)

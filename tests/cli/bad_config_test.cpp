@@ -149,12 +149,12 @@ INSTANTIATE_TEST_SUITE_P(Combination, BadConfig, ::testing::ValuesIn(bad_combina
 
 /// LibTorch computes float16 on CPUs from 2.4 on. Both words for it are asked for here and now.
 TEST(HalfPrecisionOnTheCpu, IsRefusedOrTrainedInAsLibTorchCan) {
-  for (const Words& asked : {Words{"--amp", "--amp-dtype", "float16"}, Words{"--fp16"}}) {
+  for (const Words& asked : {Words{"--amp", "float16"}, Words{"--fp16"}}) {
     if (STOKER_LIBTORCH_COMPUTES_FLOAT16 == 0) {
       expect_refused_before_the_run({"",
                                      words(train_words(asked)),
                                      kConfig,
-                                     {"amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16"}});
+                                     {"amp float16 does not run on the CPU in this LibTorch: use amp bfloat16"}});
       continue;
     }
     const Workplace work;

@@ -90,7 +90,7 @@ const std::vector<BadInput>& bad_trees() {
                if (file.is_regular_file()) fs::resize_file(file.path(), 50);
              }
            },
-           {"--on-bad-image", "skip", "--max-bad", "1000"}),
+           {"--on-bad-image", "skip,1000"}),
        kData,
        {"epoch 1: none of its images could be used"}},
       {"ImagesTooSmallForTheNetwork",
@@ -159,7 +159,7 @@ const std::vector<BadInput>& bad_images() {
                if (entry.is_regular_file()) fs::resize_file(entry.path(), 0);
              }
            },
-           {"--on-bad-image", "skip", "--max-bad", "100"}),
+           {"--on-bad-image", "skip,100"}),
        kData,
        {"none of 8 images that were looked at can be read; the first is data/train/cat/0.png: empty file"}},
       {"MoreBadImagesThanAllowed",
@@ -168,9 +168,9 @@ const std::vector<BadInput>& bad_images() {
              work.write("data/train/dog/5.png", "");
              work.write("data/train/dog/6.png", "");
            },
-           {"--on-bad-image", "skip", "--max-bad", "1"}),
+           {"--on-bad-image", "skip,1"}),
        kData,
-       {"--max-bad", "data/train/dog/"}},
+       {"more than the 1 of --on-bad-image skip", "data/train/dog/"}},
   };
   return all;
 }
@@ -236,9 +236,8 @@ TEST(BadImageTest, ABatchThatSkippingLeavesWithOneImageIsLeftOutWhereTheNetworkC
   const Workplace work;
   write_folders(work);
   work.write("data/train/dog/zz_torn.png", "torn");
-  const Ended ended = run(train_words({"--batch-size", "2", "--img-size", "8", "--on-bad-image", "skip", "--max-bad",
-                                       "1", "--epochs", "3"}),
-                          work.path());
+  const Ended ended = run(
+      train_words({"--batch-size", "2", "--img-size", "8", "--on-bad-image", "skip,1", "--epochs", "3"}), work.path());
   EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
   EXPECT_NE(ended.err.find("a batch of which skipping left one image is left out"), std::string::npos) << ended.err;
 }
@@ -268,7 +267,7 @@ TEST(OddData, BadImagesWithinTheLimitAreSkippedAndNamed) {
   const Workplace work;
   write_folders(work);
   work.write("data/train/dog/bad.png", "");
-  const Words words = train_words({"--batch-size", "5", "--on-bad-image", "skip", "--max-bad", "1"});
+  const Words words = train_words({"--batch-size", "5", "--on-bad-image", "skip,1"});
   const Ended ended = run(words, work.path());
   SCOPED_TRACE(story_of(words, ended));
   EXPECT_EQ(ended.exit_code, 0);

@@ -161,7 +161,7 @@ TEST_F(ClipsTest, ABadFrameIsNamedAndItsClipSkipped) {
   const std::string said = fail(training_words({"--epochs", "1"})).err;
   EXPECT_NE(said.find("data/train/rising/v5: frame_2.png: "), std::string::npos) << said;
   fs::remove_all(work_ / "run");
-  succeed(training_words({"--epochs", "1", "--on-bad-image", "skip", "--max-bad", "1"}));
+  succeed(training_words({"--epochs", "1", "--on-bad-image", "skip,1"}));
 }
 
 }  // namespace

@@ -172,12 +172,14 @@ TEST(DevicesTest, BadImagesOfAllRanksCountAgainstMaxBad) {
   for (const auto& [most, code] : std::map<std::string, int>{{"3", kData}, {"4", 0}}) {
     for (const int devices : {1, 4}) {
       const Words words = train_words({"--batch-size", "2", "--img-size", "8", "--replicas", "4", "--devices",
-                                       std::to_string(devices), "--on-bad-image", "skip", "--max-bad", most,
+                                       std::to_string(devices), "--on-bad-image", "skip," + std::string(most),
                                        "--run-dir", "run" + std::to_string(devices) + most});
       const Ended ended = run(words, work.path());
       EXPECT_EQ(ended.exit_code, code) << story_of(words, ended);
       if (code != 0) {
-        EXPECT_NE(ended.err.find("4 bad images, more than --max-bad 3; the last is "), std::string::npos) << ended.err;
+        EXPECT_NE(ended.err.find("4 bad images, more than the 3 of --on-bad-image skip; the last is "),
+                  std::string::npos)
+            << ended.err;
       } else {
         EXPECT_NE((ended.out + ended.err).find("skipped a bad image (4 of at most 4)"), std::string::npos)
             << "rank 0 tells of those of all";

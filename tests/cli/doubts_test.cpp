@@ -26,11 +26,11 @@ TEST(DoubtsTest, MeansOf255AndOptionsOfOtherDataAreWarnedOf) {
   const Workplace work;
   write_idx(work);
   const Ended doubtful = train(work, {"--mean", "127", "--std", "60", "--clip-frames", "4", "--csv-delimiter",
-                                      "semicolon", "--hdf5-label", "y", "--face-margin", "0.3", "--dry-run"});
+                                      "semicolon", "--hdf5", ",y", "--face-margin", "0.3", "--dry-run"});
   EXPECT_TRUE(warns(doubtful, "warning: mean and std look like numbers of 0 to 255")) << doubtful.err;
   EXPECT_TRUE(warns(doubtful, "--clip-frames has no effect")) << doubtful.err;
   EXPECT_TRUE(warns(doubtful, "--csv-delimiter has no effect: the data are no CSV file")) << doubtful.err;
-  EXPECT_TRUE(warns(doubtful, "--hdf5-label has no effect")) << doubtful.err;
+  EXPECT_TRUE(warns(doubtful, "--hdf5 has no effect")) << doubtful.err;
   EXPECT_TRUE(warns(doubtful, "--face-margin has no effect")) << doubtful.err;
   const Ended sound = train(work, {"--mean", "0.5", "--dry-run"});
   EXPECT_FALSE(warns(sound, "look like numbers of 0 to 255") || warns(sound, "has no effect")) << sound.err;

@@ -70,7 +70,7 @@ TEST_F(EvaluationDevicesTest, PredictWritesTheSameBytesAndNamesEveryBadImage) {
   }
   std::string wanted;
   for (const int devices : {1, 2, 4}) {
-    const Ended ended = ask({"predict", "run", "data/images"}, devices, {"--on-bad-image", "skip", "--max-bad", "3"});
+    const Ended ended = ask({"predict", "run", "data/images"}, devices, {"--on-bad-image", "skip,3"});
     ASSERT_EQ(ended.exit_code, 0) << story_;
     EXPECT_EQ(lines_of(ended.out).size(), 24u) << story_;
     if (devices == 1) wanted = ended.out;
@@ -87,9 +87,9 @@ TEST_F(EvaluationDevicesTest, BadImagesOfAllProcessesCountTogether) {
     work_.write("data/images/" + std::string(name) + "-torn.png", "\x89PNG\r\n\x1a\n and no more");
   }
   for (const int devices : {1, 4}) {
-    const Ended ended = ask({"predict", "run", "data/images"}, devices, {"--on-bad-image", "skip", "--max-bad", "1"});
+    const Ended ended = ask({"predict", "run", "data/images"}, devices, {"--on-bad-image", "skip,1"});
     EXPECT_EQ(ended.exit_code, kData) << story_;
-    EXPECT_NE(ended.err.find("2 bad images, more than --max-bad 1"), std::string::npos) << story_;
+    EXPECT_NE(ended.err.find("2 bad images, more than the 1 of --on-bad-image skip"), std::string::npos) << story_;
     EXPECT_EQ(ended.out, "") << story_;
   }
 }

@@ -21,10 +21,10 @@ class Hdf5Test : public ::testing::Test {
   }
 
   Words words(const Words& more) const {
-    Words all = {"--data-dir",   "data", "--task",        "binary",  "--model",      "spectrogram_cnn",
-                 "--epochs",     "2",    "--threads",     "1",       "--batch-size", "16",
-                 "--device",     "cpu",  "--eval-metric", "roc-auc", "--lr",         "0.02",
-                 "--freq-masks", "1",    "--time-masks",  "1",       "--no-amp"};
+    Words all = {"--data-dir",  "data", "--task",        "binary",  "--model",      "spectrogram_cnn",
+                 "--epochs",    "2",    "--threads",     "1",       "--batch-size", "16",
+                 "--device",    "cpu",  "--eval-metric", "roc-auc", "--lr",         "0.02",
+                 "--freq-mask", "1",    "--time-mask",   "1",       "--no-amp"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

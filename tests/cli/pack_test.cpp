@@ -56,7 +56,7 @@ TEST(PackVerbTest, PacksOnceAndThenSaysSo) {
 TEST(PackVerbTest, WhatAConfigurationSaysOfDevicesDoesNotMatter) {
   const Workplace work;
   write_folders(work);
-  work.write("gpus.yaml", "device:\n  device: cuda:63\n  devices: 4\nprecision:\n  amp: true\n  amp-dtype: float16\n");
+  work.write("gpus.yaml", "device:\n  device: cuda:63\n  devices: 4\nprecision:\n  amp: float16\n");
   const Ended ended = succeed(work, {"pack", "data", "packed", "-c", "gpus.yaml"});
   EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=packed");
 }

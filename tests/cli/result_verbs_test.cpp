@@ -91,16 +91,15 @@ TEST_F(ResultVerbTest, PredictTakesOneImageAndAddsRawScores) {
 
 TEST_F(ResultVerbTest, PredictLeavesBadImagesOutWhenAsked) {
   work_.write("images/9.png", "");
-  const Ended ended = succeed({"predict", "run", "images", "--on-bad-image", "skip", "--max-bad", "1"});
+  const Ended ended = succeed({"predict", "run", "images", "--on-bad-image", "skip,1"});
   EXPECT_EQ(lines_of(ended.out).size(), 6u) << ended.out;
   EXPECT_NE(ended.err.find("images/9.png: empty file"), std::string::npos) << ended.err;
 }
 
 TEST_F(ResultVerbTest, PredictWithoutOneGoodImageIsAnError) {
   for (int i = 0; i < 5; ++i) work_.write("images/" + std::to_string(i) + ".png", "");
-  const Words words = {"predict", "run",       "images", "--output",  "p.csv", "--on-bad-image",
-                       "skip",    "--max-bad", "5",      "--threads", "1",     "--num-workers",
-                       "1"};
+  const Words words = {"predict", "run",       "images", "--output",      "p.csv", "--on-bad-image",
+                       "skip,5",  "--threads", "1",      "--num-workers", "1"};
   const Ended ended = run(words, work_.path());
   EXPECT_EQ(ended.exit_code, 65) << story_of(words, ended);
   EXPECT_NE(ended.err.find("none of the 5 images of images could be read"), std::string::npos) << ended.err;

@@ -50,12 +50,10 @@ Advice precision_advice(const CheckFacts& facts) {
   const double float16 = on_cpu(facts) ? 0 : best_layout(facts, "float16");  // needs loss scaling, which CPUs lack
   const bool native = on_cpu(facts) ? facts.machine.native_bfloat16 : accelerator_of(facts).native_bfloat16;
   if (native && bfloat16 > kWorthSwitching * plain) {
-    return {"--amp --amp-dtype bfloat16",
-            format("convolutions run at {:.1f} times the speed of float32", bfloat16 / plain)};
+    return {"--amp bfloat16", format("convolutions run at {:.1f} times the speed of float32", bfloat16 / plain)};
   }
   if (float16 > kWorthSwitching * plain) {
-    return {"--amp --amp-dtype float16",
-            format("convolutions run at {:.1f} times the speed of float32", float16 / plain)};
+    return {"--amp float16", format("convolutions run at {:.1f} times the speed of float32", float16 / plain)};
   }
   return {"--no-amp", plain > 0 ? format("bfloat16 reaches {:.1f} times the speed of float32", bfloat16 / plain)
                                 : "nothing could be measured"};

@@ -8,6 +8,7 @@
 #include "commands/inspect/update_files.h"
 #include "commands/inspect/update_record.h"
 #include "core/format.h"
+#include "engine/checkpoint/run_identity.h"
 #include "engine/checkpoint/trained_state.h"
 #include "engine/digest/image_digest.h"
 #include "engine/digest/tensor_digest.h"
@@ -199,8 +200,7 @@ Parting first_difference(const RunTrace& a, const RunTrace& b) {
 DifferentSetup compare_setups(const std::string& checkpoint_a, const std::string& checkpoint_b) {
   const core::Json a = engine::read_manifest(checkpoint_a).extra, b = engine::read_manifest(checkpoint_b).extra;
   DifferentSetup found;
-  const core::Json none = core::Json::object();
-  found.options = compare_texts(a.value("training_options", none), b.value("training_options", none));
+  found.options = compare_texts(engine::saved_options(a), engine::saved_options(b));
   if (a.contains("data_fingerprint") && b.contains("data_fingerprint")) {
     found.same_data = a.at("data_fingerprint") == b.at("data_fingerprint");
   }

@@ -36,9 +36,9 @@ std::string cause_of_skips(const std::vector<WatchedUpdate>& updates, size_t fir
 }
 
 std::string advice_about_skips(const std::vector<WatchedUpdate>& updates, double init_scale) {
-  if (!scale_is_to_blame(updates)) return "train with --amp-dtype bfloat16 or --no-amp, or with a lower --lr";
+  if (!scale_is_to_blame(updates)) return "train with --amp bfloat16 or --no-amp, or with a lower --lr";
   return core::format(
-      "train with --init-scale {:g}, or with a higher --max-skipped, so that the scale can fall further",
+      "train with --loss-scale {:g}, or with a higher --max-skipped, so that the scale can fall further",
       init_scale > kUsualScale ? kUsualScale : std::max(1.0, updates.back().loss_scale / 2));
 }
 

@@ -105,16 +105,16 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
   if (record.frames > 0 || record.views > 1) {
     setter.set(options.data.clip_frames, std::to_string(std::max<int64_t>(1, record.frames)));
   }
-  setter.set(options.data.frame_sampling, record.frame_sampling == FrameSampling::uniform ? "uniform" : "stride");
-  setter.set(options.data.frame_stride, std::to_string(record.frame_stride));
+  setter.set(options.data.frame_sampling, (record.frame_sampling == FrameSampling::uniform ? "uniform," : "stride,") +
+                                              std::to_string(record.frame_stride));
   setter.set(options.augment.eval_crop, record.crop == EvalCrop::center ? "center" : "none");
   setter.set(options.augment.crop_pct, number_text(record.crop_pct));
   setter.set(options.task.threshold, number_text(record.threshold));
   if (!record.target_mean.empty()) setter.set(options.task.target_mean, list_value_text(record.target_mean));
   if (!record.target_scale.empty()) setter.set(options.task.target_scale, list_value_text(record.target_scale));
-  setter.set(options.task.pose_head, record.pose_head == PoseHead::direct ? "direct" : "binned");
-  setter.set(options.task.pose_bins, std::to_string(record.pose_bins));
-  setter.set(options.task.pose_range, number_text(record.pose_range));
+  setter.set(options.task.pose_head,
+             core::format("{},{},{},{}", record.pose_head == PoseHead::direct ? "direct" : "binned", record.pose_bins,
+                          record.pose_range, options.task.pose_loss_weight));
 }
 
 }  // namespace stoker::config

@@ -36,7 +36,7 @@ void apply_flags(const std::vector<FlagValue>& values, Configuration& out, std::
     std::vector<Assignment> assignments;
     const std::string written = value.written.substr(value.written.find_first_not_of('-'));  // an alias, perhaps
     std::string problem = out.table.expand(out.table.find(written) ? written : value.name, value.text, assignments);
-    out.table.note_use(value.name, value.text, {Origin::Kind::flag, value.written});
+    out.table.note_use(value.name, {Origin::Kind::flag, value.written});
     for (const Assignment& assignment : assignments) {
       if (problem.empty())
         problem = out.table.set(*assignment.row, assignment.text, {Origin::Kind::flag, value.written});
@@ -149,12 +149,9 @@ void apply_environment(Configuration& out) {
 void note_what_has_no_effect(Configuration& out) {
   for (const Shorthand& shorthand : out.table.shorthands()) {
     if (shorthand.used.kind == Origin::Kind::built_in || shorthand.note.empty()) continue;
-    out.notes.push_back(core::format("{} ({}) {}", shorthand.name, shorthand.used.detail, shorthand.note));
+    out.notes.push_back(
+        core::format("{} ({}) is accepted without effect: {}", shorthand.name, shorthand.used.detail, shorthand.note));
   }
-  const Row& row = out.table.row_of(out.options.loader.persistent_workers);
-  if (row.origin.kind == Origin::Kind::built_in) return;
-  out.notes.push_back("persistent-workers (" + row.origin.detail +
-                      ") is accepted without effect: workers always live as long as the run");
 }
 
 /// Data that only the command line can be missing: the example is trained, or its options hold for its folder.

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "config/read/syntax.h"
+#include "config/table/old_names.h"
 #include "config/table/parse_value.h"
 #include "config/table/suggest.h"
 #include "core/format.h"
@@ -22,14 +23,18 @@ struct FlagTarget {
   bool is_switch = false;
   bool negated = false;  ///< `--no-x`
   std::string written;
+  std::vector<std::string> words;  ///< of a switch, its values besides true and false
+
+  /// Behind a switch these words are its value: `--amp auto`. Others are words of their own.
+  bool has_value(const std::string& word) const {
+    return word == "true" || word == "false" || word == "auto" ||
+           std::find(words.begin(), words.end(), word) != words.end();
+  }
 };
 
 bool begins_long_flag(const std::string& word) {
   return word.size() > 2 && word[0] == '-' && word[1] == '-' && std::isalpha(static_cast<unsigned char>(word[2]));
 }
-
-/// Behind a switch these words are its value: `--amp auto`. Others are words of their own.
-bool is_switch_value(const std::string& word) { return word == "true" || word == "false" || word == "auto"; }
 
 class FlagParser {
  public:
@@ -71,17 +76,19 @@ class FlagParser {
       }
     }
     for (const Row& row : table_.rows()) {
-      if (accepts(syntax_, row)) register_option(row.name, row.aliases, row.is_switch, row.is_switch);
+      if (!accepts(syntax_, row)) continue;
+      register_option(row.name, row.aliases, row.is_switch, row.is_switch, row.choices);
     }
     for (const Shorthand& shorthand : table_.shorthands()) {
       if (!accepts(syntax_, table_, shorthand)) continue;
-      register_option(shorthand.name, {}, shorthand.is_switch, shorthand.was_option);
+      register_option(shorthand.name, {}, shorthand.is_switch, shorthand.has_negation, {});
     }
   }
 
   void register_option(const std::string& name, const std::vector<std::string>& aliases, bool is_switch,
-                       bool has_negation) {
+                       bool has_negation, const std::vector<std::string>& words) {
     FlagTarget target;
+    target.words = words;
     target.option = name;
     target.is_switch = is_switch;
     register_names(name, aliases, target);
@@ -127,7 +134,7 @@ class FlagParser {
           ready.insert(ready.end(), {target->written, ""});
         }
       } else if (target->is_switch && equals == std::string::npos && i + 1 < words.size() &&
-                 is_switch_value(words[i + 1])) {
+                 target->has_value(words[i + 1])) {
         ready.push_back(word + "=" + words[++i]);
       } else if (equals != std::string::npos || target->is_switch) {
         ready.push_back(word);
@@ -229,6 +236,10 @@ class FlagParser {
   void report_unknown(const std::string& word) {
     const std::string written = core::printable(word.substr(0, std::min<size_t>(word.find('='), 80)));
     const std::string name = kebab(written.substr(std::min(written.find_first_not_of('-'), written.size())));
+    if (const std::string answer = answer_to_old_name(name, /*is_flag=*/true); !answer.empty()) {
+      problems_.push_back(written + " " + answer);
+      return;
+    }
     const std::string elsewhere = commands_with(name);
     if (!elsewhere.empty()) {
       problems_.push_back(written + ": " + elsewhere);

@@ -115,7 +115,6 @@ bool accepts(const Syntax& syntax, const Row& row) { return syntax.takes(row); }
 
 bool accepts(const Syntax& syntax, const Table& table, const Shorthand& shorthand) {
   const bool trains = syntax.takes(*table.find("epochs"));
-  if (shorthand.takes_count) return trains;
   for (const auto& choice : shorthand.choices) {
     if (choice.second.empty() && !trains) return false;
     for (const auto& value : choice.second) {

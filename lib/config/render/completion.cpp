@@ -80,16 +80,17 @@ void add_flags(const Table& table, const Syntax& command, const std::vector<std:
     }
   }
   for (const Row& row : table.rows()) {
-    if (accepts(command, row)) add(flag_of(row, networks));
-  }
-  for (const Shorthand& shorthand : table.shorthands()) {
-    if (!accepts(command, table, shorthand) || shorthand.was_option) continue;
-    CompletableFlag flag;
-    flag.names.push_back("--" + shorthand.name);
-    flag.takes_value = !shorthand.is_switch;
-    for (const auto& choice : shorthand.choices) flag.values.push_back(choice.first);
-    flag.help = short_help(shorthand.help);
-    add(flag);
+    if (!accepts(command, row) || row.is_expert) continue;
+    CompletableFlag flag = flag_of(row, networks);
+    if (row.is_switch && !row.choices.empty()) {  // alone it is a switch, too; its negation takes no value
+      CompletableFlag negation = flag;
+      negation.names = {"--no-" + row.name};
+      negation.values.clear();
+      flag.names.erase(flag.names.begin() + 1);
+      flag.takes_value = true;
+      add(std::move(negation));
+    }
+    add(std::move(flag));
   }
 }
 

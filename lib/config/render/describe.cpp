@@ -39,16 +39,7 @@ std::string value_of_flag(const std::string& placeholder, const std::vector<std:
 
 std::string flag_text(const Row& row) {
   const std::string shorts = short_flags(row.aliases);
-  return shorts +
-         (row.is_switch ? "--[no-]" + row.name : "--" + row.name + value_of_flag(row.placeholder, row.choices));
-}
-
-std::string flag_text(const Shorthand& shorthand) {
-  std::vector<std::string> words;
-  for (const auto& choice : shorthand.choices) words.push_back(choice.first);
-  if (shorthand.takes_count) return "--" + shorthand.name + " N";
-  if (shorthand.was_option) return "--[no-]" + shorthand.name;
-  return "--" + shorthand.name + (shorthand.is_switch ? "" : value_of_flag("", words));
+  return shorts + (row.is_switch ? "--[no-]" : "--") + row.name + value_of_flag(row.placeholder, row.choices);
 }
 
 std::string flag_text(const Flag& flag) {
@@ -56,7 +47,7 @@ std::string flag_text(const Flag& flag) {
 }
 
 std::string accepted_text(const Row& row) {
-  if (row.is_switch) return row.default_text == "auto" ? "true, false or auto" : "";
+  if (row.is_switch && row.choices.empty()) return row.default_text == "auto" ? "true, false or auto" : "";
   const std::string range = row.choices.empty() ? row.range : joined_with(row.choices, ", ");
   return row.unit + (row.unit.empty() || range.empty() ? "" : ": ") + range;
 }
@@ -74,6 +65,9 @@ std::string alias_text(const Row& row) {
   return text.empty() ? "" : " Also " + text + ".";
 }
 
-std::string default_value_text(const Row& row) { return row.default_text.empty() ? "none" : row.default_text; }
+std::string default_value_text(const Row& row) {
+  const bool is_empty = row.default_text.find_first_not_of(',') == std::string::npos;
+  return is_empty ? "none" : row.default_text;
+}
 
 }  // namespace stoker::config

@@ -11,7 +11,6 @@ namespace stoker::config {
 
 /// "-b, --batch-size N", "--[no-]amp".
 std::string flag_text(const Row& row);
-std::string flag_text(const Shorthand& shorthand);
 std::string flag_text(const Flag& flag);
 /// "pixels: auto, or 1 to 8192" or "none, center"; empty for switches and free text.
 std::string accepted_text(const Row& row);
@@ -19,6 +18,8 @@ std::string accepted_text(const Row& row);
 std::string value_text(const Row& row);
 /// " Also --batch, --x." or "".
 std::string alias_text(const Row& row);
+/// Above the options that few should touch.
+inline constexpr const char* kExpertTitle = "For experts: few should touch these";
 /// The built-in value, "none" for empty text.
 std::string default_value_text(const Row& row);
 

@@ -93,16 +93,19 @@ void append_usual(std::string& out, const Table& table) {
 void append_group(std::string& out, const Table& table, const Group& group, const Syntax& chosen) {
   std::string entries;
   for (const Row& row : table.rows()) {
-    if (row.group == group.name && accepts(chosen, row)) {
+    if (row.group == group.name && !row.is_expert && accepts(chosen, row)) {
       append_entry(entries, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
     }
   }
-  for (const Shorthand& shorthand : table.shorthands()) {
-    if (shorthand.group == group.name && accepts(chosen, table, shorthand)) {
-      append_entry(entries, flag_text(shorthand), shorthand.help);
-    }
-  }
   if (!entries.empty()) out += "\n" + group.title + " (" + group.name + "):\n" + entries;
+}
+
+void append_experts(std::string& out, const Table& table) {
+  out += std::string("\n") + kExpertTitle + " (each below its group):\n";
+  for (const Row& row : table.rows()) {
+    if (!row.is_expert) continue;
+    append_entry(out, flag_text(row), row.help + " [" + row.group + "; " + value_text(row) + "]" + alias_text(row));
+  }
 }
 
 }  // namespace
@@ -137,6 +140,7 @@ std::string render_help(const Table& table, const Commands& commands, const Synt
     }
   }
   for (const Group& group : table.groups()) append_group(text, table, group, chosen);
+  if (chosen.name.empty()) append_experts(text, table);
   const bool takes_options =
       std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) { return accepts(chosen, row); });
   if (!takes_options) return text;

@@ -29,6 +29,10 @@ void append_tagged(std::string& out, const std::string& head, const std::string&
   out += ".TP\n.B " + plain(head) + "\n" + plain(text) + "\n";
 }
 
+void append_option(std::string& out, const Row& row) {
+  append_tagged(out, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
+}
+
 }  // namespace
 
 std::string render_man(const Table& table, const Commands& commands, const std::string& version) {
@@ -54,13 +58,12 @@ std::string render_man(const Table& table, const Commands& commands, const std::
   for (const Group& group : table.groups()) {
     text += ".SS " + plain(group.title) + "\n";
     for (const Row& row : table.rows()) {
-      if (row.group == group.name) {
-        append_tagged(text, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
-      }
+      if (row.group == group.name && !row.is_expert) append_option(text, row);
     }
-    for (const Shorthand& shorthand : table.shorthands()) {
-      if (shorthand.group == group.name) append_tagged(text, flag_text(shorthand), shorthand.help);
-    }
+  }
+  text += ".SS " + plain(kExpertTitle) + "\n";
+  for (const Row& row : table.rows()) {
+    if (row.is_expert) append_option(text, row);
   }
   text += ".SH EXIT STATUS\n";
   for (const auto& [code, meaning] : {std::pair{"0", "done"},

@@ -52,21 +52,22 @@ void append_commands(std::string& out, const Commands& commands) {
   }
 }
 
-void append_group_section(std::string& out, const Table& table, const Group& group) {
-  out += "\n## " + group.name + ": " + group.title + "\n\n";
+void append_row(std::string& out, const Row& row) {
+  std::string name = code(flag_text(row));
+  for (const std::string& alias : row.aliases) {
+    if (alias.size() > 1) name += ", `--" + alias + "`";
+  }
+  const std::string group = row.is_expert ? " Group `" + row.group + "`." : "";
+  const std::string note = row.training_relevant ? "" : " *May change on resume.*";
+  out += table_line({name, cell(accepted_text(row)), code(default_value_text(row)), cell(row.help) + group + note});
+}
+
+/// `group`: nullptr for the options that few should touch.
+void append_section(std::string& out, const Table& table, const Group* group) {
+  out += "\n## " + (group ? group->name + ": " + group->title : std::string(kExpertTitle)) + "\n\n";
   out += table_line({"option", "accepted", "default", "meaning"}) + table_line({"---", "---", "---", "---"});
   for (const Row& row : table.rows()) {
-    if (row.group != group.name) continue;
-    std::string name = code(flag_text(row));
-    for (const std::string& alias : row.aliases) {
-      if (alias.size() > 1) name += ", `--" + alias + "`";
-    }
-    const std::string note = row.training_relevant ? "" : " *May change on resume.*";
-    out += table_line({name, cell(accepted_text(row)), code(default_value_text(row)), cell(row.help) + note});
-  }
-  for (const Shorthand& shorthand : table.shorthands()) {
-    if (shorthand.group != group.name) continue;
-    out += table_line({code(flag_text(shorthand)), "", "", cell(shorthand.help)});
+    if (group ? row.group == group->name && !row.is_expert : row.is_expert) append_row(out, row);
   }
 }
 
@@ -85,7 +86,10 @@ const char* const kIntroduction =
     "- `auto` is chosen from the machine or the data; the start-up banner and `--print-config` say what and "
     "why. `-1`\n"
     "  never means auto.\n"
-    "- Switches: `--amp`, `--no-amp`; in YAML `true` or `false` and nothing else.\n"
+    "- Switches: `--tf32`, `--no-tf32`; in YAML `true` or `false` and nothing else.\n"
+    "- Several values have commas between them: `--scale 0.08,1`, in YAML `[0.08, 1]`. Those in brackets may be left "
+    "out.\n"
+    "- Names of older versions are answered with today's; runs that were stored with them open.\n"
     "- Numbers are decimal and finite, without leading zeros. Lists: `--mean 0.1,0.2,0.3`, in YAML `[0.1, "
     "0.2, 0.3]`.\n"
     "- Intervals have a unit: `1e` (epochs), `2000u` (optimizer updates), `30s`, `10m`, `2h`, `1d`, or "
@@ -101,7 +105,8 @@ const char* const kIntroduction =
 std::string render_markdown(const Table& table, const Commands& commands) {
   std::string text = kIntroduction;
   append_commands(text, commands);
-  for (const Group& group : table.groups()) append_group_section(text, table, group);
+  for (const Group& group : table.groups()) append_section(text, table, &group);
+  append_section(text, table, nullptr);
   text += "\n## Presets\n\n";
   for (const std::string& name : preset_names()) text += "- `" + name + "` (configs/" + name + ".yaml)\n";
   return text;

@@ -21,13 +21,14 @@ void add_choice(const std::string& word, Json& choices) {
 Json schema_of(Row& row) {
   Json schema;
   const bool takes_auto = row.assign("auto").empty();  // of a table that nothing else reads
-  if (row.is_switch) {
+  if (row.is_switch && row.choices.empty()) {
     schema = takes_auto ? Json{{"enum", {true, false, "auto"}}} : Json{{"type", "boolean"}};
   } else if (!row.choices.empty()) {
     schema["enum"] = Json::array();
     for (const std::string& choice : row.choices) add_choice(choice, schema["enum"]);
+    if (row.is_switch) schema["enum"].insert(schema["enum"].end(), {true, false});
     if (takes_auto && std::count(row.choices.begin(), row.choices.end(), "auto") == 0) schema["enum"].push_back("auto");
-  } else if (row.is_list) {
+  } else if (row.is_list || row.has_parts) {
     schema["type"] = {"array", "number", "string"};
   } else if (row.is_number && !takes_auto) {
     schema["type"] = "number";
@@ -35,13 +36,6 @@ Json schema_of(Row& row) {
     schema["type"] = {"string", "number"};
   }
   schema["description"] = row.help + " [" + value_text(row) + "]";
-  return schema;
-}
-
-Json schema_of(const Shorthand& shorthand) {
-  if (shorthand.others.read) return {{"description", shorthand.help}, {"type", "string"}};
-  Json schema = {{"description", shorthand.help}, {"enum", Json::array()}};
-  for (const auto& choice : shorthand.choices) add_choice(choice.first, schema["enum"]);
   return schema;
 }
 
@@ -62,9 +56,6 @@ std::string render_schema() {
       for (const std::string& alias : row.aliases) {
         if (alias.size() > 1) add(alias, {{"$ref", "#/properties/" + row.name}});
       }
-    }
-    for (const Shorthand& shorthand : scratch.table.shorthands()) {
-      if (shorthand.group == group.name) add(shorthand.name, schema_of(shorthand));
     }
     // An option may have the name of a group.
     if (!properties.contains(group.name)) {

@@ -23,15 +23,7 @@ class RuleBook {
   std::vector<std::string> broken_;
 };
 
-bool is_whole(double value) { return value == std::floor(value); }
-
 void check_operations(const ResolvedAugmentOptions& o, RuleBook& rules) {
-  const std::vector<double>& rand = o.rand_augment;
-  rules.require(rand.empty() || (rand.size() == 2 && is_whole(rand[0]) && is_whole(rand[1]) && rand[0] >= 1),
-                core::format("rand-augment is {}: it takes the number of operations and their strength, as 2,9",
-                             list_value_text(rand)));
-  rules.require(rand.empty() || !o.trivial_augment,
-                "rand-augment and trivial-augment choose from the same operations: set one of them");
   const std::vector<double>& jitter = o.color_jitter;
   rules.require(jitter.size() != 2 && jitter.size() <= 4,
                 core::format("color-jitter has {} values: it takes 1, 3 or 4", jitter.size()));
@@ -39,17 +31,17 @@ void check_operations(const ResolvedAugmentOptions& o, RuleBook& rules) {
                 core::format("the hue of color-jitter is {}, above 0.5, half a circle",
                              number_text(jitter.size() == 4 ? jitter[3] : 0)));
   rules.require(o.gaussian_blur_sigma_min <= o.gaussian_blur_sigma_max,
-                core::format("gaussian-blur-sigma-min {} is above gaussian-blur-sigma-max {}",
+                core::format("gaussian-blur has a deviation of {} to {}: the first is larger",
                              number_text(o.gaussian_blur_sigma_min), number_text(o.gaussian_blur_sigma_max)));
   rules.require(o.gaussian_blur_kernel % 2 == 1,
-                core::format("gaussian-blur-kernel must be odd, not {}", o.gaussian_blur_kernel));
+                core::format("the kernel of gaussian-blur must be odd, not {}", o.gaussian_blur_kernel));
 }
 
 void check_augment(const ResolvedAugmentOptions& o, RuleBook& rules) {
   rules.require(o.scale_min <= o.scale_max,
-                core::format("scale-min {} is above scale-max {}", number_text(o.scale_min), number_text(o.scale_max)));
+                core::format("scale {},{}: the first is larger", number_text(o.scale_min), number_text(o.scale_max)));
   rules.require(o.ratio_min <= o.ratio_max,
-                core::format("ratio-min {} is above ratio-max {}", number_text(o.ratio_min), number_text(o.ratio_max)));
+                core::format("ratio {},{}: the first is larger", number_text(o.ratio_min), number_text(o.ratio_max)));
   rules.require(o.mixup_prob == ResolvedAugmentOptions().mixup_prob || o.mixup_alpha > 0 || o.cutmix_alpha > 0,
                 "mixup-prob mixes nothing without mixup-alpha or cutmix-alpha");
   rules.require(
@@ -77,13 +69,13 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
                   core::format("warmup-lr {} is above lr {}", number_text(o.warmup_lr), number_text(lr)));
   }
   rules.require(o.sched != ScheduleKind::one_cycle || o.warmup_epochs == 0,
-                "sched one-cycle has a warm-up of its own (one-cycle-pct-start): set warmup-epochs to 0");
+                "sched one-cycle has a warm-up of its own (--one-cycle): set warmup-epochs to 0");
   if (o.sched != ScheduleKind::one_cycle || !o.one_cycle_momentum) return;
   rules.require(options.optim.opt != OptimizerKind::sgd || options.optim.momentum > 0,
-                "one-cycle-momentum needs momentum above 0: set momentum, or no-one-cycle-momentum");
+                "one-cycle-momentum needs momentum above 0: set momentum, or one-cycle-momentum off");
   rules.require(o.one_cycle_base_momentum <= o.one_cycle_max_momentum,
-                core::format("one-cycle-base-momentum {} is above one-cycle-max-momentum {}",
-                             number_text(o.one_cycle_base_momentum), number_text(o.one_cycle_max_momentum)));
+                core::format("one-cycle-momentum {},{}: the first is larger", number_text(o.one_cycle_base_momentum),
+                             number_text(o.one_cycle_max_momentum)));
 }
 
 void check_batch(const ResolvedOptions& options, bool deals_replicas, RuleBook& rules) {
@@ -150,9 +142,8 @@ void check_task(const Options& given, const ResolvedOptions& options, bool has_n
                    name));
   const bool turns =
       augment.rotate90 > 0 || augment.rotation > 0 || !augment.rand_augment.empty() || augment.trivial_augment;
-  rules.require(
-      !turns || task != TaskKind::head_pose,
-      "rotate90, rotation, rand-augment and trivial-augment turn heads without their angles: not for task head-pose");
+  rules.require(!turns || task != TaskKind::head_pose,
+                "rotate90, rotation and auto-augment turn heads without their angles: not for task head-pose");
   rules.require(options.train.label_smoothing == 0 || !has_scaled_targets(task),
                 core::format("label-smoothing has no meaning for task {}", name));
   const auto is_set = [](const Auto<std::vector<double>>& list) { return list.is_auto() || !list.value().empty(); };
@@ -200,7 +191,7 @@ void check_precision(const ResolvedOptions& options, bool cpu_computes_float16, 
   const bool half_on_cpu =
       options.precision.amp && options.device.device == "cpu" && options.precision.amp_dtype == AmpDtype::float16;
   rules.require(!half_on_cpu || cpu_computes_float16,
-                "amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16, no amp, or LibTorch 2.4");
+                "amp float16 does not run on the CPU in this LibTorch: use amp bfloat16 or off, or LibTorch 2.4");
 }
 
 /// What the network sees of samples of a fixed size is what they are.
@@ -224,16 +215,15 @@ void check_fixed_size(const ResolvedOptions& options, const DataFacts& data, Rul
   const auto refuse = [&](bool is_on, const std::string& name) {
     rules.require(
         !is_on,
-        core::format("{} is for images, but samples of HDF5 files and of many bands stay as they are: only freq-masks, "
-                     "time-masks, mixup and cutmix change them",
+        core::format("{} is for images, but samples of HDF5 files and of many bands stay as they are: only freq-mask, "
+                     "time-mask, mixup and cutmix change them",
                      name));
   };
   refuse(o.train_crop != TrainCrop::none, "train-crop");
   refuse(o.hflip > 0, "hflip");
   refuse(o.rotate90 > 0, "rotate90");
   refuse(o.rotation > 0, "rotation");
-  refuse(!o.rand_augment.empty(), "rand-augment");
-  refuse(o.trivial_augment, "trivial-augment");
+  refuse(!o.rand_augment.empty() || o.trivial_augment, "auto-augment");
   refuse(!o.color_jitter.empty(), "color-jitter");
   refuse(o.grayscale > 0, "grayscale");
   refuse(o.gaussian_blur > 0, "gaussian-blur");
@@ -280,7 +270,7 @@ std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const
   }
   check_fixed_size(options, data, rules);
   rules.require(options.augment.gaussian_blur == 0 || options.augment.gaussian_blur_kernel < 2 * options.data.img_size,
-                core::format("gaussian-blur-kernel {} reaches beyond the mirrored border of {} pixels",
+                core::format("the kernel of gaussian-blur, {}, reaches beyond the mirrored border of {} pixels",
                              options.augment.gaussian_blur_kernel, options.data.img_size));
   return rules.take();
 }

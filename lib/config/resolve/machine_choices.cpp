@@ -80,34 +80,32 @@ void choose_workers(Draft& draft, const Facts& facts) {
   }
 }
 
-void choose_amp(Draft& draft, bool amp, const std::string& reason) {
-  draft.choose(draft.options().precision.amp, switch_text(amp), reason);
+void choose_amp(Draft& draft, const char* amp, const std::string& reason) {
+  draft.choose(draft.options().precision.amp, amp, reason);
 }
 
 /// Not every network is faster in bfloat16 where a CPU computes it: it is measured, except for runs that must come out
 /// alike each time. Returns whether Facts::amp decides and is not known.
 bool choose_amp_on_cpu(Draft& draft, const Facts& facts) {
   const PrecisionOptions& o = draft.options().precision;
-  if (o.amp_dtype.value() == AmpDtype::float16) choose_amp(draft, false, "float16 gains nothing on a CPU");
-  if (!facts.machine.native_bfloat16) choose_amp(draft, false, "this CPU does not compute bfloat16 natively");
-  if (draft.options().train.deterministic) choose_amp(draft, false, "deterministic: speed is not tried");
-  if (facts.amp) draft.choose(o.amp, switch_text(facts.amp->value), *facts.amp);
+  if (!facts.machine.native_bfloat16) choose_amp(draft, "off", "this CPU does not compute bfloat16 natively");
+  if (draft.options().train.deterministic) choose_amp(draft, "off", "deterministic: speed is not tried");
+  if (facts.amp) draft.choose(o.amp, facts.amp->value ? "bfloat16" : "off", *facts.amp);
   if (!o.amp.is_auto()) return false;
   draft.assume(true);
-  choose_amp(draft, false, "the network was not measured");
+  choose_amp(draft, "off", "the network was not measured");
   draft.assume(false);
   return true;
 }
 
-/// A file that says 16-mixed was written for a GPU: on a CPU its precision is automatic.
-void replace_half(Draft& draft, const Facts& facts) {
+/// A file that says 16-mixed was written for a GPU: on a CPU its precision is automatic. Returns why; empty: it stays.
+std::string give_way(Draft& draft, const Facts& facts) {
   PrecisionOptions& o = draft.options().precision;
-  if (!facts.half_may_give_way || o.amp_dtype.is_auto() || o.amp_dtype.value() != AmpDtype::float16) return;
-  draft.replace(o.amp_dtype, "bfloat16",
-                facts.machine.computes_float16 ? "float16, which the configuration asks of a GPU, is slow on the CPU"
-                                               : "the CPU computes no float16, which the configuration asks of a GPU",
-                ChoiceSource::configuration);
+  if (!facts.half_may_give_way || o.amp_dtype.is_auto() || o.amp_dtype.value() != AmpDtype::float16) return "";
   o.amp = {};
+  o.amp_dtype = {};
+  return facts.machine.computes_float16 ? "float16, which the configuration asks of a GPU, is slow on the CPU"
+                                        : "the CPU computes no float16, which the configuration asks of a GPU";
 }
 
 /// What was measured, where it was; else channels last.
@@ -121,25 +119,29 @@ void choose_layout(Draft& draft, const Facts& facts) {
 bool choose_precision(Draft& draft, const Facts& facts) {
   PrecisionOptions& o = draft.options().precision;
   const std::string& device = draft.options().device.device.value();
-  if (device == "cpu") replace_half(draft, facts);
+  const std::string gave_way = device == "cpu" ? give_way(draft, facts) : "";
   if (facts.checkpoint) {
+    if (o.amp.is_auto() && facts.checkpoint->amp_dtype) o.amp_dtype = *facts.checkpoint->amp_dtype;
     draft.keep(o.amp, facts.checkpoint->amp);
     draft.keep(o.channels_last, facts.checkpoint->channels_last);
     draft.keep(o.tf32, facts.checkpoint->tf32);
   }
   if (device == "cpu") {
-    draft.set_default(draft.options().precision.tf32, false);
-    draft.choose(o.amp_dtype, "bfloat16", "what CPUs compute natively");
+    draft.set_default(o.tf32, false);
     choose_layout(draft, facts);
-    return choose_amp_on_cpu(draft, facts);
+    const bool waits = choose_amp_on_cpu(draft, facts);
+    if (o.amp.value() && o.amp_dtype.is_auto()) draft.replace(o.amp, "bfloat16", "what CPUs compute natively");
+    if (!gave_way.empty()) {
+      draft.replace(o.amp, o.amp.value() ? "bfloat16" : "off", gave_way, ChoiceSource::configuration);
+    }
+    return waits;
   }
   const core::AcceleratorFacts& accelerator = facts.machine.accelerators[cuda_index(device)];
   const bool native = accelerator.native_bfloat16;
   const std::string reason =
       accelerator.name + (native ? " computes bfloat16 natively" : " does not compute bfloat16 natively");
-  if (!o.amp_dtype.is_auto()) choose_amp(draft, true, "amp-dtype is given");
-  choose_amp(draft, native, reason);
-  draft.choose(o.amp_dtype, native ? "bfloat16" : "float16", reason);
+  choose_amp(draft, native ? "bfloat16" : "off", reason);
+  if (o.amp.value() && o.amp_dtype.is_auto()) draft.replace(o.amp, native ? "bfloat16" : "float16", reason);
   draft.choose(o.tf32, switch_text(native), accelerator.name + (native ? " computes TF32" : " does not compute TF32"));
   const bool amp = o.amp.value(), tensor_cores = amp || o.tf32.value();
   draft.choose(o.channels_last, switch_text(tensor_cores),

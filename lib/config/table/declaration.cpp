@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/table/declaration.h"
 
+#include "config/table/parse_value.h"
+
 namespace stoker::config {
 
 RowDraft& RowDraft::alias(std::initializer_list<const char*> names) {
@@ -30,6 +32,18 @@ RowDraft& RowDraft::placeholder(const std::string& text) {
 
 RowDraft& RowDraft::takes_list() {
   row().takes_list = true;
+  return *this;
+}
+
+RowDraft& RowDraft::value_switch(const std::vector<std::string>& words, std::function<bool()> is_auto) {
+  row().is_switch = true;
+  row().choices = words;
+  row().is_auto = std::move(is_auto);
+  return *this;
+}
+
+RowDraft& RowDraft::list() {
+  row().is_list = true;
   return *this;
 }
 
@@ -63,6 +77,11 @@ RowDraft& RowDraft::used_in_pack() {
   return *this;
 }
 
+RowDraft& RowDraft::expert() {
+  row().is_expert = true;
+  return *this;
+}
+
 RowDraft& RowDraft::used_in_inference() {
   row().in_eval = row().in_predict = true;
   return *this;
@@ -77,32 +96,61 @@ RowDraft Declaration::append(Row row) {
   return RowDraft(table_.rows_, table_.rows_.size() - 1);
 }
 
-Shorthand& Declaration::add_shorthand(const std::string& name, const std::string& help,
-                                      std::vector<std::pair<std::string, Shorthand::Values>> choices,
-                                      Shorthand::OtherTexts others) {
-  Shorthand shorthand;
-  shorthand.name = name;
-  shorthand.group = table_.groups_.back().name;
-  shorthand.is_switch = choices.size() == 1 && choices.front().first == "true";
-  shorthand.choices = std::move(choices);
-  shorthand.others = others;
-  shorthand.help = help;
-  table_.shorthands_.push_back(std::move(shorthand));
-  return table_.shorthands_.back();
+RowDraft Declaration::add_own(const std::string& name, const std::vector<const void*>& fields,
+                              std::function<std::string(const std::string& text)> assign,
+                              std::function<std::string()> render) {
+  Row row;
+  row.name = name;
+  row.field = fields.front();
+  row.more_fields.assign(fields.begin() + 1, fields.end());
+  row.assign = std::move(assign);
+  row.render = std::move(render);
+  row.is_auto = [] { return false; };
+  return append(std::move(row));
 }
 
-void Declaration::add_foreign(const std::string& group, const std::string& name, const std::string& help,
-                              const std::string& note, std::vector<std::pair<std::string, Shorthand::Values>> choices) {
-  Shorthand& shorthand = add_shorthand(name, help, std::move(choices));
-  shorthand.group = group;
-  shorthand.takes_count = shorthand.choices.empty();
-  shorthand.note = note;
-}
-
-void Declaration::add_removed(const std::string& group, const std::string& name, const std::string& help,
-                              const std::string& note) {
-  add_foreign(group, name, help, note, {{"true", {}}, {"false", {}}, {"auto", {}}});
-  table_.shorthands_.back().is_switch = table_.shorthands_.back().was_option = true;
+RowDraft Declaration::add_parts(const std::string& name, const std::vector<Part>& parts, size_t needed, bool* is_on) {
+  std::vector<const void*> fields;
+  std::string placeholder, brackets, accepted;
+  for (const Part& part : parts) {
+    const bool is_optional = fields.size() >= needed;
+    placeholder += (is_optional ? "[," : fields.empty() ? "" : ",") + part.name;
+    brackets += is_optional ? "]" : "";
+    if (!part.accepted.empty()) accepted += (accepted.empty() ? "" : "; ") + part.name + " " + part.accepted;
+    fields.push_back(part.field);
+  }
+  const auto render = [parts, is_on] {
+    if (is_on && !*is_on) return std::string("off");
+    std::string text;  // all of them: a stored run does not depend on what is usual
+    for (size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : ",") + parts[i].render();
+    return text;
+  };
+  const auto assign_parts = [parts, needed, usage = placeholder + brackets](const std::string& text) {
+    const std::vector<std::string> words = split_words(text, ',');
+    if (words.size() < needed || words.size() > parts.size()) return shown(text) + " is not accepted; write " + usage;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string problem = parts[i].assign(i < words.size() ? words[i] : parts[i].default_text);
+      if (!problem.empty()) return words.size() == 1 ? problem : parts[i].name + ": " + problem;
+    }
+    return std::string();
+  };
+  const auto assign = [assign_parts, render, is_on](const std::string& text) {
+    const std::string before = render();
+    if (is_on && (text == "off" || text == "false" || text == "on" || text == "true")) {
+      *is_on = text == "on" || text == "true";
+      return std::string();
+    }
+    std::string problem = assign_parts(text);
+    if (!problem.empty() && before != "off") assign_parts(before);
+    if (problem.empty() && is_on) *is_on = true;
+    return problem + (problem.empty() || !is_on ? "" : ", or off");
+  };
+  const RowDraft draft = add_own(name, fields, assign, render);
+  Row& row = table_.rows_.back();
+  row.has_parts = true;
+  row.placeholder = placeholder + brackets + (is_on ? "|off" : "");
+  row.range = accepted;
+  return draft;
 }
 
 std::string Declaration::automatic_advice(const std::string& text, bool is_number) {

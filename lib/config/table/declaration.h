@@ -25,7 +25,11 @@ class RowDraft {
   RowDraft& help(const std::string& text);
   RowDraft& placeholder(const std::string& text);
   /// In YAML it may also be a list: [0, 2].
+  /// `--x` alone is `--x on`, `--no-x` is `--x off`, and it takes other words besides.
+  RowDraft& value_switch(const std::vector<std::string>& words, std::function<bool()> is_auto);
   RowDraft& takes_list();
+  /// In YAML it is a list: [0.4, 0.2].
+  RowDraft& list();
   /// It may change on resume: the trained bits do not depend on it.
   RowDraft& free_on_resume();
   /// Trained bits depend on it only while `is_used` says so; a run that does not use it may resume with any value.
@@ -37,12 +41,34 @@ class RowDraft {
   RowDraft& used_in_eval();
   RowDraft& used_in_inference();  ///< eval and predict
   RowDraft& used_in_pack();
+  /// Few should touch it: shown by --help-all and the manual alone.
+  RowDraft& expert();
 
  private:
   Row& row() { return rows_[index_]; }
 
   std::vector<Row>& rows_;
   size_t index_;
+};
+
+/// One value of an option that has several: the 0.08 of `--scale 0.08,1`.
+struct Part {
+  const void* field = nullptr;
+  std::string name, accepted, default_text;
+  std::function<std::string(const std::string& text)> assign;
+  std::function<std::string()> render;
+
+  /// The usual value is that of a Group as it is made.
+  template <typename Group, typename T>
+  Part(const std::string& of, Group& group, T Group::*member, const Codec<T>& codec)
+      : field(&(group.*member)),
+        name(of),
+        accepted(codec.range),
+        default_text(codec.render(Group().*member)),
+        assign([&value = group.*member, codec](const std::string& text) { return codec.parse(text, value); }),
+        render([&value = group.*member, codec] { return codec.render(value); }) {
+    for (const std::string& choice : codec.choices) accepted += (accepted.empty() ? "" : "|") + choice;
+  }
 };
 
 /// Fills a table. Fields must outlive it.
@@ -114,17 +140,13 @@ class Declaration {
     return draft;
   }
 
-  /// Returns what was added, for what few have; it stays valid until the next is added.
-  Shorthand& add_shorthand(const std::string& name, const std::string& help,
-                           std::vector<std::pair<std::string, Shorthand::Values>> choices,
-                           Shorthand::OtherTexts others = {});
-  /// A key of other trainers that is accepted in this group. `note` is said when it is used; no choices: it takes a
-  /// count.
-  void add_foreign(const std::string& group, const std::string& name, const std::string& help, const std::string& note,
-                   std::vector<std::pair<std::string, Shorthand::Values>> choices);
-  /// A switch that older programs had in this group, and runs of theirs still name: accepted without effect. `note` is
-  /// said where it is on.
-  void add_removed(const std::string& group, const std::string& name, const std::string& help, const std::string& note);
+  /// An option of several values with commas between them, of which the first `needed` must be written. `is_on`: the
+  /// word `off` makes it false, any values true.
+  RowDraft add_parts(const std::string& name, const std::vector<Part>& parts, size_t needed = 1, bool* is_on = nullptr);
+
+  /// An option with a text of its own for several fields.
+  RowDraft add_own(const std::string& name, const std::vector<const void*>& fields,
+                   std::function<std::string(const std::string& text)> assign, std::function<std::string()> render);
 
  private:
   template <typename T>
@@ -155,6 +177,5 @@ template <typename AnyOptions>
 void declare_training(Declaration& declaration, AnyOptions& options);  ///< model, optim, schedule, train
 template <typename AnyOptions>
 void declare_process(Declaration& declaration, AnyOptions& options);  ///< precision, device, run, log
-void declare_foreign(Declaration& declaration);  ///< what only others have: other trainers, older programs; after all
 
 }  // namespace stoker::config

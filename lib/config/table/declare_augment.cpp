@@ -2,10 +2,10 @@
 // Rows of the group augment. Nothing here knows how options are read or shown.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "config/table/declaration.h"
 #include "config/table/parse_value.h"
+#include "core/format.h"
 
 namespace stoker::config {
 namespace {
@@ -14,7 +14,8 @@ constexpr Bounds kProbability{0, 1};
 
 template <template <typename> class Pick>
 void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
-  d.group("augment", "How images are varied");
+  using Of = AugmentOptionsOf<Pick>;
+  d.group("augment", "Data augmentation");
   d.add("train-crop", o.train_crop,
         choice_codec<TrainCrop>({{"none", TrainCrop::none},
                                  {"center", TrainCrop::center},
@@ -22,152 +23,201 @@ void declare_crops(Declaration& d, AugmentOptionsOf<Pick>& o) {
                                  {"padded", TrainCrop::padded}}))
       .help(
           "Crop while training; auto is padded below 64 pixels (center for gray images and up to 20 epochs), else "
-          "random-resized.");
-  d.add("scale-min", o.scale_min, number_codec({0, 1, true, false}))
-      .help("random-resized: smallest share of the image's area.");
-  d.add("scale-max", o.scale_max, number_codec({0, 1, true, false}))
-      .help("random-resized: largest share of the image's area.");
-  d.add("ratio-min", o.ratio_min, number_codec({0, 100, true, false}))
+          "random-resized. Take center or none where objects must not be cut off.");
+  d.add_parts("scale",
+              {{"MIN", o, &Of::scale_min, number_codec({0, 1, true, false})},
+               {"MAX", o, &Of::scale_max, number_codec({0, 1, true, false})}},
+              2)
+      .help(
+          "random-resized: share of the image's area that a crop has. Raise MIN where a small part does not show the "
+          "class.");
+  d.add_parts("ratio",
+              {{"MIN", o, &Of::ratio_min, number_codec({0, 100, true, false})},
+               {"MAX", o, &Of::ratio_max, number_codec({0, 100, true, false})}},
+              2)
       .unit("width / height")
-      .help("random-resized: smallest aspect ratio.");
-  d.add("ratio-max", o.ratio_max, number_codec({0, 100, true, false}))
-      .unit("width / height")
-      .help("random-resized: largest aspect ratio.");
+      .help("random-resized: aspect ratio of a crop. Set 1,1 where shapes must not be distorted.");
   d.add("crop-padding", o.crop_padding, integer_codec(0, 4096))
       .unit("pixels")
       .help(
-          "padded: zero border on each side before the crop; auto is 2 up to 28, 4 up to 32, else img-size / "
-          "8.");
+          "padded: zero border on each side before the crop; auto is 2 up to 28 pixels, 4 up to 32, else img-size / 8. "
+          "Lower it where objects fill the image.");
   d.add("hflip", o.hflip, number_codec(kProbability))
       .unit("probability")
-      .help("Mirror left to right; auto is 0.5, and 0 for samples that stay as they are.");
+      .help(
+          "Probability to mirror left to right; auto is 0.5, and 0 for samples that stay as they are. Set 0 where left "
+          "and right differ, as in text.");
   d.add("eval-crop", o.eval_crop, choice_codec<EvalCrop>({{"none", EvalCrop::none}, {"center", EvalCrop::center}}))
-      .help("Crop for evaluation: none squeezes the whole image into the square.")
+      .help(
+          "Crop for evaluation: the centre, or none, which squeezes the whole image into the square. Take none where "
+          "objects are at the border.")
       .used_in_inference();
   d.add("crop-pct", o.crop_pct, number_codec({0, 1, true, false}))
       .help(
-          "Share of the resized short side that the centre crop keeps; auto is 1 below 64 pixels, else "
-          "0.875.")
+          "Share of the resized short side that the centre crop keeps; auto is 1 below 64 pixels, else 0.875. Set it "
+          "to what pretrained weights were evaluated with.")
       .used_in_inference();
 }
 
+constexpr double kStrengths = 30;  // of RandAugment in torchvision; timm counts to 10
+
 /// rand-m9-n2-mstd0.5-inc1 and its like: strength m of 10 (10 where it is missing), n operations (2). The other parts
 /// vary how timm draws strengths and operations; nothing here does. Empty: another text.
-Shorthand::Values rand_augment_of_timm(const std::string& text) {
-  std::stringstream parts(text);
-  std::string part;
-  std::getline(parts, part, '-');
-  if (part != "rand") return {};
+std::vector<double> rand_augment_of_timm(const std::string& text) {
+  std::vector<std::string> parts = split_words(text, '-');
+  if (parts.front() != "rand") return {};
   double strength = 10;
   double operations = 2;
-  while (std::getline(parts, part, '-')) {
+  parts.erase(parts.begin());
+  for (const std::string& part : parts) {
     const size_t digits = std::min(part.find_first_of("0123456789"), part.size());
     const std::string name = part.substr(0, digits);
     double value = 0;
-    if (!read_number(part.substr(digits), {0, 100, false, false}, value).empty()) return {};
+    if (!read_number(part.substr(digits), {0, kStrengths, false, false}, value).empty()) return {};
     if (name == "m") strength = value;
     if (name == "n") operations = value;
     if (name != "m" && name != "n" && name != "mstd" && name != "mmax" && name != "inc" && name != "w" && name != "p") {
       return {};
     }
   }
-  constexpr double kStrengths = 30;  // of rand-augment; of timm: 10
-  return {
-      {"rand-augment", number_text(operations) + "," + number_text(std::min(kStrengths, std::round(3 * strength)))}};
+  if (operations != std::floor(operations) || operations < 1) return {};
+  return {operations, std::min(kStrengths, std::round(3 * strength))};
+}
+
+std::string assign_policy(const std::string& text, std::vector<double>& rand_augment, bool& trivial_augment) {
+  const std::string word = kebab(text);
+  const std::vector<double> rand = word == "ra" ? std::vector<double>{2, 9} : rand_augment_of_timm(word);
+  if (rand.empty() && word != "ta-wide" && word != "none") {
+    return shown(text) + " is not accepted; write none, ra, ta-wide or such as rand-m9-n2";
+  }
+  rand_augment = rand;
+  trivial_augment = word == "ta-wide";
+  return "";
+}
+
+std::string policy_text(const std::vector<double>& rand_augment, bool trivial_augment) {
+  if (trivial_augment) return "ta-wide";
+  if (rand_augment.size() != 2) return "none";
+  if (rand_augment == std::vector<double>{2, 9}) return "ra";
+  return core::format("rand-m{:.4g}-n{}", rand_augment[1] / 3, rand_augment[0]);
+}
+
+/// Strengths, then the share of images as p0.8.
+std::string assign_jitter(const std::string& text, std::vector<double>& jitter, double& share) {
+  const Bounds strengths{0, 10};
+  std::vector<double> read;
+  double read_share = 1;
+  std::string strengths_text = text == "none" ? "" : text;
+  const size_t mark = strengths_text.rfind(",p");
+  if (mark != std::string::npos) {
+    const std::string problem = read_number(strengths_text.substr(mark + 2), kProbability, read_share);
+    if (!problem.empty()) return "the share of images: " + problem;
+    strengths_text.resize(mark);
+  }
+  const std::string problem = strengths_text.empty() ? "" : read_list(strengths_text, strengths, read);
+  if (!problem.empty()) return problem;
+  jitter = std::move(read);
+  share = read_share;
+  return "";
 }
 
 template <template <typename> class Pick>
 void declare_moves(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("rotate90", o.rotate90, number_codec(kProbability))
       .unit("probability")
-      .help("Turn by one, two or three quarters.");
+      .help("Probability to turn by one, two or three quarters. Use it where there is no up, as in aerial images.");
   d.add("rotation", o.rotation, number_codec({0, 180}))
       .unit("degrees")
-      .help("Turn by up to this either way about the centre; 0: off.");
-  d.add_list("rand-augment", o.rand_augment, {0, 30}, "none")
-      .help("Operations per image and their strength of 30, as 2,9; torchvision's RandAugment. none: off.");
-  d.add_switch("trivial-augment", o.trivial_augment)
-      .help("One operation per image of random strength; torchvision's TrivialAugmentWide.");
-  const std::vector<std::pair<std::string, Shorthand::Values>> policies = {{"ra", {{"rand-augment", "2,9"}}},
-                                                                           {"ta-wide", {{"trivial-augment", "true"}}}};
-  d.add_shorthand("auto-augment",
-                  "rand-augment 2,9 or trivial-augment, by torchvision's names; or rand-augment as timm writes it, "
-                  "rand-m9-n2: strength 9 of 10.",
-                  policies, {"rand-m9-n2", rand_augment_of_timm});
-  d.add_shorthand("aa", "The same as auto-augment.", policies, {"rand-m9-n2", rand_augment_of_timm});
+      .help("Turn by up to this either way about the centre; 0: off. Use 10 to 20 where cameras are not level.");
+  d.add_own(
+       "auto-augment", {&o.rand_augment, &o.trivial_augment},
+       [&o](const std::string& text) { return assign_policy(text, o.rand_augment, o.trivial_augment); },
+       [&o] { return policy_text(o.rand_augment, o.trivial_augment); })
+      .alias({"aa"})
+      .placeholder("none|ra|ta-wide|rand-mM-nN")
+      .help(
+          "A policy of random operations: ra and ta-wide are torchvision's RandAugment and TrivialAugmentWide, "
+          "rand-m9-n2 is timm's RandAugment with 2 operations of strength 9 of 10. Try it where a long run overfits.");
   d.add("augment-interpolation", o.augment_interpolation,
         choice_codec<AugmentInterpolation>(
             {{"nearest", AugmentInterpolation::nearest}, {"bilinear", AugmentInterpolation::bilinear}}))
-      .help("How rotation, rand-augment and trivial-augment move pixels.");
+      .help("How rotation and auto-augment move pixels. Set nearest only to compare with programs that use it.")
+      .expert();
 }
 
 template <template <typename> class Pick>
 void declare_colours(Declaration& d, AugmentOptionsOf<Pick>& o) {
-  d.add_list("color-jitter", o.color_jitter, {0, 10}, "none")
+  using Of = AugmentOptionsOf<Pick>;
+  d.add_own(
+       "color-jitter", {&o.color_jitter, &o.color_jitter_prob},
+       [&o](const std::string& text) { return assign_jitter(text, o.color_jitter, o.color_jitter_prob); },
+       [&o] {
+         if (o.color_jitter.empty()) return std::string("none");
+         return list_value_text(o.color_jitter) +
+                (o.color_jitter_prob == 1 ? "" : ",p" + number_text(o.color_jitter_prob));
+       })
+      .list()
+      .placeholder("X[,X,X[,HUE]][,pSHARE]")
       .help(
-          "Strength of random brightness, contrast and saturation: one number, or three, or with hue (at "
-          "most "
-          "0.5) four. none: off.");
-  d.add("color-jitter-prob", o.color_jitter_prob, number_codec(kProbability))
-      .before_it_existed("1")
-      .unit("probability")
-      .help("Share of images whose colours color-jitter varies.");
+          "Strength of random brightness, contrast and saturation: one number, or three, or four with hue (at most "
+          "0.5); p0.8 at the end varies 80 % of the images. Use it where light and cameras differ; none: off.");
   d.add("grayscale", o.grayscale, number_codec(kProbability))
       .unit("probability")
-      .help("Replace the colours by their luma.");
-  d.add("gaussian-blur", o.gaussian_blur, number_codec(kProbability)).unit("probability").help("Blur.");
-  d.add("gaussian-blur-kernel", o.gaussian_blur_kernel, integer_codec(1, 1023))
-      .unit("pixels, odd")
-      .help("Reach of the blur, below twice img-size.");
-  d.add("gaussian-blur-sigma-min", o.gaussian_blur_sigma_min, number_codec({0, 256, true, false}))
-      .unit("pixels")
-      .help("Smallest deviation of the blur.");
-  d.add("gaussian-blur-sigma-max", o.gaussian_blur_sigma_max, number_codec({0, 256, true, false}))
-      .unit("pixels")
-      .help("Largest deviation of the blur.");
-  d.add("gaussian-noise", o.gaussian_noise, number_codec({0, 1}))
-      .unit("share of the full range")
-      .help("Deviation of the noise that each value of each image gets; 0: off.");
-  d.add("gaussian-noise-prob", o.gaussian_noise_prob, number_codec(kProbability))
-      .before_it_existed("1")
-      .unit("probability")
-      .help("Share of images that get the noise.");
+      .help("Probability to replace the colours by their luma. Use it where colours mislead.");
+  d.add_parts("gaussian-blur", {{"P", o, &Of::gaussian_blur, number_codec(kProbability)},
+                                {"KERNEL", o, &Of::gaussian_blur_kernel, integer_codec(1, 1023)},
+                                {"MIN", o, &Of::gaussian_blur_sigma_min, number_codec({0, 256, true, false})},
+                                {"MAX", o, &Of::gaussian_blur_sigma_max, number_codec({0, 256, true, false})}})
+      .help(
+          "Blur with probability P, by a kernel of KERNEL pixels (odd, below twice img-size) with a deviation of MIN "
+          "to MAX pixels. Use it where photographs may be out of focus.");
+  d.add_parts("gaussian-noise", {{"SIGMA", o, &Of::gaussian_noise, number_codec({0, 1})},
+                                 {"P", o, &Of::gaussian_noise_prob, number_codec(kProbability)}})
+      .help(
+          "Add noise of deviation SIGMA, a share of the full range, to a share P of the images. Use it where cameras "
+          "are noisy; 0: off.");
   d.add("random-erasing", o.random_erasing, number_codec(kProbability))
       .alias({"reprob", "random-erase"})
       .unit("probability")
-      .help("Replace a box of 2 to 33 % of the area by the mean pixel.");
+      .help("Probability to replace a box of 2 to 33 % of the area by the mean pixel. Use 0.1 to 0.25 in long runs.");
 }
 
 template <template <typename> class Pick>
 void declare_masks(Declaration& d, AugmentOptionsOf<Pick>& o) {
-  d.add("freq-masks", o.freq_masks, integer_codec(0, 64))
-      .unit("masks")
-      .help("Spectrograms: bands of frequency that are replaced by the mean (SpecAugment); 0: off.");
-  d.add("freq-mask-param", o.freq_mask_param, integer_codec(1, 8192))
-      .unit("bins")
-      .help("Bands are narrower than this: any width from 0 on is as likely.");
-  d.add("time-masks", o.time_masks, integer_codec(0, 64))
-      .unit("masks")
-      .help("Spectrograms: stretches of time that are replaced by the mean (SpecAugment); 0: off.");
-  d.add("time-mask-param", o.time_mask_param, integer_codec(1, 8192))
-      .unit("time steps")
-      .help("Stretches are shorter than this: any length from 0 on is as likely.");
+  using Of = AugmentOptionsOf<Pick>;
+  d.add_parts("freq-mask", {{"COUNT", o, &Of::freq_masks, integer_codec(0, 64)},
+                            {"WIDTH", o, &Of::freq_mask_param, integer_codec(1, 8192)}})
+      .help(
+          "Spectrograms: COUNT bands of frequency narrower than WIDTH bins are replaced by the mean (SpecAugment). Use "
+          "it where sounds overfit; 0: off.");
+  d.add_parts("time-mask", {{"COUNT", o, &Of::time_masks, integer_codec(0, 64)},
+                            {"WIDTH", o, &Of::time_mask_param, integer_codec(1, 8192)}})
+      .help(
+          "Spectrograms: COUNT segments of time shorter than WIDTH steps are replaced by the mean (SpecAugment). Use "
+          "it where sounds overfit; 0: off.");
 }
 
 template <template <typename> class Pick>
 void declare_mixing(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("mixup-alpha", o.mixup_alpha, number_codec({0, 100}))
       .alias({"mixup"})
-      .help("Average pairs of images of a batch, with shares from Beta(alpha, alpha); 0: off.");
+      .help(
+          "Average pairs of images of a batch, with shares from Beta(alpha, alpha); 0: off. Use 0.2 in long runs with "
+          "many classes.");
   d.add("cutmix-alpha", o.cutmix_alpha, number_codec({0, 100}))
       .alias({"cutmix"})
-      .help("Paste a box of one image into another, with an area from Beta(alpha, alpha); 0: off.");
+      .help(
+          "Paste a box of one image into another, with an area from Beta(alpha, alpha); 0: off. Use 1 in long runs "
+          "with many classes.");
   d.add("mixup-prob", o.mixup_prob, number_codec(kProbability))
       .unit("probability")
-      .help("Share of batches that are mixed, when mixup-alpha or cutmix-alpha is set.");
+      .help(
+          "Share of batches that are mixed, when mixup-alpha or cutmix-alpha is set. Lower it where training accuracy "
+          "stays far below validation.");
   d.add("mixup-switch-prob", o.mixup_switch_prob, number_codec(kProbability))
       .unit("probability")
-      .help("Of mixed batches, the share that is mixed by CutMix, when both alphas are set.");
+      .help("Share of mixed batches that CutMix mixes, when both alphas are set. Few need another.")
+      .expert();
 }
 
 }  // namespace

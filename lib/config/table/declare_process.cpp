@@ -1,135 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the groups precision, device, run and log. Nothing here knows how options are read or shown.
 #include <limits>
+#include <type_traits>
 
 #include "config/table/declaration.h"
+#include "config/table/parse_value.h"
 
 namespace stoker::config {
 namespace {
 
+template <typename T>
+bool is_set(const Auto<T>& value) {
+  return !value.is_auto();
+}
+template <typename T>
+bool is_set(const T&) {
+  return true;
+}
+template <typename T>
+T plain(const Auto<T>& value) {
+  return value.value();
+}
+template <typename T>
+T plain(const T& value) {
+  return value;
+}
+
+/// One word for two fields. `on` keeps a type that was given before, as in --fp16 --amp.
+template <typename Switch, typename Type>
+std::string assign_amp(const std::string& text, Switch& amp, Type& dtype) {
+  const bool is_off = text == "off" || text == "false";
+  if (text == "auto" && std::is_same_v<Switch, Auto<bool>>) {
+    amp = Switch();
+    dtype = Type();
+  } else if (text == "on" || text == "true") {
+    amp = true;
+  } else if (is_off || text == "bfloat16" || text == "float16") {
+    amp = !is_off;
+    dtype = text == "float16" ? AmpDtype::float16 : AmpDtype::bfloat16;
+    if (is_off && std::is_same_v<Switch, Auto<bool>>) dtype = Type();
+  } else {
+    return shown(text) + " is not accepted; write auto, off, on, bfloat16 or float16";
+  }
+  return "";
+}
+
+template <typename Switch, typename Type>
+std::string amp_text(const Switch& amp, const Type& dtype) {
+  if (!is_set(amp)) return "auto";
+  if (!plain(amp)) return "off";
+  return !is_set(dtype) ? "on" : plain(dtype) == AmpDtype::float16 ? "float16" : "bfloat16";
+}
+
 template <template <typename> class Pick>
 void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
-  d.group("precision", "Numbers on the device");
-  d.add_switch("amp", o.amp)
+  using Of = PrecisionOptionsOf<Pick>;
+  d.group("precision", "Mixed precision and numerics");
+  d.add_own(
+       "amp", {&o.amp, &o.amp_dtype}, [&o](const std::string& text) { return assign_amp(text, o.amp, o.amp_dtype); },
+       [&o] { return amp_text(o.amp, o.amp_dtype); })
+      .value_switch({"auto", "off", "on", "bfloat16", "float16"}, [&o] { return !is_set(o.amp); })
       .alias({"use-amp"})
       .help(
-          "Automatic mixed precision: convolutions and matrix products in amp-dtype, weights in float32. auto "
-          "is on where the device computes bfloat16 natively and, on a CPU, the network trains faster with it, which "
-          "is tried at the start.")
+          "Mixed precision: convolutions and matrix products in bfloat16 or float16, weights in float32. Leave it at "
+          "auto, which is bfloat16 "
+          "where the device computes it natively and, on a CPU, the network trains faster with it; --amp alone is on, "
+          "in "
+          "float16 on a GPU without bfloat16; --no-amp is off.")
       .used_in_inference();
-  d.add("amp-dtype", o.amp_dtype,
-        choice_codec<AmpDtype>({{"float16", AmpDtype::float16}, {"bfloat16", AmpDtype::bfloat16}}))
-      .help("auto is bfloat16 where the device computes it natively and on the CPU, else float16.")
-      .used_in_inference();
-  d.add_shorthand("fp16", "amp with float16.", {{"true", {{"amp", "true"}, {"amp-dtype", "float16"}}}});
-  d.add_shorthand("bf16", "amp with bfloat16.", {{"true", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}});
-  d.add_shorthand("precision", "amp and its type in one word.",
-                  {{"32", {{"amp", "false"}}},
-                   {"16-mixed", {{"amp", "true"}, {"amp-dtype", "float16"}}},
-                   {"bf16-mixed", {{"amp", "true"}, {"amp-dtype", "bfloat16"}}}})
-      .is_written_for_gpus = true;
   d.add_switch("channels-last", o.channels_last)
       .help(
-          "Keep images as NHWC in memory; auto: on a CPU, and on CUDA with amp or tf32; a CPU without AVX2 or oneDNN "
-          "tries both at the start.")
-      .used_in_inference();
+          "Keep images as NHWC in memory. Leave it at auto: on a CPU, and on CUDA with amp or tf32; a CPU without AVX2 "
+          "or oneDNN tries both at the start.")
+      .used_in_inference()
+      .expert();
   d.add_switch("tf32", o.tf32)
-      .help("Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA.")
-      .used_in_inference();
+      .help(
+          "Let CUDA multiply float32 with 10-bit mantissas (TensorFloat-32); auto: on CUDA. Turn it off to compare "
+          "with float32 elsewhere.")
+      .used_in_inference()
+      .expert();
   d.add("prove-backend", o.prove_backend,
         choice_codec<ProveBackend>(
             {{"auto", ProveBackend::automatic}, {"full", ProveBackend::full}, {"off", ProveBackend::off}}))
       .help(
-          "Check before the first update that libraries compute each operation of the network correctly on this "
-          "machine: on random numbers, in a process of its own, against plain loops. What is wrong is computed in "
-          "another way, else exit code 83. auto compares a sample and remembers what was proven; full compares every "
-          "element again, which takes minutes; off checks nothing, which is recorded.")
+          "Check before the first update, in a process of its own, that libraries compute each operation of the "
+          "network correctly on this machine; what is wrong is computed in another way, else the exit code is 83. "
+          "Leave it at auto, which compares a sample and remembers what was proven; full compares every element again, "
+          "which takes minutes; off checks nothing, which is recorded.")
       .per_process()
       .used_in_inference();
-  d.add("init-scale", o.init_scale, number_codec({1, 1e30}))
-      .help("float16: loss scale at the start; halved whenever gradients overflow.");
-  d.add("scale-growth-interval", o.scale_growth_interval, integer_codec(1, 1'000'000'000))
-      .unit("updates")
-      .help("float16: updates without overflow until the loss scale doubles.");
+  d.add_parts("loss-scale", {{"INIT", o, &Of::init_scale, number_codec({1, 1e30})},
+                             {"INTERVAL", o, &Of::scale_growth_interval, integer_codec(1, 1'000'000'000)}})
+      .help(
+          "float16: the loss scale at the start, halved whenever gradients overflow and doubled after INTERVAL updates "
+          "without. Lower INIT where the first updates are all skipped.")
+      .expert();
   d.add("min-scale", o.min_scale, number_codec({0, 1e30}))
       .alias({"min-loss-scale"})
-      .help("float16: a loss scale below it ends the run with exit code 80.")
-      .free_on_resume();
+      .help("float16: a loss scale below it ends the run with exit code 80. Nobody should need another.")
+      .free_on_resume()
+      .expert();
   d.add("max-skipped", o.max_skipped, integer_codec(0, 1'000'000'000))
       .unit("updates")
-      .help("float16: so many updates skipped in a row end the run with exit code 80; 0: no limit.")
-      .free_on_resume();
+      .help(
+          "float16: so many updates skipped in a row end the run with exit code 80; 0: no limit. Nobody should need "
+          "another.")
+      .free_on_resume()
+      .expert();
 }
 
 template <template <typename> class Pick>
 void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
-  d.group("device", "Where it runs");
+  d.group("device", "Devices");
   d.add("device", o.device, device_codec())
       .alias({"d"})
-      .help("auto is cuda:0 where there is one, else cpu. A device that is asked for and missing is an error.")
+      .help(
+          "Device to compute on: cpu, cuda or cuda:N; auto is cuda:0 where there is one, else cpu. Set it to choose a "
+          "GPU; one that is missing is an error.")
       .per_process()
       .used_in_inference();
-  std::vector<std::pair<std::string, Shorthand::Values>> gpus = {{"0", {{"device", "cpu"}}},
-                                                                 {"1", {{"device", "cuda"}}}};
-  for (int count = 2; count <= 8; ++count) {
-    const std::string text = std::to_string(count);
-    gpus.push_back({text, {{"device", "cuda"}, {"devices", text}}});
-  }
-  d.add_shorthand("gpus", "Number of GPUs: 0 is device cpu, 1 is device cuda, 2 is device cuda with devices 2.", gpus);
   d.add("threads", o.threads, integer_codec(1, 1024))
       .unit("threads")
       .help(
           "CPU threads inside one operation; auto is the number of CPUs this process may use, and 1 where there are "
-          "several "
-          "replicas, so that bits do not depend on the machine.")
+          "several replicas, so that bits do not depend on the machine. Lower it where other work needs the CPUs.")
       .per_process()
       .used_in_inference();
   d.add("lanes", o.lanes, integer_codec(1, 256))
       .unit("threads")
       .help(
           "Replicas that a process computes at the same time on a CPU, each on a thread, which share the weights; auto "
-          "is "
-          "the number of CPUs it may use, but no more than its replicas. Bits do not depend on it.")
-      .per_process();
+          "is the number of CPUs it may use, but no more than its replicas. Bits do not depend on it.")
+      .per_process()
+      .expert();
   d.add("devices", o.devices, devices_codec())
       .takes_list()
       .alias({"num-devices"})
       .help(
           "Processes on this machine that work together, each on a GPU of its own, or all on the CPU: training deals "
-          "replicas to them, eval and predict batches. A list names the GPUs: 0,2 are two processes on cuda:0 and "
-          "cuda:2 (and 2, with its comma, is one on cuda:2). They end with the bits of one process on such a device, "
-          "and a resume may have others.")
+          "replicas to them, eval and predict batches. Set it to the number of GPUs, or list them: 0,2 are two "
+          "processes on cuda:0 and cuda:2 (and 2, with its comma, is one on cuda:2); they end with the bits of one "
+          "process, and a resume may have others.")
       .per_process()
       .used_in_inference();
   d.add("exchange", o.exchange, choice_codec<Exchange>({{"exact", Exchange::exact}, {"fast", Exchange::fast}}))
       .before_it_existed("exact")
       .help(
           "How processes add their gradients: exact, in a tree over replicas, so that bits do not depend on the number "
-          "of processes; fast, in the order of the transport's own all-reduce, which depends on it.");
+          "of processes; fast, in the order of the transport's own all-reduce. Take fast where the exchange limits the "
+          "run and equal bits do not matter.")
+      .expert();
   d.add_switch("overlap-exchange", o.overlap_exchange)
       .help(
-          "Exchange gradients while the backward pass still computes others. Bits do not depend on it. Without effect "
-          "with grad-checkpointing.")
-      .per_process();
+          "Exchange gradients while the backward pass still computes others, with the same bits. Turn it off to "
+          "measure what it gains; without effect with grad-checkpointing.")
+      .per_process()
+      .expert();
   d.add("graphs", o.graphs, choice_codec<Graphs>({{"on", Graphs::on}, {"off", Graphs::off}}))
       .help(
           "Record forward, loss and backward of full batches as a CUDA graph, which one launch does again. Bits do not "
           "depend on it. auto tries it where launching is found to hold the device up, and keeps it where updates "
-          "become shorter. Needs CUDA, LibTorch 2.1 or newer and one replica; not with grad-checkpointing. It has not "
-          "run "
-          "on a card yet.")
-      .per_process();
+          "become shorter. Needs CUDA, LibTorch 2.1 or newer and one replica; not with grad-checkpointing. It "
+          "has not run on a card yet.")
+      .per_process()
+      .expert();
   d.add("exchange-timeout", o.exchange_timeout_seconds, duration_codec())
       .help(
-          "Time that processes that work together wait for one of them in an update before the run ends with 76. A "
-          "process that gives no sign of life ends it after half of that; saves and start-up may take any time.")
+          "Time that processes wait for one of them in an update before the run ends with 76. Raise it on machines "
+          "that stall; a process without a sign of life ends the run after half of that, saves and start-up may take "
+          "any time.")
       .per_process()
-      .used_in_inference();
+      .used_in_inference()
+      .expert();
   d.add("restarts", o.restarts, integer_codec(0, 1'000'000))
       .unit("times")
       .help(
-          "How often all processes that --devices starts are started again, from the newest checkpoint, after one of "
-          "them was lost.")
+          "How often all processes that --devices starts are started again, from the newest checkpoint, after one was "
+          "lost. Set it for long runs without anybody watching.")
       .per_process();
   d.add("listen", o.listen, text_codec("ADDRESS", true))
       .help(
@@ -146,84 +194,100 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
   d.add("run-dir", o.run_dir, text_codec("DIR", false))
       .alias({"output", "output-dir"})
       .help(
-          "Where everything is written; the same command starts, resumes or finds the run finished. "
-          "auto is runs/ and the name of the preset, the config files or the data set. For sweeps: {lr} stands for the "
-          "value of --lr, and so on; {n} for the next free number, so that each start is a new run.")
+          "Where everything is written; the same command starts, resumes or finds the run finished. Set it to keep "
+          "runs apart; auto is runs/ and the name of the preset, the config files or the data set; {lr} stands for the "
+          "value of --lr, and so on, {n} for the next free number.")
       .per_process();
   d.add("resume", o.resume, text_codec("WHAT", false))
       .alias({"resume-from"})
       .help(
-          "auto (the newest checkpoint that verifies, if any), last, best, none, or a run or checkpoint directory: its "
-          "options and run-dir are taken where others are not given.")
+          "Checkpoint to start from: auto (the newest that verifies, if any), last, best, none, or a run or checkpoint "
+          "directory, whose options and run-dir are taken where others are not given. Use a directory to continue a "
+          "run elsewhere.")
       .per_process();
   d.add_switch("override-resume", o.override_resume)
-      .help("Resume although training options or data differ from those of the checkpoint.")
+      .help(
+          "Resume although training options or data differ from those of the checkpoint. Use it when you changed them "
+          "on purpose.")
       .per_process();
   d.add("save-every", o.save_every, interval_codec())
       .alias({"save-interval"})
-      .help("Time between checkpoints.")
+      .help("Time between checkpoints. Lower it on machines that may go away.")
       .per_process();
   d.add("report-every", o.report_every, interval_or_share_codec())
       .counted_alias("log-interval")
-      .help("Time between progress reports, also as a share of an epoch (0.1e); each costs one wait for the device.")
+      .help(
+          "Time between progress reports, also as a share of an epoch (0.1e). Raise it where thousands of lines are "
+          "too many; each report waits once for the device.")
       .per_process();
   d.add("digest-every", o.digest_every, integer_codec(0, 1'000'000'000))
       .unit("updates")
       .help(
-          "Updates between digests of the weights and of the images in metrics.jsonl, by which train inspect diff and "
-          "train "
-          "verify compare; the first update has them, too. 0: none.")
-      .per_process();
+          "Updates between digests of the weights and of the images in metrics.jsonl, by which runs are compared; the "
+          "first update has them, too; 0: none. Lower it to narrow down where two runs diverge.")
+      .per_process()
+      .expert();
   d.add("keep-last", o.keep_last, integer_codec(1, 1'000'000))
       .alias({"checkpoint-hist"})
       .unit("checkpoints")
-      .help("Newest checkpoints that are kept, besides the best one.")
+      .help("Newest checkpoints that are kept, besides the best one. Raise it to go back further.")
       .per_process();
-  d.add_switch("save-best", o.save_best).help("Keep the checkpoint with the best eval-metric.").per_process();
-  d.add_switch("async-save", o.async_save)
-      .help("Training goes on while a checkpoint is written, from a copy in host memory that stays.")
-      .per_process();
-  d.add_switch("space-check", o.space_check)
-      .help("Refuse to start when the disk cannot hold the checkpoints.")
-      .per_process();
-  d.add_switch("plan-check", o.plan_check)
-      .help("Refuse to start when the plan says that memory cannot hold the run.")
+  d.add_switch("save-best", o.save_best)
+      .help("Keep the checkpoint with the best eval-metric. Turn it off to save its disk space.")
       .per_process()
-      .used_in_inference();
+      .expert();
+  d.add_switch("async-save", o.async_save)
+      .help(
+          "Write checkpoints while training continues, from a copy in host memory that stays. Turn it off where host "
+          "memory is short.")
+      .per_process()
+      .expert();
+  d.add_switch("space-check", o.space_check)
+      .help("Refuse to start when the disk cannot hold the checkpoints. Turn it off where a quota is reported wrongly.")
+      .per_process()
+      .expert();
+  d.add_switch("plan-check", o.plan_check)
+      .help("Refuse to start when the plan says that memory cannot hold the run. Turn it off where the plan is wrong.")
+      .per_process()
+      .used_in_inference()
+      .expert();
   d.add("profile", o.profile, interval_codec())
       .help(
           "Record the start of the run, as in 10u: a trace for chrome://tracing in run-dir/profile.json, and the time "
-          "of each operator over a few updates in operators.csv.")
+          "of each operator over a few updates in operators.csv. Use it to see where time goes.")
       .per_process();
   d.add("stop-exit-code", o.stop_exit_code, integer_codec(0, 255))
-      .help(
-          "Exit code after a stop on request with a verified checkpoint (143 for Kubeflow, 99 for Grid "
-          "Engine).")
-      .per_process();
+      .help("Exit code after a stop on request with a verified checkpoint. Set 143 for Kubeflow, 99 for Grid Engine.")
+      .per_process()
+      .expert();
   d.add_switch("tensorboard", o.tensorboard)
-      .help("Write event files for TensorBoard below run-dir/tensorboard.")
+      .help("Write event files for TensorBoard below run-dir/tensorboard. Use it where you have TensorBoard.")
       .per_process();
   d.add_switch("report", o.report)
-      .help("Write run-dir/report.html when the run ends or stops; train runs --html does so at any time.")
+      .help(
+          "Write run-dir/report.html when the run ends or stops. Use it to hand results on; a report can also be made "
+          "at any time later.")
       .per_process();
 }
 
 void declare_log(Declaration& d, LogOptions& o) {
-  d.group("log", "What is said");
+  d.group("log", "Logging");
   d.add("log-level", o.log_level,
         choice_codec<std::string>({{"debug", "debug"}, {"info", "info"}, {"warning", "warning"}, {"error", "error"}}))
-      .help("Least severe messages on the console; the run's train.log gets all.")
+      .help(
+          "Least severe messages on the console; the run's train.log gets all. Set debug to see what was chosen and "
+          "why.")
       .per_process()
       .used_in_inference()
       .used_in_pack();
   d.add_switch("quiet", o.quiet)
-      .help("Only warnings, errors and the last line on the console.")
+      .help("Only warnings, errors and the last line on the console. Use it in scripts.")
       .per_process()
       .used_in_inference()
       .used_in_pack();
   d.add("log-file", o.log_file, text_codec("FILE", true))
       .alias({"log"})
-      .help("One more file for all messages; empty: none.")
+      .help("One more file for all messages; empty: none. Set it where logs are collected.")
       .per_process()
       .used_in_inference()
       .used_in_pack();

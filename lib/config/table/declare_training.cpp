@@ -14,96 +14,121 @@ constexpr Bounds kBelowOne{0, 1, false, true};
 
 template <template <typename> class Pick>
 void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
-  d.group("model", "The network");
+  d.group("model", "Network");
   d.add("model", o.model, text_codec("NAME", false))
       .alias({"m", "a", "arch"})
       .help(
-          "A name of train list models, or FILE.ts with --trust-model. Where none is named: "
-          "small_cnn, and above 64 pixels resnet18, or "
-          "mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
+          "Network: a name of `train list models`, or FILE.ts with --trust-model. Where none is given: small_cnn, and above "
+          "64 pixels resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
   d.add("init-from", o.init_from, text_codec("FILE", true))
       .alias({"pretrained", "weights"})
       .help(
-          "The weights to start from: a file (safetensors, or a state dict of torch.save(), .pth), or a run or "
-          "checkpoint "
-          "of train; empty: random ones.");
+          "Weights to start from: a file (safetensors, or a state dict of torch.save(), .pth), or a run or checkpoint "
+          "of train; empty: random ones. Use pretrained weights wherever there are some.");
   d.add_switch("zero-init-residual", o.zero_init_residual)
-      .help("Start the last batch norm of each residual block at 0 (ResNets).");
+      .help("Start the last batch norm of each residual block at 0 (ResNets). Use it in long runs with large batches.")
+      .expert();
   d.add("width", o.width, integer_codec(1, 1024))
       .unit("channels")
       .help(
           "small_cnn, tiny_cnn, resnet9: channels of the first stage; later ones have 2, 4 and, in resnet9, 8 times as "
-          "many.");
+          "many. Raise it for harder data; time grows with its square.");
   d.add("backbone", o.backbone, text_codec("NAME", false))
-      .help("two_stream_convlstm: the network that sees single frames, once for each stream.");
+      .help(
+          "two_stream_convlstm: the network that sees single frames, once for each stream. Take a larger one where "
+          "single frames are hard.");
   d.add("lstm-channels", o.lstm_channels, integer_codec(1, 4096))
       .unit("channels")
-      .help("two_stream_convlstm: width of each stream's memory over time.");
+      .help("two_stream_convlstm: width of each stream's memory over time. Raise it for complex movements.");
   d.add("drop-rate", o.drop_rate, number_codec(kBelowOne))
       .alias({"drop", "dropout"})
-      .help("Dropout before the classifier; auto is torchvision's for the network.");
+      .help(
+          "Dropout before the classifier; auto is torchvision's for the network. Raise it where a small data set "
+          "overfits.");
   d.add("drop-path-rate", o.drop_path_rate, number_codec(kBelowOne))
       .alias({"drop-path", "stochastic-depth"})
-      .help("Stochastic depth of the last residual branch, rising from 0 at the first; auto is torchvision's.");
+      .help(
+          "Stochastic depth of the last residual branch, rising from 0 at the first; auto is torchvision's. Raise it "
+          "for large networks in long runs.");
   d.add("freeze", o.freeze, text_codec("PATTERN[,..]", true))
       .help(
-          "Parameters that do not learn: globs over names of parameters or modules, as in conv1,layer1.*; "
-          "!PATTERN lets some learn after all, as in *,!fc.");
+          "Parameters that do not learn: globs over names of parameters or modules, as in conv1,layer1.*; !PATTERN "
+          "lets some learn, as in *,!fc. Use it with pretrained weights and little data.");
   d.add_switch("grad-checkpointing", o.grad_checkpointing)
       .alias({"gradient-checkpointing", "activation-checkpointing"})
       .help(
-          "Keep only what goes into each stage and compute the rest again in the backward pass: less memory, "
-          "about a third more work, the same results.")
+          "Keep only the input of each stage and compute the rest again in the backward pass: less memory, about a "
+          "third more work, the same results. Use it where batches do not fit.")
       .free_on_resume();
 }
 
 template <template <typename> class Pick>
 void declare_optimizer(Declaration& d, OptimOptionsOf<Pick>& o) {
-  d.group("optim", "The optimizer");
+  using Of = OptimOptionsOf<Pick>;
+  d.group("optim", "Optimizer");
   d.add("opt", o.opt,
         choice_codec<OptimizerKind>(
             {{"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adam}, {"adamw", OptimizerKind::adamw}}))
       .alias({"optimizer"})
       .help(
-          "Update rule; auto: adamw for the tasks regression and head-pose, else sgd. A later start keeps that of the "
-          "first.");
+          "Optimizer; auto: adamw for the tasks regression and head-pose, else sgd. Take adamw for transformers; a "
+          "resumed run keeps that of its start.");
   d.add("lr", o.lr, number_codec(kPositive))
       .alias({"learning-rate"})
       .help(
-          "Peak learning rate; auto is lr-base x batch-size x accumulation-steps x replicas / 256. Where lr-base is "
-          "not given, "
-          "it is 0.4 when sched auto takes one-cycle, and adam and adamw take 0.001 x the square root of these images "
-          "/ 256, or 0.002 when opt auto takes adamw.");
+          "Peak learning rate; auto is lr-base x images per update / 256. Set it for pretrained weights, about a tenth "
+          "of auto; where lr-base is not given, auto takes 0.4 for one-cycle by sched auto, 0.001 x the square root of "
+          "images / 256 for adam and adamw, 0.002 for adamw by opt auto.");
   d.add("lr-base", o.lr_base, number_codec(kPositive))
       .unit("per 256 images")
-      .help("What an automatic lr is scaled from.");
-  d.add("momentum", o.momentum, number_codec(kBelowOne)).help("SGD's momentum.");
-  d.add_switch("nesterov", o.nesterov).help("SGD looks ahead along the momentum (needs momentum above 0).");
-  d.add("beta1", o.beta1, number_codec(kBelowOne)).help("Adam: decay of the first moment.");
-  d.add("beta2", o.beta2, number_codec(kBelowOne)).help("Adam: decay of the second moment.");
-  d.add("eps", o.eps, number_codec(kPositive)).help("Adam: added to the denominator.");
+      .help(
+          "Learning rate per 256 images, from which an automatic lr is scaled. Set it in configurations for several "
+          "batch sizes.")
+      .expert();
+  d.add("momentum", o.momentum, number_codec(kBelowOne)).help("SGD's momentum. Few need another than 0.9.");
+  d.add_switch("nesterov", o.nesterov)
+      .help("SGD with Nesterov's momentum (needs momentum above 0). Turn it off to compare with programs without.");
+  d.add_parts("betas",
+              {{"BETA1", o, &Of::beta1, number_codec(kBelowOne)}, {"BETA2", o, &Of::beta2, number_codec(kBelowOne)}}, 2)
+      .help(
+          "Adam: decay of the first and of the second moment. Lower BETA2, to 0.95 or so, where long runs of "
+          "transformers spike.");
+  d.add("eps", o.eps, number_codec(kPositive))
+      .help("Adam: added to the denominator. Raise it, to 1e-6 or so, where float16 training is unstable.")
+      .expert();
   d.add("weight-decay", o.weight_decay, number_codec(kNotNegative))
       .alias({"wd"})
       .help(
-          "Decay of the weights; decoupled for adamw, added to the gradient otherwise. As in timm, biases, norms, "
-          "layer "
-          "scales, position embeddings and class tokens do not decay.");
+          "Decay of the weights; decoupled for adamw, added to the gradient otherwise. Use 0.05 or so with adamw; as "
+          "in timm, biases, norms, layer scales, position embeddings and class tokens do not decay.");
   d.add_switch("decay-norm-and-bias", o.decay_norm_and_bias)
-      .help("Decay every parameter: biases, norms, layer scales, position embeddings and class tokens as well.");
+      .help(
+          "Decay every parameter: biases, norms, layer scales, position embeddings and class tokens as well. Set it to "
+          "compare with plain PyTorch optimizers.")
+      .expert();
   d.add("layer-decay", o.layer_decay, number_codec({0, 1, true, false}))
       .unit("per layer")
       .help(
-          "Each layer learns with this share of the learning rate of the layer after it; the classifier has all of "
-          "it. Layers are timm's: the stem, each block, the classifier.");
+          "Each layer learns with this share of the learning rate of the layer after it; the classifier has all of it. "
+          "Use 0.65 to 0.8 to fine-tune transformers; layers are timm's: the stem, each block, the classifier.");
   d.add("clip-grad", o.clip_grad, number_codec(kNotNegative))
       .alias({"clip-grad-norm", "max-grad-norm", "gradient-clip-val"})
-      .help("Largest gradient norm or value (see clip-mode); 0: no clipping.");
+      .help("Largest gradient norm or value (see clip-mode); 0: no clipping. Use 1 where the loss spikes.");
   d.add("clip-mode", o.clip_mode, choice_codec<ClipMode>({{"norm", ClipMode::norm}, {"value", ClipMode::value}}))
-      .help("Scale all gradients to a total norm, or cut each value.");
-  d.add_switch("model-ema", o.model_ema).help("Keep an exponential moving average of the weights; evaluation uses it.");
-  d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne)).unit("per update").help("Decay of the average.");
+      .help("Scale all gradients to a total norm, or cut each value. Few need value.")
+      .expert();
+  d.add_switch("model-ema", o.model_ema)
+      .help("Keep an exponential moving average of the weights, which evaluation uses. Use it in long runs.");
+  d.add("model-ema-decay", o.model_ema_decay, number_codec(kBelowOne))
+      .unit("per update")
+      .help(
+          "Decay of the average of the weights. Lower it in short runs: the average covers about 1 / (1 - decay) "
+          "updates.");
   d.add_switch("model-ema-warmup", o.model_ema_warmup)
-      .help("Start with a faster average: decay = min(model-ema-decay, (1 + t) / (10 + t)) at update t.");
+      .help(
+          "Start with a faster average: decay = min(model-ema-decay, (1 + t) / (10 + t)) at update t. Turn it off to "
+          "compare with programs without.")
+      .expert();
 }
 
 bool is_one_cycle(const ScheduleOptions& o) { return !o.sched.is_auto() && o.sched.value() == ScheduleKind::one_cycle; }
@@ -111,7 +136,8 @@ bool is_one_cycle(const ResolvedScheduleOptions& o) { return o.sched == Schedule
 
 template <template <typename> class Pick>
 void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
-  d.group("schedule", "How the learning rate moves");
+  using Of = ScheduleOptionsOf<Pick>;
+  d.group("schedule", "Learning-rate schedule");
   d.add("sched", o.sched,
         choice_codec<ScheduleKind>({{"constant", ScheduleKind::constant},
                                     {"step", ScheduleKind::step},
@@ -128,139 +154,148 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
                                     {"poly", ScheduleKind::polynomial}}))
       .alias({"lr-scheduler", "scheduler"})
       .help(
-          "Shape over the whole run; set once per update. auto: one-cycle for sgd, images of up to 64 pixels and at "
-          "least 250 "
-          "updates, where neither warmup-epochs nor min-lr is given; else cosine.");
+          "Shape of the learning rate over the whole run, set once per update. Leave it at auto, which is one-cycle "
+          "for sgd, images of up to 64 pixels and at least 250 updates, where neither warmup-epochs nor min-lr is "
+          "given; else cosine.");
   d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
       .alias({"lr-warmup-epochs"})
       .unit("epochs")
-      .help("Linear rise from warmup-lr to lr at the start; fractions are allowed.");
-  d.add("warmup-lr", o.warmup_lr, number_codec(kNotNegative)).help("Where the warm-up starts.");
-  d.add("min-lr", o.min_lr, number_codec(kNotNegative)).alias({"lr-min"}).help("Where cosine and polynomial end.");
+      .help(
+          "Linear rise from warmup-lr to lr at the start; fractions are allowed. Use 3 to 5 for large batches and "
+          "transformers.");
+  d.add("warmup-lr", o.warmup_lr, number_codec(kNotNegative))
+      .help("Learning rate at the start of the warm-up. Few need another than 0.")
+      .expert();
+  d.add("min-lr", o.min_lr, number_codec(kNotNegative))
+      .alias({"lr-min"})
+      .help("Learning rate at which cosine and polynomial end. Set it where a run will be continued.");
   d.add_list("decay-milestones", o.decay_milestones, kPositive, "none")
       .unit("epochs")
-      .help("multistep: multiply by decay-rate after each of these.");
+      .help("multistep: multiply by decay-rate after each of these epochs. Needed with sched multistep.");
   d.add("decay-epochs", o.decay_epochs, number_codec(kPositive))
       .alias({"lr-step-size"})
       .unit("epochs")
-      .help("step: time between two decays.");
+      .help("step: epochs between two decays. Set it to about a third of epochs.");
   d.add("decay-rate", o.decay_rate, number_codec({0, 1, true, false}))
       .alias({"lr-gamma"})
-      .help("step and multistep: factor of a decay.");
-  d.add("poly-power", o.poly_power, number_codec(kPositive)).help("polynomial: exponent.");
+      .help("step and multistep: factor of a decay. Few need another than 0.1.");
+  d.add("poly-power", o.poly_power, number_codec(kPositive))
+      .help("polynomial: exponent. Use 0.9 to compare with segmentation recipes.")
+      .expert();
   const auto has_one_cycle = [&o] { return is_one_cycle(o); };
-  const auto momentum_cycles = [&o] { return is_one_cycle(o) && o.one_cycle_momentum; };
-  d.add("one-cycle-pct-start", o.one_cycle_pct_start, number_codec({0, 1, true, true}))
-      .unit("share of all updates")
+  d.add_parts("one-cycle", {{"PEAK", o, &Of::one_cycle_pct_start, number_codec({0, 1, true, true})},
+                            {"START", o, &Of::one_cycle_div_factor, number_codec({1, 1e12})},
+                            {"END", o, &Of::one_cycle_final_div_factor, number_codec({1, 1e12})}})
       .used_while(has_one_cycle)
-      .help("one-cycle: when the peak is reached.");
-  d.add("one-cycle-div-factor", o.one_cycle_div_factor, number_codec({1, 1e12}))
-      .used_while(has_one_cycle)
-      .help("one-cycle: start = lr / this.");
-  d.add("one-cycle-final-div-factor", o.one_cycle_final_div_factor, number_codec({1, 1e12}))
-      .used_while(has_one_cycle)
-      .help("one-cycle: end = start / this.");
-  d.add_switch("one-cycle-momentum", o.one_cycle_momentum)
-      .used_while(has_one_cycle)
-      .before_it_existed("false")
       .help(
-          "one-cycle: SGD's momentum, or Adam's beta1, falls while the learning rate rises and rises while it falls, "
-          "as "
-          "OneCycleLR has it; momentum and beta1 themselves are not used then.");
-  d.add("one-cycle-base-momentum", o.one_cycle_base_momentum, number_codec(kBelowOne))
-      .used_while(momentum_cycles)
-      .help("one-cycle-momentum: at the peak of the learning rate.");
-  d.add("one-cycle-max-momentum", o.one_cycle_max_momentum, number_codec(kBelowOne))
-      .used_while(momentum_cycles)
-      .help("one-cycle-momentum: at the first and the last update.");
+          "one-cycle: the share of all updates at which lr is reached; it starts at lr / START and ends at that / END. "
+          "Lower PEAK in long runs.")
+      .expert();
+  d.add_parts("one-cycle-momentum",
+              {{"BASE", o, &Of::one_cycle_base_momentum, number_codec(kBelowOne)},
+               {"MAX", o, &Of::one_cycle_max_momentum, number_codec(kBelowOne)}},
+              2, &o.one_cycle_momentum)
+      .used_while(has_one_cycle)
+      .before_it_existed("off")
+      .help(
+          "one-cycle: SGD's momentum, or Adam's beta1, falls from MAX to BASE at the peak of the learning rate and "
+          "rises again, as in PyTorch's OneCycleLR. Write off to keep momentum and beta1 as they are.")
+      .expert();
 }
 
 template <template <typename> class Pick>
 void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
-  d.group("train", "How long and how often");
+  d.group("train", "Training length, validation, early stopping");
   d.add("epochs", o.epochs, integer_codec(1, 1'000'000))
       .alias({"max-epochs"})
       .unit("epochs")
       .help(
-          "Passes over the training split, of the whole run and not of this start. A finished run goes on when it is "
-          "raised, with the learning rates of a run of that length.");
+          "Passes over the training split, of the whole run and not of this start. Raise it to continue a finished "
+          "run, with the learning rates of a run of that length.");
   d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
       .alias({"max-steps"})
       .unit("updates")
       .help(
-          "Stop after this many optimizer updates of the whole run; 0: no limit. The schedule still follows "
-          "epochs.")
+          "Stop after this many optimizer updates of the whole run; 0: no limit. Use it for trials: the schedule still "
+          "follows epochs.")
       .free_on_resume();
   d.add("max-time", o.max_time_seconds, duration_codec())
-      .help("Stop in good order once this start has run so long; run the same command to go on.")
+      .help(
+          "Stop with a checkpoint once this start has run so long; run the same command to continue. Set it a little "
+          "below a scheduler's limit.")
       .per_process();
   d.add("accumulation-steps", o.accumulation_steps, integer_codec(1, 65536))
       .alias({"grad-accum-steps", "gradient-accumulation-steps", "accumulate-grad-batches"})
       .unit("batches per update")
       .help(
           "Batches whose gradients are averaged into one optimizer update, of each replica; auto is 1, or as "
-          "total-batch-size asks.");
+          "total-batch-size needs. Raise it where the batch that you want does not fit.");
   d.add("replicas", o.replicas, integer_codec(1, 4096))
       .before_it_existed("1")
       .unit("replicas")
       .help(
           "Copies of the network in the arithmetic of an update, each with batches, batch statistics and random "
-          "numbers of "
-          "its own. An update sees replicas x accumulation-steps x batch-size images; its bits are the same for any "
-          "number "
-          "of devices that divides replicas, if that is a power of two.");
+          "numbers of its own. Set it to a power of two for several devices: an update sees replicas x "
+          "accumulation-steps x batch-size images, and its bits are the same for any number of devices that divides "
+          "replicas.");
   d.add("total-batch-size", o.total_batch_size, integer_codec(0, 1 << 30))
       .alias({"effective-batch-size", "global-batch-size"})
       .unit("images per update")
       .help(
-          "Images in one optimizer update: accumulation-steps becomes this over batch-size x replicas, which must "
-          "divide "
-          "it; 0 leaves accumulation-steps as it is. With batch-size auto the update stays the same on every machine.")
+          "Images in one optimizer update; accumulation-steps becomes this over batch-size x replicas, which must "
+          "divide it; 0 leaves accumulation-steps as it is. Set it with batch-size auto to get the same update on "
+          "every machine.")
       .free_on_resume();
   d.add_switch("auto-micro-batch", o.auto_micro_batch)
       .help(
-          "When memory runs out in an update, do it again, and from then on compute each batch in twice as many "
+          "When memory runs out in an update, repeat it and from then on compute each batch in twice as many "
           "micro-batches, one after the other: batch-size, accumulation-steps and the images of an update stay as they "
-          "are.")
+          "are. Use it where other programs share the device.")
       .per_process();
   d.add("label-smoothing", o.label_smoothing, number_codec(kBelowOne))
       .alias({"smoothing"})
-      .help("Share of the target that is spread over all classes.");
+      .help("Share of the target that is spread over all classes. Use 0.1 in long runs with many classes.");
   d.add("seed", o.seed, unsigned_codec())
       .alias({"seed-everything"})
-      .help("Of weights, order and augmentation; in eval of the resamples.")
+      .help(
+          "Seed of weights, order and augmentation; in eval of the resamples. Vary it to see how much results depend "
+          "on chance.")
       .used_in_eval();
   d.add_switch("deterministic", o.deterministic)
       .help(
-          "Only algorithms that give the same bits each time on the same device, and no choice by measured speed: on a "
-          "CPU, amp auto is off. Slower.");
+          "Use only algorithms that give the same bits each time on the same device, and no choice by measured speed: "
+          "on a CPU, amp auto is off. Use it to reproduce a run bit by bit; it is slower.");
 }
 
 template <template <typename> class Pick>
 void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o) {
+  using Of = TrainOptionsOf<Pick>;
   d.add("val-every", o.val_every, interval_codec())
       .alias({"val-interval"})
-      .help("Epochs between evaluations, as in 5e; the end of a run is evaluated in any case.")
+      .help(
+          "Epochs between evaluations, as in 5e; the end of a run is always evaluated. Raise it where evaluation takes "
+          "long.")
       .free_on_resume();
   d.add("eval-metric", o.eval_metric, choice_codec<EvalMetric>(eval_metric_choices()))
       .alias({"monitor"})
-      .help("What decides which checkpoint is best, and what patience watches; auto is the task's first.");
+      .help(
+          "Metric that decides which checkpoint is best, and that patience watches; auto is the task's first. Set it "
+          "to what you will be judged by.");
   d.add("tta", o.tta,
         choice_codec<TestTimeAugmentation>(
             {{"none", TestTimeAugmentation::none}, {"hflip", TestTimeAugmentation::hflip}}))
       .help(
           "Test-time augmentation in validation, eval and predict: hflip averages the outputs (logits) for an image "
-          "and "
-          "for its mirror image, in twice the time. For the tasks multiclass, binary and multilabel.")
+          "and its mirror image, in twice the time. Use it for the last percent; for the tasks multiclass, binary and "
+          "multilabel.")
       .free_on_resume()
       .used_in_inference();
-  d.add("patience", o.patience, integer_codec(0, 1'000'000))
+  d.add_parts("patience", {{"EPOCHS", o, &Of::patience, integer_codec(0, 1'000'000)},
+                           {"DELTA", o, &Of::min_delta, number_codec(kNotNegative)}})
       .alias({"early-stopping"})
-      .unit("epochs")
-      .help("Stop after so many epochs without improvement; 0: never.")
-      .free_on_resume();
-  d.add("min-delta", o.min_delta, number_codec(kNotNegative))
-      .help("Least change of eval-metric that counts as improvement.")
+      .help(
+          "Stop after EPOCHS epochs in which eval-metric did not improve by more than DELTA. Set it where you do not "
+          "know how long to train; 0: never.")
       .free_on_resume();
 }
 

@@ -125,15 +125,11 @@ std::string read_switch(std::string_view text, bool& value) {
 
 std::string read_list(std::string_view text, const Bounds& bounds, std::vector<double>& value) {
   std::vector<double> parsed;
-  for (size_t begin = 0;;) {
-    const size_t comma = text.find(',', begin);
-    const std::string_view item = text.substr(begin, comma == std::string_view::npos ? comma : comma - begin);
+  for (const std::string& item : split_words(text, ',')) {
     double number = 0;
-    const std::string problem = read_number(trimmed(item), bounds, number);
+    const std::string problem = read_number(item, bounds, number);
     if (!problem.empty()) return core::format("item {}: {}", parsed.size() + 1, problem);
     parsed.push_back(number);
-    if (comma == std::string_view::npos) break;
-    begin = comma + 1;
   }
   value = std::move(parsed);
   return "";
@@ -274,6 +270,16 @@ std::string shown(std::string_view text) {
   constexpr size_t kLongest = 60;
   const bool cut = text.size() > kLongest;
   return "\"" + core::printable(cut ? text.substr(0, kLongest) : text) + (cut ? "...\"" : "\"");
+}
+
+std::vector<std::string> split_words(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  for (size_t begin = 0;;) {
+    const size_t end = text.find(separator, begin);
+    words.emplace_back(trimmed(text.substr(begin, end == std::string_view::npos ? end : end - begin)));
+    if (end == std::string_view::npos) return words;
+    begin = end + 1;
+  }
 }
 
 bool is_utf8(std::string_view text) {

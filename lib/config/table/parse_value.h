@@ -56,6 +56,8 @@ std::string range_text(int64_t min, int64_t max);
 
 /// The text in double quotes, printable, cut after 60 bytes.
 std::string shown(std::string_view text);
+/// What stands between separators, without blanks around it; "a,,b" has three, "" has one.
+std::vector<std::string> split_words(std::string_view text, char separator);
 /// Whether the bytes are well-formed UTF-8.
 bool is_utf8(std::string_view text);
 

@@ -7,6 +7,7 @@
 
 #include "config/table/codec.h"
 #include "config/table/declaration.h"
+#include "config/table/foreign_words.h"
 #include "config/table/parse_value.h"
 
 namespace stoker::config {
@@ -23,14 +24,16 @@ void Table::declare(AnyOptions& options) {
   declare_task(declaration, options);
   declare_training(declaration, options);
   declare_process(declaration, options);
-  declare_foreign(declaration);
+  declare_foreign();
 }
 
 Table::Table(Options& options) { declare(options); }
 Table::Table(ResolvedOptions& options) { declare(options); }
 
 Row& Table::row_at(const void* field) {
-  const auto found = std::find_if(rows_.begin(), rows_.end(), [field](const Row& row) { return row.field == field; });
+  const auto found = std::find_if(rows_.begin(), rows_.end(), [field](const Row& row) {
+    return row.field == field || std::count(row.more_fields.begin(), row.more_fields.end(), field) > 0;
+  });
   if (found == rows_.end()) throw std::logic_error("no option is bound to this field");
   return *found;
 }
@@ -56,10 +59,28 @@ const Shorthand* Table::find_shorthand(const std::string& name) const {
   return nullptr;
 }
 
-void Table::note_use(const std::string& name, const std::string& text, const Origin& origin) {
+void Table::note_use(const std::string& name, const Origin& origin) {
   for (Shorthand& shorthand : shorthands_) {
-    if (shorthand.name != kebab(name)) continue;
-    shorthand.used = shorthand.was_option && text != "true" ? Origin() : origin;
+    if (shorthand.name == kebab(name)) shorthand.used = origin;
+  }
+}
+
+void Table::declare_foreign() {
+  for (const ForeignWord& word : words_of_others()) {
+    Shorthand shorthand;
+    shorthand.name = word.name;
+    for (const auto& [patterns, values] : cases_of(word)) {
+      for (const std::string& pattern : patterns) shorthand.choices.emplace_back(pattern, values);
+    }
+    const auto has = [&](const char* text) {
+      return std::any_of(shorthand.choices.begin(), shorthand.choices.end(),
+                         [&](const auto& choice) { return choice.first == text; });
+    };
+    shorthand.is_switch = has("true");
+    shorthand.has_negation = has("true") && has("false");
+    shorthand.is_written_for_gpus = shorthand.name == "precision";
+    shorthand.note = word.note;
+    shorthands_.push_back(std::move(shorthand));
   }
 }
 
@@ -79,21 +100,19 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
   }
   const Shorthand* shorthand = find_shorthand(name);
   if (!shorthand) return "unknown option";
-  if (shorthand->takes_count) {
-    int64_t ignored = 0;
-    return read_integer(text, 1, std::numeric_limits<int64_t>::max(), ignored);
-  }
-  const Shorthand::Values by_text = shorthand->others.read ? shorthand->others.read(text) : Shorthand::Values();
-  for (const auto& [option, value] : by_text) assignments.push_back({find(option), value});
-  if (!by_text.empty()) return "";
   std::vector<std::string> words;
-  for (const auto& choice : shorthand->choices) words.push_back(choice.first);
+  bool counts = false;
+  for (const auto& [pattern, values] : shorthand->choices) {
+    counts = counts || pattern == "N";
+    if (pattern != "N") words.push_back(pattern);
+    if (!fits_pattern(pattern, kebab(text))) continue;
+    for (const auto& [option, value] : values) assignments.push_back({find(option), filled_in(value, text)});
+    return "";
+  }
+  int64_t ignored = 0;
+  if (counts) return read_integer(text, 1, std::numeric_limits<int64_t>::max(), ignored);
   size_t index = 0;
-  const std::string problem = find_choice(text, words, index);
-  if (!problem.empty())
-    return problem + (shorthand->others.read ? std::string(", or such as ") + shorthand->others.example : "");
-  for (const auto& [option, value] : shorthand->choices[index].second) assignments.push_back({find(option), value});
-  return "";
+  return find_choice(text, words, index);
 }
 
 std::string Table::set(Row& row, const std::string& text, const Origin& origin) {
@@ -102,6 +121,7 @@ std::string Table::set(Row& row, const std::string& text, const Origin& origin) 
   const std::string problem = row.assign(text);
   if (!problem.empty()) return problem;
   if (hidden) {
+    row.assign(row.default_text);
     row.assign(before);
   } else {
     row.origin = origin;

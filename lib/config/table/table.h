@@ -22,26 +22,29 @@ struct Origin {
 
 /// One option. Values travel as text and are parsed strictly by the row.
 struct Row {
-  const void* field = nullptr;       ///< that the row is bound to
-  std::string name;                  ///< canonical kebab-case long name, without dashes
-  std::string group;                 ///< also the YAML group
-  std::vector<std::string> aliases;  ///< long names accepted besides; one-letter aliases are short flags
-  std::string counted_alias;         ///< one of these: a plain number given by it counts updates; empty: none
-  std::string placeholder;           ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
-  std::string unit;                  ///< "images per device", "epochs"; empty when it has none
-  std::string range;                 ///< for people: "1 to 1048576"; empty when free
+  const void* field = nullptr;           ///< that the row is bound to
+  std::vector<const void*> more_fields;  ///< of an option of several values
+  std::string name;                      ///< canonical kebab-case long name, without dashes
+  std::string group;                     ///< also the YAML group
+  std::vector<std::string> aliases;      ///< long names accepted besides; one-letter aliases are short flags
+  std::string counted_alias;             ///< one of these: a plain number given by it counts updates; empty: none
+  std::string placeholder;               ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
+  std::string unit;                      ///< "images per device", "epochs"; empty when it has none
+  std::string range;                     ///< for people: "1 to 1048576"; empty when free
   std::vector<std::string> choices;
   std::string help;
   std::string default_text;  ///< rendered built-in value
   bool is_switch = false;    ///< bool: `--x` and `--no-x`
   bool is_list = false;
-  bool takes_list = false;        ///< in YAML a single value or a list, of one, too: "2," is what assign() gets then
-  bool is_number = false;         ///< a YAML value in quotes is text and therefore an error
-  bool training_relevant = true;  ///< a change of it changes the trained bits: checked on resume
+  bool has_parts = false;          ///< several values of their own kinds: in YAML a list, or one text with commas
+  bool is_expert = false;          ///< shown by --help-all and the manual alone
+  bool takes_list = false;         ///< in YAML a single value or a list, of one, too: "2," is what assign() gets then
+  bool is_number = false;          ///< a YAML value in quotes is text and therefore an error
+  bool training_relevant = true;   ///< a change of it changes the trained bits: checked on resume
   bool in_eval = false, in_predict = false, in_pack = false;  ///< these commands take it too, besides training
-  std::function<bool()> is_used;  ///< false: other options leave it without effect; empty: always used
-  std::string before_it_existed;  ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
-  bool per_process = false;       ///< of this process or machine: eval and predict do not take it from the run
+  std::function<bool()> is_used;   ///< false: other options leave it without effect; empty: always used
+  std::string before_it_existed;   ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
+  bool per_process = false;        ///< of this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.
   std::function<std::string(const std::string& text)> assign;
@@ -50,22 +53,15 @@ struct Row {
   Origin origin;
 };
 
-/// A name that other trainers use for a combination of ours: `--bf16`, `--precision 16-mixed`, `--gpus 1`.
+/// A word of other programs for a combination of ours, or for nothing: `--bf16`, `--gpus 1`. They are read, and shown
+/// nowhere; table/foreign_words.cpp has them.
 struct Shorthand {
   using Values = std::vector<std::pair<std::string, std::string>>;  ///< option name, text
   std::string name;
-  std::string group;
-  bool is_switch = false;  ///< `--x` alone; its only choice is "true", unless it was an option
-  std::vector<std::pair<std::string, Values>> choices;
-  bool takes_count = false;  ///< any whole number from 1 on, in place of choices
-  /// A text besides the choices, and what such a text sets; it sets nothing: it is wrong.
-  struct OtherTexts {
-    const char* example = "";
-    Values (*read)(const std::string& text) = nullptr;
-  } others = {};
-  std::string help;
-  std::string note;  ///< for whoever uses it: what has no meaning here, and what does its work; empty: nothing to say
-  bool was_option = false;           ///< a switch of older programs, `--x` and `--no-x`; the note is for "true" alone
+  std::vector<std::pair<std::string, Values>> choices;  ///< N: any whole number from 1 on
+  bool is_switch = false;                               ///< `--x` alone is `--x true`
+  bool has_negation = false;                            ///< `--no-x` is `--x false`
+  std::string note;                                     ///< for whoever uses it; empty: nothing to say
   bool is_written_for_gpus = false;  ///< it is copied from commands for a GPU: on a CPU its float16 may give way
   Origin used;                       ///< where it was written last; built_in: nowhere
 };
@@ -105,8 +101,8 @@ class Table {
     return const_cast<Table*>(this)->row_at(&field);  // which changes nothing
   }
   const Shorthand* find_shorthand(const std::string& name) const;
-  /// Remembers where a shorthand stands, with this text; nothing for the name of an option.
-  void note_use(const std::string& name, const std::string& text, const Origin& origin);
+  /// Remembers where a shorthand stands; nothing for the name of an option.
+  void note_use(const std::string& name, const Origin& origin);
   const Group* find_group(const std::string& name) const;
 
   /// What `name` = `text` means: the option itself, or those behind a shorthand. Returns "" or what is wrong;
@@ -123,6 +119,7 @@ class Table {
   friend class Declaration;
   template <typename AnyOptions>
   void declare(AnyOptions& options);
+  void declare_foreign();
   Row& row_at(const void* field);
 
   std::vector<Row> rows_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/resolution.h"
+#include "config/table/parse_value.h"
 #include "core/error.h"
 #include "core/format.h"
 
@@ -37,6 +38,11 @@ std::string yaml_string(const std::string& text) {
 std::string yaml_value(const Row& row) {
   const std::string text = row.render();
   if (row.is_list) return text == "auto" ? text : text == "none" ? "[]" : "[" + text + "]";
+  if (row.has_parts && text.find(',') != std::string::npos) {
+    std::string list;
+    for (const std::string& part : split_words(text, ',')) list += (list.empty() ? "" : ", ") + yaml_string(part);
+    return "[" + list + "]";
+  }
   if (row.is_number || row.is_switch) return text;
   return yaml_string(text);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/table/old_names.h"
 #include "config/table/parse_value.h"
 #include "config/table/suggest.h"
 #include "config/yaml/foreign_yaml.h"
@@ -22,6 +23,52 @@ constexpr size_t kMaxProblems = 100;
 /// Headings of other trainers, below which any option may stand.
 bool is_foreign_group(const std::string& name) {
   return name == "training" || name == "optimization" || name == "trainer";
+}
+
+std::string text_of(const YamlNode& value) {
+  std::string text = value.text;
+  for (const YamlNode& item : value.items) text += (text.empty() ? "" : ",") + item.text;
+  return value.kind == YamlNode::Kind::list && text.empty() ? "none" : text;
+}
+
+/// The configuration of a run of an older program: what has old names stands behind the rest under today's.
+void rewrite_old_names(YamlNode& top, const Table& table) {
+  std::vector<YamlNode*> maps;  // what is nested before what holds it
+  for (size_t i = 1; top.kind == YamlNode::Kind::map && i < top.items.size(); i += 2) {
+    if (top.items[i].kind == YamlNode::Kind::map) maps.push_back(&top.items[i]);
+  }
+  if (top.kind == YamlNode::Kind::map) maps.push_back(&top);
+  OptionTexts texts;
+  std::map<std::string, int> lines;
+  for (const YamlNode* const map : maps) {
+    for (size_t i = 0; i + 1 < map->items.size(); i += 2) {
+      if (map->items[i + 1].kind == YamlNode::Kind::map) continue;
+      texts[kebab(map->items[i].text)] = text_of(map->items[i + 1]);
+      lines[kebab(map->items[i].text)] = map->items[i].line;
+    }
+  }
+  std::vector<std::string> old;
+  const std::vector<RenamedOption> renamed = renamed_options(texts);
+  for (const RenamedOption& option : renamed) old.insert(old.end(), option.old.begin(), option.old.end());
+  for (YamlNode* const map : maps) {
+    std::vector<YamlNode> kept;
+    for (size_t i = 0; i + 1 < map->items.size(); i += 2) {
+      const bool is_old = map->items[i + 1].kind != YamlNode::Kind::map &&
+                          std::find(old.begin(), old.end(), kebab(map->items[i].text)) != old.end();
+      if (!is_old) kept.insert(kept.end(), {map->items[i], map->items[i + 1]});
+    }
+    map->items = std::move(kept);
+  }
+  for (const RenamedOption& option : renamed) {
+    const Row* const row = table.find(option.now);
+    if (row == nullptr) continue;
+    YamlNode value = yaml_words(option.text, lines[option.old.front()]);
+    if (row->is_list && value.kind == YamlNode::Kind::scalar && option.text != row->default_text) {
+      value = yaml_words(option.text + ",", value.line);
+      value.items.pop_back();
+    }
+    append_entry(top, option.now, value);
+  }
 }
 
 class YamlAssigner {
@@ -73,14 +120,12 @@ class YamlAssigner {
   /// `group` is where the key stands; nullptr is the top level.
   void read_option(const Group* group, const YamlNode& key, const YamlNode& value) {
     const Row* row = table_.find(key.text);
-    const Shorthand* shorthand = table_.find_shorthand(key.text);
-    if (key.text.size() == 1 || (!row && !shorthand)) {
+    if (key.text.size() == 1 || (!row && !table_.find_shorthand(key.text))) {
       report_unknown(group, key, value);
       return;
     }
-    const std::string& home = row ? row->group : shorthand->group;
-    if (group && group->name != home) {
-      report(key.line, core::format("{}: belongs in group {}, not in {}", key.text, home, group->name));
+    if (group && row && group->name != row->group) {
+      report(key.line, core::format("{}: belongs in group {}, not in {}", key.text, row->group, group->name));
       return;
     }
     if (value.refused) return;
@@ -95,12 +140,15 @@ class YamlAssigner {
 
   void assign(const YamlNode& key, const std::string& text) {
     std::vector<Assignment> assignments;
-    const std::string trouble = table_.expand(key.text, text, assignments);
-    if (!trouble.empty()) report(key.line, key.text + ": " + trouble);
-    table_.note_use(key.text, text, {kind_, core::format("{}:{}", path_, key.line)});
+    const std::string unknown = table_.expand(key.text, text, assignments);
+    if (!unknown.empty()) report(key.line, key.text + ": " + unknown);
+    table_.note_use(key.text, {kind_, core::format("{}:{}", path_, key.line)});
     for (const Assignment& assignment : assignments) {
       const auto [seen, is_new] = row_lines_.emplace(assignment.row, key.line);
-      if (!is_new) {
+      // `amp: true` beside `amp-dtype: float16` says the same thing.
+      const bool is_refined = assignment.row->is_switch && !assignment.row->choices.empty() &&
+                              (assignment.text == "true" || assignment.row->render() == "on");
+      if (!is_new && !is_refined) {
         const std::string again = assignment.row->name == kebab(key.text) ? "" : " (as " + assignment.row->name + ")";
         report(key.line, core::format("{}: already set in line {}{}", key.text, seen->second, again));
         continue;
@@ -118,7 +166,7 @@ class YamlAssigner {
       case YamlNode::Kind::null: return "no value given";
       case YamlNode::Kind::map: return "takes a single value, not a mapping";
       case YamlNode::Kind::list:
-        if (!is_list && !(row && row->takes_list)) return "takes a single value, not a list";
+        if (!is_list && !(row && (row->takes_list || row->has_parts))) return "takes a single value, not a list";
         return list_text_of(*row, value, text);
       case YamlNode::Kind::scalar: break;
     }
@@ -131,7 +179,8 @@ class YamlAssigner {
 
   static std::string list_text_of(const Row& row, const YamlNode& list, std::string& text) {
     for (const YamlNode& item : list.items) {
-      if (item.kind != YamlNode::Kind::scalar || item.quoted || item.text.find(',') != std::string::npos) {
+      const bool is_quoted = item.quoted && !row.has_parts;
+      if (item.kind != YamlNode::Kind::scalar || is_quoted || item.text.find(',') != std::string::npos) {
         return "takes a list of plain numbers";
       }
       text += (text.empty() ? "" : ",") + item.text;
@@ -142,6 +191,10 @@ class YamlAssigner {
   }
 
   void report_unknown(const Group* group, const YamlNode& key, const YamlNode& value) {
+    if (const std::string answer = answer_to_old_name(key.text, /*is_flag=*/false); !answer.empty()) {
+      report(key.line, key.text + " " + answer);
+      return;
+    }
     if (!group && table_.find_group(key.text)) {
       report(key.line, key.text + " is a group: its options go below it, indented");
       return;
@@ -185,14 +238,10 @@ void read_yaml_with_notes(const std::string& text, const std::string& path, Orig
   const std::string shown_path = core::printable(path);
   std::vector<YamlProblem> found;
   YamlNode top = parse_yaml(text, found);
-  ForeignReport report;
-  if (kind == Origin::Kind::file && !rewrite_lightning(top, found, report)) rewrite_timm(top, found, report);
-  for (const std::string& note : report.notes) notes.push_back(shown_path + ": " + note);
-  if (!report.without_work.empty()) {
-    std::string names;
-    for (const std::string& name : report.without_work) names += (names.empty() ? "" : ", ") + core::printable(name);
-    notes.push_back(shown_path + ": accepted without effect: " + names);
-  }
+  std::vector<std::string> found_notes;
+  if (kind == Origin::Kind::file) rewrite_foreign(top, found, found_notes);
+  if (kind == Origin::Kind::run) rewrite_old_names(top, table);
+  for (const std::string& note : found_notes) notes.push_back(shown_path + ": " + note);
   const bool nothing_read = top.kind == YamlNode::Kind::null && !found.empty();
   if (!nothing_read) YamlAssigner(shown_path, kind, table, found).read_top(top);
   std::stable_sort(found.begin(), found.end(),

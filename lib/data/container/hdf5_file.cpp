@@ -159,7 +159,7 @@ NumberArray Hdf5File::array(const std::string& name) const {
     fail(core::format("its numbers are {}; uint8, float16 and float32 (little-endian) are read",
                       hdf5_type_text(type.id())),
          "convert it once, as in Python: f['DATASET_32'] = f['DATASET'][...].astype('<f4'), and name it with "
-         "--hdf5-input");
+         "--hdf5");
   }
   hsize_t user_block = 0;
   const Hdf5Handle creation(H5Fget_create_plist(impl_->file.id()), H5Pclose);

@@ -123,9 +123,9 @@ Hdf5Part open_hdf5_part(const config::DataOptions& options, const Hdf5Place& pla
   const Hdf5File file(part.staged ? part.staged->copy_or_original(place.path) : place.path);
   std::vector<std::string> found(2);
   const std::string input =
-      found_name(file, options.train_split, place, options.hdf5_input, kUsualInputs, "hdf5-input", found[0]);
+      found_name(file, options.train_split, place, options.hdf5_input, kUsualInputs, "hdf5 INPUT", found[0]);
   const std::string label =
-      found_name(file, options.train_split, place, options.hdf5_label, kUsualLabels, "hdf5-label", found[1]);
+      found_name(file, options.train_split, place, options.hdf5_label, kUsualLabels, "hdf5 ,LABEL", found[1]);
   part.array = std::make_shared<SampleArray>(file.bytes(), file.array(input), files);
   part.labels = file.labels(label, part.array->samples());
   read_shape(part);

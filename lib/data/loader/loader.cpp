@@ -211,9 +211,9 @@ void Loader::Impl::add_bad(const BadSample& entry) {
   if (static_cast<int64_t>(bad.size()) >= settings.max_bad) {
     throw core::Error(
         core::ErrorKind::data,
-        core::format("{}, more than --max-bad {}; the last is {}",
+        core::format("{}, more than the {} of --on-bad-image skip; the last is {}",
                      core::counted(static_cast<int64_t>(bad.size()) + 1, "bad image"), settings.max_bad, text),
-        "repair or remove the files, or raise --max-bad");
+        "repair or remove the files, or allow more: --on-bad-image skip,N");
   }
   bad.emplace(entry.sample, entry);
   core::log_warning("skipped a bad image ({} of at most {}): {}", bad.size(), settings.max_bad, text);

@@ -152,9 +152,9 @@ class SplitPacker {
     ++packed_.bad_images;
     if (++report_.bad_images <= settings_.max_bad) return;
     throw core::Error(core::ErrorKind::data,
-                      core::format("{}, more than --max-bad {}; the last is {}",
+                      core::format("{}, more than the {} of --on-bad-image skip; the last is {}",
                                    core::counted(report_.bad_images, "bad image"), settings_.max_bad, text),
-                      "repair or remove the files, or raise --max-bad");
+                      "repair or remove the files, or allow more: --on-bad-image skip,N");
   }
 
   const SplitToPack& split_;

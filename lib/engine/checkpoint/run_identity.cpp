@@ -9,14 +9,25 @@ namespace stoker::engine {
 namespace {
 
 /// An option that older programs had. They computed the convolutions of runs that were begun with it otherwise.
-void warn_of_removed_option(const core::Json& options) {
-  if (options.value("winograd", "false") != "true") return;
+void warn_of_removed_option(const config::OptionTexts& options) {
+  const auto winograd = options.find("winograd");
+  if (winograd == options.end() || winograd->second != "true") return;
   core::log_warning(
       "bit-identity is not promised: the checkpoint was trained with --winograd, which was removed: convolutions "
       "are LibTorch's from here on, which rounds otherwise");
 }
 
 }  // namespace
+
+config::OptionTexts saved_options(const core::Json& manifest) {
+  config::OptionTexts texts;
+  const auto saved = manifest.find("training_options");
+  if (saved == manifest.end() || !saved->is_object()) return texts;
+  for (const auto& [name, text] : saved->items()) {
+    if (text.is_string()) texts[name] = text.get<std::string>();
+  }
+  return config::in_todays_words(std::move(texts));
+}
 
 core::Json options_json(const RunIdentity& identity) {
   core::Json json = core::Json::object();
@@ -37,18 +48,20 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
                                      const std::string& free_option) {
   std::vector<std::string> different;
   try {
-    const core::Json& options = manifest.at("training_options");
+    const auto written = manifest.at("training_options").get<config::OptionTexts>();
+    const config::OptionTexts options = config::in_todays_words(written);
     for (const auto& [name, value, before_it_existed] : identity.training_options) {
       // What has no value now had none before it existed.
       const std::string missing = before_it_existed.empty() && !value.empty() ? "(not set)" : before_it_existed;
-      const std::string saved = options.contains(name) ? options.at(name).get<std::string>() : missing;
+      const auto found = options.find(name);
+      const std::string saved = found == options.end() ? missing : found->second;
       if (saved != value && name != free_option)
         different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name, saved, value));
     }
     if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {
       different.push_back("data: files, sizes or labels changed since the checkpoint was written");
     }
-    warn_of_removed_option(options);
+    warn_of_removed_option(written);
     if (const auto threads = manifest.at("threads").get<int64_t>(); threads != identity.threads) {
       core::log_warning("bit-identity is not promised: CPU threads {} -> {} (--threads {} keeps it)", threads,
                         identity.threads, threads);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/table/old_names.h"
 #include "config/training_option.h"
 #include "core/text/json.h"
 
@@ -25,6 +26,8 @@ struct RunIdentity {
   core::Json program;       ///< what computes, as names and texts
 };
 
+/// The training options in the manifest of a checkpoint, which may hold anything, by today's names.
+config::OptionTexts saved_options(const core::Json& manifest);
 /// Names and values of the options that decide what is trained.
 core::Json options_json(const RunIdentity& identity);
 /// For the manifest of a checkpoint; differences() reads it.

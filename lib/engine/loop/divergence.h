@@ -26,14 +26,14 @@ struct SkipLimits {
 inline void require_learning(const optim::LossScale& seen, const SkipLimits& limits, const RunProgress& at,
                              Checkpoints& checkpoints) {
   // At a scale below 1 gradients overflow by themselves.
-  const std::string without_scale = "train with --amp-dtype bfloat16 or --no-amp, or lower --lr";
+  const std::string without_scale = "train with --amp bfloat16 or --no-amp, or lower --lr";
   if (limits.max_skipped > 0 && seen.skipped_in_row >= limits.max_skipped) {
     throw diverged_error(core::format("float16 gradients overflowed in {} updates in a row, up to update {} (loss "
                                       "scale {:g}); --max-skipped is {}",
                                       seen.skipped_in_row, at.updates, seen.scale, limits.max_skipped),
                          checkpoints.files(),
                          seen.scale > 1
-                             ? "lower --init-scale, or raise --max-skipped, so that the scale can fall further"
+                             ? "lower --loss-scale, or raise --max-skipped, so that the scale can fall further"
                              : without_scale);
   }
   if (seen.scale < limits.min_scale) {

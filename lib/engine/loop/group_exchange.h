@@ -17,8 +17,8 @@ namespace stoker::engine {
 std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSample>& own, Group* group);
 
 /// Makes the loader of every rank count the bad samples of all, which are loaders of the same data. All ranks make this
-/// call; returns how many there are. Throws core::Error{data} on all of them when that is more than --max-bad;
-/// {peer_lost}.
+/// call; returns how many there are. Throws core::Error{data} on all of them when that is more than --on-bad-image skip
+/// allows; {peer_lost}.
 int64_t share_bad_samples(data::Loader& loader, Group& group);
 
 /// predict() by all ranks of a group: `feed` of each has the batches that are congruent to its rank modulo the number

@@ -20,7 +20,7 @@ using engine::Verdict;
 const char* verdict_text(Verdict verdict);
 
 struct AugmentationInUse {
-  std::string flag;  ///< that turns it off: "--gaussian-blur", or "--no-trivial-augment"
+  std::string flag;  ///< that turns it off: "--gaussian-blur", or "--no-x"
   std::string off;   ///< with this value: "0"; "" where the flag takes none
 };
 

@@ -62,13 +62,13 @@ std::vector<std::string> doubts_about(const config::Configuration& given, const 
     doubts.push_back("mean and std look like numbers of 0 to 255; pixels are numbers of 0 to 1 here: divide by 255");
   }
   if (!facts.has_videos) {
-    doubts_about_options(given, "no videos", doubts, asked.clip_frames, asked.frame_sampling, asked.frame_stride);
+    doubts_about_options(given, "no videos", doubts, asked.clip_frames, asked.frame_sampling);
   }
   if (datasets.type != DatasetType::csv) {
     doubts_about_options(given, "no CSV file", doubts, asked.csv_path, asked.csv_label, asked.csv_delimiter);
   }
   if (datasets.type != DatasetType::hdf5) {
-    doubts_about_options(given, "no HDF5 files", doubts, asked.hdf5_input, asked.hdf5_label);
+    doubts_about_options(given, "no HDF5 files", doubts, asked.hdf5_input);
   }
   if (datasets.type != DatasetType::biwi) doubts_about_options(given, "not BIWI's", doubts, asked.val_subjects);
   if (datasets.type != DatasetType::biwi && datasets.type != DatasetType::w300lp) {

@@ -31,10 +31,7 @@ void set_newer_aside(engine::CheckpointFiles& files, int64_t updates) {
 /// The training options in the manifest of a checkpoint, which may hold anything.
 class SavedOptions {
  public:
-  explicit SavedOptions(const core::Json& manifest) {
-    const auto saved = manifest.find("training_options");
-    if (saved != manifest.end() && saved->is_object()) saved_ = *saved;
-  }
+  explicit SavedOptions(const core::Json& manifest) : saved_(engine::saved_options(manifest)) {}
   SavedOptions(const SavedOptions&) = delete;
   SavedOptions& operator=(const SavedOptions&) = delete;
 
@@ -55,10 +52,10 @@ class SavedOptions {
   bool reads(const Field& field) {
     const config::Row& row = table_.row_of(field);
     const auto text = saved_.find(row.name);
-    return text != saved_.end() && text->is_string() && row.assign(text->get<std::string>()).empty();
+    return text != saved_.end() && row.assign(text->second).empty();
   }
 
-  core::Json saved_ = core::Json::object();
+  config::OptionTexts saved_;
   config::Options options_;
   config::Table table_{options_};
 };
@@ -157,6 +154,7 @@ config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
   const bool rate_follows_batch = facts.opt == config::OptimizerKind::sgd;
   if (!rate_follows_batch) facts.lr = saved.value_of(o.optim.lr);
   facts.amp = saved.value_of(o.precision.amp);
+  facts.amp_dtype = saved.value_of(o.precision.amp_dtype);
   facts.channels_last = saved.value_of(o.precision.channels_last);
   facts.tf32 = saved.value_of(o.precision.tf32);
   return facts;

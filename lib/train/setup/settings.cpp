@@ -18,7 +18,7 @@ config::ModelFacts model_facts_of(const config::ResolvedModelOptions& options) {
   return {options.model, usual.drop_rate, usual.drop_path_rate};
 }
 
-/// Whether amp-dtype comes from a file, or from a word that is copied from commands for GPUs.
+/// Whether the type of amp comes from a file, or from a word that is copied from commands for GPUs.
 bool is_written_for_gpus(const config::Configuration& given) {
   using Kind = config::Origin::Kind;
   const Kind dtype = given.table.row_of(given.options.precision.amp_dtype).origin.kind;

@@ -46,7 +46,7 @@ TEST(CheckReportTest, AGoodMachineHasNoWarning) {
 
 TEST(CheckReportTest, AdvisesWhatWasMeasuredToBeFaster) {
   CheckFacts facts = good_machine();
-  EXPECT_EQ(reason_of(facts, "--amp --amp-dtype bfloat16"), "convolutions run at 2.2 times the speed of float32");
+  EXPECT_EQ(reason_of(facts, "--amp bfloat16"), "convolutions run at 2.2 times the speed of float32");
   EXPECT_EQ(reason_of(facts, "--channels-last"),
             "bfloat16 convolutions: 200 GFLOP/s channels-last, 100 channels-first");
   facts.compute[5].gflops_per_second = facts.compute[6].gflops_per_second = 30;
@@ -68,7 +68,7 @@ TEST(CheckReportTest, AGpuWithoutNativeBfloat16GetsFloat16AndABatchForItsMemory)
   facts.machine.accelerators = {{"Tesla", 16'000'000'000, false}};
   facts.compute[7].gflops_per_second = 60;
   facts.compute[8].gflops_per_second = 400;
-  EXPECT_NE(reason_of(facts, "--amp --amp-dtype float16"), "");
+  EXPECT_NE(reason_of(facts, "--amp float16"), "");
   EXPECT_NE(reason_of(facts, "--batch-size 128"), "") << "0.8 x 16 GB / 100 MB";
 }
 
@@ -77,7 +77,7 @@ TEST(CheckReportTest, AdviceIsAboutTheDeviceThatWasChosen) {
   facts.device = "cuda:1";
   facts.machine.accelerators = {{"Tesla", 16'000'000'000, false}, {"Ampere", 80'000'000'000, true}};
   EXPECT_NE(reason_of(facts, "--batch-size 640"), "") << "0.8 x 80 GB / 100 MB";
-  EXPECT_EQ(reason_of(facts, "--amp --amp-dtype float16"), "");
+  EXPECT_EQ(reason_of(facts, "--amp float16"), "");
 }
 
 TEST(CheckReportTest, ThreadsThatWaitForACoreAreCalledOut) {

@@ -45,7 +45,7 @@ TEST(SkippedUpdatesTest, ALossScaleFromWhichARunOnlySkipsIsTheCauseAndNotTheLear
   EXPECT_EQ(blame.cause.find("learning rate"), std::string::npos) << blame.cause;
   EXPECT_EQ(blame.layer, "body");  // the last that overflows, from which it goes to those before
   EXPECT_TRUE(blame.samples.empty());
-  EXPECT_NE(advice_about_skips(updates, 1e25).find("--init-scale 65536"), std::string::npos);
+  EXPECT_NE(advice_about_skips(updates, 1e25).find("--loss-scale 65536"), std::string::npos);
   EXPECT_NE(advice_about_skips(updates, 1e25).find("--max-skipped"), std::string::npos);
 }
 

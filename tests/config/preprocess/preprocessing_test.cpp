@@ -56,8 +56,7 @@ TEST(PreprocessingTest, ReadsBackWhatItWrote) {
       preprocessing_of(options_of({"--task", "binary", "--threshold", "0.3"}, {2, 1, 64, 64, 100}), {"no", "yes"}, {}),
       preprocessing_of(options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}),
                        {"speed"}, {0, 64, 80, 6, "float32"}),
-      preprocessing_of(options_of({"--task", "head-pose", "--pose-head", "binned", "--pose-bins", "33"}),
-                       {"yaw", "pitch", "roll"}, {}),
+      preprocessing_of(options_of({"--task", "head-pose", "--pose-head", "binned,33"}), {"yaw", "pitch", "roll"}, {}),
       preprocessing_of(options_of({}), {"real", "fake"}, {8, 0, 0, 0, "uint8", 2})};
   EXPECT_EQ(again(records[5]).views, 2);
   for (const Preprocessing& record : records) EXPECT_EQ(to_json(again(record)), to_json(record));

@@ -32,8 +32,8 @@ TEST(FlagsTest, RemembersHowAValueWasWritten) {
   EXPECT_EQ(c->table.find("epochs")->origin.detail, "--max-epochs");
   EXPECT_EQ(c->table.find("pin-memory")->origin.detail, "--no-pin-mem");
   EXPECT_EQ(c->table.find("val-batch-size")->origin.detail, "--vb");
-  EXPECT_EQ(c->table.find("amp-dtype")->origin.detail, "--bf16");
-  EXPECT_EQ(c->table.find("amp-dtype")->origin.kind, Origin::Kind::flag);
+  EXPECT_EQ(c->table.find("amp")->origin.detail, "--bf16");
+  EXPECT_EQ(c->table.find("amp")->origin.kind, Origin::Kind::flag);
 }
 
 TEST(FlagsTest, OfARepeatedFlagTheLastCountsWhateverItsName) {
@@ -43,6 +43,83 @@ TEST(FlagsTest, OfARepeatedFlagTheLastCountsWhateverItsName) {
   EXPECT_FALSE(parsed({"--amp", "--no-amp"})->options.precision.amp.value());
   EXPECT_EQ(parsed({"--bf16", "--fp16"})->options.precision.amp_dtype.value(), AmpDtype::float16);
   EXPECT_EQ(parsed({"--fp16", "--precision", "bf16-mixed"})->options.precision.amp_dtype.value(), AmpDtype::bfloat16);
+}
+
+TEST(FlagsTest, PrecisionHasOneDoorWithManyNames) {
+  const std::pair<std::vector<std::string>, const char*> kCases[] = {{{}, "auto"},
+                                                                     {{"--amp"}, "on"},
+                                                                     {{"--no-amp"}, "off"},
+                                                                     {{"--amp", "bfloat16"}, "bfloat16"},
+                                                                     {{"--amp=float16"}, "float16"},
+                                                                     {{"--amp", "off"}, "off"},
+                                                                     {{"--use-amp"}, "on"},
+                                                                     {{"--no-use-amp"}, "off"},
+                                                                     {{"--fp16"}, "float16"},
+                                                                     {{"--bf16"}, "bfloat16"},
+                                                                     {{"--amp-dtype", "float16"}, "float16"},
+                                                                     {{"--amp", "--amp-dtype", "bfloat16"}, "bfloat16"},
+                                                                     {{"--amp-dtype", "bfloat16", "--amp"}, "bfloat16"},
+                                                                     {{"--fp16", "--no-amp", "--amp"}, "on"},
+                                                                     {{"--precision", "32"}, "off"},
+                                                                     {{"--precision", "16-mixed"}, "float16"},
+                                                                     {{"--precision", "bf16-mixed"}, "bfloat16"}};
+  for (const auto& [words, text] : kCases) {
+    EXPECT_EQ(parsed(words)->table.find("amp")->render(), text) << (words.empty() ? "" : words.front());
+  }
+  EXPECT_EQ(parse_failure({"--amp=half"}).message,
+            "--amp: \"half\" is not accepted; write auto, off, on, bfloat16 or float16");
+}
+
+TEST(FlagsTest, AnOldNameIsAnsweredWithTheNewOne) {
+  EXPECT_EQ(parse_failure({"--scale-min", "0.5"}).message, "--scale-min was renamed: write --scale 0.08,1");
+  EXPECT_EQ(parse_failure({"--no-one-cycle-base-momentum"}).kind, core::ErrorKind::usage);
+  EXPECT_TRUE(parse_failure({"--rand-augment", "2,9"}).says("write --auto-augment ra or rand-m9-n2 or ta-wide"));
+  EXPECT_TRUE(parse_failure({"--trivial-augment"}).says("--trivial-augment was renamed: write --auto-augment"));
+  EXPECT_TRUE(parse_failure({"eval", "runs/x", "--max-bad", "3"}).says("--max-bad was renamed: write --on-bad-image"));
+  for (const char* const flag : {"--winograd", "--no-winograd"}) {
+    EXPECT_TRUE(parse_failure({flag}).says("was removed; leave it out")) << flag;
+  }
+}
+
+TEST(FlagsTest, AnOptionOfSeveralValuesTakesThemWithCommas) {
+  const auto c = parsed({"--scale",
+                         "0.2,0.9",
+                         "--gaussian-blur",
+                         "0.5",
+                         "--on-bad-image",
+                         "skip,7",
+                         "--time-mask",
+                         "2,30",
+                         "--color-jitter",
+                         "0.4,p0.8",
+                         "--betas",
+                         "0.8,0.95",
+                         "--one-cycle",
+                         "0.2",
+                         "--pose-head",
+                         "binned,33",
+                         "--hdf5",
+                         ",train/y",
+                         "--one-cycle-momentum",
+                         "off"});
+  EXPECT_EQ(c->options.augment.scale_min, 0.2);
+  EXPECT_EQ(c->options.augment.scale_max, 0.9);
+  EXPECT_EQ(c->options.augment.gaussian_blur, 0.5);
+  EXPECT_EQ(c->options.augment.gaussian_blur_kernel, 23) << "what is left out is as usual";
+  EXPECT_EQ(c->options.data.on_bad_image, OnBadImage::skip);
+  EXPECT_EQ(c->options.data.max_bad, 7);
+  EXPECT_EQ(c->options.augment.time_mask_param, 30);
+  EXPECT_EQ(c->options.augment.color_jitter, std::vector<double>{0.4});
+  EXPECT_EQ(c->options.augment.color_jitter_prob, 0.8);
+  EXPECT_EQ(c->options.optim.beta2, 0.95);
+  EXPECT_EQ(c->options.schedule.one_cycle_pct_start, 0.2);
+  EXPECT_EQ(c->options.task.pose_bins, 33);
+  EXPECT_EQ(c->options.data.hdf5_input, "");
+  EXPECT_EQ(c->options.data.hdf5_label, "train/y");
+  EXPECT_FALSE(c->options.schedule.one_cycle_momentum);
+  EXPECT_EQ(parse_failure({"--scale", "0.5"}).message, "--scale: \"0.5\" is not accepted; write MIN,MAX");
+  EXPECT_EQ(parse_failure({"--scale", "0.5,2"}).message, "--scale: MAX: 2 is out of range; accepted: above 0 to 1");
+  EXPECT_TRUE(parse_failure({"--freq-mask", "1,2,3"}).says("write COUNT[,WIDTH]"));
 }
 
 TEST(FlagsTest, ASwitchTakesTrueFalseOrAutoBehindIt) {
@@ -56,10 +133,11 @@ TEST(FlagsTest, EverySwitchCanBeUndone) {
   Configuration reference;
   for (const Row& row : reference.table.rows()) {
     if (!row.is_switch) continue;
-    EXPECT_EQ(parsed({"--" + row.name})->table.find(row.name)->render(), "true") << row.name;
-    EXPECT_EQ(parsed({"--no-" + row.name})->table.find(row.name)->render(), "false") << row.name;
+    const std::string on = row.choices.empty() ? "true" : "on", off = row.choices.empty() ? "false" : "off";
+    EXPECT_EQ(parsed({"--" + row.name})->table.find(row.name)->render(), on) << row.name;
+    EXPECT_EQ(parsed({"--no-" + row.name})->table.find(row.name)->render(), off) << row.name;
     for (const std::string& alias : row.aliases) {
-      EXPECT_EQ(parsed({"--no-" + alias})->table.find(row.name)->render(), "false") << alias;
+      EXPECT_EQ(parsed({"--no-" + alias})->table.find(row.name)->render(), off) << alias;
     }
   }
 }
@@ -101,7 +179,7 @@ TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {
 }
 
 TEST(FlagsTest, ValuesOfSwitchesAreTrueOrFalse) {
-  EXPECT_TRUE(parse_failure({"--amp=maybe"}).says("--amp: \"maybe\" is not a switch value; write true or false"));
+  EXPECT_TRUE(parse_failure({"--tf32=maybe"}).says("--tf32: \"maybe\" is not a switch value; write true or false"));
   EXPECT_EQ(parse_failure({"--dry-run=3"}).message, "--dry-run: takes no value");
   EXPECT_TRUE(parsed({"--no-amp=false"})->options.precision.amp.value());
 }

@@ -100,6 +100,7 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
   EXPECT_EQ(options.augment.rand_augment, (std::vector<double>{2, 27}));
   EXPECT_TRUE(options.augment.color_jitter.empty()) << "a policy takes its place in timm";
   EXPECT_EQ(options.augment.scale_min, 0.35);
+  EXPECT_EQ(options.optim.beta1, 0.8);
   EXPECT_EQ(options.augment.ratio_max, 1.25);
   EXPECT_EQ(options.augment.train_crop.value(), TrainCrop::random_resized);
   EXPECT_EQ(options.precision.amp_dtype.value(), AmpDtype::float16);
@@ -186,25 +187,6 @@ TEST_F(ForeignKeysTest, WhatHasNoMeaningHereIsNotedWithItsPlace) {
   }
 }
 
-TEST_F(ForeignKeysTest, AnOptionOfOlderProgramsIsAcceptedAndNotedWhereItIsOn) {
-  const std::string note = " was removed: convolutions of float32 are LibTorch's, which rounds otherwise";
-  const auto notes_of = [](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"--data-dir", "x"};
-    words.insert(words.end(), more.begin(), more.end());
-    return parsed(words)->notes;
-  };
-  using Notes = std::vector<std::string>;
-  EXPECT_EQ(read("precision:\n  amp: false\n  winograd: true\n")->notes,
-            Notes{"winograd (" + directory_.path() + "/theirs.yaml:3)" + note});
-  EXPECT_EQ(read("precision:\n  winograd: false\n")->notes, Notes{});
-  EXPECT_EQ(read("winograd: auto\n")->notes, Notes{});
-  EXPECT_EQ(notes_of({"--winograd"}), Notes{"winograd (--winograd)" + note});
-  EXPECT_EQ(notes_of({"--no-winograd"}), Notes{});
-  EXPECT_EQ(notes_of({"--winograd", "false"}), Notes{});
-  EXPECT_EQ(notes_of({"-c", directory_.write("on.yaml", "winograd: true\n"), "--no-winograd"}), Notes{});
-  EXPECT_NE(parse_failure({"--data-dir", "x", "--winograd=perhaps"}).message.find("--winograd: "), std::string::npos);
-}
-
 TEST_F(ForeignKeysTest, SpecAugmentByOneWordSetsItsMasks) {
   EXPECT_EQ(read("use_specaugment: true\n")->options.augment.freq_masks, 2);
   EXPECT_EQ(read("use_specaugment: true\n")->options.augment.time_masks, 2);
@@ -237,9 +219,7 @@ TEST_F(ForeignKeysTest, ThePageOnTrainingsNamesEachOfThem) {
   page << std::ifstream(STOKER_SOURCE_DIR "/docs/trainings.md", std::ios::binary).rdbuf();
   const Configuration configuration;
   std::vector<std::string> names = {"training", "optimization", "trainer", "OMP_NUM_THREADS", "TRAINER_LOG_LEVEL"};
-  for (const Shorthand& shorthand : configuration.table.shorthands()) {
-    if (!shorthand.was_option) names.push_back(shorthand.name);
-  }
+  for (const Shorthand& shorthand : configuration.table.shorthands()) names.push_back(shorthand.name);
   for (const Row& row : configuration.table.rows()) {
     for (const std::string& alias : row.aliases) {
       if (alias.size() > 1) names.push_back(alias);

@@ -74,7 +74,7 @@ TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
     EXPECT_NE(failure.message.find(said), std::string::npos) << said << "\n" << failure.message;
   }
   EXPECT_NO_THROW(
-      resolved_for({"--freq-masks", "2", "--time-masks", "2", "--mixup", "0.2", "--hflip", "0"}, spectrograms()));
+      resolved_for({"--freq-mask", "2", "--time-mask", "2", "--mixup", "0.2", "--hflip", "0"}, spectrograms()));
 }
 
 TEST(FixedSizeTest, SamplesHaveAnyNumberOfChannelsAndImagesOneOrThree) {

@@ -55,8 +55,8 @@ TEST(ChoiceSourceTest, WhatTheEnvironmentAsksForIsSaidToComeFromThereWhateverThe
 TEST(ChoiceSourceTest, WhatStandsInForAnImpossibleValueIsSaidToComeFromTheConfiguration) {
   Facts facts = facts_of_cpus(2);
   facts.half_may_give_way = true;
-  EXPECT_EQ(source_of(resolution_of({"--precision", "16-mixed"}, facts), "amp-dtype"), ChoiceSource::configuration);
-  EXPECT_EQ(source_of(resolution_of({}, facts), "amp-dtype"), ChoiceSource::rule);
+  EXPECT_EQ(source_of(resolution_of({"--precision", "16-mixed"}, facts), "amp"), ChoiceSource::configuration);
+  EXPECT_EQ(source_of(resolution_of({}, facts), "amp"), ChoiceSource::rule);
 }
 
 TEST(ChoiceSourceTest, WhatACheckpointKeepsIsSaidToComeFromThere) {
@@ -115,7 +115,6 @@ TEST(WasAutomaticTest, AValueThatGivesWayWasGiven) {
   facts.half_may_give_way = true;
   const Resolution c = resolution_of({"--precision", "16-mixed"}, facts);
   EXPECT_FALSE(c.was_automatic(c.options.precision.amp));
-  EXPECT_FALSE(c.was_automatic(c.options.precision.amp_dtype));
 }
 
 TEST(WasAutomaticTest, ACopyKnowsItsOwnOptionsAndNoOthers) {

@@ -119,6 +119,7 @@ TEST(ResolveTest, AmpOnACpuIsDecidedByTheMeasuredNetworkWhereTheCpuComputesBfloa
   }
   facts.checkpoint = CheckpointFacts{};
   facts.checkpoint->amp = true;
+  facts.checkpoint->amp_dtype = AmpDtype::bfloat16;
   EXPECT_TRUE(resolved({}, facts).options.precision.amp) << "a run keeps the precision that it began with";
   const Resolution emulated = resolved({}, cpu_machine(2));
   EXPECT_FALSE(emulated.options.precision.amp);
@@ -169,7 +170,7 @@ TEST(ResolveTest, AmpOnAGpuIsOnWhereItComputesBfloat16) {
   const Resolution older = resolved({}, cuda_machine(2, /*native_bfloat16=*/false));
   EXPECT_FALSE(older.options.precision.amp);
   EXPECT_FALSE(older.options.precision.channels_last);
-  EXPECT_TRUE(resolved({"--amp-dtype", "float16"}, cuda_machine(2, false)).options.precision.amp);
+  EXPECT_TRUE(resolved({"--amp", "float16"}, cuda_machine(2, false)).options.precision.amp);
 }
 
 TEST(ResolveTest, WhatFollowsFromAnAutomaticBatchIsAssumedUntilThatIsKnown) {
@@ -265,7 +266,7 @@ TEST(ResolveTest, PrecisionFollowsTheDevice) {
   EXPECT_EQ(cuda.options.precision.amp_dtype, AmpDtype::bfloat16);
   EXPECT_TRUE(cuda.options.precision.channels_last);
   EXPECT_FALSE(resolved({"--no-amp", "--no-tf32"}, cuda_machine(2)).options.precision.channels_last);
-  EXPECT_EQ(resolved({}, cuda_machine(2, false)).options.precision.amp_dtype, AmpDtype::float16);
+  EXPECT_EQ(resolved({"--amp"}, cuda_machine(2, false)).options.precision.amp_dtype, AmpDtype::float16);
   EXPECT_FALSE(resolved({"--amp", "--no-channels-last"}, cuda_machine(2)).options.precision.channels_last);
 }
 
@@ -273,14 +274,10 @@ TEST(ResolveTest, HalfPrecisionOnTheCpuIsRefused) {
   const auto failure = failure_of([] { resolved({"--fp16"}, cpu_machine(2)); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
   EXPECT_EQ(failure.message,
-            "amp-dtype float16 does not run on the CPU in this LibTorch: use bfloat16, no amp, or LibTorch 2.4");
+            "amp float16 does not run on the CPU in this LibTorch: use amp bfloat16 or off, or LibTorch 2.4");
   Facts facts = facts_of(cpu_machine(2));
-  facts.machine.native_bfloat16 = true;
-  facts.amp = {true, "measured"};
-  EXPECT_FALSE(resolved({"--amp-dtype", "float16"}, facts).options.precision.amp) << "it was not asked for";
   facts.machine.computes_float16 = true;
   EXPECT_EQ(resolved({"--fp16"}, facts).options.precision.amp_dtype, AmpDtype::float16);
-  EXPECT_FALSE(resolved({"--amp-dtype", "float16"}, facts).options.precision.amp) << "it was not asked for";
 }
 
 TEST(ResolveTest, HalfPrecisionOfAFileGivesWayOnTheCpu) {
@@ -291,9 +288,9 @@ TEST(ResolveTest, HalfPrecisionOfAFileGivesWayOnTheCpu) {
   const auto cpu = resolved({"--precision", "16-mixed"}, facts);
   EXPECT_TRUE(cpu.options.precision.amp);
   EXPECT_EQ(cpu.options.precision.amp_dtype, AmpDtype::bfloat16);
-  EXPECT_EQ(reason_of(cpu, "amp-dtype"), "the CPU computes no float16, which the configuration asks of a GPU");
+  EXPECT_EQ(reason_of(cpu, "amp"), "the CPU computes no float16, which the configuration asks of a GPU");
   facts.machine.computes_float16 = true;
-  EXPECT_EQ(reason_of(resolved({"--precision", "16-mixed"}, facts), "amp-dtype"),
+  EXPECT_EQ(reason_of(resolved({"--precision", "16-mixed"}, facts), "amp"),
             "float16, which the configuration asks of a GPU, is slow on the CPU");
   facts.machine.native_bfloat16 = false;
   facts.amp = {};

@@ -101,13 +101,15 @@ TEST_F(TableTest, AcceptsTheNamesOfOtherTrainers) {
 TEST_F(TableTest, ShorthandsSetTheOptionsBehindThem) {
   std::vector<Assignment> assignments;
   EXPECT_EQ(table_.expand("precision", "bf16-mixed", assignments), "");
-  ASSERT_EQ(assignments.size(), 2u);
+  EXPECT_EQ(table_.expand("gpus", "3", assignments), "");
+  ASSERT_EQ(assignments.size(), 3u);
   EXPECT_EQ(assignments[0].row->name, "amp");
-  EXPECT_EQ(assignments[0].text, "true");
-  EXPECT_EQ(assignments[1].row->name, "amp-dtype");
-  EXPECT_EQ(assignments[1].text, "bfloat16");
+  EXPECT_EQ(assignments[0].text, "bfloat16");
+  EXPECT_EQ(assignments[1].row->name, "device");
+  EXPECT_EQ(assignments[2].row->name, "devices");
+  EXPECT_EQ(assignments[2].text, "3");
   EXPECT_EQ(table_.expand("precision", "64", assignments),
-            "\"64\" is not accepted; write one of 32, 16-mixed, bf16-mixed");
+            "\"64\" is not accepted; write one of 32, 32-true, 16, 16-mixed, bf16, bf16-mixed");
   EXPECT_EQ(table_.expand("fp16", "false", assignments), "\"false\" is not accepted; write true");
 }
 
@@ -116,7 +118,7 @@ TEST_F(TableTest, EveryShorthandNamesOptionsAndValuesThatExist) {
     EXPECT_EQ(table_.find(shorthand.name), nullptr) << shorthand.name;
     for (const auto& choice : shorthand.choices) {
       std::vector<Assignment> assignments;
-      EXPECT_EQ(table_.expand(shorthand.name, choice.first, assignments), "");
+      EXPECT_EQ(table_.expand(shorthand.name, choice.first == "N" ? "7" : choice.first, assignments), "");
       for (const Assignment& assignment : assignments) {
         ASSERT_NE(assignment.row, nullptr) << shorthand.name;
         EXPECT_EQ(assignment.row->assign(assignment.text), "") << shorthand.name;
@@ -124,6 +126,8 @@ TEST_F(TableTest, EveryShorthandNamesOptionsAndValuesThatExist) {
     }
   }
 }
+
+TEST_F(TableTest, ThereAreAtMostAHundredAndFiftyOptions) { EXPECT_LE(table_.rows().size(), 150u); }
 
 TEST_F(TableTest, ALaterKindOfOriginIsNeverReplacedByAnEarlierOne) {
   Row& row = *table_.find("epochs");
@@ -158,7 +162,11 @@ TEST_F(TableTest, EveryRowIsFoundByTheFieldThatItIsBoundTo) {
   EXPECT_EQ(table_.row_of(options_.data.task).name, "task");
   EXPECT_EQ(table_.row_of(options_.data.dataset).name, "dataset");
   std::set<const void*> fields;
-  for (const Row& row : table_.rows()) EXPECT_TRUE(fields.insert(row.field).second) << row.name;
+  for (const Row& row : table_.rows()) {
+    EXPECT_TRUE(fields.insert(row.field).second) << row.name;
+    for (const void* const field : row.more_fields) EXPECT_TRUE(fields.insert(field).second) << row.name;
+  }
+  EXPECT_EQ(table_.row_of(options_.augment.scale_max).name, "scale");
   const Options others;
   EXPECT_THROW(table_.row_of(others.optim.lr), std::logic_error);
 }

@@ -61,6 +61,11 @@ std::string other_value(Row& row) {
                                  "resident",
                                  "on",
                                  "full",
+                                 "0.25,0.5",
+                                 "skip,3",
+                                 "stride,3",
+                                 "ta-wide",
+                                 "float16",
                                  "debug"}) {
     if (row.assign(text).empty() && row.render() != before) return row.render();
   }

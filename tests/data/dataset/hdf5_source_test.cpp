@@ -199,7 +199,7 @@ TEST_F(Hdf5SourceTest, DataSetsAreFoundByTheNamesThatAreGiven) {
   EXPECT_EQ(error.what(),
             folder_ / "all.h5: no data set in group train is called y, Y, labels, label, targets and target");
   EXPECT_NE(std::string(error.hint())
-                .find("name it with --hdf5-label; the file holds\n  train/mel  uint8 [12, 5, 7]\n  "
+                .find("name it with --hdf5 ,LABEL; the file holds\n  train/mel  uint8 [12, 5, 7]\n  "
                       "train/species  int64 [12]"),
             std::string::npos)
       << error.hint();

@@ -116,7 +116,7 @@ TEST(LoaderBadImagesTest, StopsAfterTooManyBadImagesCountedInTheOrderOfTheStream
     EXPECT_EQ(loader.bad_samples().size(), 3u);
   }
   EXPECT_EQ(messages.size(), 1u);
-  EXPECT_EQ(messages.begin()->rfind("4 bad images, more than --max-bad 3; the last is made/", 0), 0u);
+  EXPECT_EQ(messages.begin()->rfind("4 bad images, more than the 3 of --on-bad-image skip; the last is made/", 0), 0u);
 }
 
 TEST(LoaderBadImagesTest, KnownBadImagesAreNotReadAgainButStillJudged) {

@@ -239,7 +239,7 @@ TEST_F(PackTest, BadImagesStopThePackOrAreLeftOut) {
   PackSettings settings = pack_settings(packed_);
   settings.on_bad_image = config::OnBadImage::skip;
   EXPECT_NE(std::string(error_of([&] { pack_folder(loose_.path(), settings); }).what())
-                .find("1 bad image, more than --max-bad 0"),
+                .find("1 bad image, more than the 0 of --on-bad-image skip"),
             std::string::npos);
   settings.max_bad = 1;
   const PackReport report = pack_folder(loose_.path(), settings);

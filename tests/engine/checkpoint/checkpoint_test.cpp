@@ -186,6 +186,19 @@ TEST_F(CheckpointsTest, AnOptionThatWasRemovedIsNoDifferenceAndSaidWhereBitsDepe
   EXPECT_NE(said.at(0).find("trained with --winograd, which was removed"), std::string::npos) << said.at(0);
 }
 
+TEST_F(CheckpointsTest, WhatHasAnotherNameSinceIsComparedByWhatItMeans) {
+  core::Json manifest = manifest_of(identity());
+  manifest["training_options"].update(
+      {{"scale-min", "0.3"}, {"scale-max", "1"}, {"amp", "true"}, {"amp-dtype", "float16"}});
+  RunIdentity today = identity();
+  today.training_options.push_back({"scale", "0.3,1", ""});
+  today.training_options.push_back({"amp", "float16", ""});
+  EXPECT_TRUE(differences(today, manifest, "run/checkpoints/step-00000001").empty());
+  today.training_options.back().value = "off";
+  EXPECT_EQ(differences(today, manifest, "run/checkpoints/step-00000001"),
+            std::vector<std::string>{"--amp: the checkpoint has float16, this run off"});
+}
+
 TEST_F(CheckpointsTest, RepairedLinksAgreeWithTheState) {
   for (int64_t updates = 1; updates <= 2; ++updates) save(updates, 1);
   fs::remove(checkpoints_.files().directory() + "/best");

@@ -42,13 +42,13 @@ TEST_F(SkippingRunTest, UpdatesThatAreSkippedForeverEndTheRun) {
                          "--max-skipped is 8"),
             std::string::npos)
       << message;
-  EXPECT_NE(hint_.find("lower --init-scale, or raise --max-skipped"), std::string::npos) << hint_;
+  EXPECT_NE(hint_.find("lower --loss-scale, or raise --max-skipped"), std::string::npos) << hint_;
 }
 
 TEST_F(SkippingRunTest, WhereNoScaleHelpsTheHintIsAnotherPrecision) {
   options_.scaling.init_scale = 1;
   failure_after(1'000'000);
-  EXPECT_NE(hint_.find("--amp-dtype bfloat16"), std::string::npos) << hint_;
+  EXPECT_NE(hint_.find("--amp bfloat16"), std::string::npos) << hint_;
 }
 
 TEST_F(SkippingRunTest, AScaleBelowItsLimitEndsTheRun) {

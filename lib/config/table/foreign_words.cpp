@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/table/foreign_words.h"
+
+#include "config/table/parse_value.h"
+
+namespace stoker::config {
+namespace {
+
+using Words = std::vector<ForeignWord>;
+
+/// The words, and more with one meaning: names below a section, with blanks between them.
+Words with(Words words, const std::string& section, const char* names, const char* ours) {
+  for (const std::string& name : split_words(names, ' ')) words.push_back({section + name, ours});
+  return words;
+}
+
+}  // namespace
+
+const std::vector<ForeignWord>& words_of_others() {
+  static const std::vector<ForeignWord> words = {
+      {"amp-dtype", "auto|float16|bfloat16=amp:*"},
+      {"fp16", "true=amp:float16"},
+      {"bf16", "true=amp:bfloat16"},
+      {"precision", "32|32-true=amp:off; 16|16-mixed=amp:float16; bf16|bf16-mixed=amp:bfloat16"},
+      {"gpus", "0=device:cpu; 1=device:cuda; N=device:cuda,devices:*"},
+      {"accelerator", "auto=device:auto; cpu=device:cpu; gpu|cuda=device:cuda"},
+      {"check-val-every-n-epoch", "N=val-every:*e"},
+      {"use-specaugment", "true=freq-mask:2,time-mask:2; false=freq-mask:0,time-mask:0"},
+      {"lr-warmup-method", "linear="},
+      {"compile-model", "true|false=", "networks run as compiled C++, and there is no other compiler"},
+      {"enable-progress-bar", "true|false=", "there is a moving line where the output is a terminal"},
+      {"log-every-n-steps", "N=", "--report-every 50u reports every 50 updates"},
+      {"persistent-workers", "true|false=", "workers always live as long as the run"},
+      {"print-freq", "N=", "--report-every 10u reports every 10 updates"},
+      {"profile-gpu-util", "true|false=", "GPU, VRAM, CPU and RAM are always sampled and reported"},
+      {"profile-performance",
+       "true|false=", "where time goes is always measured and reported; --profile 10u writes a trace"},
+      {"total-workers", "N=", "num-workers is the number of each process, and --devices N has N times as many"}};
+  return words;
+}
+
+const std::vector<ForeignWord>& keys_of_timm() {
+  static const Words explained = {{"aa", "@policy"},
+                                  {"amp", "@amp"},
+                                  {"amp-dtype", ""},
+                                  {"color-jitter", "@color-jitter"},
+                                  {"color-jitter-prob", ""},
+                                  {"cooldown-epochs", "-=; *=", "it is left out: the run ends after epochs"},
+                                  {"drop-path", "drop-path-rate"},
+                                  {"gaussian-blur-prob", "gaussian-blur"},
+                                  {"grayscale-prob", "grayscale"},
+                                  {"initial-checkpoint", "init-from"},
+                                  {"input-size", "@input-size"},
+                                  {"lr-base", "@lr"},
+                                  {"lr-base-scale", ""},
+                                  {"lr-base-size", ""},
+                                  {"model", "@model"},
+                                  {"opt", "momentum=opt:sgd,nesterov:false; *=opt:*"},
+                                  {"opt-betas", "betas"},
+                                  {"opt-eps", "eps"},
+                                  {"output", "@run-dir"},
+                                  {"experiment", "@run-dir"},
+                                  {"pretrained", "false=", "no weights are downloaded; write init_from: FILE"},
+                                  {"pretrained-path", "init-from"},
+                                  {"train-crop-mode", "rrc=train-crop:random-resized"},
+                                  {"tta", "0|0.0|false=; *=tta:*"},
+                                  {"val-split", "validation=; *=val-split:*"},  // found by its usual names
+                                  {"validation-batch-size", "val-batch-size"},
+                                  // Written into every file, and used beside others only.
+                                  {"clip-mode", "clip-mode", "", "clip_grad"},
+                                  {"decay-epochs", "decay-epochs", "", "sched=step"},
+                                  {"decay-milestones", "decay-milestones", "", "sched=multistep"},
+                                  {"decay-rate", "decay-rate", "", "sched=step|multistep"},
+                                  {"momentum", "momentum", "", "opt=sgd|momentum"},
+                                  {"warmup-prefix", ""},
+                                  // Without a counterpart: off, or the run would be another one.
+                                  {"class-map", "-=", "classes are the names of the folders"},
+                                  {"drop-connect", "-=", "write drop_path"},
+                                  {"epoch-repeats", "-=", "write more epochs"},
+                                  {"lr-cycle-limit", "-|1|1.0="},
+                                  {"lr-cycle-mul", "-|1|1.0="},
+                                  {"lr-k-decay", "-|1|1.0="},
+                                  {"mixup-mode", "-|batch="},
+                                  {"model-dtype", "-|float32=", "write amp: true"},
+                                  {"no-aug", "-=", "write train_crop: center, hflip: 0 and no augmentation"},
+                                  {"recount", "-|1|1.0="},
+                                  {"start-epoch", "-=", "resume: auto continues an interrupted run"}};
+  // The same without advice, and what changes nothing here whatever its value.
+  static const Words keys = with(
+      with(explained, "",
+           "aug-repeats aug-splits bce-loss bce-pos-weight bce-sum bce-target-thresh bn-eps bn-momentum cutmix-minmax "
+           "drop-block gp head-init-bias head-init-scale jsd-loss lr-noise mixup-off-epoch model-kwargs naflex-loader "
+           "opt-kwargs resplit split-bn sync-bn train-num-samples val-num-samples vflip",
+           "-="),
+      "",
+      "amp-impl apex-amp dataset-download dataset-trust-remote-code device-modules dist-bn fast-norm fuser "
+      "input-img-mode input-key interpolation local-rank log-wandb lr-cycle-decay lr-noise-pct lr-noise-std "
+      "model-ema-force-cpu native-amp no-ddp-bb no-prefetcher no-resume-opt patience-epochs recovery-interval remode "
+      "save-images sched-on-updates synchronize-step target-key torchcompile torchcompile-mode torchscript "
+      "train-interpolation use-multi-epochs-loader wandb-project wandb-resume-id wandb-tags worker-seeding",
+      "*=");
+  return keys;
+}
+
+const std::vector<ForeignWord>& keys_of_lightning() {
+  static const Words single = {
+      {"ckpt-path", "resume"},
+      {"seed-everything", "true|false=; *=seed"},  // any seed
+      {"model.pretrained", "false=; true=!; *=init-from", "no weights are downloaded; write init_from: FILE"},
+      {"trainer.devices", "auto|-1=; *=devices"},
+      {"trainer.gradient-clip-algorithm", "clip-mode"},
+      {"trainer.max-steps", "-1=; *=max-updates"},
+      {"trainer.num-nodes", "1=", "start the processes of each machine with torchrun or Slurm"},
+      {"lr-scheduler.last-epoch", ""},
+      {"lr-scheduler.verbose", ""},
+      {"lr-scheduler.cosineannealinglr", "cosine"},
+      {"lr-scheduler.cosineannealinglr.T-max", "@period"},
+      {"lr-scheduler.cosineannealinglr.eta-min", "min-lr"},
+      {"lr-scheduler.steplr", "step"},
+      {"lr-scheduler.steplr.step-size", "decay-epochs"},
+      {"lr-scheduler.steplr.gamma", "decay-rate"},
+      {"lr-scheduler.multisteplr", "multistep"},
+      {"lr-scheduler.multisteplr.milestones", "decay-milestones"},
+      {"lr-scheduler.multisteplr.gamma", "decay-rate"},
+      {"lr-scheduler.onecyclelr", "one-cycle"},
+      {"lr-scheduler.onecyclelr.max-lr", "lr"},
+      {"lr-scheduler.onecyclelr.pct-start", "@one-cycle"},
+      {"lr-scheduler.onecyclelr.div-factor", "@one-cycle"},
+      {"lr-scheduler.onecyclelr.final-div-factor", "@one-cycle"}};
+  static const Words trainer =
+      with(with(with(single, "trainer.",
+                     "barebones benchmark callbacks default-root-dir detect-anomaly enable-checkpointing "
+                     "enable-model-summary inference-mode logger num-sanity-val-steps profiler "
+                     "reload-dataloaders-every-n-epochs strategy use-distributed-sampler",
+                     "auto=; *="),
+                "trainer.", "limit-test-batches limit-train-batches limit-val-batches val-check-interval", "1.0="),
+           "trainer.", "fast-dev-run overfit-batches sync-batchnorm", "-=");
+  static const Words keys = with(with(with(trainer, "optimizer.", "capturable foreach fused", "*="), "optimizer.",
+                                      "amsgrad dampening differentiable maximize", "-="),
+                                 "model.", "model-name backbone name architecture net", "model");
+  return keys;
+}
+
+const std::vector<ForeignDefault>& foreign_defaults() {
+  static const std::vector<ForeignDefault> defaults = {{"timm", "train-crop", "random-resized"},
+                                                       {"timm", "drop-path-rate", "0"},
+                                                       {"optimizer.adamw", "weight-decay", "0.01"},
+                                                       {"optimizer", "weight-decay", "0"},
+                                                       {"optimizer", "decay-norm-and-bias", "true"},
+                                                       {"optimizer", "lr", "0.001"},
+                                                       {"optimizer.sgd", "momentum", "0"},
+                                                       {"optimizer.sgd", "nesterov", "false"},
+                                                       {"lr-scheduler", "warmup-epochs", "0"},
+                                                       {"lr-scheduler.steplr", "decay-rate", "0.1"},
+                                                       {"lr-scheduler.multisteplr", "decay-rate", "0.1"},
+                                                       {"lr-scheduler.cosineannealinglr", "min-lr", "0"}};
+  return defaults;
+}
+
+std::vector<ForeignCase> cases_of(const ForeignWord& word) {
+  std::vector<ForeignCase> cases;
+  for (const std::string& text : split_words(word.ours, ';')) {
+    const size_t equals = text.find('=');
+    ForeignCase read{split_words(text.substr(0, equals), '|'), {}};
+    const std::string values = text.substr(equals + 1);
+    for (const std::string& value : split_words(values, ',')) {
+      if (value.empty()) continue;
+      const size_t colon = value.find(':');
+      read.values.emplace_back(value.substr(0, colon), colon == std::string::npos ? "*" : value.substr(colon + 1));
+    }
+    cases.push_back(std::move(read));
+  }
+  return cases;
+}
+
+bool fits_pattern(const std::string& pattern, const std::string& text) {
+  if (pattern == "*" || pattern == text) return true;
+  if (pattern == "-") return text.empty() || text == "false" || text == "0" || text == "0.0";
+  int64_t ignored = 0;
+  return pattern == "N" && read_integer(text, 1, 1'000'000'000'000, ignored).empty();
+}
+
+std::string filled_in(std::string text, const std::string& theirs) {
+  const size_t star = text.find('*');
+  return star == std::string::npos ? text : text.replace(star, 1, theirs);
+}
+
+}  // namespace stoker::config
