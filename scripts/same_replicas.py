@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains one run in several ways (processes, lanes, OpenMP threads, machines), and compares what they leave: weights, their
+"""Trains one run in several ways (processes, OpenMP threads, machines), and compares what they leave: weights, their
 average, the optimizer's state and summary.csv less its clock columns must be the same bytes.
 
     scripts/same_replicas.py --train build/release/apps/train
     scripts/same_replicas.py --train build/release/apps/train --only resnet18 --only 'resnet18 bf16' --updates 60
 
-A way is PROCESSESxLANESxOMP_NUM_THREADS, as in 2x1x1. Ways with several lanes are left out, and that is said, where the
-program has no --lanes. `namespaces` is two machines with two processes each, network namespaces of this one, made by
-scripts/starters/two_machines.sh: as root, and only where --ways names it.
+A way is PROCESSESxOMP_NUM_THREADS, as in 2x1. `namespaces` is two machines with two processes each, network namespaces of
+this one, made by scripts/starters/two_machines.sh: as root, and only where --ways names it.
 
 Every run has mixup, an average of the weights and clipping, and skips torn images. The images are made here; their number
 divides nowhere, so that the last batch and the last update of each epoch are short. With --resume each run is stopped
@@ -29,7 +28,7 @@ import made_images
 
 REPLICAS = 4
 TWO_MACHINES = pathlib.Path(__file__).resolve().parent / "starters" / "two_machines.sh"
-WAYS = "1x1x1,1x1x2,1x2x1,1x4x1,2x1x1,2x1x2,2x2x1,4x1x1,4x1x2"
+WAYS = "1x1,1x2,2x1,2x2,4x1,4x2"
 COMMON = ["--train-crop", "random-resized", "--mixup", "0.2", "--model-ema", "--clip-grad", "1", "--lr", "0.05", "--epochs",
           "1000", "--val-every", "1000e", "--save-every", "never", "--resume", "auto", "--num-workers", "1",
           "--no-plan-check", "--no-report", "--on-bad-image", "skip,20", "--replicas", str(REPLICAS)]
@@ -43,8 +42,8 @@ NETWORKS = {
 RUNS = {f"{name}{suffix}": [*options, *more] for name, options in NETWORKS.items()
         for suffix, more in (("", ["--no-amp", "--no-channels-last"]), (" bf16", ["--amp", "--channels-last"]))}
 
-Way = collections.namedtuple("Way", "processes lanes threads")
-NAMESPACES = Way(4, 1, 1)
+Way = collections.namedtuple("Way", "processes threads")
+NAMESPACES = Way(4, 1)
 
 
 def way_of(text):
@@ -63,8 +62,7 @@ def commands_of(program, options, run_dir, way, on_two_machines):
     """What has to be started at once, each with variables of its own."""
     train = [str(program), *options, "--run-dir", str(run_dir)]
     if not on_two_machines:
-        lanes = ["--lanes", str(way.lanes)] if way.lanes > 1 else []
-        return [(train + ["--devices", str(way.processes)] + lanes, {"OMP_NUM_THREADS": str(way.threads)})]
+        return [(train + ["--devices", str(way.processes)], {"OMP_NUM_THREADS": str(way.threads)})]
     commands = []
     for rank in range(way.processes):
         machine = "ab"[rank // 2]
@@ -84,10 +82,6 @@ def trained(program, options, run_dir, way, on_two_machines=False):
     for (command, process), text in zip(started, texts):
         if process.returncode != 0:
             sys.exit(f"same_replicas: {' '.join(command)} ended with {process.returncode}:\n{text}")
-
-
-def has_lanes(program):
-    return "--lanes" in subprocess.run([str(program), "--help-all"], capture_output=True, text=True, check=True).stdout
 
 
 class Comparison:
@@ -117,16 +111,6 @@ class Comparison:
         return [key for key in self.first if self.first[key] != digest.get(key)], digest
 
 
-def ways_of(args):
-    wanted = (args.ways or WAYS).split(",")
-    if has_lanes(args.train):
-        return wanted
-    left_out = [way for way in wanted if way_of(way).lanes > 1]
-    if left_out:
-        print(f"same_replicas: this program has no --lanes: without {', '.join(left_out)}", flush=True)
-    return [way for way in wanted if way not in left_out]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=pathlib.Path, required=True)
@@ -139,11 +123,11 @@ def main():
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("more", nargs="*", help="options of train, after --")
     args = parser.parse_args()
-    ways = ways_of(args)
+    ways = (args.ways or WAYS).split(",")
     if "namespaces" in ways:
         subprocess.run([str(TWO_MACHINES), "start"], check=True)
     differ = compared = 0
-    print(f"{'run':26} {'processes x lanes x OpenMP':27} {'model.safetensors':18}{'optimizer.safetensors':22} seconds", flush=True)
+    print(f"{'run':26} {'processes x OpenMP':19} {'model.safetensors':18}{'optimizer.safetensors':22} seconds", flush=True)
     try:
         with tempfile.TemporaryDirectory(prefix="stoker-same-") as folder:
             folder = pathlib.Path(folder)
@@ -156,7 +140,7 @@ def main():
                     compared += 1
                     differ += bool(different)
                     what = "DIFFERENT: " + ", ".join(different) if different else "the same bytes" if number else "the first"
-                    print(f"{name:26} {way:27} {digest['model.safetensors'][:16]:18}{digest['optimizer.safetensors'][:16]:22} "
+                    print(f"{name:26} {way:19} {digest['model.safetensors'][:16]:18}{digest['optimizer.safetensors'][:16]:22} "
                           f"{time.monotonic() - begin:7.1f}  {what}", flush=True)
     finally:
         if "namespaces" in ways:

@@ -3,6 +3,7 @@
 // is not known is absent.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,7 +44,8 @@ struct ModelFacts {
 
 /// What a run that goes on from a checkpoint keeps of what was chosen when the run began.
 struct CheckpointFacts {
-  std::optional<int64_t> threads;                         ///< the bits of a CPU depend on it
+  std::optional<int64_t> threads;  ///< the bits of a CPU depend on it
+  std::optional<int64_t> replicas;
   std::optional<int64_t> batch_size, accumulation_steps;  ///< both or neither
   std::optional<bool> drop_last;
   // What other programs or other data may have chosen otherwise.
@@ -86,6 +88,7 @@ struct Facts {
   /// workers have every CPU.
   bool has_network = true;
   bool deals_replicas = true;  ///< several devices share replicas; else batches, of which there may be any number
+  int64_t ranks = 1;           ///< processes that a starter has started to train together; 1: nobody but --devices says
   std::optional<CheckpointFacts> checkpoint = {};  ///< absent: the run starts from scratch, or that is not known yet
   std::optional<DataFacts> data = {};
   std::optional<ModelFacts> model = {};
@@ -99,10 +102,15 @@ struct Facts {
   std::optional<Measured<CacheTier>> cache = {};
 };
 
+/// Among how many processes replicas are dealt.
+inline int64_t ranks_of(const Devices& devices, const Facts& facts) {
+  return facts.deals_replicas ? std::max(devices.count, facts.ranks) : 1;
+}
+
 /// What ImageNet has, for work without data.
 DataFacts usual_data(const Options& given);
-/// A batch-size for work that does not measure which fits: 64, or the next number below it that divides
-/// total-batch-size.
-Measured<int64_t> usual_batch(const Options& given);
+/// A batch-size for work that does not measure which fits: 64, or the next number below it of which `replicas` batches
+/// divide total-batch-size.
+Measured<int64_t> usual_batch(const Options& given, int64_t replicas);
 
 }  // namespace stoker::config

@@ -186,7 +186,7 @@ struct TrainOptionsOf {
   int64_t max_updates = 0;             ///< 0: no limit; optimizer updates of the whole run
   double max_time_seconds = 0;         ///< 0: no limit; of this process
   Pick<int64_t> accumulation_steps{};  ///< batches per update and replica; auto: as total_batch_size makes it, or 1
-  int64_t replicas = 1;                ///< copies of the network in the arithmetic of an update, whoever computes them
+  Pick<int64_t> replicas{};            ///< copies of the network in the arithmetic of an update, whoever computes them
   int64_t total_batch_size = 0;        ///< images per update; 0: batch_size x accumulation_steps x replicas
   bool auto_micro_batch = false;       ///< out of memory: compute each batch in twice as many micro-batches
   double label_smoothing = 0;
@@ -226,7 +226,6 @@ template <template <typename> class Pick>
 struct DeviceOptionsOf {
   Pick<std::string> device{};  ///< cpu, cuda or cuda:N; resolved: cpu or cuda:N
   Pick<int64_t> threads{};     ///< CPU threads inside one operation
-  Pick<int64_t> lanes{};       ///< replicas that a process computes at the same time, each on a thread
   Devices devices{};
   Exchange exchange = Exchange::exact;
   bool overlap_exchange = true;  ///< with the backward pass

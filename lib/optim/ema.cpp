@@ -44,16 +44,16 @@ Ema::Ema(const torch::nn::Module& model, double decay, bool warmup) : decay_(dec
   }
 }
 
-void Ema::update(const torch::Tensor& found_inf, core::ThreadTeam* team) {
+void Ema::update(const torch::Tensor& found_inf) {
   torch::NoGradGuard no_grad;
   const auto t = static_cast<double>(updates_);
   const double share = 1 - (warmup_ ? std::min(decay_, (1 + t) / (10 + t)) : decay_);
   ++updates_;
   counters_are_behind_ = true;
   if (found_inf.defined()) {
-    approach_all(float_averages_, floats_, share * (1 - found_inf), team);
+    approach_all(float_averages_, floats_, share * (1 - found_inf));
   } else {
-    approach_all(float_averages_, floats_, share, team);
+    approach_all(float_averages_, floats_, share);
   }
 }
 

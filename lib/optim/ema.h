@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/system/thread_team.h"
-
 namespace stoker::optim {
 
 /// Holds a float copy of every parameter and floating-point buffer by name. Counters (integer buffers) are no averages:
@@ -21,8 +19,8 @@ class Ema {
 
   /// average += (1 - d) * (weights - average), with d = min(decay, (1 + t) / (10 + t)) while warming up, t
   /// the updates so far. With `found_inf` (float32 [1], 0 or 1) at 1 no average moves, though t counts on; no
-  /// host sync. The weights are those of the model that this was made of. `team`: as in Optimizer::step().
-  void update(const torch::Tensor& found_inf = {}, core::ThreadTeam* team = nullptr);
+  /// host sync. The weights are those of the model that this was made of.
+  void update(const torch::Tensor& found_inf = {});
   /// Swaps the averages with the model's own values in place; call twice around an evaluation.
   void swap();
 

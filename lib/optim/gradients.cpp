@@ -22,32 +22,12 @@ torch::Tensor clip_by_norm(const std::vector<torch::Tensor>& gradients, double l
   return norm;
 }
 
-/// Clips as above, each gradient by whichever member of the team is free.
-torch::Tensor clip_by_norm(const std::vector<torch::Tensor>& gradients, double limit, core::ThreadTeam& team) {
-  const auto count = static_cast<int64_t>(gradients.size());
-  std::vector<torch::Tensor> norms(gradients.size());
-  team.for_each(count, [&](int64_t number) {
-    const torch::NoGradGuard no_grad;  // of this thread
-    const auto i = static_cast<size_t>(number);
-    norms[i] = at::_foreach_norm({gradients[i]}, 2)[0];
-  });
-  const torch::Tensor norm = torch::stack(norms).norm(), factor = factor_for(norm, limit);
-  team.for_each(count, [&](int64_t i) {
-    const torch::NoGradGuard no_grad;
-    multiply_all({gradients[static_cast<size_t>(i)]}, factor);
-  });
-  return norm;
-}
-
 }  // namespace
 
-torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit, config::ClipMode mode,
-                             core::ThreadTeam* team) {
+torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit, config::ClipMode mode) {
   if (gradients.empty()) return {};
   torch::NoGradGuard no_grad;
-  if (mode == config::ClipMode::norm) {
-    return team ? clip_by_norm(gradients, limit, *team) : clip_by_norm(gradients, limit);
-  }
+  if (mode == config::ClipMode::norm) return clip_by_norm(gradients, limit);
   clamp_all(gradients, limit);
   return {};
 }

@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "config/options.h"
-#include "core/system/thread_team.h"
 
 namespace stoker::optim {
 
 /// Scales gradients in place so that their global L2 norm is at most `limit` (Pascanu et al. 2013, algorithm
 /// 1), or clamps each value to [-limit, limit]. Returns the norm before clipping, float32 [] on the device
-/// (norm mode; undefined tensor in value mode). `team`: as in Optimizer::step(), where LibTorch has one thread.
-torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit, config::ClipMode mode,
-                             core::ThreadTeam* team = nullptr);
+/// (norm mode; undefined tensor in value mode).
+torch::Tensor clip_gradients(const std::vector<torch::Tensor>& gradients, double limit, config::ClipMode mode);
 /// Multiplies all gradients in place.
 void multiply_gradients(const std::vector<torch::Tensor>& gradients, double factor);
 

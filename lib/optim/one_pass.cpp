@@ -53,19 +53,18 @@ torch::Tensor with_layout_of(const torch::Tensor& like, const torch::Tensor& ten
 }
 
 void one_pass_sgd(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& momentum,
-                  const SgdRule& rule, ValueRange values) {
+                  const SgdRule& rule) {
   const kernels::SgdStep step{static_cast<float>(rule.lr), static_cast<float>(rule.momentum),
                               static_cast<float>(rule.weight_decay), rule.nesterov};
-  kernels::sgd_step(parameter.data_ptr<float>() + values.begin, gradient.data_ptr<float>() + values.begin,
-                    rule.momentum == 0 ? nullptr : momentum.data_ptr<float>() + values.begin, values.end - values.begin,
-                    step, on_torch_threads);
+  kernels::sgd_step(parameter.data_ptr<float>(), gradient.data_ptr<float>(),
+                    rule.momentum == 0 ? nullptr : momentum.data_ptr<float>(), parameter.numel(), step,
+                    on_torch_threads);
 }
 
 void one_pass_adam(const torch::Tensor& parameter, const torch::Tensor& gradient, const torch::Tensor& exp_avg,
-                   const torch::Tensor& exp_avg_sq, const AdamRule& rule, int64_t step, ValueRange values) {
-  kernels::adam_step(parameter.data_ptr<float>() + values.begin, gradient.data_ptr<float>() + values.begin,
-                     exp_avg.data_ptr<float>() + values.begin, exp_avg_sq.data_ptr<float>() + values.begin,
-                     values.end - values.begin, adam_step_of(rule, step), on_torch_threads);
+                   const torch::Tensor& exp_avg_sq, const AdamRule& rule, int64_t step) {
+  kernels::adam_step(parameter.data_ptr<float>(), gradient.data_ptr<float>(), exp_avg.data_ptr<float>(),
+                     exp_avg_sq.data_ptr<float>(), parameter.numel(), adam_step_of(rule, step), on_torch_threads);
 }
 
 }  // namespace stoker::optim

@@ -23,23 +23,6 @@ void check_parameter(const NamedParameter& parameter, const torch::Device& devic
   }
 }
 
-/// Some values of the parameter of this number.
-struct Piece {
-  size_t parameter = 0;
-  ValueRange values;
-};
-
-/// All values: each parameter at once, or for a team in pieces that its members end with at about the same time.
-std::vector<Piece> pieces_of(const std::vector<torch::Tensor>& parameters, bool for_team) {
-  constexpr int64_t kTeamPiece = 1 << 17;  // values
-  std::vector<Piece> pieces;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const int64_t count = parameters[i].numel(), step = for_team ? kTeamPiece : std::max<int64_t>(count, 1);
-    for (int64_t begin = 0; begin < count; begin += step) pieces.push_back({i, {begin, std::min(begin + step, count)}});
-  }
-  return pieces;
-}
-
 }  // namespace
 
 Optimizer::Optimizer(std::vector<NamedParameter> parameters, const config::ResolvedOptimOptions& options)
@@ -56,7 +39,7 @@ std::vector<torch::Tensor> Optimizer::gradients() const {
   return gradients;
 }
 
-void Optimizer::step(const UpdateRates& rates, const torch::Tensor& found_inf, core::ThreadTeam* team) {
+void Optimizer::step(const UpdateRates& rates, const torch::Tensor& found_inf) {
   if (rates.momentum && options_.opt == config::OptimizerKind::sgd && options_.momentum == 0) {
     throw core::Error(core::ErrorKind::bug, "a schedule moves the momentum of an optimizer that has none");
   }
@@ -65,8 +48,7 @@ void Optimizer::step(const UpdateRates& rates, const torch::Tensor& found_inf, c
   if (found_inf.defined() && !on_device && found_inf.item<float>() != 0) return;
   ++steps_;
   for (const Group& group : groups()) {
-    takes_device_kernels(parameters_[0].tensor) ? step_on_device(group, rates, found_inf)
-                                                : step_on_cpu(group, rates, team);
+    takes_device_kernels(parameters_[0].tensor) ? step_on_device(group, rates, found_inf) : step_on_cpu(group, rates);
   }
   if (found_inf.defined() && on_device) skipped_ = skipped_.defined() ? skipped_ + found_inf : found_inf.clone();
 }
@@ -139,7 +121,7 @@ AdamRule Optimizer::adam_rule(const Group& group, const UpdateRates& rates) cons
           group.weight_decay,        options_.opt == config::OptimizerKind::adamw};
 }
 
-void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates, core::ThreadTeam* team) const {
+void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates) const {
   const bool is_sgd = options_.opt == config::OptimizerKind::sgd;
   if (plain_ || !kernels::has_optimizer_step()) {
     const KernelLists lists{group.parameters, group.gradients, group.first, group.second};
@@ -149,16 +131,14 @@ void Optimizer::step_on_cpu(const Group& group, const UpdateRates& rates, core::
   RECORD_USER_SCOPE(is_sgd ? "stoker::sgd_step" : "stoker::adam_step");  // for profilers
   const SgdRule sgd = sgd_rule(group, rates);
   const AdamRule adam = adam_rule(group, rates);
-  const std::vector<Piece> pieces = pieces_of(group.parameters, team != nullptr);
-  core::ThreadTeam::for_each_on(team, static_cast<int64_t>(pieces.size()), [&](int64_t number) {
-    const auto [i, values] = pieces[static_cast<size_t>(number)];
+  for (size_t i = 0; i < group.parameters.size(); ++i) {
     if (is_sgd) {
-      one_pass_sgd(group.parameters[i], group.gradients[i], group.first.empty() ? torch::Tensor() : group.first[i], sgd,
-                   values);
+      one_pass_sgd(group.parameters[i], group.gradients[i], group.first.empty() ? torch::Tensor() : group.first[i],
+                   sgd);
     } else {
-      one_pass_adam(group.parameters[i], group.gradients[i], group.first[i], group.second[i], adam, steps_, values);
+      one_pass_adam(group.parameters[i], group.gradients[i], group.first[i], group.second[i], adam, steps_);
     }
-  });
+  }
 }
 
 void Optimizer::step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "config/options.h"
-#include "core/system/thread_team.h"
 #include "optim/rules.h"
 #include "optim/schedule.h"
 
@@ -41,8 +40,8 @@ class Optimizer {
   /// One update with the rates of a schedule, or a learning rate alone. Rates with a momentum need SGD's momentum
   /// option to be above 0. With `found_inf` (float32 [1] on the device, 0 or 1) set to 1 nothing changes; fused kernels
   /// read it on the device without a host sync, others read it on the host. Parameters without a gradient are left
-  /// alone. Where parameters lie on the CPU, `team` shares them out; null: LibTorch's threads do. No bit depends on it.
-  void step(const UpdateRates& rates, const torch::Tensor& found_inf = {}, core::ThreadTeam* team = nullptr);
+  /// alone.
+  void step(const UpdateRates& rates, const torch::Tensor& found_inf = {});
   void zero_grad();  ///< frees the gradients
   /// From now on foreach operations in the place of fused kernels or one pass: for measuring what these bring.
   void use_plain_kernels() { plain_ = true; }
@@ -66,7 +65,7 @@ class Optimizer {
   std::vector<Group> groups();
   SgdRule sgd_rule(const Group& group, const UpdateRates& rates) const;
   AdamRule adam_rule(const Group& group, const UpdateRates& rates) const;
-  void step_on_cpu(const Group& group, const UpdateRates& rates, core::ThreadTeam* team) const;
+  void step_on_cpu(const Group& group, const UpdateRates& rates) const;
   void step_on_device(const Group& group, const UpdateRates& rates, const torch::Tensor& found_inf) const;
   /// Whether found_inf is read by the kernels on the device.
   bool skips_on_device() const;

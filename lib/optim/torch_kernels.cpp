@@ -79,12 +79,9 @@ void fused_decoupled_adam(const KernelLists& lists, const AdamRule& rule, const 
 #endif
 
 template <typename Share>
-void approach_on_cpu(const TensorVector& averages, const TensorVector& values, const Share& share,
-                     core::ThreadTeam* team) {
-  core::ThreadTeam::for_each_on(team, static_cast<int64_t>(averages.size()), [&](int64_t i) {
-    const torch::NoGradGuard no_grad;  // of this thread
-    averages[static_cast<size_t>(i)].lerp_(values[static_cast<size_t>(i)], share);
-  });
+void approach_on_cpu(const TensorVector& averages, const TensorVector& values, const Share& share) {
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(values[i], share);
 }
 
 }  // namespace
@@ -174,18 +171,17 @@ void clamp_all(const TensorVector& tensors, double limit) {
 #endif
 }
 
-void approach_all(const TensorVector& averages, const TensorVector& values, double share, core::ThreadTeam* team) {
+void approach_all(const TensorVector& averages, const TensorVector& values, double share) {
   if (averages.empty()) return;
-  if (!takes_device_kernels(averages[0])) return approach_on_cpu(averages, values, share, team);
+  if (!takes_device_kernels(averages[0])) return approach_on_cpu(averages, values, share);
   const TensorVector differences = at::_foreach_sub(values, averages);
   at::_foreach_add_(averages, differences, share);
 }
 
-void approach_all(const TensorVector& averages, const TensorVector& values, const torch::Tensor& share,
-                  core::ThreadTeam* team) {
+void approach_all(const TensorVector& averages, const TensorVector& values, const torch::Tensor& share) {
   if (averages.empty()) return;
   const torch::Tensor scalar = share.reshape({});
-  if (!takes_device_kernels(averages[0])) return approach_on_cpu(averages, values, scalar, team);
+  if (!takes_device_kernels(averages[0])) return approach_on_cpu(averages, values, scalar);
   const TensorVector differences = at::_foreach_sub(values, averages);
   multiply_all(differences, scalar);
   at::_foreach_add_(averages, differences, 1);

@@ -8,7 +8,6 @@
 
 #include <vector>
 
-#include "core/system/thread_team.h"
 #include "optim/rules.h"
 
 namespace stoker::optim {
@@ -47,11 +46,10 @@ bool takes_device_kernels(const torch::Tensor& tensor);
 
 /// Limits all values to [-limit, limit] in place.
 void clamp_all(const std::vector<torch::Tensor>& tensors, double limit);
-/// average += share * (value - average) for each pair, in place; of a CPU's by `team`, where there is one.
-void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values, double share,
-                  core::ThreadTeam* team = nullptr);
+/// average += share * (value - average) for each pair, in place.
+void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values, double share);
 /// With `share` as a one-element float32 tensor on their device.
 void approach_all(const std::vector<torch::Tensor>& averages, const std::vector<torch::Tensor>& values,
-                  const torch::Tensor& share, core::ThreadTeam* team = nullptr);
+                  const torch::Tensor& share);
 
 }  // namespace stoker::optim

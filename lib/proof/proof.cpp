@@ -67,7 +67,7 @@ class Prover {
   void look_for_remedy(Proof& proof) {
     for (const Fault& fault : proof.faults) core::log_debug("{}: {}: {}", fault.library, fault.operation, fault.what);
     Best best;
-    if (first_.crash.empty() && !first_.was_given_up && !request_.whole_process) consider_ways(best);
+    if (first_.crash.empty() && !first_.was_given_up) consider_ways(best);
     if (settings_.may_limit_isa && before_.isa.empty() && request_.device == "cpu") {
       for (const char* const isa : {"AVX512_CORE", "AVX2", "SSE41"}) {
         Remedy remedy = before_;

@@ -25,7 +25,6 @@ core::Json to_json(const Request& request) {
             {"drop_path_rate", network.drop_path_rate},
             {"zero_init_residual", network.zero_init_residual}}},
           {"network_digest", request.network_digest},
-          {"whole_process", request.whole_process},
           {"freeze", request.freeze},
           {"trusts_network_file", request.trusts_network_file},
           {"input", request.input},
@@ -49,7 +48,6 @@ Request request_from_json(const core::Json& json) {
   network.at("drop_path_rate").get_to(request.network.drop_path_rate);
   network.at("zero_init_residual").get_to(request.network.zero_init_residual);
   json.at("network_digest").get_to(request.network_digest);
-  json.at("whole_process").get_to(request.whole_process);
   json.at("freeze").get_to(request.freeze);
   json.at("trusts_network_file").get_to(request.trusts_network_file);
   json.at("input").get_to(request.input);

@@ -28,7 +28,6 @@ struct Pass {
 struct Request {
   model::ModelSpec network;
   std::string network_digest{};      ///< of the file where the network is one; empty: it is one of ours
-  bool whole_process = false;        ///< a remedy must be the same for all threads: several compute networks at once
   std::string freeze{};              ///< as --freeze
   bool trusts_network_file = false;  ///< as --trust-model
   std::vector<int64_t> input;        ///< shape of one image or clip: {3, 224, 224}

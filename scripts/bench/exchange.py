@@ -58,7 +58,7 @@ def measured(args, folder, processes, way):
     run = folder / "run"
     options = ["--data-dir", str(folder / "data"), "--run-dir", str(run), "--model", args.model, "--img-size", str(args.size),
                "--batch-size", str(args.batch), "--replicas", str(processes), "--epochs", str(args.epochs), "--no-amp",
-               "--threads", "1", "--lanes", "1", "--num-workers", "1", "--lr", "0.01", "--val-every", "1000e", "--save-every", "never",
+               "--threads", "1", "--num-workers", "1", "--lr", "0.01", "--val-every", "1000e", "--save-every", "never",
                "--no-plan-check", "--no-report", "--fresh", *WAYS[way]]
     ranks = started(args, options, processes)
     texts = [rank.communicate()[0] for rank in ranks]

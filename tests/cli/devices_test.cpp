@@ -402,9 +402,31 @@ TEST(DevicesTest, ReplicasThatDoNotDivideAreRefused) {
   EXPECT_EQ(ended.exit_code, kConfig);
   EXPECT_NE(ended.err.find("replicas 3 is not a multiple of devices 2"), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("a new run may have --replicas 4"), std::string::npos) << ended.err;
-  const Ended without = run(train_words({"--devices", "2"}), work.path());
-  EXPECT_EQ(without.exit_code, kConfig);
-  EXPECT_NE(without.err.find("add --replicas 2 to a new run"), std::string::npos) << without.err;
+}
+
+TEST(DevicesTest, ThereIsAReplicaForEachProcessAndAResumeKeepsThem) {
+  const Workplace work;
+  write_idx(work);
+  const Words common = {"--batch-size", "4", "--epochs", "2"};
+  const auto train = [&](Words words, const std::string& run_dir) {
+    words.insert(words.end(), common.begin(), common.end());
+    words.insert(words.end(), {"--run-dir", run_dir});
+    const Ended ended = run(train_words(words), work.path());
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return ended.out;
+  };
+  train({"--replicas", "2"}, "given");
+  const std::string out = train({"--devices", "2", "--max-updates", "3"}, "automatic");
+  EXPECT_NE(out.find("--replicas 2 was chosen: one for each of 2 processes\n"), std::string::npos) << out;
+  const std::string resumed = train({}, "automatic");
+  EXPECT_NE(resumed.find("2 replicas run one after the other; --devices 2 runs all at once\n"), std::string::npos)
+      << resumed;
+  EXPECT_TRUE(saved(work, "automatic") == saved(work, "given"));
+  Words words = train_words({"--devices", "3", "--epochs", "3"});
+  words.insert(words.end(), {"--batch-size", "4", "--run-dir", "automatic"});
+  const Ended other = run(words, work.path());
+  EXPECT_EQ(other.exit_code, kConfig);
+  EXPECT_NE(other.err.find("replicas 2 is not a multiple of devices 3"), std::string::npos) << other.err;
 }
 
 TEST(DevicesTest, ADryRunPlansOneOfTheProcessesWithItsShareOfTheMachine) {

@@ -14,7 +14,6 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/system/thread_team.h"
 #include "optim/ema.h"
 #include "optim/gradients.h"
 #include "optim/one_pass.h"
@@ -320,41 +319,6 @@ TEST(OptimizerTest, ResultDoesNotDependOnTheNumberOfThreads) {
   }
   at::set_num_threads(threads_before);
   EXPECT_TRUE(torch::equal(results[0], results[1]));
-}
-
-/// Weights and their average after some clipped updates of a network with a layer of several pieces.
-torch::Tensor trained_by(core::ThreadTeam* team, config::OptimizerKind kind) {
-  torch::manual_seed(5);
-  torch::nn::Linear network(700, 600);
-  std::vector<NamedParameter> parameters;
-  for (const auto& item : network->named_parameters()) parameters.push_back({item.key(), item.value()});
-  Optimizer optimizer(parameters, optim_options(kind, 0.05));
-  Ema ema(*network, 0.9, /*warmup=*/false);
-  for (int update = 0; update < 3; ++update) {
-    for (NamedParameter& parameter : parameters) {
-      parameter.tensor.mutable_grad() = torch::randn(parameter.tensor.sizes());
-    }
-    clip_gradients(optimizer.gradients(), 1, config::ClipMode::norm, team);
-    optimizer.step(0.01, {}, team);
-    ema.update({}, team);
-  }
-  std::vector<torch::Tensor> all;
-  for (const NamedParameter& parameter : parameters) all.push_back(parameter.tensor.detach().flatten());
-  for (const Ema::NamedAverage& average : ema.averages()) all.push_back(average.tensor.flatten());
-  return torch::cat(all);
-}
-
-TEST(OptimizerTest, ATeamOfThreadsEndsWithTheSameBits) {
-  const int threads_before = at::get_num_threads();
-  at::set_num_threads(1);
-  for (const auto kind : {config::OptimizerKind::sgd, config::OptimizerKind::adamw}) {
-    const torch::Tensor alone = trained_by(nullptr, kind);
-    for (const int64_t members : {1, 2, 3}) {
-      core::ThreadTeam team(members, [](int64_t) { at::set_num_threads(1); });
-      EXPECT_TRUE(torch::equal(trained_by(&team, kind), alone)) << members;
-    }
-  }
-  at::set_num_threads(threads_before);
 }
 
 /// A 1x1 convolution in channels-last: its weight and cuDNN's gradient of it differ in strides that are never used.

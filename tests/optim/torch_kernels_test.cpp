@@ -38,8 +38,7 @@ TEST(TorchKernelsTest, ForeachAdamEqualsOnePass) {
     const KernelLists ours = test_lists(true);
     const KernelLists theirs = test_lists(true);
     for (size_t i = 0; i < ours.parameters.size(); ++i) {
-      one_pass_adam(ours.parameters[i], ours.gradients[i], ours.first[i], ours.second[i], rule, 3,
-                    {0, ours.parameters[i].numel()});
+      one_pass_adam(ours.parameters[i], ours.gradients[i], ours.first[i], ours.second[i], rule, 3);
     }
     foreach_adam(theirs, rule, 3);
     expect_same(ours.parameters, theirs.parameters);
@@ -56,7 +55,7 @@ TEST(TorchKernelsTest, ForeachSgdEqualsOnePass) {
       const KernelLists ours = test_lists(false);
       const KernelLists theirs = test_lists(false);
       for (size_t i = 0; i < ours.parameters.size(); ++i) {
-        one_pass_sgd(ours.parameters[i], ours.gradients[i], ours.first[i], rule, {0, ours.parameters[i].numel()});
+        one_pass_sgd(ours.parameters[i], ours.gradients[i], ours.first[i], rule);
       }
       foreach_sgd(theirs, rule);
       expect_same(ours.parameters, theirs.parameters);
@@ -90,7 +89,7 @@ TEST(TorchKernelsTest, FusedSgdEqualsOnePassAndHeedsFoundInf) {
   const KernelLists theirs = test_lists(false);
   fused_sgd(theirs, rule, torch::ones({1}));
   for (size_t i = 0; i < ours.parameters.size(); ++i) {
-    one_pass_sgd(ours.parameters[i], ours.gradients[i], ours.first[i], rule, {0, ours.parameters[i].numel()});
+    one_pass_sgd(ours.parameters[i], ours.gradients[i], ours.first[i], rule);
   }
   fused_sgd(theirs, rule, {});
   expect_same(ours.parameters, theirs.parameters);
@@ -106,8 +105,7 @@ TEST(TorchKernelsTest, FusedAdamEqualsOnePassAndHeedsFoundInf) {
     const torch::Tensor step = torch::full({1}, 3.0F);
     fused_adam(theirs, rule, step, torch::ones({1}));
     for (size_t i = 0; i < ours.parameters.size(); ++i) {
-      one_pass_adam(ours.parameters[i], ours.gradients[i], ours.first[i], ours.second[i], rule, 3,
-                    {0, ours.parameters[i].numel()});
+      one_pass_adam(ours.parameters[i], ours.gradients[i], ours.first[i], ours.second[i], rule, 3);
     }
     fused_adam(theirs, rule, step, {});
     expect_same(ours.parameters, theirs.parameters);

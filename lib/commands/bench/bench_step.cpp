@@ -71,7 +71,6 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
   window.batch_size = options.loader.batch_size;
   window.batch_count = options.train.accumulation_steps * options.train.replicas;
   window.replicas = options.train.replicas;
-  window.lanes = options.device.lanes;
   window.planned_images = window.batch_size * window.batch_count;
   const auto update = [&] { updater.update(batches, window, options.optim.lr); };
 
@@ -98,15 +97,13 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
                     {"batch_size", options.loader.batch_size},
                     {"accumulation_steps", options.train.accumulation_steps},
                     {"replicas", options.train.replicas},
-                    {"lanes", options.device.lanes},
                     {"img_size", options.data.img_size},
                     {"clip_frames", frames_of(options)},
                     {"device", options.device.device},
                     {"precision", precision_text(options, precision)},
                     {"peak_device_bytes", memory.peak_bytes}};
-  const std::string replicas = options.train.replicas == 1 ? ""
-                                                           : core::format(" x {} replicas on {} lanes",
-                                                                          options.train.replicas, options.device.lanes);
+  const std::string replicas =
+      options.train.replicas == 1 ? "" : core::format(" x {} replicas", options.train.replicas);
   result.lines.push_back(
       core::format("step: {} batch {} x {}{} at {} px on {}, {}: {}{}", options.model.model, options.loader.batch_size,
                    options.train.accumulation_steps, replicas, options.data.img_size, options.device.device,

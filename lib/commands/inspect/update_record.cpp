@@ -71,7 +71,6 @@ void UpdateRecorder::saw_batch(const engine::SeenBatch& seen) {
     record.samples.push_back(std::move(sample));
   }
   if (keeps_images_) record.images = images.clone(at::MemoryFormat::Contiguous);
-  const std::lock_guard<std::mutex> lock(mutex_);
   batches_[seen.batch_in_window] = std::move(record);
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -56,7 +55,6 @@ class UpdateRecorder : public engine::StepWatcher {
  private:
   const engine::Task& task_;
   const bool keeps_images_;
-  std::mutex mutex_;
   std::map<int64_t, BatchRecord> batches_;
   std::vector<GradientRecord> gradients_;
 };

@@ -128,6 +128,7 @@ class DevicePlanner {
 
 DeviceQuestion device_question(const PlanFlags& flags, const config::Configuration& configuration) {
   DeviceQuestion question;
+  question.replicas_given = !configuration.options.train.replicas.is_auto();
   question.is_asked = !flags.devices.empty();
   if (flags.devices.empty()) {
     question.devices = {configuration.options.device.devices.count};
@@ -142,14 +143,12 @@ DeviceQuestion device_question(const PlanFlags& flags, const config::Configurati
       question.devices.push_back(devices);
     }
   }
-  const config::Row& replicas = configuration.table.row_of(configuration.options.train.replicas);
-  question.replicas_given = replicas.origin.kind != config::Origin::Kind::built_in || !question.is_asked;
   return question;
 }
 
 int64_t replicas_on(const config::Configuration& configuration, const DeviceQuestion& question, int64_t devices) {
-  const int64_t replicas = configuration.options.train.replicas;
   if (!question.replicas_given) return devices;
+  const int64_t replicas = configuration.options.train.replicas.value();
   if (replicas % devices == 0) return replicas;
   throw Error(ErrorKind::config,
               format("replicas {} is not a multiple of {} devices: each computes as many", replicas, devices),

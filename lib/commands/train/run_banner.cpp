@@ -98,10 +98,11 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
   facts.input = input_text(transform_plan(options, *datasets.train, /*training=*/true).shape);
   const config::Configuration& given = context.configuration;
   const std::string& model_option = given.table.row_of(given.options.model.model).name;
+  const std::string& replicas_option = given.table.row_of(given.options.train.replicas).name;
   for (const config::Choice& choice : resolution.choices) {
-    if (choice.option == model_option) {
+    if (choice.option == model_option || choice.option == replicas_option) {
       facts.data_notes.insert(facts.data_notes.begin(),
-                              format("--model {} was chosen: {}", choice.value, choice.reason));
+                              format("--{} {} was chosen: {}", choice.option, choice.value, choice.reason));
     } else if (answers_somebody(choice)) {
       facts.data_notes.push_back(format("{} {}: {}", choice.option, choice.value, choice.reason));
     }

@@ -54,15 +54,14 @@ Outcome train_network(const Context& given, const TrainFlags& flags) {
   if (!flags.dry_run && !only_shows) prepare_end_command(flags.on_end, options);
   if (only_shows) return train_as_rank(context, flags, JoinedRanks());
   refuse_what_names_no_data(context.configuration);
-  const int64_t replicas = options.train.replicas;
+  const config::Auto<int64_t>& replicas = options.train.replicas;
   const auto refuse_what_does_not_divide = [&](int ranks, const std::string& who) {
-    if (replicas % ranks == 0) return;
+    if (replicas.is_auto() || replicas.value() % ranks == 0) return;
     throw Error(
-        ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas, who),
-        replicas == 1
-            ? format("add --replicas {} to a new run: an update then sees {} times as many images", ranks, ranks)
-            : format("choose a number of processes that divides {}; a new run may have --replicas {}, too", replicas,
-                     (replicas / ranks + 1) * ranks));
+        ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas.value(), who),
+        format("choose a number of processes that divides {}; a new run may have --replicas {}, or no --replicas for one "
+               "per process",
+               replicas.value(), (replicas.value() / ranks + 1) * ranks));
   };
   return work_on_devices(
       context.argv, options, [&](const JoinedRanks& ranks) { return train_as_rank(context, flags, ranks); },

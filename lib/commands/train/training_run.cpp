@@ -100,7 +100,7 @@ class TrainingRun {
         ranks_(ranks),
         given_(context.configuration),
         only_shows_(flags.dry_run || given_.flags.print_config),
-        settings_(given_, share_of_machine(ranks.place())),
+        settings_(given_, share_of_machine(ranks.place()), ranks.place().size),
         options_(settings_.options()),
         console_(options_.log.quiet || !ranks.is_root()),
         files_(options_.run.run_dir + "/checkpoints"),
@@ -223,10 +223,9 @@ observe::BannerFacts TrainingRun::facts_of_banner() {
   facts.ranks = std::max<int64_t>(ranks_.place().size, options_.device.devices.count);
   const std::vector<std::string> of_ranks = notes_of(ranks_.place(), options_.device.restarts);
   facts.data_notes.insert(facts.data_notes.begin(), of_ranks.begin(), of_ranks.end());  // before what may be left out
-  facts.lanes = std::min(options_.device.lanes, std::max<int64_t>(1, facts.replicas / facts.ranks));
   if (ranks_.is_root() && !flags_.dry_run && !end_) {
     const engine::ProbeSettings probe = probe_settings(options_, *prepared_.datasets.train, prepared_.learner.device);
-    training_.compute = compute_cost(options_, prepared_.learner, probe, facts.ranks * facts.lanes);
+    training_.compute = compute_cost(options_, prepared_.learner, probe, facts.ranks);
     facts.compute = compute_text(training_.compute, options_, data::item_word(*prepared_.datasets.train).one);
   }
   facts.caches = prepared_.caches.lines;

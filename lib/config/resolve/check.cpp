@@ -78,17 +78,14 @@ void check_schedule(const ResolvedOptions& options, bool lr_is_known, RuleBook& 
                              number_text(o.one_cycle_max_momentum)));
 }
 
-void check_batch(const ResolvedOptions& options, bool deals_replicas, RuleBook& rules) {
+void check_batch(const ResolvedOptions& options, const Facts& facts, RuleBook& rules) {
   const int64_t total = options.train.total_batch_size, steps = options.train.accumulation_steps;
   const int64_t replicas = options.train.replicas;
-  rules.require(!deals_replicas || replicas % options.device.devices.count == 0,
-                core::format("replicas {} is not a multiple of devices {}: each computes as many", replicas,
-                             options.device.devices.count));
-  const int64_t lanes = options.device.lanes, threads = options.device.threads;
-  rules.require(
-      lanes == 1 || threads == 1,
-      core::format("lanes {} compute with one thread each, but threads is {}: set one of them to 1", lanes, threads));
-  rules.require(lanes == 1 || options.device.device == "cpu", "lanes are threads of a CPU, but device is not cpu");
+  const int64_t ranks = ranks_of(options.device.devices, facts);
+  const std::string who =
+      ranks == options.device.devices.count ? core::format("devices {}", ranks) : core::format("{} processes", ranks);
+  rules.require(replicas % ranks == 0,
+                core::format("replicas {} is not a multiple of {}: each computes as many", replicas, who));
   if (total == 0) return;
   const int64_t batch = options.loader.batch_size;
   if (replicas > 1) {
@@ -246,7 +243,7 @@ std::vector<std::string> broken_rules(const Options& given, const Resolution& re
   check_augment(options.augment, rules);
   check_operations(options.augment, rules);
   check_schedule(options, batch_is_known || !given.optim.lr.is_auto(), rules);
-  if (batch_is_known) check_batch(options, facts.deals_replicas, rules);
+  if (batch_is_known) check_batch(options, facts, rules);
   check_training(options, rules);
   check_task(given, options, facts.has_network, rules);
   if (facts.has_network) check_precision(options, facts.machine.computes_float16, rules);

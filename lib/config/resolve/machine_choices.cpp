@@ -34,6 +34,16 @@ std::string cpus_text(const core::MachineFacts& machine, int64_t cpus) {
   return machine.cpus_reason.empty() ? count : count + " (" + machine.cpus_reason + ")";
 }
 
+/// One for each process that trains, in the run's first start.
+void choose_replicas(Draft& draft, const Facts& facts) {
+  Auto<int64_t>& option = draft.options().train.replicas;
+  const int64_t ranks = ranks_of(draft.options().device.devices, facts);
+  const int64_t kept = facts.checkpoint ? facts.checkpoint->replicas.value_or(ranks) : ranks;
+  if (kept != ranks) draft.choose(option, std::to_string(kept), kAsInCheckpoint, ChoiceSource::checkpoint);
+  if (ranks > 1) draft.choose(option, std::to_string(ranks), core::format("one for each of {} processes", ranks));
+  draft.set_default(option, int64_t{1});
+}
+
 /// CPU results depend on the number of threads: that of a run that goes on follows its checkpoint.
 void choose_threads(Draft& draft, const Facts& facts) {
   const int64_t cpus = std::max(facts.machine.cpus, 1), threads = std::min<int64_t>(cpus, 1024);
@@ -42,25 +52,11 @@ void choose_threads(Draft& draft, const Facts& facts) {
     draft.choose(option, std::to_string(*facts.checkpoint->threads),
                  core::format("{}, so that the bits stay the same", kAsInCheckpoint), ChoiceSource::checkpoint);
   }
-  if (draft.options().train.replicas > 1 && draft.options().device.device.value() == "cpu") {
+  if (draft.options().train.replicas.value() > 1 && draft.options().device.device.value() == "cpu") {
     draft.choose(option, "1", "one per replica: bits do not depend on the machine");
   }
   if (facts.threads) draft.choose(option, std::to_string(facts.threads->value), *facts.threads);
   draft.choose(option, std::to_string(threads), cpus_text(facts.machine, cpus));
-}
-
-/// As many as there are CPUs and replicas for.
-void choose_lanes(Draft& draft, const Facts& facts) {
-  Options& options = draft.options();
-  const int64_t replicas = std::max<int64_t>(1, options.train.replicas / options.device.devices.count);
-  const int64_t cpus = std::max(facts.machine.cpus, 1);
-  if (replicas == 1 || options.device.device.value() != "cpu") draft.set_default(options.device.lanes, int64_t{1});
-  if (options.device.threads.value() > 1) {
-    draft.choose(options.device.lanes, "1",
-                 core::format("threads {}: one replica at a time", options.device.threads.value()));
-  }
-  draft.choose(options.device.lanes, std::to_string(std::min({cpus, replicas, int64_t{256}})),
-               core::format("{} replicas and {}", replicas, cpus_text(facts.machine, cpus)));
 }
 
 void choose_workers(Draft& draft, const Facts& facts) {
@@ -156,8 +152,8 @@ bool choose_precision(Draft& draft, const Facts& facts) {
 bool choose_for_machine(const Facts& facts, Draft& draft) {
   if (!facts.has_network) draft.options().device = {};
   settle_device(draft, facts.machine);
+  choose_replicas(draft, facts);
   choose_threads(draft, facts);
-  choose_lanes(draft, facts);
   choose_workers(draft, facts);
   return choose_precision(draft, facts);
 }

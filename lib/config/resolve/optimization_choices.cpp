@@ -26,7 +26,7 @@ void choose_optimizer(Draft& draft) {
 
 /// Not more than there are: a batch beyond the data set has all of it. `train_images`: 0 while that is not known.
 int64_t images_per_update(const Options& o, int64_t train_images) {
-  const int64_t asked = o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas;
+  const int64_t asked = o.loader.batch_size.value() * o.train.accumulation_steps.value() * o.train.replicas.value();
   return train_images > 0 ? std::min(asked, train_images) : asked;
 }
 

@@ -51,7 +51,7 @@ struct BatchChoice {
 };
 
 /// The batch of a run whose batch-size is automatic is chosen once.
-BatchChoice batch_from(const Options& given, const Facts& facts) {
+BatchChoice batch_from(const Options& given, int64_t replicas, const Facts& facts) {
   if (!given.loader.batch_size.is_auto()) return {{given.loader.batch_size.value(), ""}, std::nullopt, false};
   if (facts.checkpoint && facts.checkpoint->batch_size) {
     return {{*facts.checkpoint->batch_size, kAsInCheckpoint, ChoiceSource::checkpoint},
@@ -59,21 +59,22 @@ BatchChoice batch_from(const Options& given, const Facts& facts) {
             false};
   }
   if (facts.batch_size) return {*facts.batch_size, std::nullopt, false};
-  return {usual_batch(given), std::nullopt, true};
+  return {usual_batch(given, replicas), std::nullopt, true};
 }
 
 /// An update of so many images takes as many batches as that makes; one that does not divide is a broken rule.
 void choose_accumulation(Draft& draft, const BatchChoice& batch) {
   Options& o = draft.options();
-  const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value() * o.train.replicas;
+  const int64_t total = o.train.total_batch_size, size = o.loader.batch_size.value() * o.train.replicas.value();
   const int64_t asked = total % size == 0 ? total / size : 0;  // 0: nothing that could be done is asked
   if (batch.accumulation_steps && (asked == 0 || asked == *batch.accumulation_steps)) {
     draft.choose(o.train.accumulation_steps, std::to_string(*batch.accumulation_steps), batch.batch_size);
   }
   if (asked > 1) {
     draft.choose(o.train.accumulation_steps, std::to_string(asked),
-                 o.train.replicas == 1 ? core::format("total-batch-size {} / batch-size {}", total, size)
-                                       : core::format("total-batch-size {} / {} images of all replicas", total, size));
+                 o.train.replicas.value() == 1
+                     ? core::format("total-batch-size {} / batch-size {}", total, size)
+                     : core::format("total-batch-size {} / {} images of all replicas", total, size));
   }
   draft.set_default(o.train.accumulation_steps, int64_t{1});
 }
@@ -134,7 +135,7 @@ void choose_cache(Draft& draft, const Facts& facts) {
 /// What becomes of the last batch of an epoch, and why; no reason: the network decides, and is not known.
 Measured<bool> drop_last_for(const Options& draft, int64_t train_images, std::optional<bool> trains_on_one_image) {
   const int64_t batch = draft.loader.batch_size.value();
-  const int64_t steps = draft.train.accumulation_steps.value() * draft.train.replicas;
+  const int64_t steps = draft.train.accumulation_steps.value() * draft.train.replicas.value();
   const int64_t update = batch * steps, full_batches = train_images / batch, last = train_images % batch;
   if (last == 0) return {false, "every batch is full"};
   if (full_batches == 0) return {false, "there is only one batch"};
@@ -161,7 +162,7 @@ bool choose_drop_last(Draft& draft, const Facts& facts, bool is_open) {
   return !is_open && choice.reason.empty();
 }
 
-/// Of a run that goes on; model, batch and precision, threads and drop-last have rules of their own.
+/// Of a run that goes on; model, batch, replicas and precision, threads and drop-last have rules of their own.
 void keep_choices(const CheckpointFacts& checkpoint, Draft& draft) {
   Options& o = draft.options();
   draft.keep(o.augment.hflip, checkpoint.hflip);
@@ -195,9 +196,9 @@ DataFacts usual_data(const Options& given) {
   return facts;
 }
 
-Measured<int64_t> usual_batch(const Options& given) {
+Measured<int64_t> usual_batch(const Options& given, int64_t replicas) {
   int64_t batch = kUsualBatch;
-  while (given.train.total_batch_size % (batch * given.train.replicas) != 0 && batch > 1) --batch;
+  while (given.train.total_batch_size % (batch * replicas) != 0 && batch > 1) --batch;
   return {batch, "usual; training takes the most that fits", ChoiceSource::rule};
 }
 
@@ -210,7 +211,7 @@ Resolution resolve(const Options& given, const Facts& facts) {
   draft.assume(!facts.data);
   choose_for_data(facts.data.value_or(usual_data(given)), draft);
   choose_model(draft, facts);
-  const BatchChoice batch = batch_from(given, facts);
+  const BatchChoice batch = batch_from(given, draft.options().train.replicas.value(), facts);
   draft.assume(batch.is_assumed);
   draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size);
   choose_accumulation(draft, batch);

@@ -127,13 +127,6 @@ void declare_device(Declaration& d, DeviceOptionsOf<Pick>& o) {
           "several replicas, so that bits do not depend on the machine. Lower it where other work needs the CPUs.")
       .per_process()
       .used_in_inference();
-  d.add("lanes", o.lanes, integer_codec(1, 256))
-      .unit("threads")
-      .help(
-          "Replicas that a process computes at the same time on a CPU, each on a thread, which share the weights; auto "
-          "is the number of CPUs it may use, but no more than its replicas. Bits do not depend on it.")
-      .per_process()
-      .expert();
   d.add("devices", o.devices, devices_codec())
       .takes_list()
       .alias({"num-devices"})

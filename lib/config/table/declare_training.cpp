@@ -235,9 +235,9 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .unit("replicas")
       .help(
           "Copies of the network in the arithmetic of an update, each with batches, batch statistics and random "
-          "numbers of its own. Set it to a power of two for several devices: an update sees replicas x "
-          "accumulation-steps x batch-size images, and its bits are the same for any number of devices that divides "
-          "replicas.");
+          "numbers of its own. Set it to a power of two for the same bits on any number of processes that divides it; "
+          "auto is one for each process, and a resumed run keeps its number. An update sees replicas x "
+          "accumulation-steps x batch-size images; the replicas of one process run one after the other.");
   d.add("total-batch-size", o.total_batch_size, integer_codec(0, 1 << 30))
       .alias({"effective-batch-size", "global-batch-size"})
       .unit("images per update")

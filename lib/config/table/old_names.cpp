@@ -78,7 +78,8 @@ const std::vector<Merged>& merged_options() {
        cycle_of},
       {"patience", "10,0.001", {{"patience", "0"}, {"min-delta", "0"}}},
       {"loss-scale", "65536,2000", {{"init-scale", "65536"}, {"scale-growth-interval", "2000"}}},
-      {"", "leave it out: convolutions of float32 are LibTorch's, which rounds otherwise", {{"winograd", "false"}}}};
+      {"", "leave it out: convolutions of float32 are LibTorch's, which rounds otherwise", {{"winograd", "false"}}},
+      {"", "leave it out: --devices N computes N replicas at once", {{"lanes", "1"}}}};
   return all;
 }
 

@@ -12,21 +12,19 @@ namespace {
 /// Float tensors that nobody else holds any more are used again: fresh ones cost a page fault per 4 KiB.
 class TensorPool {
  public:
-  explicit TensorPool(int64_t in_use) : capacity_(static_cast<size_t>(2 + in_use)) {}
-
   torch::Tensor take(const std::vector<int64_t>& shape, torch::MemoryFormat format) {
     for (const torch::Tensor& tensor : tensors_) {
       if (tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.sizes() == torch::IntArrayRef(shape)) {
         return tensor;
       }
     }
-    if (tensors_.size() == capacity_) tensors_.pop_front();
+    if (tensors_.size() == kCapacity) tensors_.pop_front();
     tensors_.push_back(torch::empty(shape, torch::TensorOptions().dtype(torch::kFloat32).memory_format(format)));
     return tensors_.back();
   }
 
  private:
-  const size_t capacity_;
+  static constexpr size_t kCapacity = 3;  // one that the consumer holds, and two on the way
   std::deque<torch::Tensor> tensors_;
 };
 
@@ -37,8 +35,7 @@ class CpuFeed : public FeedPath {
       : loader_(loader),
         settings_(settings),
         table_(make_normal_table(settings.mean, settings.std)),
-        line_(make_normal_line(settings.mean, settings.std)),
-        pool_(settings.batches_at_once) {}
+        line_(make_normal_line(settings.mean, settings.std)) {}
 
   void drop() override {}
 

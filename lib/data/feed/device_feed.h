@@ -32,7 +32,6 @@ struct FeedSettings {
   std::vector<double> mean, std;  ///< per channel: of bytes as numbers in [0, 1], of floats as they are
   /// Called with each batch while it is copied, on the CPU; empty: nothing. For tests.
   std::function<void(const HostBatch&)> on_copy;
-  int64_t batches_at_once = 1;  ///< that the consumer holds, on the CPU
   /// Pixels on the device that batches are cut out of; the loader then makes recipes. null: it makes pixels.
   std::shared_ptr<const ResidentPixels> resident = {};
 

@@ -22,8 +22,7 @@ class OperatorRecorder {
   /// Of the next updates leaves out `skipped`, which LibTorch and its libraries prepare themselves in, and records
   /// `count`.
   void begin(int64_t skipped, int64_t count);
-  /// Calls update(), and records it where it is its turn. One that throws is not recorded. Threads of Lanes are
-  /// recorded with the calling one.
+  /// Calls update(), and records it where it is its turn. One that throws is not recorded.
   void update(const std::function<void()>& update);
   bool is_done() const { return to_record_ == 0; }
   const OperatorTable& table() const { return table_; }

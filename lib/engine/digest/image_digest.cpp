@@ -7,21 +7,15 @@
 
 namespace stoker::engine {
 
-void ImageDigest::saw_batch(const SeenBatch& seen) {
-  std::string digest = tensor_digest(seen.images);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  batches_[seen.batch_in_window] = std::move(digest);
-}
+void ImageDigest::saw_batch(const SeenBatch& seen) { batches_[seen.batch_in_window] = tensor_digest(seen.images); }
 
 std::string ImageDigest::hex() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
   core::Hasher hasher;
   for (const auto& [number, digest] : batches_) hasher.add(std::to_string(number) + ":" + digest + "\n");
   return hasher.hex();
 }
 
 std::string ImageDigest::message() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
   MessageWriter message;
   for (const auto& [number, digest] : batches_) {
     message.add(number);
@@ -31,7 +25,6 @@ std::string ImageDigest::message() const {
 }
 
 void ImageDigest::add_message(const std::string& message) {
-  const std::lock_guard<std::mutex> lock(mutex_);
   for (MessageReader reader(message); !reader.at_end();) {
     const int64_t number = reader.number();
     batches_[number] = reader.text();

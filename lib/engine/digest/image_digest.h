@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "engine/step/step_watcher.h"
@@ -22,7 +21,6 @@ class ImageDigest : public StepWatcher {
   void add_message(const std::string& message);
 
  private:
-  mutable std::mutex mutex_;
   std::map<int64_t, std::string> batches_;
 };
 

@@ -9,9 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -35,7 +32,6 @@ constexpr bool kIsSanitized = false;
 #endif
 
 thread_local int open_scopes = 0;
-thread_local int64_t arena_of_thread = 0;
 
 int64_t rounded_up(int64_t bytes, int64_t step) { return (bytes + step - 1) / step * step; }
 
@@ -150,23 +146,11 @@ class Arena {
 class ActivationArena final : public CpuAllocator<ActivationArena> {
  public:
   bool install() {
-    if (kIsSanitized || of_number(0) == nullptr) return false;
+    if (kIsSanitized || !arena_.reserve()) return false;
     c10::SetCPUAllocator(this);
     return true;
   }
-  void give_back() {
-    each([](Arena& arena) { arena.give_back(); });
-  }
-  int64_t high_water_mark() const {
-    int64_t sum = 0;
-    each([&sum](Arena& arena) { sum += arena.high_water_mark(); });
-    return sum;
-  }
-  int64_t held() const {
-    int64_t sum = 0;
-    each([&sum](Arena& arena) { sum += arena.held(); });
-    return sum;
-  }
+  Arena& arena() { return arena_; }
 
   /// Never destroyed: tensors of static lifetime may come after it.
   static ActivationArena& instance() {
@@ -177,49 +161,21 @@ class ActivationArena final : public CpuAllocator<ActivationArena> {
   static c10::DataPtr block(size_t bytes) {
     const int64_t taken = arena_block_bytes(static_cast<int64_t>(bytes));
     if (open_scopes == 0 || taken == 0) return c10::GetDefaultCPUAllocator()->allocate(bytes);
-    Arena* const arena = instance().of_number(arena_of_thread);
-    void* const memory = arena ? arena->cut(taken) : nullptr;
-    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", instance().high_water_mark(),
+    Arena& arena = instance().arena_;
+    void* const memory = arena.cut(taken);
+    TORCH_CHECK(memory != nullptr, "can't allocate memory: ", bytes, " bytes beside ", arena.high_water_mark(),
                 " that activations and gradients have taken");
     return {memory, memory, &free_block, c10::Device(c10::DeviceType::CPU)};
   }
 
   static void free_block(void* memory) {
     if (memory == nullptr) return;
-    bool was_ours = false;
-    instance().each([memory, &was_ours](Arena& arena) {
-      if (!arena.has(memory)) return;
-      arena.put_back(memory);
-      was_ours = true;
-    });
-    if (!was_ours) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
+    Arena& arena = instance().arena_;
+    arena.has(memory) ? arena.put_back(memory) : c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
   }
 
  private:
-  /// Made when it is first asked for; null where addresses cannot be reserved.
-  Arena* of_number(int64_t number) {
-    std::atomic<Arena*>& slot = arenas_[static_cast<size_t>(number)];
-    if (Arena* const made = slot.load(std::memory_order_acquire)) return made;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (Arena* const made = slot.load(std::memory_order_acquire)) return made;
-    auto arena = std::make_unique<Arena>();
-    if (!arena->reserve()) return nullptr;
-    slot.store(arena.get(), std::memory_order_release);
-    const int64_t beyond = count_.load(std::memory_order_relaxed);
-    if (number >= beyond) count_.store(number + 1, std::memory_order_release);
-    return arena.release();
-  }
-  template <typename Visit>
-  void each(const Visit& visit) const {
-    const auto count = static_cast<size_t>(count_.load(std::memory_order_acquire));
-    for (size_t i = 0; i < count; ++i) {
-      if (Arena* const arena = arenas_[i].load(std::memory_order_acquire)) visit(*arena);
-    }
-  }
-
-  std::mutex mutex_;  ///< of making arenas
-  std::array<std::atomic<Arena*>, kMaxArenas> arenas_{};
-  std::atomic<int64_t> count_{0};  ///< numbers from here on have none
+  Arena arena_;
 };
 
 }  // namespace
@@ -227,16 +183,14 @@ class ActivationArena final : public CpuAllocator<ActivationArena> {
 ActivationArenaScope::ActivationArenaScope() { ++open_scopes; }
 ActivationArenaScope::~ActivationArenaScope() { --open_scopes; }
 
-void use_activation_arena(int64_t number) { arena_of_thread = number; }
-
 bool install_activation_arena() {
   static const bool is_installed = ActivationArena::instance().install();
   return is_installed;
 }
 
-void trim_activation_arena() { ActivationArena::instance().give_back(); }
+void trim_activation_arena() { ActivationArena::instance().arena().give_back(); }
 
-int64_t activation_arena_high_water_mark() { return ActivationArena::instance().high_water_mark(); }
-int64_t activation_arena_held() { return ActivationArena::instance().held(); }
+int64_t activation_arena_high_water_mark() { return ActivationArena::instance().arena().high_water_mark(); }
+int64_t activation_arena_held() { return ActivationArena::instance().arena().held(); }
 
 }  // namespace stoker::engine

@@ -19,11 +19,6 @@ class ActivationArenaScope {
   ActivationArenaScope& operator=(const ActivationArenaScope&) = delete;
 };
 
-/// In which of several ranges of addresses the calling thread works from here on: [0, kMaxArenas), 0 at first. Threads
-/// that work at the same time have one each, which then grows as it does for a thread that works alone.
-void use_activation_arena(int64_t number);
-inline constexpr int64_t kMaxArenas = 256;
-
 /// Once in a process, before work begins. Without it, under a limit of address space (ulimit -v) and in builds with
 /// AddressSanitizer, scopes do nothing: all tensors then come from LibTorch's own allocator. True when scopes count.
 bool install_activation_arena();
@@ -31,7 +26,7 @@ bool install_activation_arena();
 /// The pages that no tensor lies on go back to the kernel, and it shrinks to its last tensor.
 void trim_activation_arena();
 
-/// How far it has grown since it last shrank, and what tensors hold of it now, in bytes; of all ranges together.
+/// How far it has grown since it last shrank, and what tensors hold of it now, in bytes.
 int64_t activation_arena_high_water_mark();
 int64_t activation_arena_held();
 

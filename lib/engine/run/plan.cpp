@@ -13,7 +13,6 @@ UpdateWindow EpochPlan::window(int64_t epoch, int64_t update) const {
   window.number = epoch * updates() + update;
   window.batch_size = batch_size;
   window.replicas = replicas;
-  window.lanes = lanes;
   window.first_batch = std::min(update * batches_per_update(), batches);
   window.batch_count = std::min(batches_per_update(), batches - window.first_batch);
   const int64_t first_image = std::min(window.first_batch * batch_size, images);
@@ -32,16 +31,9 @@ std::vector<int64_t> own_replicas(int64_t replicas, const RankShare& share) {
 }
 
 std::vector<int64_t> own_batches(const UpdateWindow& window, const RankShare& share) {
-  const std::vector<int64_t> replicas = own_replicas(window.replicas, share);
-  const auto lanes = static_cast<size_t>(std::max<int64_t>(1, window.lanes));
   std::vector<int64_t> list;
-  for (size_t first = 0; first < replicas.size(); first += lanes) {
-    const size_t end = std::min(first + lanes, replicas.size());
-    for (int64_t before = 0; before < window.batch_count; before += window.replicas) {
-      for (size_t i = first; i < end; ++i) {
-        if (before + replicas[i] < window.batch_count) list.push_back(before + replicas[i]);
-      }
-    }
+  for (const int64_t replica : own_replicas(window.replicas, share)) {
+    for (int64_t batch = replica; batch < window.batch_count; batch += window.replicas) list.push_back(batch);
   }
   return list;
 }

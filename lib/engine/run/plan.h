@@ -20,7 +20,6 @@ struct UpdateWindow {
   int64_t first_batch = 0;
   int64_t batch_count = 0;
   int64_t replicas = 1;
-  int64_t lanes = 1;
   int64_t planned_images = 0;  ///< what the gradient is averaged over; bad images, when skipped, are fewer
 };
 
@@ -32,7 +31,6 @@ struct EpochPlan {
   int64_t batches = 0;       ///< per epoch
   int64_t accumulation = 1;  ///< batches per update and replica
   int64_t replicas = 1;
-  int64_t lanes = 1;  ///< replicas that a rank computes at the same time; no number that is trained depends on it
 
   int64_t batches_per_update() const { return accumulation * replicas; }
   int64_t updates() const { return (batches + batches_per_update() - 1) / batches_per_update(); }
@@ -51,8 +49,8 @@ struct RankShare {
 /// are no power of two count as the next one, without those that there are not.
 std::vector<int64_t> own_replicas(int64_t replicas, const RankShare& share);
 
-/// The batches of `window` that this rank computes, as numbers within the window, in its order: as many replicas as
-/// there are lanes side by side, batch by batch, then the next ones.
+/// The batches of `window` that this rank computes, as numbers within the window, in its order: one replica after the
+/// other.
 std::vector<int64_t> own_batches(const UpdateWindow& window, const RankShare& share);
 /// The batches of an epoch that this rank computes, as numbers within it. All of them in order for one rank with one
 /// replica.

@@ -4,7 +4,6 @@
 
 #include <torch/types.h>
 
-#include <functional>
 #include <memory>
 
 #include "model/image_model.h"
@@ -21,9 +20,6 @@ struct Learner {
   std::unique_ptr<optim::GradScaler> scaler;
   std::unique_ptr<optim::Ema> ema;  ///< null when off
   torch::Device device = torch::kCPU;
-  /// Another network made as `model` was, with any weights; frozen, and recomputing, as that is. For lanes; may be
-  /// empty.
-  std::function<std::shared_ptr<model::ImageModel>()> make_twin;
 };
 
 }  // namespace stoker::engine

@@ -24,8 +24,7 @@ struct SeenBatch {
 class StepWatcher {
  public:
   virtual ~StepWatcher() = default;
-  /// After each batch of the update. By the thread that computes it: several may call at the same time. Where an update
-  /// is done again, in smaller micro-batches, its batches come again.
+  /// After each batch of the update. Where an update is done again, in smaller micro-batches, its batches come again.
   virtual void saw_batch(const SeenBatch& seen) = 0;
   /// Once all gradients of the update are added up, before they are clipped and applied. They are multiplied by the
   /// loss scale. Not called where no image was left.

@@ -25,11 +25,12 @@ data::Batch rows_of(const data::Batch& batch, int64_t begin, int64_t end) {
 
 }  // namespace
 
-PassResult UpdateStep::accumulate_micro_batch(const Computing& by, const MicroBatch& micro_batch, bool is_last) const {
+PassResult UpdateStep::accumulate_micro_batch(const MicroBatch& micro_batch, StepTimer* timer,
+                                              const std::function<void()>& before_backward) const {
   PassResult out;
   {
     const AutocastScope autocast(settings_.precision);
-    out.outputs = by.network.forward(micro_batch.batch.images);
+    out.outputs = learner_.model->forward(micro_batch.batch.images);
     out.loss_sum = task_.training_loss_sum(out.outputs, micro_batch.batch);
     if (micro_batch.is_mixed()) {
       const torch::Tensor partners = task_.training_loss_sum(out.outputs, micro_batch.partners);
@@ -38,24 +39,23 @@ PassResult UpdateStep::accumulate_micro_batch(const Computing& by, const MicroBa
                          : micro_batch.lambda * out.loss_sum + (1 - micro_batch.lambda) * partners;
     }
   }
-  if (by.timer) by.timer->done(StepPart::forward);
-  if (is_last && by.before_last_backward) by.before_last_backward();
+  if (timer) timer->done(StepPart::forward);
+  if (before_backward) before_backward();
   learner_.scaler->scaled(out.loss_sum / static_cast<double>(micro_batch.planned_images)).backward();
-  if (by.timer) by.timer->done(StepPart::backward);
+  if (timer) timer->done(StepPart::backward);
   return out;
 }
 
 /// The marks of a timer would become part of the record: both passes count as the one that ends them.
-PassResult UpdateStep::accumulate_by_graph(const Computing& by, const MicroBatch& whole) const {
-  Computing unmarked{by.network};
-  PassResult out = by.graph->compute(
-      whole, [&](const MicroBatch& input) { return accumulate_micro_batch(unmarked, input, /*is_last=*/true); });
-  if (by.timer) by.timer->done(StepPart::backward);
+PassResult UpdateStep::accumulate_by_graph(const MicroBatch& whole, StepGraph& graph) const {
+  PassResult out = graph.compute(
+      whole, [&](const MicroBatch& input) { return accumulate_micro_batch(input, /*timer=*/nullptr, {}); });
+  if (timer_) timer_->done(StepPart::backward);
   return out;
 }
 
-Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, int64_t images_in_update,
-                               const Mix& mix) const {
+Forward UpdateStep::accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix,
+                               const Along& along) const {
   const ActivationArenaScope arena;
   const int64_t images = batch.image_count(), micro_batches = std::clamp<int64_t>(images / 2, 1, micro_batches_);
   const bool is_mixed = mix.lambda < 1;
@@ -72,18 +72,21 @@ Forward UpdateStep::accumulate(const Computing& by, const data::Batch& batch, in
                                  {},
                                  images_in_update};
     if (micro_batches == 1) {
-      static_cast<PassResult&>(out) =
-          by.graph ? accumulate_by_graph(by, micro_batch) : accumulate_micro_batch(by, micro_batch, /*is_last=*/true);
+      static_cast<PassResult&>(out) = along.graph
+                                          ? accumulate_by_graph(micro_batch, *along.graph)
+                                          : accumulate_micro_batch(micro_batch, timer_, along.before_last_backward);
       break;
     }
     // Without its graph: the activations of this micro-batch go before those of the next come.
-    PassResult result = accumulate_micro_batch(by, micro_batch, /*is_last=*/i + 1 == micro_batches);
+    const bool is_last = i + 1 == micro_batches;
+    PassResult result =
+        accumulate_micro_batch(micro_batch, timer_, is_last ? along.before_last_backward : std::function<void()>());
     outputs.push_back(result.outputs.detach());
     out.loss_sum = i == 0 ? result.loss_sum.detach() : out.loss_sum + result.loss_sum.detach();
   }
   if (micro_batches > 1) out.outputs = at::cat(outputs);
   out.scored_against = mix.lambda < 0.5 ? partners : batch;
-  if (by.watcher) by.watcher->saw_batch({by.batch_in_window, batch, mixed.images, out.outputs, mix});
+  if (along.watcher) along.watcher->saw_batch({along.batch_in_window, batch, mixed.images, out.outputs, mix});
   return out;
 }
 
@@ -92,17 +95,17 @@ void UpdateStep::correct_mean(int64_t planned, int64_t images) {
   optim::multiply_gradients(learner_.optimizer->gradients(), correction);
 }
 
-void UpdateStep::apply(const optim::UpdateRates& rates, core::ThreadTeam* team) {
+void UpdateStep::apply(const optim::UpdateRates& rates) {
   const std::vector<torch::Tensor> gradients = learner_.optimizer->gradients();
   if (gradients.empty()) return;
   const torch::Tensor found_inf = learner_.scaler->unscale(gradients);
   if (settings_.clip_grad > 0) {
-    gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode, team);
+    gradient_norm_ = optim::clip_gradients(gradients, settings_.clip_grad, settings_.clip_mode);
   }
-  learner_.optimizer->step(rates, found_inf, team);
+  learner_.optimizer->step(rates, found_inf);
   learner_.scaler->update();
   learner_.optimizer->zero_grad();
-  if (learner_.ema) learner_.ema->update(found_inf, team);
+  if (learner_.ema) learner_.ema->update(found_inf);
   if (timer_) timer_->done(StepPart::optimizer);
 }
 

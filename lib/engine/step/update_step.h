@@ -8,7 +8,6 @@
 #include <functional>
 
 #include "config/options.h"
-#include "core/system/thread_team.h"
 #include "data/feed/device_feed.h"
 #include "engine/device/precision.h"
 #include "engine/step/learner.h"
@@ -37,36 +36,28 @@ class UpdateStep {
   UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
-  /// Who computes a batch: a network with the weights of the learner's, and the timer of its thread, if it has
-  /// one; who looks on, and the number that the batch has for them.
-  struct Computing {
-    model::ImageModel& network;
-    StepTimer* timer = nullptr;
+  /// What goes along with the passes of a batch.
+  struct Along {
     /// Called before the backward pass of the last micro-batch; may be empty.
     std::function<void()> before_last_backward = {};
     StepWatcher* watcher = nullptr;
-    int64_t batch_in_window = 0;
-    StepGraph* graph = nullptr;  ///< that the batch may be computed by, of the learner's own network; null: no graph
+    int64_t batch_in_window = 0;  ///< for the watcher
+    StepGraph* graph = nullptr;   ///< that the batch may be computed by; null: no graph
   };
-  Computing own_thread() const { return {*learner_.model, timer_}; }
 
   /// Adds the gradient of this batch's share of the update's mean loss: its sum of losses divided by
   /// `images_in_update`, which is right for short last batches and windows too. The loss of mixed images is
   /// shared between the labels of both, which is what cross entropy with their mixed one-hot labels comes to. In
   /// micro_batches(): one micro-batch after the other, so that the activations of one are held at a time. No host sync.
-  /// Several threads may call it, each with a network of its own.
-  Forward accumulate(const Computing& by, const data::Batch& batch, int64_t images_in_update,
-                     const Mix& mix = {}) const;
-  /// By the calling thread with the learner's own network.
+  Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix, const Along& along) const;
   Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix = {}) const {
-    return accumulate(own_thread(), batch, images_in_update, mix);
+    return accumulate(batch, images_in_update, mix, Along());
   }
   /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
   void correct_mean(int64_t planned, int64_t images);
   /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
-  /// gradient nothing happens. No host sync with fused optimizers. `team`: threads that share the parameters out; null:
-  /// LibTorch's do.
-  void apply(const optim::UpdateRates& rates, core::ThreadTeam* team = nullptr);
+  /// gradient nothing happens. No host sync with fused optimizers.
+  void apply(const optim::UpdateRates& rates);
 
   /// In how many micro-batches each batch is computed from here on, as far as each has two images: batch norm sees a
   /// micro-batch at a time, all else is the sum over them.
@@ -77,8 +68,9 @@ class UpdateStep {
   const torch::Tensor& gradient_norm() const { return gradient_norm_; }
 
  private:
-  PassResult accumulate_micro_batch(const Computing& by, const MicroBatch& micro_batch, bool is_last) const;
-  PassResult accumulate_by_graph(const Computing& by, const MicroBatch& whole) const;
+  PassResult accumulate_micro_batch(const MicroBatch& micro_batch, StepTimer* timer,
+                                    const std::function<void()>& before_backward) const;
+  PassResult accumulate_by_graph(const MicroBatch& whole, StepGraph& graph) const;
 
   UpdateSettings settings_;
   const Task& task_;

@@ -2,7 +2,7 @@
 #include "engine/step/updater.h"
 
 #include <algorithm>
-#include <atomic>
+#include <utility>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
+#include "engine/device/precision.h"
 #include "engine/device/random_state.h"
 #include "engine/memory/activation_arena.h"
 #include "engine/step/one_image.h"
@@ -27,12 +28,10 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
       group_(with_others(group)),
       share_(group ? RankShare{group->rank(), group->size()} : RankShare{}),
       step_(settings.step, task, learner, timer),
-      lanes_(learner, settings.lanes),
       sums_(learner.device) {
   if (group_) {
-    rank_sum_.emplace(*group_, sum_parts_of(learner, lanes_), learner.optimizer->parameters().size(),
-                      settings.sum_order);
-    if (settings.overlap) lanes_.make_hooks();
+    rank_sum_.emplace(*group_, sum_parts_of(learner), learner.optimizer->parameters().size(), settings.sum_order);
+    if (settings.overlap) hooks_.emplace(parameters_of(learner));
   }
   if (graphs && !group_) {
     graph_.emplace(*graphs, learner, settings.requires_graphs);
@@ -47,13 +46,13 @@ int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim
   const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather_once(feed, window);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
   if (watcher_ && images > 0) watcher_->saw_gradients(learner_);
-  step_.apply(rates, lanes_.count() > 1 ? &lanes_.team() : nullptr);
+  step_.apply(rates);
   return images;
 }
 
 int64_t Updater::gather_once(BatchFeed& feed, const UpdateWindow& window) {
   if (is_one_replica(window)) return gather(feed, window);
-  ReplicaSum sum(learner_, lanes_, window.replicas, other_ranks());
+  ReplicaSum sum(learner_, window.replicas, other_ranks());
   gather_replicas(feed, window, sum);
   return *exchange(sum, /*ran_out_of_memory=*/false);
 }
@@ -64,48 +63,35 @@ int64_t Updater::gather(BatchFeed& feed, const UpdateWindow& window) {
   for (int64_t i = 0; i < window.batch_count; ++i) {
     const data::Batch batch = feed.next(/*may_stop=*/i == 0);
     if (timer_) timer_->fetched();
-    images += add_batch(batch, window, i, step_.own_thread(), sums_);
+    images += add_batch(batch, window, i, sums_);
   }
   return images;
 }
 
-/// Adds up the replicas of this rank, each on the lane that comes to it first.
+/// Forward and backward over the replicas of this rank, one after the other.
 void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum) {
+  // Else gradients of a weight that a pass uses several times would be added in reduced precision.
+  const NoAutocastCacheScope without_cache;
   const std::vector<int64_t> own = own_replicas(window.replicas, share_);
-  DealtBatches batches(feed, window, share_, /*may_stop=*/group_ == nullptr);
-  std::atomic<size_t> next{0};
-  lanes_.run([&](int64_t lane) {
-    try {
-      for (size_t i; (i = next++) < own.size();) {
-        sum.begin_replica(lanes_.lane(lane));
-        const SumValues values = gather_replica(static_cast<int64_t>(i), own[i], window, batches, lane, sum);
-        sum.end_replica(lanes_.lane(lane), static_cast<int64_t>(i), {values.loss_sum, values.score_sum, values.images});
-      }
-    } catch (...) {
-      next = own.size();  // the other lanes end
-      throw;
+  bool may_stop = group_ == nullptr;
+  for (int64_t turn = 0; turn < static_cast<int64_t>(own.size()); ++turn) {
+    const int64_t replica = own[static_cast<size_t>(turn)];
+    RunningSums sums(learner_.device);
+    sum.begin_replica(turn);
+    for (int64_t i = replica; i < window.batch_count; i += window.replicas) {
+      // The numbers that the network draws: of this batch of this replica, whoever computes it.
+      core::Rng random(settings_.seed, core::RngPurpose::network, static_cast<uint64_t>(window.number),
+                       static_cast<uint64_t>(i));
+      const model::DrawScope draws(make_generator(random.next(), learner_.device));
+      const data::Batch batch = feed.next(std::exchange(may_stop, false));
+      if (timer_) timer_->fetched();
+      const bool is_last = i + window.replicas >= window.batch_count;
+      const auto watch = [&] { sum.watch_backward(turn); };
+      add_batch(batch, window, i, sums, is_last ? std::function<void()>(watch) : std::function<void()>());
     }
-  });
-}
-
-/// Forward and backward over the batches of the replica that is number `turn` of this rank.
-SumValues Updater::gather_replica(int64_t turn, int64_t replica, const UpdateWindow& window, DealtBatches& batches,
-                                  int64_t lane, ReplicaSum& sum) {
-  RunningSums sums(learner_.device);
-  UpdateStep::Computing by{*lanes_.lane(lane).network, lane == 0 ? timer_ : nullptr};
-  for (int64_t i = replica; i < window.batch_count; i += window.replicas) {
-    if (i + window.replicas >= window.batch_count) {
-      by.before_last_backward = [&] { sum.watch_backward(lanes_.lane(lane), turn); };
-    }
-    // The numbers that the network draws: of this batch of this replica, whoever computes it.
-    core::Rng random(settings_.seed, core::RngPurpose::network, static_cast<uint64_t>(window.number),
-                     static_cast<uint64_t>(i));
-    const model::DrawScope draws(make_generator(random.next(), learner_.device));
-    const data::Batch batch = batches.take(i);
-    if (by.timer) by.timer->fetched();
-    add_batch(batch, window, i, by, sums);
+    const SumValues values = sums.read();
+    sum.end_replica(turn, {values.loss_sum, values.score_sum, values.images});
   }
-  return sums.read();
 }
 
 /// Gradients, buffers and sums become those of all replicas; returns their images. Nothing where memory ran out on any
@@ -133,20 +119,18 @@ std::optional<int64_t> Updater::exchange(ReplicaSum& sum, bool ran_out_of_memory
 
 /// Adds the gradients of a batch and its results; returns how many images had a part in them.
 int64_t Updater::add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window,
-                           const UpdateStep::Computing& by, RunningSums& sums) {
-  if (!can_train_on(batch, by.network)) return 0;
+                           RunningSums& sums, const std::function<void()>& before_last_backward) {
+  if (!can_train_on(batch)) return 0;
   const Mix mix = draw_mix(settings_.mix, window.epoch, window.first_batch + batch_in_window, batch.images.size(-1),
                            batch.images.size(-2));
   // The short batch at the end of an epoch is not worth cuDNN's search for its shape.
   std::optional<NoSearchScope> no_search;
   if (batch.image_count() < window.batch_size) no_search.emplace();
-  UpdateStep::Computing watched = by;
-  watched.watcher = watcher_;
-  watched.batch_in_window = batch_in_window;
-  if (suits_graph(batch, window)) watched.graph = &*graph_;
-  const Forward out = step_.accumulate(watched, batch, window.planned_images, mix);
+  StepGraph* const graph = suits_graph(batch, window) ? &*graph_ : nullptr;
+  const Forward out =
+      step_.accumulate(batch, window.planned_images, mix, {before_last_backward, watcher_, batch_in_window, graph});
   sums.add(out.loss_sum, task_.score_sum(out.outputs, out.scored_against), batch.image_count());  // on the device
-  if (by.timer) by.timer->done(StepPart::other);
+  if (timer_) timer_->done(StepPart::other);
   return batch.image_count();
 }
 
@@ -163,10 +147,9 @@ bool Updater::suits_graph(const data::Batch& batch, const UpdateWindow& window) 
 
 /// Whether enough of `batch` is left once bad images are skipped. That is a matter of the data alone, so a resumed run
 /// leaves out the same batches.
-bool Updater::can_train_on(const data::Batch& batch, model::ImageModel& network) {
+bool Updater::can_train_on(const data::Batch& batch) {
   if (batch.image_count() != 1) return batch.image_count() > 0;
-  const core::MutexLock lock(one_image_mutex_);
-  if (!trains_on_one_) trains_on_one_ = trains_on_one_image(network, batch.images, settings_.step.precision);
+  if (!trains_on_one_) trains_on_one_ = trains_on_one_image(*learner_.model, batch.images, settings_.step.precision);
   if (!*trains_on_one_) {
     core::log_warning("a batch of which skipping left one image is left out: batch norm cannot train on it");
   }
@@ -179,7 +162,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
     const StateSnapshot before(*learner_.model, learner_.device);
     const RunningSums sums_before = sums_.copy();
     std::optional<ReplicaSum> sum;
-    if (!is_one_replica(window)) sum.emplace(learner_, lanes_, window.replicas, other_ranks());
+    if (!is_one_replica(window)) sum.emplace(learner_, window.replicas, other_ranks());
     std::string cause = "on another rank";
     bool ran_out = false;
     try {
@@ -195,7 +178,7 @@ int64_t Updater::gather_or_split(BatchFeed& feed, const UpdateWindow& window) {
       if (const auto images = exchange(*sum, ran_out)) return *images;
     }
     sum.reset();
-    lanes_.forget_gradients();
+    learner_.optimizer->zero_grad();
     if (graph_) graph_->forget();  // its memory may be what is missing
     before.restore();
     sums_ = sums_before;

@@ -3,15 +3,14 @@
 // gradients and applies these. Training, the estimate of an epoch's time and the benchmarks all go through here.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
-#include "core/system/mutex.h"
 #include "engine/group/group.h"
 #include "engine/run/plan.h"
 #include "engine/step/batch_feed.h"
-#include "engine/step/dealt_batches.h"
-#include "engine/step/lanes.h"
+#include "engine/step/gradient_hooks.h"
 #include "engine/step/mixup.h"
 #include "engine/step/replica_sum.h"
 #include "engine/step/update_step.h"
@@ -25,7 +24,6 @@ struct UpdaterSettings {
   uint64_t seed = 0;  ///< of what the network draws where there are several replicas
   /// Out of memory: compute each batch in twice as many micro-batches and do the update again.
   bool auto_micro_batch = false;
-  int64_t lanes = 1;  ///< replicas that are computed at the same time, each on a thread; CPU
   RankSum::Order sum_order = RankSum::Order::exact;  ///< over ranks
   bool overlap = true;  ///< gradients are summed over ranks while others are computed; each stage of the network runs
                         ///< once in a backward pass
@@ -33,7 +31,7 @@ struct UpdaterSettings {
                                  ///< are while use_graphs() says so
 };
 
-/// One thread, besides its lanes. `learner` is in training mode whenever update() is called.
+/// One thread. `learner` is in training mode whenever update() is called.
 class Updater {
  public:
   /// `timer` is told where the time goes; may be absent.
@@ -85,16 +83,14 @@ class Updater {
   int64_t gather_once(BatchFeed& feed, const UpdateWindow& window);
   int64_t gather_or_split(BatchFeed& feed, const UpdateWindow& window);
   void gather_replicas(BatchFeed& feed, const UpdateWindow& window, ReplicaSum& sum);
-  SumValues gather_replica(int64_t turn, int64_t replica, const UpdateWindow& window, DealtBatches& batches,
-                           int64_t lane, ReplicaSum& sum);
-  OtherRanks other_ranks() { return {group_, rank_sum_ ? &*rank_sum_ : nullptr}; }
+  OtherRanks other_ranks() { return {group_, rank_sum_ ? &*rank_sum_ : nullptr, hooks_ ? &*hooks_ : nullptr}; }
   std::optional<int64_t> exchange(ReplicaSum& sum, bool ran_out_of_memory);
-  int64_t add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window,
-                    const UpdateStep::Computing& by, RunningSums& sums);
+  int64_t add_batch(const data::Batch& batch, const UpdateWindow& window, int64_t batch_in_window, RunningSums& sums,
+                    const std::function<void()>& before_last_backward = {});
   bool suits_graph(const data::Batch& batch, const UpdateWindow& window) const;
   void split_batches(const UpdateWindow& window, const std::string& cause);
   bool is_one_replica(const UpdateWindow& window) const { return window.replicas == 1 && !group_; }
-  bool can_train_on(const data::Batch& batch, model::ImageModel& network);
+  bool can_train_on(const data::Batch& batch);
 
   UpdaterSettings settings_;
   const Task& task_;
@@ -106,13 +102,11 @@ class Updater {
   UpdateStep step_;
   std::optional<StepGraph> graph_;
   bool uses_graph_ = false;
-  Lanes lanes_;
-  std::optional<RankSum> rank_sum_;  ///< in a group
-  int64_t sent_before_ = 0;          ///< bytes to other ranks, before the update
+  std::optional<RankSum> rank_sum_;     ///< in a group
+  std::optional<GradientHooks> hooks_;  ///< in a group, where gradients are summed while others are computed
+  int64_t sent_before_ = 0;             ///< bytes to other ranks, before the update
   RunningSums sums_;
-  core::Mutex one_image_mutex_;
-  /// Whether the network can train on one image; tried when such a batch comes.
-  std::optional<bool> trains_on_one_ STOKER_GUARDED_BY(one_image_mutex_);
+  std::optional<bool> trains_on_one_;  ///< whether the network can train on one image; tried when such a batch comes
 };
 
 }  // namespace stoker::engine

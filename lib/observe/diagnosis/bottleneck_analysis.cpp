@@ -236,8 +236,8 @@ void BottleneckAnalysis::check_device() {
   check_blas(busy);
   const double spare =
       static_cast<double>(facts_.cpus) - (now_.worker_cpu + now_.network_cpu) / now_.update - now_.taken_cpus;
-  // Lanes compute with one thread each.
-  if (facts_.on_cpu && facts_.lanes == 1 && facts_.threads < facts_.cpus && facts_.cpus_seconds && spare >= 0.4) {
+  // Several replicas compute with one thread each.
+  if (facts_.on_cpu && facts_.replicas == 1 && facts_.threads < facts_.cpus && facts_.cpus_seconds && spare >= 0.4) {
     StepModel changed = now_;
     changed.training -= std::max(0.0, 1 - *facts_.cpus_seconds / facts_.pass_seconds()) * computing_;
     propose(Verdict::device, changed, "--threads", std::to_string(facts_.cpus), "",

@@ -91,7 +91,8 @@ void Diagnoser::measure_ceilings(DiagnosisFacts& facts, const ThroughputProbes& 
   const double in_use = 0.01 * facts.resources.cpu_percent.value_or(100) * static_cast<double>(facts.cpus) +
                         facts.resources.other_cpus.value_or(0);
   const bool idle = facts.threads < facts.cpus && in_use < 0.85 * static_cast<double>(facts.cpus);
-  if (facts.on_cpu && facts.lanes == 1 && probes.pass_seconds && (suffer || idle)) {  // lanes have one thread each
+  if (facts.on_cpu && facts.replicas == 1 && probes.pass_seconds &&
+      (suffer || idle)) {  // replicas have one thread each
     if (core::seconds_since(threads_measured_) > kThreadsHold) {
       one_thread_seconds_.reset();
       cpus_seconds_.reset();

@@ -34,7 +34,7 @@ struct DiagnosisFacts {
 
   engine::ComputeCost compute = {};
   int64_t batch_size = 1, accumulation_steps = 1, replicas = 1;
-  int64_t threads = 1, lanes = 1, prefetch_factor = 4;
+  int64_t threads = 1, prefetch_factor = 4;
   bool pin_memory = true;  ///< or copies cannot be made faster by it
   bool amp = false, channels_last = true;
   bool reference_blas = false;                     ///< matrices are multiplied on the CPU by the slow library

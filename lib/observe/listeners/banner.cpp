@@ -29,14 +29,19 @@ std::vector<std::string> batch_lines(const BannerFacts& facts) {
                    facts.items, facts.accumulation, images)};
   }
   const bool is_power_of_two = (facts.replicas & (facts.replicas - 1)) == 0;
-  return {format("batch     {} {} x {} accumulation x {} replicas = {} per update", facts.batch_size, facts.items,
-                 facts.accumulation, facts.replicas, images),
-          format("          {} process{} x {} replica{} on {} lane{}: {}", facts.ranks, facts.ranks == 1 ? "" : "es",
-                 facts.replicas / facts.ranks, facts.replicas == facts.ranks ? "" : "s", facts.lanes,
-                 facts.lanes == 1 ? "" : "s",
-                 facts.bits_depend_on_ranks ? "exchange fast, bits of this number"
-                 : is_power_of_two          ? "the same bits for any number"
-                                            : "bits of this number of processes")};
+  const int64_t of_each = facts.replicas / facts.ranks;
+  std::vector<std::string> lines = {format("batch     {} {} x {} accumulation x {} replicas = {} per update",
+                                           facts.batch_size, facts.items, facts.accumulation, facts.replicas, images),
+                                    format("          {} process{} x {} replica{}: {}", facts.ranks,
+                                           facts.ranks == 1 ? "" : "es", of_each, of_each == 1 ? "" : "s",
+                                           facts.bits_depend_on_ranks ? "exchange fast, bits of this number"
+                                           : is_power_of_two          ? "the same bits for any number"
+                                                                      : "bits of this number of processes")};
+  if (of_each > 1) {
+    lines.push_back(format("          {} replicas run one after the other; --devices {} runs all at once", of_each,
+                           facts.replicas));
+  }
+  return lines;
 }
 
 /// "memory    host 210.0 MB of 24.9 GB" without its parts.

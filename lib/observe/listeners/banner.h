@@ -28,7 +28,7 @@ struct BannerFacts {
   std::string compute;  ///< "2.4 GFLOP an image ..."; "": not known
   int64_t parameters = 0;
   int64_t frozen_parameters = 0;
-  int64_t batch_size = 0, accumulation = 1, replicas = 1, ranks = 1, lanes = 1, updates_per_epoch = 0, epochs = 0,
+  int64_t batch_size = 0, accumulation = 1, replicas = 1, ranks = 1, updates_per_epoch = 0, epochs = 0,
           total_updates = 0;
   bool bits_depend_on_ranks = false;  ///< ranks add in an order that depends on their number
   int64_t num_workers = 0;

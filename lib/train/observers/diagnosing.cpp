@@ -58,7 +58,6 @@ observe::DiagnosisFacts known_facts(const config::ResolvedOptions& options, cons
   facts.accumulation_steps = options.train.accumulation_steps;
   facts.replicas = options.train.replicas;
   facts.threads = options.device.threads;
-  facts.lanes = options.device.lanes;
   facts.prefetch_factor = options.loader.prefetch_factor;
   facts.pin_memory = options.loader.pin_memory || facts.on_cpu;
   facts.amp = options.precision.amp;

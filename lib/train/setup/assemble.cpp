@@ -14,7 +14,6 @@
 #include "core/system/memory_limit.h"
 #include "engine/device/device.h"
 #include "engine/device/out_of_memory.h"
-#include "engine/device/random_state.h"
 #include "engine/step/recompute.h"
 #include "model/buffers.h"
 #include "model/freeze.h"
@@ -177,16 +176,6 @@ void prepare_to_learn(model::ImageModel& model, const config::ResolvedModelOptio
   if (options.grad_checkpointing) model.set_stage_runner(engine::run_and_recompute);
 }
 
-/// Another network like that of the learner, which leaves torch's random numbers as they are.
-std::shared_ptr<model::ImageModel> build_twin(const config::ResolvedOptions& options) {
-  const engine::RandomState before = engine::random_state(torch::kCPU);
-  std::shared_ptr<model::ImageModel> twin = make_model_that_fits(model_spec(options));
-  engine::restore_random_state(before, torch::kCPU);
-  prepare_to_learn(*twin, options.model);
-  model::join_buffers(*twin);
-  return twin;
-}
-
 }  // namespace
 
 std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device) {
@@ -232,7 +221,6 @@ engine::Learner build_learner(const config::ResolvedOptions& options, torch::Dev
   prepare_to_learn(*learner.model, options.model);
   // Those of a network from a file belong to LibTorch's module there.
   if (!model::is_network_file(options.model.model)) model::join_buffers(*learner.model);
-  learner.make_twin = [options] { return build_twin(options); };
   learner.optimizer =
       std::make_unique<optim::Optimizer>(learning_parameters(*learner.model, options.optim.layer_decay), options.optim);
   optim::GradScalerSettings scaling;

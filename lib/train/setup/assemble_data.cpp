@@ -35,7 +35,6 @@ data::FeedSettings feed_settings(const config::ResolvedOptions& options, torch::
   settings.channels_last = options.precision.channels_last;
   settings.mean = options.data.mean;
   settings.std = options.data.std;
-  settings.batches_at_once = options.device.lanes;
   hook_feed(options.loader, settings);
   return settings;
 }
@@ -223,8 +222,8 @@ std::string augment_text(const config::ResolvedOptions& options, const data::Sou
 }
 
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader) {
-  return {loader.images_per_epoch(),        options.loader.batch_size, loader.batches_per_epoch(),
-          options.train.accumulation_steps, options.train.replicas,    options.device.lanes};
+  return {loader.images_per_epoch(), options.loader.batch_size, loader.batches_per_epoch(),
+          options.train.accumulation_steps, options.train.replicas};
 }
 
 }  // namespace stoker::train

@@ -68,7 +68,6 @@ engine::UpdaterSettings updater_settings(const config::ResolvedOptions& options,
       {augment.mixup_alpha, augment.cutmix_alpha, augment.mixup_prob, augment.mixup_switch_prob, options.train.seed},
       options.train.seed,
       options.train.auto_micro_batch,
-      options.device.lanes,
       order_of(options.device.exchange),
       options.device.overlap_exchange && !options.model.grad_checkpointing,
       options.device.graphs == config::Graphs::on};

@@ -44,7 +44,6 @@ proof::Request request_of(const config::ResolvedOptions& options, const NetworkU
   if (model::is_network_file(request.network.name) && model::trusts_network_files()) {
     request.network_digest = model::read_network_file(request.network.name).sha256;
   }
-  request.whole_process = options.device.lanes > 1;
   request.freeze = options.model.freeze;
   request.trusts_network_file = model::trusts_network_files();
   request.input = use.input;

@@ -11,8 +11,8 @@
 
 namespace stoker::train {
 
-/// `devices`: how many compute at the same time, lanes of each process counted; each is taken to be as fast as this
-/// one. Takes one image through the network and some hundredths of a second of measuring. What cannot be counted is 0.
+/// `devices`: how many compute at the same time; each is taken to be as fast as this one. Takes one image through the
+/// network and some hundredths of a second of measuring. What cannot be counted is 0.
 engine::ComputeCost compute_cost(const config::ResolvedOptions& options, engine::Learner& learner,
                                  const engine::ProbeSettings& noise, int64_t devices);
 

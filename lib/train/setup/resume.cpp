@@ -141,6 +141,7 @@ config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
   config::CheckpointFacts facts;
   const auto threads = extra.find("threads");
   if (threads != extra.end() && threads->is_number_integer() && *threads > 0) facts.threads = threads->get<int64_t>();
+  facts.replicas = saved.value_of(o.train.replicas);
   facts.batch_size = saved.value_of(o.loader.batch_size);
   facts.accumulation_steps = saved.value_of(o.train.accumulation_steps);
   if (!facts.batch_size || !facts.accumulation_steps) facts.batch_size = facts.accumulation_steps = std::nullopt;

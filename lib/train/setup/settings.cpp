@@ -54,14 +54,15 @@ core::MachineFacts machine_with_accelerators() {
   return machine;
 }
 
-Settings::Settings(const config::Configuration& given, core::MachineFacts machine)
-    : Settings(given, std::move(machine), /*has_network=*/true) {}
+Settings::Settings(const config::Configuration& given, core::MachineFacts machine, int64_t ranks)
+    : Settings(given, std::move(machine), ranks, /*has_network=*/true) {}
 
 Settings Settings::without_network(const config::Configuration& given) {
-  return Settings(given, core::read_machine_facts(), /*has_network=*/false);
+  return Settings(given, core::read_machine_facts(), /*ranks=*/1, /*has_network=*/false);
 }
 
-Settings::Settings(const config::Configuration& given, core::MachineFacts machine, bool has_network) : given_(given) {
+Settings::Settings(const config::Configuration& given, core::MachineFacts machine, int64_t ranks, bool has_network)
+    : given_(given) {
   facts_.run_name = config::run_name_of(given.flags);
   const auto is_given = [&](const auto& field) {
     return given.table.row_of(field).origin.kind != config::Origin::Kind::built_in;
@@ -73,6 +74,7 @@ Settings::Settings(const config::Configuration& given, core::MachineFacts machin
   facts_.has_network = has_network;
   const bool is_rank = facts_.machine.local_ranks > 0;  // those who start ranks set the variable to 1, whatever is free
   if (!is_rank) facts_.threads = asked_threads(environment("OMP_NUM_THREADS"), facts_.machine.cpus);
+  facts_.ranks = ranks;
   facts_.deals_replicas = given.trains;
   resolve();
 }
@@ -135,7 +137,7 @@ void Settings::learn_cache(config::Measured<config::CacheTier> cache) {
 void Settings::settle(config::DataFacts data) {
   learn_data(std::move(data));
   learn_network();
-  facts_.batch_size = config::usual_batch(given_.options);
+  facts_.batch_size = config::usual_batch(given_.options, options().train.replicas);
   facts_.trains_on_one_image = false;
   resolve();
 }

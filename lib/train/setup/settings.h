@@ -19,8 +19,10 @@ std::optional<config::Measured<int64_t>> asked_threads(const std::string& omp_nu
 
 class Settings {
  public:
-  /// `given` outlives this. Throws as config::resolve(), with nothing known but the machine.
-  explicit Settings(const config::Configuration& given, core::MachineFacts machine = machine_with_accelerators());
+  /// `given` outlives this. `ranks`: processes that a starter has started to train together. Throws as
+  /// config::resolve(), with nothing known but the machine.
+  explicit Settings(const config::Configuration& given, core::MachineFacts machine = machine_with_accelerators(),
+                    int64_t ranks = 1);
   /// For work on files alone: no device is looked for, and workers have every CPU.
   static Settings without_network(const config::Configuration& given);
 
@@ -60,7 +62,7 @@ class Settings {
   void settle(config::DataFacts data);
 
  private:
-  Settings(const config::Configuration& given, core::MachineFacts machine, bool has_network);
+  Settings(const config::Configuration& given, core::MachineFacts machine, int64_t ranks, bool has_network);
   void resolve() { resolution_ = config::resolve(given_.options, facts_); }
 
   const config::Configuration& given_;

@@ -40,7 +40,7 @@ TEST(ChoiceSourceTest, WhatTheMachineSaysIsARuleAndWhatWasFoundOnItAMeasurement)
   for (const char* const option : {"threads", "num-workers", "channels-last"}) {
     EXPECT_EQ(source_of(measured, option), ChoiceSource::measured) << option;
   }
-  facts.batch_size = usual_batch(Options());
+  facts.batch_size = usual_batch(Options(), /*replicas=*/1);
   EXPECT_EQ(source_of(resolution_of({"--batch-size", "auto"}, facts), "batch-size"), ChoiceSource::rule);
 }
 
@@ -89,13 +89,39 @@ TEST(ChoiceSourceTest, WhatACheckpointKeepsIsSaidToComeFromThere) {
   EXPECT_EQ(resolution_of({"--lr", "0.5"}, facts).options.optim.lr, 0.5) << "what is given";
 }
 
+TEST(ReplicasChoiceTest, ThereIsOneForEachProcessAndARunKeepsItsNumber) {
+  Facts facts = facts_of_cpus(4);
+  const auto replicas_of = [&](const std::vector<std::string>& words) {
+    return resolution_of(words, facts).options.train.replicas;
+  };
+  EXPECT_EQ(replicas_of({}), 1);
+  EXPECT_EQ(replicas_of({"--devices", "2"}), 2);
+  EXPECT_EQ(resolution_of({"--devices", "2"}, facts).options.device.threads, 1) << "one per replica";
+  EXPECT_EQ(replicas_of({"--devices", "2", "--replicas", "4"}), 4);
+  EXPECT_EQ(source_of(resolution_of({"--devices", "2"}, facts), "replicas"), ChoiceSource::rule);
+  facts.ranks = 4;  // of torchrun, on two machines
+  EXPECT_EQ(replicas_of({}), 4);
+  EXPECT_EQ(replicas_of({"--devices", "2"}), 4);
+  facts.deals_replicas = false;  // eval
+  EXPECT_EQ(replicas_of({"--devices", "3"}), 1);
+  facts = facts_of_cpus(4);
+  facts.checkpoint.emplace().replicas = 4;
+  EXPECT_EQ(replicas_of({}), 4);
+  EXPECT_EQ(replicas_of({"--devices", "2"}), 4);
+  EXPECT_EQ(source_of(resolution_of({"--devices", "2"}, facts), "replicas"), ChoiceSource::checkpoint);
+  EXPECT_EQ(fixtures::failure_of([&] {
+              replicas_of({"--devices", "3"});
+            }).message,
+            "replicas 4 is not a multiple of devices 3: each computes as many");
+}
+
 TEST(WasAutomaticTest, HoldsOfWhatNobodyGaveWhateverBecameOfIt) {
   Facts facts = facts_of_cpus(2);
   const Resolution none = resolution_of({}, facts);
   EXPECT_TRUE(none.was_automatic(none.options.device.threads));
   EXPECT_TRUE(none.was_automatic(none.options.loader.num_workers));
   EXPECT_TRUE(none.was_automatic(none.options.loader.drop_last)) << "assumed";
-  EXPECT_TRUE(none.was_automatic(none.options.device.lanes)) << "a default";
+  EXPECT_TRUE(none.was_automatic(none.options.train.replicas)) << "a default";
   EXPECT_FALSE(none.was_automatic(none.options.loader.batch_size)) << "64 unless it is auto";
   EXPECT_FALSE(none.was_automatic(none.options.train.epochs)) << "it can never be";
   facts.threads = {1, "measured"};
@@ -121,7 +147,7 @@ TEST(WasAutomaticTest, ACopyKnowsItsOwnOptionsAndNoOthers) {
   const Resolution first = resolution_of({"--threads", "2"}, facts_of_cpus(2));
   const Resolution copy = first;
   EXPECT_FALSE(copy.was_automatic(copy.options.device.threads));
-  EXPECT_TRUE(copy.was_automatic(copy.options.device.lanes));
+  EXPECT_TRUE(copy.was_automatic(copy.options.train.replicas));
   const ResolvedOptions apart = first.options;
   EXPECT_THROW(first.was_automatic(apart.device.threads), std::logic_error);
 }

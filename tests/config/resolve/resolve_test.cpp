@@ -216,7 +216,8 @@ TEST(ResolveTest, ATotalBatchBecomesAccumulation) {
 
 TEST(ResolveTest, ACheckpointKeepsWhatWasChosenWhenTheRunBeganUnlessThatIsGivenNow) {
   Facts facts = facts_with_batch(kPhotos, 32, "the most that fits");
-  facts.checkpoint = CheckpointFacts{/*threads=*/7, /*batch_size=*/24, /*accumulation_steps=*/4, /*drop_last=*/true};
+  facts.checkpoint =
+      CheckpointFacts{/*threads=*/7, /*replicas=*/1, /*batch_size=*/24, /*accumulation_steps=*/4, /*drop_last=*/true};
   const Resolution c = resolved({"--batch-size", "auto"}, facts);
   EXPECT_EQ(c.options.device.threads, 7);
   EXPECT_EQ(c.options.loader.batch_size, 24);

@@ -105,7 +105,7 @@ TEST(DeviceFeedTest, MemoryIsUsedAgain) {
 
 TEST(DeviceFeedTest, BeginsAnEpochAtABatch) {
   const TempFolder folder;
-  DeviceFeed feed(pattern_loader(folder, 1, 4), {torch::kCPU, false, {0.5}, {0.25}, {}, 1, {}});
+  DeviceFeed feed(pattern_loader(folder, 1, 4), {torch::kCPU, false, {0.5}, {0.25}, {}, {}});
   feed.begin_epoch(0, 2);
   Batch batch;
   ASSERT_TRUE(feed.next(batch));
@@ -118,7 +118,7 @@ std::string refusal_of(int channels, const std::vector<double>& mean, const std:
   const TempFolder folder;
   try {
     DeviceFeed feed(pattern_loader(folder, channels, 4),
-                    {torch::kCPU, false, mean, std, /*on_copy=*/{}, /*batches_at_once=*/1, /*resident=*/{}});
+                    {torch::kCPU, false, mean, std, /*on_copy=*/{}, /*resident=*/{}});
     feed.begin_epoch(0);
     Batch batch;
     feed.next(batch);

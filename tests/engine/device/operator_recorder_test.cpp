@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/profiler/api.h>
 
+#include <algorithm>
 #include <stdexcept>
-
-#include "engine/step/lanes.h"
-#include "tests/engine/step/replica_run.h"
 
 namespace stoker::engine {
 namespace {
@@ -71,23 +69,6 @@ TEST(OperatorRecorderTest, AnUpdateThatThrowsIsNotRecordedAndLeavesNoProfilerBeh
   recorder.update(multiply);
   EXPECT_TRUE(recorder.is_done());
   EXPECT_EQ(recorder.table().updates(), 1);
-}
-
-TEST(OperatorRecorderTest, ThreadsOfLanesAreRecordedWithTheTrainingThread) {
-  Learner learner = made_learner();
-  Lanes lanes(learner, /*count=*/3);
-  OperatorRecorder recorder(torch::kCPU, /*may_use_events=*/false);
-  recorder.begin(0, 1);
-  const auto work = [&] { lanes.run([](int64_t) { multiply(); }); };
-  recorder.update(work);
-  EXPECT_DOUBLE_EQ(recorded_row(recorder.table(), "aten::mm").calls, 6);
-  bool goes_on = false;
-  recorder.update([&] {
-    lanes.run([&](int64_t lane) {
-      if (lane > 0) goes_on |= torch::profiler::impl::profilerEnabled();
-    });
-  });
-  EXPECT_FALSE(goes_on) << "after the last update nothing is recorded on them";
 }
 
 }  // namespace

@@ -65,14 +65,10 @@ TEST(OwnBatchesTest, AReplicaIsFollowedByTheOneThatItIsAddedTo) {
   EXPECT_EQ(own_replicas(3, {}), (std::vector<int64_t>{0, 2, 1}));
 }
 
-TEST(OwnBatchesTest, LanesTakeTheirReplicasSideBySide) {
-  EpochPlan plan{/*images=*/70, /*batch_size=*/10, /*batches=*/7, /*accumulation=*/2, /*replicas=*/4};
+TEST(OwnBatchesTest, ReplicasOfOneRankComeOneAfterTheOther) {
+  const EpochPlan plan{/*images=*/70, /*batch_size=*/10, /*batches=*/7, /*accumulation=*/2, /*replicas=*/4};
   EXPECT_EQ(own_batches(plan, {}), (std::vector<int64_t>{0, 4, 2, 6, 1, 5, 3}));
-  plan.lanes = 2;
-  EXPECT_EQ(own_batches(plan, {}), (std::vector<int64_t>{0, 2, 4, 6, 1, 3, 5}));
-  plan.lanes = 4;
-  EXPECT_EQ(own_batches(plan, {}), (std::vector<int64_t>{0, 2, 1, 3, 4, 6, 5}));
-  EXPECT_EQ(own_batches(plan, {1, 2}), (std::vector<int64_t>{1, 3, 5})) << "of more lanes than replicas";
+  EXPECT_EQ(own_batches(plan, {1, 2}), (std::vector<int64_t>{1, 5, 3}));
 }
 
 TEST(TreeSumTest, AddsPartsAsTheTreeHasThemWheneverTheyCome) {

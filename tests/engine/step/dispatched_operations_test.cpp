@@ -6,7 +6,6 @@
 
 #include <cstdio>
 
-#include "engine/step/lanes.h"
 #include "engine/step/replica_sum.h"
 #include "engine/step/state_snapshot.h"
 #include "engine/step/update_step.h"
@@ -100,12 +99,11 @@ TEST_P(OperationsOfNetworksTest, AnUpdateStaysBelowItsCeiling) {
 
 /// Of two replicas without gradients: what is done to buffers.
 int64_t operations_of_exchange(fixtures::ProbedRun& run) {
-  Lanes lanes(run.learner, 1);
   return fixtures::operations_of([&] {
-    ReplicaSum sum(run.learner, lanes, 2, {});
+    ReplicaSum sum(run.learner, 2, {});
     for (int64_t turn = 0; turn < 2; ++turn) {
-      sum.begin_replica(lanes.lane(0));
-      sum.end_replica(lanes.lane(0), turn, {});
+      sum.begin_replica(turn);
+      sum.end_replica(turn, {});
     }
     sum.agree(/*ran_out_of_memory=*/false);
     sum.finish();

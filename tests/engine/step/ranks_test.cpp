@@ -2,6 +2,7 @@
 // Replicas that are computed by one rank or dealt to several.
 #include <set>
 
+#include "core/system/stop_signal.h"
 #include "tests/engine/step/replica_run.h"
 
 namespace stoker::engine {
@@ -82,13 +83,11 @@ class DeafGroup : public Group {
 
 TEST(ReplicasTest, WhatTheNetworkDrawsIsAFunctionOfUpdateMicroBatchAndReplica) {
   const Computed setup{/*replicas=*/4, /*accumulation=*/2};
-  const auto drawn_by = [&](Group* group, int64_t lanes) {
+  const auto drawn_by = [&](Group* group, uint64_t seed) {
     const auto watched = std::make_shared<Watched>();
     Learner learner = made_learner(watched);
-    torch::manual_seed(static_cast<uint64_t>(100 + lanes));  // of no consequence
-    Computed with_lanes = setup;
-    with_lanes.lanes = lanes;
-    train(with_lanes, group, learner);
+    torch::manual_seed(seed);  // of no consequence
+    train(setup, group, learner);
     return watched->drawn;
   };
   const std::map<float, float> alone = drawn_by(nullptr, 1);
@@ -106,6 +105,37 @@ TEST(ReplicasTest, WhatTheNetworkDrawsIsAFunctionOfUpdateMicroBatchAndReplica) {
     EXPECT_EQ(together[batch], number);
   }
   EXPECT_EQ(different.size(), alone.size());
+}
+
+/// Stops whenever it may.
+class StoppedFeed : public BatchFeed {
+ public:
+  data::Batch next(bool may_stop) override {
+    if (may_stop) throw core::StopRequested();
+    ADD_FAILURE() << "an update has begun";
+    return {};
+  }
+  void go_back_to(const UpdateWindow&) override {}
+};
+
+TEST(ReplicasTest, AStopComesBeforeTheFirstBatch) {
+  Learner learner = made_learner();
+  TaskSpec spec;
+  spec.num_classes = kClasses;
+  const std::unique_ptr<Task> task = make_task(spec, torch::kCPU);
+  Updater updater(UpdaterSettings{}, *task, learner);
+  StoppedFeed feed;
+  const at::Tensor before = state_of(learner);
+  EXPECT_THROW(updater.update(feed, Computed{/*replicas=*/2}.plan().window(0, 0), 0.1), core::StopRequested);
+  EXPECT_TRUE(at::equal(state_of(learner), before));
+}
+
+TEST(ReplicasTest, MemoryThatRunsOutInOneReplicaSplitsTheBatchesOfAll) {
+  Computed setup{/*replicas=*/4, /*accumulation=*/2};
+  setup.auto_micro_batch = true;
+  setup.tight_rank = 0;
+  setup.tight_pass = 19;  // in the third update
+  EXPECT_EQ(trained(setup)[0].micro_batches, 2);
 }
 
 TEST(ReplicasTest, MemoryThatRunsOutOnOneRankSplitsTheBatchesOfAll) {

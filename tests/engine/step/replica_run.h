@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas of one small network that train by real updates, for tests: on ranks, which are threads here, and on lanes.
+// Replicas of one small network that train by real updates, for tests, on ranks, which are threads here.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -29,7 +29,7 @@ namespace stoker::engine {
 
 inline constexpr int64_t kClasses = 4, kImagesPerBatch = 6;
 
-/// What the networks of one learner, its own and those of its lanes, tell a test and do for it.
+/// What the network of a learner tells a test and does for it.
 struct Watched {
   std::mutex mutex;
   std::map<float, float> drawn;  ///< by the first number that a pass sees, the first one that it draws
@@ -113,7 +113,6 @@ struct Computed {
   int64_t replicas = 1;
   int64_t accumulation = 1;
   int ranks = 1;
-  int64_t lanes = 1;
   int64_t batches = 48;
   std::vector<int64_t> empty = {};  ///< batches that lost all of their images
   bool auto_micro_batch = false;
@@ -122,9 +121,7 @@ struct Computed {
   int64_t tight_pass = -1;                                 ///< from 0
   int64_t fails_at = std::numeric_limits<int64_t>::max();  ///< the batch that cannot be read
 
-  EpochPlan plan() const {
-    return {batches * kImagesPerBatch, kImagesPerBatch, batches, accumulation, replicas, lanes};
-  }
+  EpochPlan plan() const { return {batches * kImagesPerBatch, kImagesPerBatch, batches, accumulation, replicas}; }
 };
 
 /// A network and its optimizer, always with the same weights at first.
@@ -132,7 +129,6 @@ inline Learner made_learner(std::shared_ptr<Watched> watched = std::make_shared<
   torch::manual_seed(1);
   Learner learner;
   learner.model = std::make_shared<TwoLayers>(watched);
-  learner.make_twin = [watched] { return std::make_shared<TwoLayers>(watched); };
   std::vector<optim::NamedParameter> parameters;
   for (const auto& item : learner.model->named_parameters()) parameters.push_back({item.key(), item.value()});
   config::ResolvedOptimOptions options;
@@ -172,7 +168,6 @@ inline End train(const Computed& setup, Group* group, Learner& learner) {
   settings.seed = 3;
   settings.mix.mixup_alpha = 0.4;
   settings.auto_micro_batch = setup.auto_micro_batch;
-  settings.lanes = setup.lanes;
   settings.overlap = setup.overlap;
   Updater updater(settings, *task, learner, /*timer=*/nullptr, group);
   learner.model->train();

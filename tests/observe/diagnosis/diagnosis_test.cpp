@@ -276,10 +276,10 @@ std::vector<Golden> table() {
   add("one thread on two CPUs of which one idles",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) { f.cpus_seconds = 0.285 / 1.8; }),
       Verdict::device, "--threads", "2", 76);
-  add("two lanes on four CPUs, of which two idle",
+  add("four replicas on four CPUs, of which three idle",
       FactsOf().network(300).decodes(30).resizes(10).with([](DiagnosisFacts& f) {
         f.cpus = 4;
-        f.lanes = 2;
+        f.replicas = 4;
         f.cpus_seconds = 0.285 / 3.5;
       }),
       Verdict::nothing, "", "", 0);

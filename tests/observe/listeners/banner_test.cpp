@@ -42,12 +42,17 @@ TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
   many.batch_size = 4096;
   many.accumulation = 16;
   many.ranks = 16;
-  many.replicas = many.lanes = 64;
+  many.replicas = 64;
   const std::vector<std::string> lines = banner_lines(many);
   EXPECT_NE(joined(lines).find("4096 images x 16 accumulation x 64 replicas = 4194304 per update\n"),
             std::string::npos);
+  EXPECT_NE(joined(lines).find("16 processes x 4 replicas: the same bits for any number\n"), std::string::npos);
+  EXPECT_NE(joined(lines).find("4 replicas run one after the other; --devices 64 runs all at once\n"),
+            std::string::npos);
   for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
-  many.replicas = many.ranks = many.lanes = 1;
+  many.ranks = 64;
+  EXPECT_EQ(joined(banner_lines(many)).find("one after the other"), std::string::npos);
+  many.replicas = many.ranks = 1;
   for (const std::string& line : banner_lines(many)) EXPECT_LE(line.size(), 80u) << line;
 }
 
