@@ -120,6 +120,7 @@ class StoreMeeting : public Meeting {
         size_(joining.size),
         serves_(serves),
         where_(format("{}:{}", joining.host, joining.port)),
+        whose_(joining.listen.empty() ? "what started the ranks" : "rank 0"),
         patience_(static_cast<int64_t>(500 * joining.timeout_seconds)) {
     if (add_one(format("here/{}", rank_)) > 1) throw second_of_rank(rank_, size_, sign_of(rank_).process);
     give_sign({1, SignOfLife::Doing::long_work, ::getpid()});
@@ -150,7 +151,8 @@ class StoreMeeting : public Meeting {
     return there.empty() ? cause : there;
   }
   std::string trouble() override {
-    return is_broken_ ? format("{}, where the ranks meet, does not answer: rank 0 is gone, or cut off", where_) : "";
+    return is_broken_ ? format("{}, where the ranks meet, does not answer: {} is gone, or cut off", where_, whose_)
+                      : "";
   }
 
  private:
@@ -191,7 +193,7 @@ class StoreMeeting : public Meeting {
   const c10::intrusive_ptr<c10d::Store> store_;
   const int rank_, size_;
   const bool serves_;
-  const std::string where_;
+  const std::string where_, whose_;
   const milliseconds patience_;
   std::atomic<bool> is_broken_{false};
 };
@@ -245,20 +247,21 @@ std::string own_address(const Joining& joining) {
 /// The store of rank 0 itself.
 c10::intrusive_ptr<c10d::TCPStore> served_store(const Joining& joining, milliseconds timeout) {
   int bound = -1;
+  std::string trouble = "no address has this name";
   const auto is_bound = [&](int socket, const addrinfo& place) {
     const int one = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     bound = socket;
-    return ::bind(socket, place.ai_addr, place.ai_addrlen) == 0;
+    const bool is_done = ::bind(socket, place.ai_addr, place.ai_addrlen) == 0;
+    if (!is_done) trouble = std::strerror(errno);
+    return is_done;
   };
   const bool is_any = joining.listen == "0.0.0.0" || joining.listen == "::";
-  std::string trouble;
   try {
     if (!listens_at_one_address() || with_sockets(joining.listen, joining.port, true, is_bound)) {
       const std::string& host = is_any ? joining.host : joining.listen;
       return compat::make_store<c10d::TCPStoreOptions>(host, joining.port, true, timeout, bound);
     }
-    trouble = std::strerror(errno);
   } catch (const std::exception& error) {
     trouble = error.what();
   }
