@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/resolve/check.h"
+// Rules that span options.
 
 #include <algorithm>
 #include <cmath>
 
+#include "config/resolve/draft.h"
 #include "config/table/parse_value.h"
 #include "config/task_facts.h"
 #include "core/format.h"

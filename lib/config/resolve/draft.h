@@ -92,4 +92,11 @@ void choose_for_data(const DataFacts& data, Draft& draft);
 /// batch only stands in for one that will be measured.
 void choose_optimization(const Options& given, const Facts& facts, bool batch_is_assumed, Draft& draft);
 
+// Rules that span options; ranges of single options stand in their rows.
+
+/// One sentence per broken rule. `resolution` is that of `given`; rules about what is only assumed are left out.
+std::vector<std::string> broken_rules(const Options& given, const Resolution& resolution, const Facts& facts);
+/// One sentence per broken rule about the data or what follows from it.
+std::vector<std::string> broken_data_rules(const ResolvedOptions& options, const DataFacts& data);
+
 }  // namespace stoker::config

@@ -42,8 +42,8 @@ RowDraft& RowDraft::value_switch(const std::vector<std::string>& words, std::fun
   return *this;
 }
 
-RowDraft& RowDraft::list() {
-  row().is_list = true;
+RowDraft& RowDraft::several() {
+  row().has_parts = true;
   return *this;
 }
 

@@ -28,8 +28,8 @@ class RowDraft {
   /// `--x` alone is `--x on`, `--no-x` is `--x off`, and it takes other words besides.
   RowDraft& value_switch(const std::vector<std::string>& words, std::function<bool()> is_auto);
   RowDraft& takes_list();
-  /// In YAML it is a list: [0.4, 0.2].
-  RowDraft& list();
+  /// In YAML it may also be a list: [0.4, p0.8].
+  RowDraft& several();
   /// It may change on resume: the trained bits do not depend on it.
   RowDraft& free_on_resume();
   /// Trained bits depend on it only while `is_used` says so; a run that does not use it may resume with any value.
@@ -66,9 +66,7 @@ struct Part {
         accepted(codec.range),
         default_text(codec.render(Group().*member)),
         assign([&value = group.*member, codec](const std::string& text) { return codec.parse(text, value); }),
-        render([&value = group.*member, codec] { return codec.render(value); }) {
-    for (const std::string& choice : codec.choices) accepted += (accepted.empty() ? "" : "|") + choice;
-  }
+        render([&value = group.*member, codec] { return codec.render(value); }) {}
 };
 
 /// Fills a table. Fields must outlive it.

@@ -156,7 +156,7 @@ void declare_colours(Declaration& d, AugmentOptionsOf<Pick>& o) {
          return list_value_text(o.color_jitter) +
                 (o.color_jitter_prob == 1 ? "" : ",p" + number_text(o.color_jitter_prob));
        })
-      .list()
+      .several()
       .placeholder("X[,X,X[,HUE]][,pSHARE]")
       .help(
           "Strength of random brightness, contrast and saturation: one number, or three, or four with hue (at most "
@@ -202,7 +202,7 @@ void declare_mixing(Declaration& d, AugmentOptionsOf<Pick>& o) {
   d.add("mixup-alpha", o.mixup_alpha, number_codec({0, 100}))
       .alias({"mixup"})
       .help(
-          "Average pairs of images of a batch, with shares from Beta(alpha, alpha); 0: off. Use 0.2 in long runs with "
+          "Average pairs of images of a batch; shares are from Beta(alpha, alpha), 0: off. Use 0.2 in long runs with "
           "many classes.");
   d.add("cutmix-alpha", o.cutmix_alpha, number_codec({0, 100}))
       .alias({"cutmix"})

@@ -62,7 +62,7 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
       .value_switch({"auto", "off", "on", "bfloat16", "float16"}, [&o] { return !is_set(o.amp); })
       .alias({"use-amp"})
       .help(
-          "Mixed precision: convolutions and matrix products in bfloat16 or float16, weights in float32. Leave it at "
+          "Mixed precision; convolutions and matrix products in bfloat16 or float16, weights in float32. Leave it at "
           "auto, which is bfloat16 "
           "where the device computes it natively and, on a CPU, the network trains faster with it; --amp alone is on, "
           "in "
@@ -194,7 +194,7 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
   d.add("resume", o.resume, text_codec("WHAT", false))
       .alias({"resume-from"})
       .help(
-          "Checkpoint to start from: auto (the newest that verifies, if any), last, best, none, or a run or checkpoint "
+          "Checkpoint to start from; auto (the newest that verifies, if any), last, best, none, or a run or checkpoint "
           "directory, whose options and run-dir are taken where others are not given. Use a directory to continue a "
           "run elsewhere.")
       .per_process();

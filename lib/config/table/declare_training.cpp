@@ -18,12 +18,12 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.add("model", o.model, text_codec("NAME", false))
       .alias({"m", "a", "arch"})
       .help(
-          "Network: a name of `train list models`, or FILE.ts with --trust-model. Where none is given: small_cnn, and above "
+          "Network; a name of `train list models`, or FILE.ts with --trust-model. Where none is given: small_cnn, and above "
           "64 pixels resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
   d.add("init-from", o.init_from, text_codec("FILE", true))
       .alias({"pretrained", "weights"})
       .help(
-          "Weights to start from: a file (safetensors, or a state dict of torch.save(), .pth), or a run or checkpoint "
+          "Weights to start from; a file (safetensors, or a state dict of torch.save(), .pth), or a run or checkpoint "
           "of train; empty: random ones. Use pretrained weights wherever there are some.");
   d.add_switch("zero-init-residual", o.zero_init_residual)
       .help("Start the last batch norm of each residual block at 0 (ResNets). Use it in long runs with large batches.")
@@ -154,9 +154,9 @@ void declare_schedule(Declaration& d, ScheduleOptionsOf<Pick>& o) {
                                     {"poly", ScheduleKind::polynomial}}))
       .alias({"lr-scheduler", "scheduler"})
       .help(
-          "Shape of the learning rate over the whole run, set once per update. Leave it at auto, which is one-cycle "
-          "for sgd, images of up to 64 pixels and at least 250 updates, where neither warmup-epochs nor min-lr is "
-          "given; else cosine.");
+          "Shape of the learning rate; it spans the whole run and is set once per update. Leave it at auto, which is "
+          "one-cycle for sgd, images of up to 64 pixels and at least 250 updates, where neither warmup-epochs nor "
+          "min-lr is given; else cosine.");
   d.add("warmup-epochs", o.warmup_epochs, number_codec(kNotNegative))
       .alias({"lr-warmup-epochs"})
       .unit("epochs")
@@ -210,8 +210,8 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
       .alias({"max-epochs"})
       .unit("epochs")
       .help(
-          "Passes over the training split, of the whole run and not of this start. Raise it to continue a finished "
-          "run, with the learning rates of a run of that length.");
+          "Passes over the training split; of the whole run, not of this start. Raise it to continue a finished run, "
+          "with the learning rates of a run of that length.");
   d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
       .alias({"max-steps"})
       .unit("updates")

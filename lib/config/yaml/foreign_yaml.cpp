@@ -197,14 +197,11 @@ class Rewriter {
       if (text == "true" && cannot) notes_.push_back("amp is float16 in timm, which a CPU does not compute: amp auto");
       set("amp", text != "true" ? text : cannot ? "auto" : type, line);
     } else if (conversion == "color-jitter") {  // a policy takes its place in timm
-      if (fits_pattern("-", text) && value.kind == Kind::scalar) return;
-      if (!text_of("aa").empty()) return;
+      if (!text_of("aa").empty() || (value.kind == Kind::scalar && fits_pattern("-", text))) return;
       std::string all = text;
       for (const YamlNode& item : value.items) all += (all.empty() ? "" : ",") + item.text;
       const std::string share = text_of("color_jitter_prob");
-      YamlNode list = yaml_words(all + "," + (share.empty() ? "" : "p" + share), line);
-      if (share.empty()) list.items.pop_back();
-      append_entry(out_, "color-jitter", list);
+      set("color-jitter", all + (share.empty() ? "" : ",p" + share), line);
     } else if (conversion == "input-size") {
       const auto& items = value.items;
       if (value.kind != Kind::list || items.size() != 3 || items[1].text != items[2].text) {

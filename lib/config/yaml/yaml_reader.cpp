@@ -32,7 +32,7 @@ std::string text_of(const YamlNode& value) {
 }
 
 /// The configuration of a run of an older program: what has old names stands behind the rest under today's.
-void rewrite_old_names(YamlNode& top, const Table& table) {
+void rewrite_old_names(YamlNode& top) {
   std::vector<YamlNode*> maps;  // what is nested before what holds it
   for (size_t i = 1; top.kind == YamlNode::Kind::map && i < top.items.size(); i += 2) {
     if (top.items[i].kind == YamlNode::Kind::map) maps.push_back(&top.items[i]);
@@ -60,14 +60,7 @@ void rewrite_old_names(YamlNode& top, const Table& table) {
     map->items = std::move(kept);
   }
   for (const RenamedOption& option : renamed) {
-    const Row* const row = table.find(option.now);
-    if (row == nullptr) continue;
-    YamlNode value = yaml_words(option.text, lines[option.old.front()]);
-    if (row->is_list && value.kind == YamlNode::Kind::scalar && option.text != row->default_text) {
-      value = yaml_words(option.text + ",", value.line);
-      value.items.pop_back();
-    }
-    append_entry(top, option.now, value);
+    if (!option.now.empty()) append_entry(top, option.now, yaml_words(option.text, lines[option.old.front()]));
   }
 }
 
@@ -240,7 +233,7 @@ void read_yaml_with_notes(const std::string& text, const std::string& path, Orig
   YamlNode top = parse_yaml(text, found);
   std::vector<std::string> found_notes;
   if (kind == Origin::Kind::file) rewrite_foreign(top, found, found_notes);
-  if (kind == Origin::Kind::run) rewrite_old_names(top, table);
+  if (kind == Origin::Kind::run) rewrite_old_names(top);
   for (const std::string& note : found_notes) notes.push_back(shown_path + ": " + note);
   const bool nothing_read = top.kind == YamlNode::Kind::null && !found.empty();
   if (!nothing_read) YamlAssigner(shown_path, kind, table, found).read_top(top);

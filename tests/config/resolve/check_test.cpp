@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/resolve/check.h"
+#include "config/resolve/draft.h"
 
 #include <gtest/gtest.h>
 
