@@ -11,7 +11,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-std::string joined(const Texts& parts) {
+std::string with_commas(const Texts& parts) {
   std::string text = parts.front();
   for (size_t i = 1; i < parts.size(); ++i) text += "," + parts[i];
   return text;
@@ -40,7 +40,7 @@ struct Merged {
   const char* now;  ///< "": gone, and `example` says what to do
   const char* example;
   std::vector<OldOption> old;  ///< one may have today's name
-  std::string (*text)(const Texts& old) = joined;
+  std::string (*text)(const Texts& old) = with_commas;
 };
 
 const std::vector<Merged>& merged_options() {
