@@ -53,11 +53,11 @@ Outcome work_with_others(const config::Options& options, const RankPlace& place,
       if (place.rank != 0) outcome.reason.clear();
       return outcome;
     } catch (const core::StopRequested&) {
-      ranks.group()->abort(engine::kStoppedBySignal + core::stop_signal_name());
+      ranks.group().abort(engine::kStoppedBySignal + core::stop_signal_name());
       return stopped_before(core::stop_signal_name(), place, options.run.stop_exit_code);
     } catch (const std::exception& exception) {
       const Error error = error_of(exception, options);
-      const bool is_first = ranks.group()->abort(error.what());
+      const bool is_first = ranks.group().abort(error.what());
       if (error.kind() == ErrorKind::peer_lost) throw Error(error);
       if (!is_first) return end_quietly(error);
       const std::string who = place.rank == 0 ? "" : format("rank {}: ", place.rank);  // as it would be without ranks

@@ -63,7 +63,7 @@ BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort
   learner.model->train();
   const std::unique_ptr<engine::Task> task = build_task(options, device);
   const auto graphs = graph_runner_for(options, device);  // auto measures a whole run: here only --graphs on has them
-  engine::Updater updater(updater_settings(options, precision), *task, learner, /*timer=*/nullptr, /*group=*/nullptr,
+  engine::Updater updater(updater_settings(options, precision), *task, learner, /*timer=*/nullptr, engine::alone(),
                           graphs.get());
   engine::RepeatedBatch batches(
       engine::noise_batch(noise_of(options), options.loader.batch_size, options.data.img_size, device));

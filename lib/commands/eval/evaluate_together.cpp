@@ -23,11 +23,7 @@ Outcome print_config(const LoadedModel& loaded) {
 int64_t predict_together(const JoinedRanks& ranks, const LoadedModel& loaded, const engine::BatchVisitor& visit) {
   const config::ResolvedOptions& options = loaded.options();
   const auto feed = evaluation_feed(options, loaded.source, loaded.device, ranks.share());
-  if (engine::Group* const group = engine::with_others(ranks.group())) {
-    engine::predict_dealt(*group, *loaded.model, *feed, loaded.precision, options.train.tta, visit);
-  } else {
-    engine::predict(*loaded.model, *feed, loaded.precision, options.train.tta, visit);
-  }
+  engine::predict_dealt(ranks.group(), *loaded.model, *feed, loaded.precision, options.train.tta, visit);
   return feed->loader().bad_count();
 }
 

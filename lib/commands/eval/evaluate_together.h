@@ -21,7 +21,7 @@ std::vector<std::string> output_names(const LoadedModel& loaded);
 Outcome print_config(const LoadedModel& loaded);
 
 /// Visits all batches in order: of several ranks each computes its share, and all visit all of them. Returns how many
-/// bad images were left out. Throws as engine::predict() and engine::predict_dealt().
+/// bad images were left out. Throws as engine::predict_dealt().
 int64_t predict_together(const JoinedRanks& ranks, const LoadedModel& loaded, const engine::BatchVisitor& visit);
 
 std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, const TableColumns& wanted);

@@ -10,7 +10,6 @@
 #include "core/time/elapsed.h"
 #include "data/open_datasets.h"
 #include "engine/device/device.h"
-#include "engine/group/group.h"
 #include "engine/probe/measured_training.h"
 #include "engine/step/step_timer.h"
 #include "engine/task/evaluate.h"
@@ -25,42 +24,35 @@ constexpr int kWarmUpUpdates = 2;
 
 using Clock = std::chrono::steady_clock;
 
-/// The ranks that measure together.
-struct Together {
-  engine::Group* group = nullptr;  ///< null: alone
-  engine::RankShare share;
+/// What rank 0 says.
+bool agreed(engine::Group& group, bool own) { return group.from_root(own ? "y" : "n") == "y"; }
 
-  /// What rank 0 says.
-  bool agreed(bool own) const { return group ? group->from_root(own ? "y" : "n") == "y" : own; }
-  /// The least that any rank says.
-  double least(double own) const {
-    if (!group) return own;
-    for (const std::string& of_rank : group->gather(std::to_string(own)))
-      own = std::min(own, std::atof(of_rank.c_str()));
-    return own;
-  }
-};
+/// The least that any rank says.
+double least(engine::Group& group, double own) {
+  for (const std::string& of_rank : group.gather(std::to_string(own))) own = std::min(own, std::atof(of_rank.c_str()));
+  return own;
+}
 
 void measure_training(const config::ResolvedOptions& options, const data::Datasets& datasets, engine::Learner& learner,
-                      const engine::Task& task, const Together& together, plan::EpochEstimate& estimate) {
+                      const engine::Task& task, engine::Group& group, plan::EpochEstimate& estimate) {
   const torch::Device device = learner.device;
-  const auto feed = training_feed(options, datasets.train, device, together.share);
+  const auto feed = training_feed(options, datasets.train, device, engine::share_of(group));
   const engine::EpochPlan plan = plan_epoch(options, feed->loader());
   estimate.train_images = plan.images;
   engine::StepTimer timer(device, feed->loader());
   engine::MeasuredTraining training(updater_settings(options, precision_of(options, device)), task, learner, *feed,
-                                    plan, options.optim.lr, &timer, together.group);
+                                    plan, options.optim.lr, &timer, group);
   training.warm_up(kWarmUpUpdates);
   timer.begin_epoch();
   const engine::MeasuredUpdates measured = training.measure([&](const engine::MeasuredUpdates& so_far) {
     const bool saw_epochs = static_cast<double>(so_far.images) >= kWholeEpochs * static_cast<double>(plan.images);
-    return together.agreed(so_far.seconds >= (saw_epochs ? kFewSeconds : kTrainSeconds));
+    return agreed(group, so_far.seconds >= (saw_epochs ? kFewSeconds : kTrainSeconds));
   });
   timer.end_epoch();
   estimate.updates_measured = measured.updates;
   estimate.images_per_second = measured.images_per_second();
   estimate.update_seconds = measured.seconds / static_cast<double>(measured.updates);
-  estimate.exchange_seconds = together.least(timer.since_epoch_began().parts[engine::StepPart::exchange].mean_seconds);
+  estimate.exchange_seconds = least(group, timer.since_epoch_began().parts[engine::StepPart::exchange].mean_seconds);
   estimate.data_wait_share = std::clamp(measured.data_wait_seconds / measured.seconds, 0.0, 1.0);
   if (measured.images > 0) {
     estimate.epoch_seconds = static_cast<double>(estimate.train_images) / estimate.images_per_second;
@@ -68,8 +60,8 @@ void measure_training(const config::ResolvedOptions& options, const data::Datase
 }
 
 void measure_evaluation(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                        engine::Learner& learner, const Together& together, plan::EpochEstimate& estimate) {
-  const auto feed = evaluation_feed(options, datasets.val, learner.device, together.share);
+                        engine::Learner& learner, engine::Group& group, plan::EpochEstimate& estimate) {
+  const auto feed = evaluation_feed(options, datasets.val, learner.device, engine::share_of(group));
   const engine::Precision precision = precision_of(options, learner.device);
   learner.model->eval();
   feed->begin_epoch(0);
@@ -81,22 +73,19 @@ void measure_evaluation(const config::ResolvedOptions& options, const data::Data
     images += static_cast<double>(batch.planned_images);
   }
   engine::synchronize(learner.device);
-  const double own_images = static_cast<double>(datasets.val->size()) / static_cast<double>(together.share.count);
+  const double own_images = static_cast<double>(datasets.val->size()) / static_cast<double>(group.size());
   if (images > 0) estimate.eval_seconds = core::seconds_since(begin) * own_images / images;
 }
 
 }  // namespace
 
 plan::EpochEstimate measure_epoch(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                                  engine::Learner& learner, const engine::Task& task, engine::Group* group) {
-  Together together;
-  together.group = engine::with_others(group);
-  if (together.group) together.share = {together.group->rank(), together.group->size()};
+                                  engine::Learner& learner, const engine::Task& task, engine::Group& group) {
   plan::EpochEstimate estimate;
   estimate.batch_size = options.loader.batch_size;
   estimate.epochs = options.train.epochs;
-  measure_training(options, datasets, learner, task, together, estimate);
-  measure_evaluation(options, datasets, learner, together, estimate);
+  measure_training(options, datasets, learner, task, group, estimate);
+  measure_evaluation(options, datasets, learner, group, estimate);
   return estimate;
 }
 

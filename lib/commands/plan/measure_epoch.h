@@ -3,13 +3,13 @@
 #pragma once
 
 #include "config/options.h"
+#include "engine/group/group.h"
 #include "plan/epoch_estimate.h"
 
 namespace stoker::data {
 struct Datasets;
 }
 namespace stoker::engine {
-class Group;
 struct Learner;
 class Task;
 }  // namespace stoker::engine
@@ -21,6 +21,7 @@ namespace stoker::train {
 ///
 /// `group`: ranks that train together; all make this call and get about the same. Throws core::Error{peer_lost}.
 plan::EpochEstimate measure_epoch(const config::ResolvedOptions& options, const data::Datasets& datasets,
-                                  engine::Learner& learner, const engine::Task& task, engine::Group* group = nullptr);
+                                  engine::Learner& learner, const engine::Task& task,
+                                  engine::Group& group = engine::alone());
 
 }  // namespace stoker::train

@@ -31,6 +31,12 @@ void RunJournal::begin(const ObservedRun& run, const std::string& config_yaml, c
   observing_.emplace(run, run_dir_, console);
 }
 
+engine::OperatorRecorder& RunJournal::operators(torch::Device device) {
+  if (observing_ && observing_->operators() != nullptr) return *observing_->operators();
+  if (!no_profile_) no_profile_.emplace(device, /*may_use_events=*/false);
+  return *no_profile_;
+}
+
 void RunJournal::end(const plan::MemoryPlan& memory, const plan::MemoryBudget& room, torch::Device device) {
   if (!ranks_.is_root()) return;
   observing_->write_worst_samples();

@@ -26,7 +26,9 @@ class RunJournal {
              const plan::MemoryBudget& room, observe::Console& console);
   /// What observes updates; one that does nothing on other ranks.
   engine::Observer& observer() { return observing_ ? observing_->observer() : nobody_; }
-  RunObservers* observers() { return observing_ ? &*observing_ : nullptr; }
+  engine::BetweenUpdates& between_updates() { return observing_ ? observing_->between_updates() : nothing_; }
+  /// Of the operators of `device`; one that records nothing where nothing is profiled.
+  engine::OperatorRecorder& operators(torch::Device device);
   /// The worst samples, and the memory that was really used.
   void end(const plan::MemoryPlan& memory, const plan::MemoryBudget& room, torch::Device device);
 
@@ -35,7 +37,10 @@ class RunJournal {
   const std::string run_dir_;
   std::unique_ptr<RunDirectory> lock_;
   std::optional<RunObservers> observing_;
+  // Of other ranks.
   engine::Observer nobody_;
+  engine::BetweenUpdates nothing_;
+  std::optional<engine::OperatorRecorder> no_profile_;
 };
 
 }  // namespace stoker::train

@@ -211,8 +211,8 @@ void TrainingRun::build() {
   at_ = start_or_resume(checkpoint_, *checkpoints_, prepared_.learner, train_feed_->loader());
   give_back_freed_memory();  // a checkpoint was read into it
   training_ = trainer_settings(options_, plan, precision_of(options_, device), at_.train_seconds);
-  training_.backend = proof::summary_text(proof::standing());
-  training_.items = data::item_word(*prepared_.datasets.train).several;
+  training_.telemetry.backend = proof::summary_text(proof::standing());
+  training_.telemetry.items = data::item_word(*prepared_.datasets.train).several;
   schedule_.emplace(options_.schedule, options_.optim.lr, options_.train.epochs * plan.updates(), plan.updates());
   end_ = engine::limit_reached(training_.limits, at_);
 }
@@ -225,8 +225,8 @@ observe::BannerFacts TrainingRun::facts_of_banner() {
   facts.data_notes.insert(facts.data_notes.begin(), of_ranks.begin(), of_ranks.end());  // before what may be left out
   if (ranks_.is_root() && !flags_.dry_run && !end_) {
     const engine::ProbeSettings probe = probe_settings(options_, *prepared_.datasets.train, prepared_.learner.device);
-    training_.compute = compute_cost(options_, prepared_.learner, probe, facts.ranks);
-    facts.compute = compute_text(training_.compute, options_, data::item_word(*prepared_.datasets.train).one);
+    training_.telemetry.compute = compute_cost(options_, prepared_.learner, probe, facts.ranks);
+    facts.compute = compute_text(training_.telemetry.compute, options_, data::item_word(*prepared_.datasets.train).one);
   }
   facts.caches = prepared_.caches.lines;
   facts.memory = plan::plan_summary(memory_, prepared_.room);
@@ -268,13 +268,15 @@ engine::FinishEvent TrainingRun::train() {
   }
   journal_.begin(
       {options_, settings_.facts().machine, *settings_.facts().data, prepared_.datasets, *prepared_.task, device,
-       training_.compute, prepared_.bfloat16_speed, prepared_.other_layout_speed, graphs_ != nullptr},
+       training_.telemetry.compute, prepared_.bfloat16_speed, prepared_.other_layout_speed, graphs_ != nullptr},
       config::render_yaml(given_, settings_.resolution()), memory_, prepared_.room, console_);
-  RunObservers* const observers = journal_.observers();
-  engine::Trainer trainer(training_,
-                          {*prepared_.task, prepared_.learner, *train_feed_, *val_feed_, *schedule_, *checkpoints_,
-                           journal_.observer(), observers ? &observers->between_updates() : nullptr, ranks_.group(),
-                           graphs_.get(), observers ? observers->operators() : nullptr, &*split_overlap_});
+  engine::StepTimer timer(device, train_feed_->loader());
+  engine::Updater updater(training_.updater, *prepared_.task, prepared_.learner, &timer, ranks_.group(), graphs_.get());
+  engine::RunTelemetry telemetry(training_.telemetry,
+                                 {updater, timer, train_feed_->loader(), ranks_.group(), journal_.observer(),
+                                  journal_.between_updates(), journal_.operators(device), *split_overlap_});
+  engine::Trainer trainer(training_, {updater, *train_feed_, *val_feed_, *schedule_, *checkpoints_, ranks_.group(),
+                                      telemetry});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options_.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   return or_leave_device([&] { return trainer.run(at_); });

@@ -62,25 +62,36 @@ class Group {
   virtual void does_long_work(bool /*is_long*/) noexcept {}
 
   bool is_root() const { return rank() == 0; }
+  bool is_alone() const { return size() == 1; }
 };
+
+/// The group of a run that has a single rank: exchanges nothing.
+class SoloGroup : public Group {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void sum(const std::vector<at::Tensor>&) override {}
+  std::string from_root(const std::string& bytes) override { return bytes; }
+  std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
+  bool abort(const std::string&) noexcept override { return true; }
+};
+
+/// What whoever trains alone gives where a group is asked for.
+inline Group& alone() {
+  static SoloGroup group;
+  return group;
+}
 
 /// For its lifetime this rank does what takes all ranks about as long; before and after it, work that may take long.
 class WorkInStep {
  public:
-  explicit WorkInStep(Group* group) : group_(group) {
-    if (group_) group_->does_long_work(false);
-  }
-  ~WorkInStep() {
-    if (group_) group_->does_long_work(true);
-  }
+  explicit WorkInStep(Group& group) : group_(group) { group_.does_long_work(false); }
+  ~WorkInStep() { group_.does_long_work(true); }
   WorkInStep(const WorkInStep&) = delete;
   WorkInStep& operator=(const WorkInStep&) = delete;
 
  private:
-  Group* const group_;
+  Group& group_;
 };
-
-/// `group`, or null where there is nobody to exchange with: no group, or one of a single rank.
-inline Group* with_others(Group* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
 
 }  // namespace stoker::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one slot in which others than the trainer may use the learner: between two updates, called by the trainer, for a
-// time that it allows.
+// The one slot in which others than the trainer may use the learner: between two updates, called while training, for a
+// limited time.
 #pragma once
 
 #include "engine/run/findings.h"
@@ -11,11 +11,12 @@ namespace stoker::engine {
 class BetweenUpdates {
  public:
   virtual ~BetweenUpdates() = default;
-  /// Called on the training thread. May run `learner` on its own input, and leaves it as it was: weights, buffers,
-  /// gradients, random state, training mode, number of threads. Begins nothing once seconds_allowed is spent. A stop
-  /// request ends it early, by returning or by core::StopRequested: the trainer sees the request after telling its
-  /// listeners of the window. What it returns goes to the listeners with the window's event.
-  virtual Findings run(Learner& learner, const Interlude& interlude) = 0;
+  /// Here it does nothing. Called on the training thread. May run the learner on its own input, and leaves it as it
+  /// was: weights, buffers, gradients, random state, training mode, number of threads. Begins nothing once
+  /// seconds_allowed is spent. A stop request ends it early, by returning or by core::StopRequested: the trainer sees
+  /// the request after telling its listeners of the window. What it returns goes to the listeners with the window's
+  /// event.
+  virtual Findings run(Learner& /*learner*/, const Interlude& /*interlude*/) { return {}; }
 };
 
 }  // namespace stoker::engine

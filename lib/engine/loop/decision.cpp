@@ -49,8 +49,7 @@ Decision Decisions::after_update(const RunProgress& at, bool is_last_of_epoch, i
 Decision Decisions::after_epoch(const RunProgress& at) { return agreed(own_after_epoch(at)); }
 
 Decision Decisions::agreed(const Decision& own) const {
-  if (!group_) return own;
-  const std::vector<std::string> ranks = group_->gather(encode(own));
+  const std::vector<std::string> ranks = group_.gather(encode(own));
   Decision decision = decode(ranks.front());
   for (const std::string& bytes : ranks) {
     const Decision one = decode(bytes);

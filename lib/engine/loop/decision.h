@@ -20,14 +20,13 @@ struct Decision {
   double waited = 0;                ///< seconds: the least that any rank has waited for the others
 };
 
-/// From this process's signals, clock and counts. In a group every rank asks after the same updates, and all get the
-/// same answer: a stop or a save that any rank wants, and the limit that rank 0 has reached, whose clock is that of the
+/// From this process's signals, clock and counts. Every rank asks after the same updates, and all get the same
+/// answer: a stop or a save that any rank wants, and the limit that rank 0 has reached, whose clock is that of the
 /// run. One thread. Throws core::Error{peer_lost}.
 class Decisions {
  public:
-  /// `group`: null where this rank is alone.
-  Decisions(const RunLimits& limits, config::Interval save_every, config::Interval report_every, Group* group = nullptr)
-      : limits_(limits), save_every_(save_every), report_every_(report_every), group_(with_others(group)) {}
+  Decisions(const RunLimits& limits, config::Interval save_every, config::Interval report_every, Group& group = alone())
+      : limits_(limits), save_every_(save_every), report_every_(report_every), group_(group) {}
 
   /// Once after every update. Of an epoch's last update only stop and report are decided: the rest waits for
   /// after_epoch(). `bad_samples`: that this rank counts so far. `waited`: seconds, for other ranks in this update.
@@ -42,7 +41,7 @@ class Decisions {
 
   RunLimits limits_;
   Cadence save_every_, report_every_;
-  Group* const group_;  ///< null: alone
+  Group& group_;
 };
 
 }  // namespace stoker::engine

@@ -9,8 +9,7 @@
 #include "engine/group/message.h"
 
 namespace stoker::engine {
-std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSample>& own, Group* group) {
-  if (!with_others(group)) return own;
+std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSample>& own, Group& group) {
   MessageWriter message;
   for (const data::BadSample& sample : own) {
     message.add(sample.sample);
@@ -18,7 +17,7 @@ std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSampl
     message.add(sample.reason);
   }
   std::map<int64_t, data::BadSample> all;
-  for (const std::string& of_rank : group->gather(message.bytes())) {
+  for (const std::string& of_rank : group.gather(message.bytes())) {
     for (MessageReader reader(of_rank); !reader.at_end();) {
       data::BadSample sample;
       sample.sample = reader.number();
@@ -33,17 +32,18 @@ std::vector<data::BadSample> bad_samples_of_all(const std::vector<data::BadSampl
 }
 
 int64_t share_bad_samples(data::Loader& loader, Group& group) {
-  const std::vector<data::BadSample> all = bad_samples_of_all(loader.bad_samples(), &group);
+  const std::vector<data::BadSample> all = bad_samples_of_all(loader.bad_samples(), group);
   loader.add_bad_samples(all);
   return static_cast<int64_t>(all.size());
 }
 
 void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& feed, const Precision& precision,
                    config::TestTimeAugmentation tta, const BatchVisitor& visit) {
+  if (group.is_alone()) return predict(model, feed, precision, tta, visit);
   model.eval();
   feed.begin_epoch(0);
   const int64_t batches = feed.loader().batches_per_epoch();
-  const WorkInStep in_step(&group);
+  const WorkInStep in_step(group);
   int64_t bad_samples = feed.loader().bad_count();  // the same on all ranks
   for (int64_t first = 0; first < batches; first += group.size()) {
     data::Batch batch;
@@ -81,6 +81,12 @@ void predict_dealt(Group& group, model::ImageModel& model, data::DeviceFeed& fee
       visit(merged, outputs);
     }
   }
+}
+
+EvalReport evaluate_dealt(Group& group, model::ImageModel& model, const Task& task, data::DeviceFeed& feed,
+                          const Precision& precision, config::TestTimeAugmentation tta, const BatchVisitor& visit) {
+  const auto predict_all = [&](const BatchVisitor& add) { predict_dealt(group, model, feed, precision, tta, add); };
+  return evaluate_outputs(task, precision.device, predict_all, visit);
 }
 
 }  // namespace stoker::engine

@@ -39,7 +39,7 @@ RankTotals totals_from(const std::string& bytes) {
 
 }  // namespace
 
-RankLedger::RankLedger(Group* group) : group_(with_others(group)), host_(group_ ? host_name() : "") {}
+RankLedger::RankLedger(Group& group) : group_(group), host_(host_name()) {}
 
 void RankLedger::begin_epoch() {
   least_exchange_ = 0;
@@ -49,7 +49,7 @@ void RankLedger::begin_epoch() {
 }
 
 void RankLedger::read(const StepTimings& so_far) {
-  if (!group_) return;
+  if (group_.is_alone()) return;  // there is nobody to compare with
   const auto total = [&](StepPart part) {
     return so_far.parts[part].mean_seconds * static_cast<double>(so_far.updates);
   };
@@ -62,7 +62,7 @@ void RankLedger::read(const StepTimings& so_far) {
   own.least_exchange = least_exchange_;
   own.records = total(StepPart::report) + total(StepPart::save);
   now_.clear();
-  for (const std::string& of_rank : group_->gather(bytes_of(own))) now_.push_back(totals_from(of_rank));
+  for (const std::string& of_rank : group_.gather(bytes_of(own))) now_.push_back(totals_from(of_rank));
 }
 
 std::vector<RankTimes> RankLedger::since_report() { return rank_times(now_, std::exchange(at_report_, now_)); }

@@ -15,8 +15,7 @@ namespace stoker::engine {
 /// empty. Lists are by rank, the same on all ranks but for windows that one rank alone has asked for.
 class RankLedger {
  public:
-  /// `group`: null where this rank is alone.
-  explicit RankLedger(Group* group);
+  explicit RankLedger(Group& group);
 
   void begin_epoch();
   /// Of an update: seconds that the rank that waited least for the others has waited.
@@ -30,7 +29,7 @@ class RankLedger {
   std::vector<RankTimes> since_epoch_began() const;
 
  private:
-  Group* const group_;  ///< null: alone
+  Group& group_;
   const std::string host_;
   double least_exchange_ = 0;
   std::vector<RankTotals> now_, at_report_, at_recent_;

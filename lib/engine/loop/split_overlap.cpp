@@ -34,16 +34,17 @@ SplitOverlap::SplitOverlap(std::shared_ptr<const data::Source>& training,
 }
 
 void SplitOverlap::stop() {
+  if (!seen_in_training_) return;
   seen_in_training_->stop();
   seen_in_validation_->stop();
 }
 
-std::vector<SharedSample> SplitOverlap::compare(Group* group) {
-  if (seen_in_training_->stopped()) return {};
+std::vector<SharedSample> SplitOverlap::compare(Group& group) {
+  if (!seen_in_training_ || seen_in_training_->stopped()) return {};
   stop();
-  if (Group* const others = with_others(group)) {
-    share(*seen_in_training_, *others);
-    share(*seen_in_validation_, *others);
+  if (!group.is_alone()) {
+    share(*seen_in_training_, group);
+    share(*seen_in_validation_, group);
   }
   std::vector<SharedSample> shared;
   for (const auto& [validation, training] : seen_in_validation_->found_in(*seen_in_training_)) {

@@ -13,6 +13,8 @@ namespace stoker::engine {
 
 class SplitOverlap {
  public:
+  /// Compares nothing.
+  SplitOverlap() = default;
   /// Puts sources in front of `training` and `validation` that note the contents that are read.
   SplitOverlap(std::shared_ptr<const data::Source>& training, std::shared_ptr<const data::Source>& validation);
 
@@ -20,9 +22,8 @@ class SplitOverlap {
   void stop();
 
   /// Validation samples whose content was read in training, too, ascending. Compares once and stops: empty from then
-  /// on. In a group all ranks make this call, and each gets what all of them have read. `group`: null where this rank
-  /// is alone. Throws core::Error{peer_lost}.
-  std::vector<SharedSample> compare(Group* group);
+  /// on. All ranks make this call, and each gets what all of them have read. Throws core::Error{peer_lost}.
+  std::vector<SharedSample> compare(Group& group);
 
  private:
   std::shared_ptr<data::SeenContents> seen_in_training_, seen_in_validation_;

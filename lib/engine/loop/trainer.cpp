@@ -9,11 +9,10 @@
 #include "core/system/stop_signal.h"
 #include "core/time/elapsed.h"
 #include "core/time/trace.h"
-#include "engine/device/without_sync.h"
 #include "engine/loop/group_exchange.h"
+#include "engine/task/worst_samples.h"
 
 namespace stoker::engine {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -40,250 +39,181 @@ class AveragedWeights {
 
 Trainer::Trainer(const TrainerSettings& settings, const TrainerParts& parts)
     : settings_(settings),
-      task_(parts.task),
-      learner_(parts.learner),
+      updater_(parts.updater),
       train_feed_(parts.train_feed),
       val_feed_(parts.val_feed),
       schedule_(parts.schedule),
       checkpoints_(parts.checkpoints),
-      observer_(parts.observer),
-      between_updates_(parts.between_updates),
-      operators_(parts.operators),
-      split_overlap_(parts.split_overlap),
-      timer_(parts.learner.device, parts.train_feed.loader()),
-      updater_(settings.updater, parts.task, parts.learner, &timer_, parts.group, parts.graphs),
-      group_(with_others(parts.group)),
-      share_(group_ ? RankShare{group_->rank(), group_->size()} : RankShare{}),
-      batches_(parts.train_feed, share_.count),
+      group_(parts.group),
+      telemetry_(parts.telemetry),
+      batches_(parts.train_feed, parts.group.size()),
       decisions_(settings.limits, settings.save_every, settings.report_every, parts.group),
-      ranks_(parts.group),
-      val_every_(settings.val_every),
-      run_begin_(Clock::now()) {}
+      val_every_(settings.val_every) {}
 
-FinishEvent Trainer::run(RunProgress at) {
-  begin_run(at);
-  if (const auto reason = limit_reached(settings_.limits, at)) return finish(at, *reason);
-  for (;;) {
-    const EpochEnd end = train_epoch(at);
-    if (end == EpochEnd::stopped) return finish(at, StopReason::signal);
-    try {
-      const Decision decision = finish_epoch(at, end);
-      if (decision.limit) return finish(at, *decision.limit);
-      if (decision.stops) return finish(at, StopReason::signal);
-    } catch (const core::StopRequested&) {  // in validation: the epoch's end is gone through again on resume
-      return finish(at, StopReason::signal);
-    }
-  }
-}
-
-void Trainer::begin_run(RunProgress& at) {
-  start_ = {settings_.limits.epochs,
-            settings_.plan.updates(),
-            total_updates(settings_.plan, settings_.limits),
-            settings_.plan.images,
-            at.epoch,
-            at.updates,
-            task_.metrics(),
-            settings_.compute,
-            settings_.backend,
-            settings_.items};
-  observer_.on_start(start_);
-  run_begin_ = Clock::now();
-  seconds_before_ = at.train_seconds;
-  updater_.set_micro_batches(at.micro_batches);
+FinishEvent Trainer::run(const RunProgress& from) {
+  telemetry_.start_run(from, settings_.plan, settings_.limits);
+  updater_.set_micro_batches(from.micro_batches);
   bad_samples_ = train_feed_.loader().bad_count();
-  if (split_overlap_ && at.epoch > 0) split_overlap_->stop();
-}
-
-/// Goes on with the epoch that `at` stands in, up to its end, a limit or a stop.
-Trainer::EpochEnd Trainer::train_epoch(RunProgress& at) {
-  learner_.model->train();
-  updater_.sums().restore(epoch_sums(at));
-  batches_.begin_epoch(at.epoch, own_batches_before(settings_.plan, share_, at.update_in_epoch));
-  epoch_begin_ =
-      last_report_ = {updater_.sums().read(), train_feed_.loader().stats().consumer_wait_seconds, Clock::now()};
-  timer_.begin_epoch();
-  ranks_.begin_epoch();
-
-  EpochEnd end = EpochEnd::complete;
-  while (end == EpochEnd::complete && at.update_in_epoch < settings_.plan.updates()) {
-    try {
-      do_update(at);
-    } catch (const core::StopRequested&) {  // while it waited for data: nothing of it has been applied
-      end = EpochEnd::stopped;
-      break;
-    }
-    observer_.on_update(update_event(at));
-    timer_.done(StepPart::other);
-    const Decision decision = decide(at);
-    note_saved(checkpoints_.take_saved());
-    if (decision.reports) report(at);  // reads from the device, as digests, saves and the exchange of ranks do
-    if (decision.saves) {
-      read_sums(at);
-      save(at, /*is_best=*/false);
-    }
-    if (decision.limit) end = EpochEnd::limit;
-    if (decision.stops) end = EpochEnd::stopped;
+  Run run(from);
+  run.end = limit_reached(settings_.limits, run.at);
+  while (!run.end) {
+    train_epoch(run);
+    if (!run.end) finish_epoch(run);
   }
-  timer_.end_epoch();
-  read_sums(at);
-  return end;
+  return finish(run);
 }
 
-/// After an update. In a group the ranks agree on it; what each waits for the others meanwhile counts as exchange.
-Decision Trainer::decide(RunProgress& at) {
-  const bool is_last_of_epoch = at.update_in_epoch == settings_.plan.updates();
-  const double exchanged = timer_.seconds_so_far(StepPart::exchange);
-  at.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
-  const Decision decision =
-      decisions_.after_update(at, is_last_of_epoch, train_feed_.loader().bad_count(), exchanged + decision_waited_);
-  at.train_seconds = decision.train_seconds;
-  if (!group_) return decision;
-  if (decision.bad_samples > bad_samples_) bad_samples_ = share_bad_samples(train_feed_.loader(), *group_);
-  timer_.done(StepPart::exchange);
-  decision_waited_ = timer_.seconds_so_far(StepPart::exchange) - exchanged;
-  ranks_.add_exchange(decision.waited);
-  return decision;
+/// Goes on with the epoch that the run stands in, up to its end, a limit or a stop.
+void Trainer::train_epoch(Run& run) {
+  start_epoch(run.at);
+  while (run.trains(settings_.plan.updates())) {
+    // Train: one optimizer step, whole or not at all.
+    if (!update(run)) break;
+    telemetry_.on_update(run.at);
+    // Decide: one answer for all ranks.
+    const Decision next = decide(run);
+    // Act: reports and saves read from the device.
+    telemetry_.on_saved(checkpoints_.take_saved());
+    if (next.reports) check_learning(run.at, telemetry_.report(run));
+    if (next.saves) save(with_sums(run.at), /*is_best=*/false);
+    run.follow(next);
+  }
+  telemetry_.end_epoch();
+  run.at = with_sums(run.at);
 }
 
-void Trainer::do_update(RunProgress& at) {
+void Trainer::start_epoch(const RunProgress& at) {
+  updater_.learner().model->train();
+  updater_.sums().restore(epoch_sums(at));
+  batches_.begin_epoch(at.epoch, own_batches_before(settings_.plan, share_of(group_), at.update_in_epoch));
+  telemetry_.start_epoch();
+}
+
+/// Returns whether it was done: a stop that comes while it waits for data leaves everything as it was, and ends the
+/// run.
+bool Trainer::update(Run& run) {
+  RunProgress& at = run.at;
   UpdateWindow window = settings_.plan.window(at.epoch, at.update_in_epoch);
   window.number = at.updates;
   const optim::UpdateRates rates = schedule_.rates_at(at.updates);
   const WorkInStep in_step(group_);
-  ImageDigest images;
-  const bool has_digest = digest_due(settings_.digest_every, at.updates + 1);
-  updater_.set_watcher(has_digest ? &images : nullptr);
-  // Digests are read at once, and what replicas and ranks exchange passes through the host.
-  const bool waits_for_device = has_digest || window.replicas > 1 || group_;
-  int64_t trained = 0;  // images
-  const auto update = [&] { trained = updater_.update(batches_, window, rates); };
-  const auto checked_update = [&] { waits_for_device ? update() : without_sync(learner_.device, update); };
-  if (operators_) {
-    operators_->update(checked_update);  // profiles it when it is its turn
-  } else {
-    checked_update();
+  int64_t images = 0;
+  try {
+    telemetry_.watch(window, [&] { images = updater_.update(batches_, window, rates); });
+  } catch (const core::StopRequested&) {
+    run.end = StopReason::signal;
+    return false;
   }
-  at.add_update(trained, rates.lr, updater_.micro_batches());
-  if (has_digest) tell_digest(at, images);
+  at.add_update(images, rates.lr, updater_.micro_batches());
+  return true;
 }
 
-/// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch
-/// counts as finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch
-/// cut short by a limit is validated too but stays under way, so that a raised limit goes on from there.
-Decision Trainer::finish_epoch(RunProgress& at, EpochEnd end) {
-  EpochEvent event = summarize_epoch(at);
-  refuse_useless_epoch(at, event.train_loss);
-  RunProgress next = at;
-  if (end == EpochEnd::complete) next.begin_next_epoch();
-  const bool run_ends = limit_reached(settings_.limits, next).has_value();
-  if (val_every_.due_after_epoch(next.epoch) || run_ends) {
-    validate(next, event);
-    if (split_overlap_) event.in_both_splits = split_overlap_->compare(group_);
-  }
-  event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
-  event.best_value = next.best_value;
-  event.found = examine(Interlude::After::epoch, event.times, event.ranks, at);
-  next.train_seconds = seconds_before_ + core::seconds_since(run_begin_);
-  at = next;
-  observer_.on_epoch(event);  // before the save: a row without its checkpoint is cut on resume, never the reverse
-  const Decision decision = decisions_.after_epoch(at);
-  at.train_seconds = decision.train_seconds;
-  if (decision.saves || decision.limit || event.is_best) save(at, event.is_best);
-  return decision;
+/// Ranks agree on what follows an update, and on the clock of the run; they tell each other of bad samples.
+Decision Trainer::decide(Run& run) {
+  RunProgress& at = run.at;
+  data::Loader& loader = train_feed_.loader();
+  const bool is_last_of_epoch = at.update_in_epoch == settings_.plan.updates();
+  at.train_seconds = run.train_seconds();
+  const Decision next =
+      decisions_.after_update(at, is_last_of_epoch, loader.bad_count(), telemetry_.waited_for_ranks());
+  at.train_seconds = next.train_seconds;
+  if (next.bad_samples > bad_samples_) bad_samples_ = share_bad_samples(loader, group_);
+  telemetry_.on_decision(next);
+  return next;
 }
 
-/// An epoch without images, one whose loss is no number, or one of which every update was skipped ends the run.
-void Trainer::refuse_useless_epoch(const RunProgress& at, double train_loss) {
-  if (at.update_in_epoch == settings_.plan.updates() && at.epoch_images == 0) {
-    throw core::Error(core::ErrorKind::data, core::format("epoch {}: none of its images could be used", at.epoch + 1),
+/// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch counts as
+/// finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch cut short by a
+/// limit is validated too but stays under way, so that a raised limit goes on from there.
+void Trainer::finish_epoch(Run& run) {
+  EpochEvent event = telemetry_.epoch_event(run.at);
+  if (!run.is_cut_short && run.at.epoch_images == 0) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("epoch {}: none of its images could be used", run.at.epoch + 1),
                       "train check on the data names what is wrong with them");
   }
-  if (!std::isfinite(train_loss)) throw diverged_loss(train_loss, at, checkpoints_.files());
-  if (learner_.scaler->enabled()) require_learning(read_figures().loss_scale, settings_.skips, at, checkpoints_);
+  check_learning(run.at, {event.train_loss, telemetry_.read_loss_scale()});
+  RunProgress next = run.at;
+  if (!run.is_cut_short) next.begin_next_epoch();
+  // Validate.
+  const bool run_ends = limit_reached(settings_.limits, next).has_value();
+  if (val_every_.due_after_epoch(next.epoch) || run_ends) {
+    try {
+      validate(next, event);
+    } catch (const core::StopRequested&) {  // the epoch's end is gone through again on resume
+      run.end = StopReason::signal;
+      return;
+    }
+  }
+  event.best_value = next.best_value;
+  // Tell, before the save: a row without its checkpoint is cut on resume, never the reverse.
+  event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
+  telemetry_.examine_epoch(run, event);
+  next.train_seconds = run.train_seconds();
+  run.at = next;
+  telemetry_.on_epoch(event);
+  // Decide and act.
+  const Decision decision = decisions_.after_epoch(run.at);
+  run.at.train_seconds = decision.train_seconds;
+  if (decision.saves || decision.limit || event.is_best) save(run.at, event.is_best);
+  run.end = decision.limit;
+  if (!run.end && decision.stops) run.end = StopReason::signal;
 }
 
+/// Judges the averaged weights when the run keeps them, else the weights themselves.
 void Trainer::validate(RunProgress& at, EpochEvent& event) {
   const core::TraceScope trace("validation");
   const Clock::time_point begin = Clock::now();
-  WorstSamples worst(task_, kWorstSamples);
-  const EvalReport result = evaluate_learner(worst);
-  event.has_eval = true;
-  event.eval_loss = result.loss;
-  event.metrics = result.metrics;
-  event.eval_seconds = core::seconds_since(begin);
-  event.is_best = note_result(at, result);
-  if (event.is_best) event.worst = worst.read();
-}
-
-/// Evaluates the averaged weights when the run keeps them, else the weights themselves.
-EvalReport Trainer::evaluate_learner(WorstSamples& worst) {
+  WorstSamples worst(updater_.task(), kWorstSamples);
   const auto on_batch = [this, &worst, done = int64_t{0}](const data::Batch& batch,
                                                           const torch::Tensor& outputs) mutable {
     worst.add(batch, outputs);
     done += batch.image_count();
-    observer_.on_evaluation(done, val_feed_.loader().images_per_epoch());
+    telemetry_.on_evaluation(done, val_feed_.loader().images_per_epoch());
   };
-  const AveragedWeights averaged(learner_.ema.get());
-  const Precision& precision = settings_.updater.step.precision;
-  if (!group_) return evaluate(*learner_.model, task_, val_feed_, precision, settings_.tta, on_batch);
-  const auto predict_all = [&](const BatchVisitor& add) {
-    predict_dealt(*group_, *learner_.model, val_feed_, precision, settings_.tta, add);
-  };
-  return evaluate_outputs(task_, precision.device, predict_all, on_batch);
-}
-
-/// Updates the best result and the patience count; true when this is the best so far.
-bool Trainer::note_result(RunProgress& at, const EvalReport& report) const {
-  const double value = report.value_of(settings_.eval_metric);
-  const double gain = lower_is_better(settings_.eval_metric) ? at.best_value - value : value - at.best_value;
-  const bool first = at.best_epoch < 0;
-  const bool best = std::isfinite(value) && (first || gain > 0);
-  const bool improved = std::isfinite(value) && (first || gain > settings_.min_delta);
-  at.epochs_without_improvement = improved ? 0 : at.epochs_without_improvement + 1;
-  if (best) {
-    at.best_value = value;
-    at.best_epoch = at.update_in_epoch == 0 ? at.epoch - 1 : at.epoch;
-    at.best_updates = at.updates;
+  EvalReport result;
+  {
+    const AveragedWeights averaged(updater_.learner().ema.get());
+    result = evaluate_dealt(group_, *updater_.learner().model, updater_.task(), val_feed_,
+                            settings_.updater.step.precision, settings_.tta, on_batch);
   }
-  return best;
+  event.has_eval = true;
+  event.eval_loss = result.loss;
+  event.metrics = result.metrics;
+  event.eval_seconds = core::seconds_since(begin);
+  event.is_best = at.note_result(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
+                                 settings_.min_delta);
+  if (event.is_best) event.worst = worst.read();
+  telemetry_.examine_validated(event);
 }
 
-/// In a group all ranks come here together, and the root writes.
+/// A loss that is no number, or nothing but float16 gradients that overflow, ends the run.
+void Trainer::check_learning(const RunProgress& at, const TrainingFigures& figures) {
+  if (!std::isfinite(figures.train_loss)) throw diverged_loss(figures.train_loss, at, checkpoints_.files());
+  if (updater_.learner().scaler->enabled()) require_learning(figures.loss_scale, settings_.skips, at, checkpoints_);
+}
+
+/// With the sums of the epoch, which lie on the device: before `at` is saved.
+RunProgress Trainer::with_sums(RunProgress at) const {
+  set_epoch_sums(updater_.sums().read(), at);
+  return at;
+}
+
+/// All ranks come here together, and the root writes.
 void Trainer::save(const RunProgress& at, bool is_best) {
   const std::vector<data::BadSample> bad = bad_samples_of_all(train_feed_.loader().bad_samples(), group_);
   saved_at_ = {at.epoch, at.updates};
-  if (group_ && !group_->is_root()) return;
+  if (!group_.is_root()) return;
   const Clock::time_point begin = Clock::now();
-  note_saved(checkpoints_.finish_save());  // the one before: only one is written at a time
-  checkpoints_.begin_save(at, learner_, bad, is_best);
-  save_stall_seconds_ = core::seconds_since(begin);
-  note_saved(checkpoints_.take_saved());
-  timer_.done(StepPart::save);
+  telemetry_.on_saved(checkpoints_.finish_save());  // the one before: only one is written at a time
+  checkpoints_.begin_save(at, updater_.learner(), bad, is_best);
+  telemetry_.on_save(core::seconds_since(begin), checkpoints_.take_saved());
 }
 
-/// Tells of a save that has ended since.
-void Trainer::note_saved(std::optional<CheckpointEvent> saved) {
-  if (!saved) return;
-  last_checkpoint_ = std::move(*saved);
-  last_checkpoint_.stall_seconds = save_stall_seconds_;
-  observer_.on_checkpoint(last_checkpoint_);
-}
-
-FinishEvent Trainer::finish(const RunProgress& at, StopReason reason) {
-  if (saved_at_ != std::pair(at.epoch, at.updates)) save(at, /*is_best=*/false);
-  note_saved(checkpoints_.finish_save());
-  FinishEvent event;
-  event.reason = reason;
-  event.signal_name = core::stop_signal_name();
-  event.updates = at.updates;
-  event.epochs_done = at.epoch;
-  event.best_value = at.best_value;
-  event.best_epoch = at.best_epoch;
-  event.checkpoint = last_checkpoint_.path;
-  event.elapsed_seconds = core::seconds_since(run_begin_);
-  observer_.on_finish(event);
-  return event;
+FinishEvent Trainer::finish(const Run& run) {
+  if (saved_at_ != std::pair(run.at.epoch, run.at.updates)) save(run.at, /*is_best=*/false);
+  telemetry_.on_saved(checkpoints_.finish_save());
+  return telemetry_.finish(run);
 }
 
 }  // namespace stoker::engine

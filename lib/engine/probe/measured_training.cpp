@@ -11,13 +11,13 @@ namespace stoker::engine {
 
 MeasuredTraining::MeasuredTraining(const UpdaterSettings& settings, const Task& task, Learner& learner,
                                    data::DeviceFeed& feed, const EpochPlan& plan, const optim::UpdateRates& rates,
-                                   StepTimer* timer, Group* group)
+                                   StepTimer* timer, Group& group)
     : plan_(plan),
       rates_(rates),
       learner_(learner),
       feed_(feed),
       updater_(settings, task, learner, timer, group),
-      batches_(feed, group != nullptr ? group->size() : 1) {
+      batches_(feed, group.size()) {
   learner.model->train();
   batches_.begin_epoch(epoch_, /*first_batch=*/0);
 }

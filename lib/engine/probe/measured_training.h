@@ -24,7 +24,7 @@ class MeasuredTraining {
   /// All but settings are borrowed. `timer`, `group`: see Updater. `feed` has the batches of this rank.
   MeasuredTraining(const UpdaterSettings& settings, const Task& task, Learner& learner, data::DeviceFeed& feed,
                    const EpochPlan& plan, const optim::UpdateRates& rates, StepTimer* timer = nullptr,
-                   Group* group = nullptr);
+                   Group& group = alone());
 
   /// So many updates; the device has done them when this returns. Throws as training does, core::StopRequested.
   void warm_up(int64_t updates);

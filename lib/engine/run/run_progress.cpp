@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/run_progress.h"
 
+#include <cmath>
 #include <string_view>
 
 #include "core/error.h"
@@ -48,6 +49,20 @@ void RunProgress::add_update(int64_t new_images, double rate, int64_t batch_micr
   micro_batches = batch_micro_batches;
   ++updates;
   ++update_in_epoch;
+}
+
+bool RunProgress::note_result(double value, bool lower_is_better, double min_delta) {
+  const double gain = lower_is_better ? best_value - value : value - best_value;
+  const bool first = best_epoch < 0;
+  const bool best = std::isfinite(value) && (first || gain > 0);
+  const bool improved = std::isfinite(value) && (first || gain > min_delta);
+  epochs_without_improvement = improved ? 0 : epochs_without_improvement + 1;
+  if (best) {
+    best_value = value;
+    best_epoch = update_in_epoch == 0 ? epoch - 1 : epoch;
+    best_updates = updates;
+  }
+  return best;
 }
 
 void RunProgress::begin_next_epoch() {

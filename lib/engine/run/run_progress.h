@@ -34,6 +34,9 @@ struct RunProgress {
 
   /// One more update of the epoch under way is done, on so many images. `rate`: its learning rate.
   void add_update(int64_t new_images, double rate, int64_t batch_micro_batches);
+  /// An evaluation of it came to `value`. Returns whether that is the best so far; less than `min_delta` better than
+  /// the best counts as no improvement.
+  bool note_result(double value, bool lower_is_better, double min_delta);
   /// The epoch under way is over: what is counted of it begins anew.
   void begin_next_epoch();
 

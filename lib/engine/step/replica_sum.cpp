@@ -53,7 +53,7 @@ std::vector<at::Tensor> sum_parts_of(const Learner& learner) {
 ReplicaSum::ReplicaSum(Learner& learner, int64_t replicas, const OtherRanks& others)
     : learner_(learner),
       ranks_(others),
-      share_(others.group ? RankShare{others.group->rank(), others.group->size()} : RankShare{}),
+      share_(share_of(others.group)),
       replicas_(replicas),
       own_(own_replicas(replicas, share_)),
       parameters_(parameters_of(learner)),
@@ -154,7 +154,7 @@ at::Tensor ReplicaSum::take(size_t tensor) {
 
 bool ReplicaSum::agree(bool ran_out_of_memory) {
   const at::NoGradGuard no_gradients;
-  if (!ranks_.group) return ran_out_of_memory;
+  if (!ranks_.sum) return ran_out_of_memory;
   if (ran_out_of_memory) ranks_.sum->fill_with_zeros();
   ranks_.sum->wait();
   // Doubles hold all of it exactly. Each row is written by one rank, so that adding zeros gives it to all.
@@ -172,7 +172,7 @@ bool ReplicaSum::agree(bool ran_out_of_memory) {
     values[3 + 3 * i] = static_cast<double>(counts_[i].images);
   }
   for (size_t i = 0; i < parameters_.size(); ++i) values[1 + 3 * rows + i] = has_gradient_[i];
-  ranks_.group->sum({table});
+  ranks_.group.sum({table});
   for (size_t i = 0; i < rows; ++i) {
     counts_[i] = {values[1 + 3 * i], values[2 + 3 * i], static_cast<int64_t>(values[3 + 3 * i])};
   }

@@ -26,10 +26,12 @@ struct ReplicaCount {
 
 /// The other ranks, as an update sees them.
 struct OtherRanks {
-  Group* group = nullptr;
-  RankSum* sum = nullptr;          ///< of sum_parts_of() the learner; both are null where this rank is alone
+  Group& group = alone();
+  RankSum* sum = nullptr;          ///< of sum_parts_of() the learner; null where this rank is alone
   GradientHooks* hooks = nullptr;  ///< of parameters_of() the learner; null: nothing leaves before its replica ends
 };
+
+inline RankShare share_of(const Group& group) { return {group.rank(), group.size()}; }
 
 /// Of the optimizer, in its order.
 std::vector<at::Tensor> parameters_of(const Learner& learner);

@@ -19,21 +19,21 @@
 
 namespace stoker::engine {
 
-Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer, Group* group,
+Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer, Group& group,
                  GraphRunner* graphs)
     : settings_(settings),
       task_(task),
       learner_(learner),
       timer_(timer),
-      group_(with_others(group)),
-      share_(group ? RankShare{group->rank(), group->size()} : RankShare{}),
+      group_(group),
+      share_(share_of(group)),
       step_(settings.step, task, learner, timer),
       sums_(learner.device) {
-  if (group_) {
-    rank_sum_.emplace(*group_, sum_parts_of(learner), learner.optimizer->parameters().size(), settings.sum_order);
+  if (!group.is_alone()) {
+    rank_sum_.emplace(group, sum_parts_of(learner), learner.optimizer->parameters().size(), settings.sum_order);
     if (settings.overlap) hooks_.emplace(parameters_of(learner));
   }
-  if (graphs && !group_) {
+  if (graphs && group.is_alone()) {
     graph_.emplace(*graphs, learner, settings.requires_graphs);
     uses_graph_ = settings.requires_graphs;
   }
@@ -42,7 +42,7 @@ Updater::Updater(const UpdaterSettings& settings, const Task& task, Learner& lea
 
 int64_t Updater::update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates) {
   if (timer_) timer_->begin_update(window.number);
-  sent_before_ = group_ ? group_->bytes_sent() : 0;
+  sent_before_ = group_.bytes_sent();
   const int64_t images = settings_.auto_micro_batch ? gather_or_split(feed, window) : gather_once(feed, window);
   if (images > 0 && images < window.planned_images) step_.correct_mean(window.planned_images, images);
   if (watcher_ && images > 0) watcher_->saw_gradients(learner_);
@@ -73,7 +73,7 @@ void Updater::gather_replicas(BatchFeed& feed, const UpdateWindow& window, Repli
   // Else gradients of a weight that a pass uses several times would be added in reduced precision.
   const NoAutocastCacheScope without_cache;
   const std::vector<int64_t> own = own_replicas(window.replicas, share_);
-  bool may_stop = group_ == nullptr;
+  bool may_stop = group_.is_alone();
   for (int64_t turn = 0; turn < static_cast<int64_t>(own.size()); ++turn) {
     const int64_t replica = own[static_cast<size_t>(turn)];
     RunningSums sums(learner_.device);
@@ -100,8 +100,8 @@ std::optional<int64_t> Updater::exchange(ReplicaSum& sum, bool ran_out_of_memory
   if (timer_) timer_->done(StepPart::backward);
   if (sum.agree(ran_out_of_memory)) return std::nullopt;
   sum.finish();
-  if (timer_ && group_) {
-    timer_->exchanged(rank_sum_->under_way(), group_->bytes_sent() - sent_before_);
+  if (timer_ && rank_sum_) {
+    timer_->exchanged(rank_sum_->under_way(), group_.bytes_sent() - sent_before_);
     timer_->done(StepPart::exchange);
   }
   int64_t images = 0;

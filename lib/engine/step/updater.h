@@ -35,10 +35,10 @@ struct UpdaterSettings {
 class Updater {
  public:
   /// `timer` is told where the time goes; may be absent.
-  /// `group`: whose ranks do each update together; null: this one is alone.
-  /// `graphs`: records on the learner's device; null: nothing is recorded. All are borrowed.
+  /// `group`: whose ranks do each update together. `graphs`: records on the learner's device; null: nothing is
+  /// recorded. All are borrowed.
   Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr,
-          Group* group = nullptr, GraphRunner* graphs = nullptr);
+          Group& group = alone(), GraphRunner* graphs = nullptr);
 
   /// Does the update of `window`, whose first batch is the next one of `feed`; returns how many images had a part in
   /// it. Their losses and scores are added to sums(). An update that has begun is finished: throws core::StopRequested
@@ -60,6 +60,9 @@ class Updater {
   /// done again: its bits are those of a run that had so many micro-batches from this update on. Throws
   /// Error{out_of_memory} when micro-batches of two images do not fit.
   int64_t update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates);
+
+  const Task& task() const { return task_; }
+  Learner& learner() { return learner_; }
 
   /// Over all updates since they were reset or restored; on the device until they are read.
   RunningSums& sums() { return sums_; }
@@ -89,7 +92,7 @@ class Updater {
                     const std::function<void()>& before_last_backward = {});
   bool suits_graph(const data::Batch& batch, const UpdateWindow& window) const;
   void split_batches(const UpdateWindow& window, const std::string& cause);
-  bool is_one_replica(const UpdateWindow& window) const { return window.replicas == 1 && !group_; }
+  bool is_one_replica(const UpdateWindow& window) const { return window.replicas == 1 && group_.is_alone(); }
   bool can_train_on(const data::Batch& batch);
 
   UpdaterSettings settings_;
@@ -97,7 +100,7 @@ class Updater {
   Learner& learner_;
   StepTimer* const timer_;
   StepWatcher* watcher_ = nullptr;
-  Group* const group_;  ///< null: alone
+  Group& group_;
   const RankShare share_;
   UpdateStep step_;
   std::optional<StepGraph> graph_;

@@ -65,15 +65,13 @@ JoinedRanks::JoinedRanks(const RankPlace& place, double timeout_seconds, int sto
     : place_(place), group_(engine::join_processes(joining_of(place, timeout_seconds, stopped_code))) {}
 
 std::string JoinedRanks::from_root(const std::function<std::string()>& choose) const {
-  const std::string own = is_root() ? choose() : "";
-  return group_ ? group_->from_root(own) : own;
+  return group().from_root(is_root() ? choose() : "");
 }
 
 void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const {
-  if (!group_) return;
   core::Json own = core::Json::object();
   for (const auto& [name, value] : values) own[name] = core::printable(value);
-  const std::vector<std::string> all = group_->gather(own.dump());
+  const std::vector<std::string> all = group().gather(own.dump());
   std::string differences;
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
@@ -90,7 +88,7 @@ void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, st
   }
   if (differences.empty()) return;
   try {
-    group_->gather("");  // rank 0 answers once all have come here
+    group().gather("");  // rank 0 answers once all have come here
   } catch (const core::Error&) {
     // A rank is lost meanwhile. The difference remains.
   }

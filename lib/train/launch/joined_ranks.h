@@ -27,7 +27,7 @@ class JoinedRanks {
   /// Of ranks that have met already.
   JoinedRanks(const RankPlace& place, std::unique_ptr<engine::Group> group) : place_(place), group_(std::move(group)) {}
 
-  engine::Group* group() const { return group_.get(); }  ///< null: alone
+  engine::Group& group() const { return group_ ? *group_ : engine::alone(); }
   const RankPlace& place() const { return place_; }
   bool is_root() const { return place_.rank == 0; }
   engine::RankShare share() const { return {place_.rank, place_.size}; }
@@ -43,7 +43,7 @@ class JoinedRanks {
 
  private:
   RankPlace place_;
-  std::unique_ptr<engine::Group> group_;
+  std::unique_ptr<engine::Group> group_;  ///< null: alone
 };
 
 }  // namespace stoker::train

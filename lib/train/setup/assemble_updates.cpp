@@ -85,8 +85,8 @@ engine::TrainerSettings trainer_settings(const config::ResolvedOptions& options,
   settings.val_every = options.train.val_every;
   settings.save_every = options.run.save_every;
   settings.report_every = in_updates(options.run.report_every, plan.updates());
-  settings.digest_every = options.run.digest_every;
-  settings.tries_graphs = !options.device.graphs;
+  settings.telemetry.digest_every = options.run.digest_every;
+  settings.telemetry.tries_graphs = !options.device.graphs;
   settings.skips = {options.precision.min_scale, options.precision.max_skipped};
   return settings;
 }

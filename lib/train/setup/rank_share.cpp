@@ -52,9 +52,9 @@ RunShare share_of_run(const JoinedRanks& ranks) {
 RunShare share_of_trial(const JoinedRanks& ranks) {
   RunShare share = share_of_run(ranks);
   share.root_has_proven = false;
-  if (engine::Group* const group = engine::with_others(ranks.group())) {
+  if (engine::Group& group = ranks.group(); !group.is_alone()) {
     share.from_root = [&ranks](const std::function<std::string()>& find) { return ranks.from_root(find); };
-    share.agree_on_batch = [group](const config::Measured<int64_t>& own) { return least_of_all(*group, own); };
+    share.agree_on_batch = [&group](const config::Measured<int64_t>& own) { return least_of_all(group, own); };
   }
   return share;
 }
@@ -67,7 +67,6 @@ void refuse_unequal_commands(const JoinedRanks& ranks, const config::Configurati
 }
 
 void give_options(const JoinedRanks& ranks, const config::ResolvedOptions& resolved) {
-  if (!ranks.group()) return;
   ranks.from_root([&] { return config::render_yaml(resolved); });
   ranks.from_root(proof::standing_json);
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "engine/group/group.h"
 #include "tests/engine/group/thread_group.h"
 
 namespace stoker::engine {
@@ -39,6 +40,18 @@ std::vector<float> summed(const std::vector<float>& numbers, int delayed_rank) {
     results[rank] = number.item<float>();
   }));
   return results;
+}
+
+TEST(GroupTest, ASoloGroupExchangesNothing) {
+  SoloGroup group;
+  EXPECT_TRUE(group.is_root());
+  EXPECT_TRUE(group.is_alone());
+  EXPECT_EQ(group.size(), 1);
+  const at::Tensor tensor = at::full({2}, 3.0f);
+  group.sum({tensor});
+  EXPECT_TRUE(at::equal(tensor, at::full({2}, 3.0f)));
+  EXPECT_EQ(group.from_root("a"), "a");
+  EXPECT_EQ(group.gather("a"), std::vector<std::string>{"a"});
 }
 
 TEST(GroupTest, ASumFollowsTheTreeWhoeverComesLast) {

@@ -26,7 +26,7 @@ void expect_no_error(const std::vector<std::exception_ptr>& errors) {
 
 TEST(RankLedgerTest, EveryRankLearnsTheTimesOfAll) {
   expect_no_error(run_ranks(3, [](Group& group) {
-    RankLedger ledger(&group);
+    RankLedger ledger(group);
     ledger.begin_epoch();
     ledger.read(timings(10, 0.01 * group.rank()));
     const std::vector<RankTimes> ranks = ledger.since_report();
@@ -41,7 +41,7 @@ TEST(RankLedgerTest, EveryRankLearnsTheTimesOfAll) {
 
 TEST(RankLedgerTest, ReportsAndLongerWindowsAreKeptApart) {
   expect_no_error(run_ranks(2, [](Group& group) {
-    RankLedger ledger(&group);
+    RankLedger ledger(group);
     ledger.begin_epoch();
     ledger.add_exchange(0.05);
     ledger.read(timings(10, 0.01));
@@ -60,14 +60,14 @@ TEST(RankLedgerTest, ReportsAndLongerWindowsAreKeptApart) {
 }
 
 TEST(RankLedgerTest, ALoneRankExchangesNothing) {
-  RankLedger ledger(nullptr);
+  RankLedger ledger(alone());
   ledger.read(timings(10, 0));
   EXPECT_TRUE(ledger.since_report().empty());
 }
 
 TEST(DecisionsTest, TheShortestWaitOfEachUpdateIsKnownToAll) {
   expect_no_error(run_ranks(3, [](Group& group) {
-    Decisions decisions({/*epochs=*/10, 0, 0, 0}, config::Interval::epochs(1), config::Interval::epochs(1), &group);
+    Decisions decisions({/*epochs=*/10, 0, 0, 0}, config::Interval::epochs(1), config::Interval::epochs(1), group);
     RunProgress at;
     for (at.updates = 1; at.updates <= 3; ++at.updates) {  // the last to come is another one each time
       const double waited = at.updates % 3 == group.rank() ? 0.001 : 0.5;
@@ -80,7 +80,7 @@ TEST(DecisionsTest, AllRanksReportWhenRankZeroDoes) {
   expect_no_error(run_ranks(2, [](Group& group) {
     // Clocks of their own would let each report at another update.
     const config::Interval every = group.is_root() ? config::Interval::updates(2) : config::Interval::updates(3);
-    Decisions decisions({/*epochs=*/10, 0, 0, 0}, config::Interval::epochs(1), every, &group);
+    Decisions decisions({/*epochs=*/10, 0, 0, 0}, config::Interval::epochs(1), every, group);
     RunProgress at;
     for (at.updates = 1; at.updates <= 6; ++at.updates) {
       EXPECT_EQ(decisions.after_update(at, /*is_last_of_epoch=*/false).reports, at.updates % 2 == 0) << at.updates;

@@ -219,7 +219,7 @@ class TinyRun {
     settings.plan = {train_feed_->loader().images_per_epoch(), options_.batch_size,
                      train_feed_->loader().batches_per_epoch(), options_.accumulation};
     settings.limits = options_.limits;
-    settings.digest_every = options_.digest_every;
+    settings.telemetry.digest_every = options_.digest_every;
     settings.val_every = config::Interval::epochs(1);
     settings.save_every = options_.save_every;
     settings.updater.mix = options_.mix;
@@ -231,8 +231,13 @@ class TinyRun {
     settings.updater.requires_graphs = options_.graphs != nullptr;
     const optim::Schedule schedule(options_.schedule, options_.lr, 3 * settings.plan.updates(),
                                    settings.plan.updates());
-    Trainer trainer(settings, {*task, learner_, *train_feed_, *val_feed_, schedule, checkpoints_, listeners_, &slot_,
-                               /*group=*/nullptr, options_.graphs});
+    StepTimer timer(options_.device, train_feed_->loader());
+    Updater updater(settings.updater, *task, learner_, &timer, alone(), options_.graphs);
+    OperatorRecorder no_profile(options_.device, /*may_use_events=*/false);
+    SplitOverlap no_overlap;
+    RunTelemetry telemetry(settings.telemetry,
+                           {updater, timer, train_feed_->loader(), alone(), listeners_, slot_, no_profile, no_overlap});
+    Trainer trainer(settings, {updater, *train_feed_, *val_feed_, schedule, checkpoints_, alone(), telemetry});
     return trainer.run(at);
   }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/error.h"
 
 namespace stoker::engine {
@@ -20,6 +22,26 @@ TEST(RunProgressTest, SurvivesJsonBitForBit) {
   EXPECT_EQ(back.to_json().dump(), state.to_json().dump());
   EXPECT_EQ(back.epoch_loss_sum, state.epoch_loss_sum);
   EXPECT_EQ(back.updates, state.updates);
+}
+
+TEST(RunProgressTest, AResultThatIsBarelyBetterIsTheBestOneAndNoImprovement) {
+  RunProgress state;
+  state.epoch = 1;
+  state.updates = 10;
+  EXPECT_FALSE(state.note_result(std::nan(""), /*lower_is_better=*/true, 0.1));
+  EXPECT_EQ(state.best_epoch, -1);
+  EXPECT_TRUE(state.note_result(2, /*lower_is_better=*/true, 0.1));
+  EXPECT_EQ(state.epochs_without_improvement, 0);
+  state.epoch = 2;
+  EXPECT_TRUE(state.note_result(1.95, /*lower_is_better=*/true, 0.1));
+  EXPECT_EQ(state.best_epoch, 1);
+  EXPECT_EQ(state.epochs_without_improvement, 1);
+  state.update_in_epoch = 3;  // cut short by a limit
+  EXPECT_TRUE(state.note_result(3, /*lower_is_better=*/false, 0.1));
+  EXPECT_EQ(state.best_epoch, 2);
+  EXPECT_EQ(state.best_updates, 10);
+  EXPECT_FALSE(state.note_result(3, /*lower_is_better=*/false, 0.1));
+  EXPECT_EQ(state.epochs_without_improvement, 1);
 }
 
 /// All counts differ from each other and from those of a new state.

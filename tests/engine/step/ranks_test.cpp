@@ -52,14 +52,14 @@ TEST(ReplicasTest, RunningStatisticsAreTheMeanOverReplicas) {
   Computed setup{/*replicas=*/2};
   setup.batches = 2;
   Learner learner = made_learner();
-  train(setup, nullptr, learner);
+  train(setup, alone(), learner);
   at::Tensor mean = at::zeros({8});
   for (const int64_t kept : {0, 1}) {
-    Computed alone{/*replicas=*/2};
-    alone.batches = 2;
-    alone.empty = {1 - kept};
+    Computed one{/*replicas=*/2};
+    one.batches = 2;
+    one.empty = {1 - kept};
     Learner other = made_learner();
-    train(alone, nullptr, other);  // of the empty one the statistics stay 0
+    train(one, alone(), other);  // of the empty one the statistics stay 0
     mean += other.model->named_buffers()["norm.running_mean"];
   }
   EXPECT_TRUE(at::allclose(learner.model->named_buffers()["norm.running_mean"], mean, 1e-5, 1e-7));
@@ -83,28 +83,28 @@ class DeafGroup : public Group {
 
 TEST(ReplicasTest, WhatTheNetworkDrawsIsAFunctionOfUpdateMicroBatchAndReplica) {
   const Computed setup{/*replicas=*/4, /*accumulation=*/2};
-  const auto drawn_by = [&](Group* group, uint64_t seed) {
+  const auto drawn_by = [&](Group& group, uint64_t seed) {
     const auto watched = std::make_shared<Watched>();
     Learner learner = made_learner(watched);
     torch::manual_seed(seed);  // of no consequence
     train(setup, group, learner);
     return watched->drawn;
   };
-  const std::map<float, float> alone = drawn_by(nullptr, 1);
-  EXPECT_EQ(alone.size(), 48u);
-  EXPECT_EQ(alone, drawn_by(nullptr, 2));
+  const std::map<float, float> drawn_alone = drawn_by(alone(), 1);
+  EXPECT_EQ(drawn_alone.size(), 48u);
+  EXPECT_EQ(drawn_alone, drawn_by(alone(), 2));
   std::map<float, float> together;
   for (int rank = 0; rank < 2; ++rank) {
     DeafGroup group(rank, 2);
-    together.merge(drawn_by(&group, 1));
+    together.merge(drawn_by(group, 1));
   }
-  EXPECT_EQ(together.size(), alone.size());
+  EXPECT_EQ(together.size(), drawn_alone.size());
   std::set<float> different;
-  for (const auto& [batch, number] : alone) {
+  for (const auto& [batch, number] : drawn_alone) {
     different.insert(number);
     EXPECT_EQ(together[batch], number);
   }
-  EXPECT_EQ(different.size(), alone.size());
+  EXPECT_EQ(different.size(), drawn_alone.size());
 }
 
 /// Stops whenever it may.

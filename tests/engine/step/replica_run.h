@@ -153,12 +153,11 @@ inline at::Tensor state_of(const Learner& learner) {
   return at::cat(parts);
 }
 
-inline End train(const Computed& setup, Group* group, Learner& learner) {
+inline End train(const Computed& setup, Group& group, Learner& learner) {
   at::set_num_threads(1);  // as a run with several replicas has it
   const MadeBatches made(setup.batches, setup.empty);
-  const RankShare share = group ? RankShare{group->rank(), group->size()} : RankShare{};
   const EpochPlan plan = setup.plan();
-  DealtFeed feed(made, own_batches(plan, share));
+  DealtFeed feed(made, own_batches(plan, share_of(group)));
   feed.fails_at = setup.fails_at;
   TaskSpec spec;
   spec.num_classes = kClasses;
@@ -191,12 +190,12 @@ inline std::vector<End> trained(const Computed& setup, std::vector<std::exceptio
   }
   std::vector<End> ends(static_cast<size_t>(setup.ranks));
   if (setup.ranks == 1) {
-    ends[0] = train(setup, nullptr, learners[0]);
+    ends[0] = train(setup, alone(), learners[0]);
     return ends;
   }
   const auto all = run_ranks(setup.ranks, [&](Group& group) {
     const auto rank = static_cast<size_t>(group.rank());
-    ends[rank] = train(setup, &group, learners[rank]);
+    ends[rank] = train(setup, group, learners[rank]);
   });
   for (const std::exception_ptr& one : all) {
     if (one && !thrown) std::rethrow_exception(one);

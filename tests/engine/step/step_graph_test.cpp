@@ -146,7 +146,7 @@ End trained(const Trained& setup, fixtures::OperationRecorder* recorder, bool is
   settings.mix = setup.mix;
   settings.auto_micro_batch = setup.auto_micro_batch;
   settings.requires_graphs = recorder != nullptr && is_required;
-  Updater updater(settings, *task, learner, /*timer=*/nullptr, /*group=*/nullptr, recorder);
+  Updater updater(settings, *task, learner, /*timer=*/nullptr, alone(), recorder);
   updater.use_graphs(true);
   learner.model->train();
   const EpochPlan plan{(setup.batches - 1) * kBatch + setup.last_images, kBatch, setup.batches, setup.accumulation};

@@ -173,7 +173,7 @@ class C10dTimingTest : public C10dTest {};
 
 TEST_F(C10dTimingTest, ARankThatDoesNotAnswerIsNotWaitedForLongerThanAgreed) {
   const std::vector<std::string> thrown = run(joining_of(2, true, /*timeout_seconds=*/1), [](Group& group) {
-    const WorkInStep in_step(&group);
+    const WorkInStep in_step(group);
     if (group.rank() == 0) group.sum({at::ones({1})});
     if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(4));
   });

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that is measured and told of a run while it trains: times of updates and of ranks, windows of reports, digests,
+// profiles, the trial of graphs, and the slot between updates. It changes nothing that is trained.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/device/operator_recorder.h"
+#include "engine/digest/image_digest.h"
+#include "engine/loop/between_updates.h"
+#include "engine/loop/rank_ledger.h"
+#include "engine/loop/run.h"
+#include "engine/loop/split_overlap.h"
+#include "engine/run/events.h"
+#include "engine/run/graph_trial.h"
+#include "engine/run/plan.h"
+#include "engine/step/step_timer.h"
+#include "engine/step/updater.h"
+
+namespace stoker::engine {
+
+struct TelemetrySettings {
+  int64_t digest_every = 0;      ///< updates; the first has one, too. 0: none
+  bool tries_graphs = false;     ///< where launching is found to hold the device up; see GraphTrial
+  ComputeCost compute = {};      ///< for observers
+  std::string backend = {};      ///< likewise
+  std::string items = "images";  ///< likewise: what people call the samples
+};
+
+/// All are borrowed, and outlive the telemetry.
+struct TelemetryParts {
+  Updater& updater;
+  StepTimer& timer;  ///< that the updater tells
+  const data::Loader& loader;
+  Group& group;
+  Observer& observer;
+  BetweenUpdates& between_updates;  ///< may use the learner in its slot
+  OperatorRecorder& operators;      ///< profiles some updates
+  SplitOverlap& split_overlap;      ///< finds samples that are in both splits
+};
+
+/// What tells whether training still learns.
+struct TrainingFigures {
+  double train_loss = 0;  ///< mean over the images since the last report
+  optim::LossScale loss_scale;
+};
+
+/// One thread, the one that trains. All ranks make the same calls. Observers listen; `between_updates` is called in one
+/// slot between updates, at most for a small share of the run's time.
+class RunTelemetry {
+ public:
+  RunTelemetry(const TelemetrySettings& settings, const TelemetryParts& parts) : settings_(settings), parts_(parts) {}
+
+  /// A run that goes on from `at`.
+  void start_run(const RunProgress& at, const EpochPlan& plan, const RunLimits& limits);
+  void start_epoch();
+  /// Calls update(), which computes that of `window`: profiled when it is its turn, watched when its digest is due.
+  void watch(const UpdateWindow& window, const std::function<void()>& update);
+  void on_update(const RunProgress& at);
+  /// Seconds of this update, and of the last decision: see Decisions::after_update().
+  double waited_for_ranks();
+  void on_decision(const Decision& decision);
+  /// Reads from the device, which updates do not. Throws Error{peer_lost}.
+  TrainingFigures report(const Run& run);
+  void end_epoch() { parts_.timer.end_epoch(); }
+
+  /// Of the epoch that has just been trained, without what validation finds.
+  EpochEvent epoch_event(const RunProgress& at);
+  void on_evaluation(int64_t images_done, int64_t images_total) {
+    parts_.observer.on_evaluation(images_done, images_total);
+  }
+  /// Adds what is found once an epoch is validated.
+  void examine_validated(EpochEvent& event) { event.in_both_splits = parts_.split_overlap.compare(parts_.group); }
+  /// Adds what is found once an epoch has ended. `run` still stands in it.
+  void examine_epoch(const Run& run, EpochEvent& event);
+  void on_epoch(const EpochEvent& event) { parts_.observer.on_epoch(event); }
+
+  /// A save that has ended since, if one has.
+  void on_saved(std::optional<CheckpointEvent> saved);
+  /// A save for which training has waited so long; what it became, where it has ended.
+  void on_save(double stall_seconds, std::optional<CheckpointEvent> saved);
+  /// float16: what the scaler has come to; zeros without one.
+  optim::LossScale read_loss_scale() const;
+  /// Once the last checkpoint is written.
+  FinishEvent finish(const Run& run);
+
+ private:
+  struct Figures;
+  /// What the last report saw, to tell what is new in the next one.
+  struct Window {
+    SumValues sums;
+    double wait_seconds = 0;
+    std::chrono::steady_clock::time_point begin;
+  };
+  void on_digest(const RunProgress& at);
+  Findings examine(Interlude::After after, const StepTimings& times, const std::vector<RankTimes>& ranks,
+                   const Run& run);
+  void judge_graphs(const StepTimings& window);
+  double slot_seconds_left(const Run& run) const;
+  UpdateEvent update_event(const RunProgress& at) const;
+  Figures read_figures() const;
+
+  const TelemetrySettings settings_;
+  const TelemetryParts parts_;
+  RankLedger ranks_{parts_.group};
+  GraphTrial graph_trial_;
+  StartEvent start_;
+  std::optional<ImageDigest> digest_;  ///< of the update that was just made, where it is due
+  Window last_report_, epoch_begin_;
+  double exchanged_ = 0;        ///< seconds of the update under way, before its decision
+  double decision_waited_ = 0;  ///< seconds: for the last decision
+  double seconds_in_slot_ = 0;  ///< that the work between updates has taken
+  CheckpointEvent last_checkpoint_;
+  double save_stall_seconds_ = 0;  ///< that training waited for the save under way, or for the last one
+};
+
+}  // namespace stoker::engine
