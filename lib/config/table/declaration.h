@@ -16,36 +16,42 @@ namespace stoker::config {
 /// Adds to the row just declared.
 class RowDraft {
  public:
+  using Text = std::string;
   RowDraft(std::vector<Row>& rows, size_t index) : rows_(rows), index_(index) {}
 
   RowDraft& alias(std::initializer_list<const char*> names);
   /// Like alias(); a plain number given by this name counts updates.
-  RowDraft& counted_alias(const char* name);
-  RowDraft& unit(const std::string& text);
-  RowDraft& help(const std::string& text);
-  RowDraft& placeholder(const std::string& text);
-  /// In YAML it may also be a list: [0, 2].
+  RowDraft& counted_alias(const char* name) { return with(&Row::counted_alias, Text(name)).alias({name}); }
+  RowDraft& unit(const Text& text) { return with(&Row::unit, text); }
+  RowDraft& help(const Text& text) { return with(&Row::help, text); }
+  RowDraft& placeholder(const Text& text) { return with(&Row::placeholder, text); }
   /// `--x` alone is `--x on`, `--no-x` is `--x off`, and it takes other words besides.
-  RowDraft& value_switch(const std::vector<std::string>& words, std::function<bool()> is_auto);
-  RowDraft& takes_list();
-  /// In YAML it may also be a list: [0.4, p0.8].
-  RowDraft& several();
+  RowDraft& value_switch(const std::vector<Text>& words, std::function<bool()> is_auto) {
+    return with(&Row::is_switch, true).with(&Row::choices, words).with(&Row::is_auto, std::move(is_auto));
+  }
+  /// In YAML it may also be a list: [0, 2] of GPUs, which is never a single number; [0.4, p0.8] of several values.
+  RowDraft& takes_list() { return with(&Row::takes_list, true); }
+  RowDraft& several() { return with(&Row::has_parts, true); }
   /// It may change on resume: the trained bits do not depend on it.
-  RowDraft& free_on_resume();
+  RowDraft& free_on_resume() { return with(&Row::training_relevant, false); }
   /// Trained bits depend on it only while `is_used` says so; a run that does not use it may resume with any value.
-  RowDraft& used_while(std::function<bool()> is_used);
+  RowDraft& used_while(std::function<bool()> is_used) { return with(&Row::is_used, std::move(is_used)); }
   /// For an option that older programs did not have: the value that has their bits.
-  RowDraft& before_it_existed(const std::string& text);
+  RowDraft& before_it_existed(const Text& text) { return with(&Row::before_it_existed, text); }
   /// It belongs to this process or machine; also free on resume.
-  RowDraft& per_process();
-  RowDraft& used_in_eval();
-  RowDraft& used_in_inference();  ///< eval and predict
-  RowDraft& used_in_pack();
+  RowDraft& per_process() { return with(&Row::per_process, true).free_on_resume(); }
+  RowDraft& used_in_eval() { return with(&Row::in_eval, true); }
+  RowDraft& used_in_inference() { return used_in_eval().with(&Row::in_predict, true); }
+  RowDraft& used_in_pack() { return with(&Row::in_pack, true); }
   /// Few should touch it: shown by --help-all and the manual alone.
-  RowDraft& expert();
+  RowDraft& expert() { return with(&Row::is_expert, true); }
 
  private:
-  Row& row() { return rows_[index_]; }
+  template <typename T>
+  RowDraft& with(T Row::*member, T value) {
+    rows_[index_].*member = std::move(value);
+    return *this;
+  }
 
   std::vector<Row>& rows_;
   size_t index_;

@@ -176,8 +176,8 @@ void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
       .alias({"b", "batch"})
       .unit("images per device")
       .help(
-          "Images in one forward pass; an optimizer update sees accumulation-steps times as many. Use auto "
-          "to take the most that fit the device.");
+          "Images in one forward pass; an optimizer update sees accumulation-steps times as many. Use auto to take the "
+          "most that fit the device.");
   d.add("val-batch-size", o.val_batch_size, integer_codec(1, 1 << 20))
       .alias({"vb"})
       .unit("images per device")

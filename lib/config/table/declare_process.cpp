@@ -63,10 +63,8 @@ void declare_precision(Declaration& d, PrecisionOptionsOf<Pick>& o) {
       .alias({"use-amp"})
       .help(
           "Mixed precision; convolutions and matrix products in bfloat16 or float16, weights in float32. Leave it at "
-          "auto, which is bfloat16 "
-          "where the device computes it natively and, on a CPU, the network trains faster with it; --amp alone is on, "
-          "in "
-          "float16 on a GPU without bfloat16; --no-amp is off.")
+          "auto, which is bfloat16 where the device computes it natively and, on a CPU, the network trains faster with "
+          "it; --amp alone is on, in float16 on a GPU without bfloat16; --no-amp is off.")
       .used_in_inference();
   d.add_switch("channels-last", o.channels_last)
       .help(
