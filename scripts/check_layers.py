@@ -94,11 +94,12 @@ ROOMS = {
     "observe/report": "core* config/yaml observe/diagnosis",
     "observe/runs": "core* observe/report",
 
-    "train": "core* config* train/launch train/failure train/setup",
-    "train/launch": "core* engine/run engine/group engine/group/c10d",
+    "train": "train/process core* config* train/launch train/failure train/setup",
+    "train/launch": "train/failure core* engine/run engine/group engine/group/c10d",
     "train/setup": "core* config* data* model* optim* engine* weights* plan proof observe/diagnosis train/launch",
     "train/observers": "core* config* data* engine* observe* train/setup",
-    "train/failure": "core* config* engine/device engine/memory train/launch",
+    "train/failure": "core* config*",
+    "train/process": "core* config* engine/device engine/memory train/failure",
     "commands/runs": "core* observe* train/failure commands",
     "commands/train": "core* config* data* model* engine* observe* plan proof train* commands commands/runs",
     "commands/eval": "core* config* statistics data* model* engine* observe* plan train* commands commands/train",
@@ -113,7 +114,7 @@ ROOMS = {
     "commands/audit": "core* config* data* engine* observe* train* commands commands/eval",
     "commands/inspect": "core* config* data* optim* engine* train* commands",
     "commands/list": "core* model train* commands",
-    "commands": "core* config* model* train*",
+    "commands": "core* config* train*",
     "embed": "core* config* data* model* engine* train/setup",
 }
 ROOMS = {room: rooms.split() for room, rooms in ROOMS.items()}

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program `train`. Everything is in the rooms under lib/; see lib/README.md.
+// The program `train`: the command line, and all that needs no LibTorch. For the rest it becomes stoker-train.
 #include <cstdlib>
 
 #include "commands/app.h"
 #include "core/system/stop_signal.h"
+#include "train/failure/crash_handler.h"
+#include "train/failure/last_line.h"
+#include "train/failure/result_output.h"
 
 namespace {
 
-// LibTorch's constructors take some tenths of a second before main() begins, in which a signal of a scheduler would
-// kill the process with another exit code. What stands in this section runs before them.
-using Preinit = void (*)(int, char**, char**);
-[[gnu::section(".preinit_array"), gnu::used]] const Preinit install_before_libraries = [](int, char**, char**) {
+void prepare() {
+  stoker::train::reopen_standard_descriptors();
+  stoker::train::install_crash_handler();
   stoker::core::install_stop_signals();
-};
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Leaves without running destructors of libraries: they could change an exit code that schedulers read.
-  std::_Exit(stoker::train::run(argc, argv));
+  const auto begin = [](const stoker::config::CommonFlags&) {};
+  const auto error_of = [](const std::exception& error, const stoker::config::Options&) {
+    return stoker::train::plain_error_of(error);
+  };
+  std::_Exit(stoker::train::run(argc, argv, {prepare, begin, error_of}));
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/app.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 
@@ -8,11 +11,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/system/file.h"
 #include "core/system/stop_signal.h"
-#include "model/script/network_library.h"
-#include "train/failure/failure.h"
 #include "train/failure/last_line.h"
-#include "train/failure/process.h"
 #include "train/failure/result_output.h"
 
 namespace stoker::train {
@@ -42,17 +43,28 @@ std::string page(const Context& context) {
   return flags.help ? config::render_short_help(table, context.line.others) : "";
 }
 
-Outcome run_command(const Command& command, const Context& context) {
+[[noreturn]] void become_full_program(const char* const* argv) {
+  core::throw_if_stopped();
+  core::hold_stop_signals();  // until it can take them
+  const std::string path = core::find_beside_program("stoker-train", "../libexec/stoker");
+  ::execv(path.c_str(), const_cast<char* const*>(argv));
+  const int error = errno;
+  core::install_stop_signals();
+  throw core::errno_error(error, "start", path.empty() ? "stoker-train" : path, ErrorKind::unavailable);
+}
+
+Outcome run_command(const Command& command, const Context& context, const Program& program) {
   config::parse_command_line(context.line, context.configuration);
   const std::string text = page(context);
   if (!text.empty()) {
     write_page(text);
     return {core::kExitOk, ""};
   }
+  if (!command.run) become_full_program(context.argv);
+  program.begin(context.configuration.flags);
   const config::LogOptions& log = context.configuration.options.log;
   core::set_console_level(console_level(log, context.configuration.flags.verbose));
   if (!log.log_file.empty()) core::open_log_file(log.log_file);
-  if (context.configuration.flags.trust_model) model::trust_network_files();
   return command.run(context);
 }
 
@@ -64,7 +76,7 @@ Outcome failed(const Error& error) {
 
 /// Turns whatever ends `work` into an outcome.
 template <typename Work>
-Outcome outcome_of(const Work& work, const config::Options& options) {
+Outcome outcome_of(const Work& work, const Program& program, const config::Options& options) {
   try {
     return work();
   } catch (const core::StopRequested&) {  // before anything was trained: nothing to save
@@ -72,7 +84,7 @@ Outcome outcome_of(const Work& work, const config::Options& options) {
     return {interrupted ? core::kExitInterrupted : static_cast<int>(options.run.stop_exit_code),
             "signal:" + core::stop_signal_name()};
   } catch (const std::exception& error) {
-    return failed(error_of(error, options));
+    return failed(program.error_of(error, options));
   }
 }
 
@@ -93,8 +105,8 @@ int end(const Outcome& outcome) {
 
 }  // namespace
 
-int run(int argc, const char* const* argv) {
-  prepare_process();
+int run(int argc, const char* const* argv, const Program& program) {
+  program.prepare();
   const std::vector<Command> commands = all_commands();
   config::Configuration configuration;
   ChosenCommand chosen;
@@ -104,9 +116,9 @@ int run(int argc, const char* const* argv) {
         chosen = choose_command(commands, argc, argv);
         context.emplace(Context{argc, argv, {chosen.words, chosen.command, {}}, configuration});
         for (const Command& command : commands) context->line.others.push_back(&command);
-        return run_command(*chosen.command, *context);
+        return run_command(*chosen.command, *context, program);
       },
-      configuration.options);
+      program, configuration.options);
   const bool was_help = configuration.flags.help || configuration.flags.help_all || configuration.flags.version;
   if (context && chosen.command->at_end && !was_help) chosen.command->at_end(*context, outcome);
   return end(outcome);

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "model/architectures.h"
+#include "model/names.h"
 #include "model/script/network_library.h"
 #include "model/script/script_network.h"
 
@@ -23,34 +24,11 @@ struct RegistryEntry {
 
 std::shared_ptr<ImageModel> make_two_stream_of_backbones(const ModelSpec& spec);
 
-// All take [B, in_chans, H, W] and give [B, num_classes]. Parameters are for 1000 classes and 3 channels.
 constexpr RegistryEntry kRegistry[] = {
-    {"small_cnn", make_small_cnn},  // see small_cnn.cpp
-    {"tiny_cnn", make_tiny_cnn},    // likewise
-    {"peer_cnn", make_peer_cnn},    // 32-32-pool-64-64-pool-128 channels
-    {"resnet9", make_resnet9},      // see resnet9.cpp
-    {"resnet18", make_resnet},      // 64-128-256-512 channels at 1/4 ... 1/32; 11,689,512 parameters
-    {"resnet34", make_resnet},      // as resnet18, deeper; 21,797,672
-    {"resnet50", make_resnet},      // 256-512-1024-2048 channels at 1/4 ... 1/32; 25,557,032
-    {"resnet101", make_resnet},     // 44,549,160
-    {"resnet152", make_resnet},     // 60,192,808
-    {"efficientnet_b0", make_efficientnet, {0.2, 0.2}, true},  // made for 224 pixels; 5,288,548
-    {"efficientnet_b1", make_efficientnet, {0.2, 0.2}, true},  // 240; 7,794,184
-    {"efficientnet_b2", make_efficientnet, {0.3, 0.2}, true},  // 260; 9,109,994
-    {"efficientnet_b3", make_efficientnet, {0.3, 0.2}, true},  // 300; 12,233,232
-    {"efficientnet_b4", make_efficientnet, {0.4, 0.2}, true},  // 380; 19,341,616
-    {"efficientnet_b5", make_efficientnet, {0.4, 0.2}, true},  // 456; 30,389,784
-    {"efficientnet_b6", make_efficientnet, {0.5, 0.2}, true},  // 528; 43,040,704
-    {"efficientnet_b7", make_efficientnet, {0.5, 0.2}, true},  // 600; 66,347,960
-    {"mobilenet_v3_small", make_mobilenet_v3, {0.2, 0}},       // 2,542,856
-    {"mobilenet_v3_large", make_mobilenet_v3, {0.2, 0}},       // 5,483,032
-    {"convnext_tiny", make_convnext, {0, 0.1}, true},          // 28,589,128
-    {"convnext_small", make_convnext, {0, 0.4}, true},         // 50,223,688
-    {"convnext_base", make_convnext, {0, 0.5}, true},          // 88,591,464
-    {"vit_s_16", make_vision_transformer, {}, true},           // 384 wide, 6 heads; 22,050,664 at 224 pixels
-    {"vit_b_16", make_vision_transformer, {}, true},           // 768 wide, 12 heads; 86,567,656 at 224 pixels
-    {"spectrogram_cnn", make_spectrogram_cnn},                 // see spectrogram_cnn.cpp
-    {"two_stream_convlstm", make_two_stream_of_backbones, {}, true, true},  // [B, T, in_chans, H, W]; two_stream.cpp
+#define STOKER_NETWORK(name, factory, usual, takes_drop_path, takes_clips) \
+  {#name, factory, usual, takes_drop_path, takes_clips},
+#include "model/networks.inc"
+#undef STOKER_NETWORK
 };
 
 const RegistryEntry* find_entry(const std::string& name) {
@@ -121,12 +99,6 @@ bool takes_clips(const std::string& model_name) {
 DropRates usual_drop_rates(const std::string& model_name) {
   const RegistryEntry* entry = find_entry(model_name);
   return entry == nullptr ? DropRates{} : entry->usual;
-}
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const RegistryEntry& entry : kRegistry) names.emplace_back(entry.name);
-  return names;
 }
 
 }  // namespace stoker::model

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "model/image_model.h"
+#include "model/names.h"
 
 namespace stoker::model {
 
 /// Builds and initialises with the global torch generator. Throws Error{config} naming the known models.
 std::shared_ptr<ImageModel> make_model(const ModelSpec& spec);
-std::vector<std::string> model_names();
 
 /// Whether a network sees clips [B, T, C, H, W]. False for a name that is not known.
 bool takes_clips(const std::string& model_name);

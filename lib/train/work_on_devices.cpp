@@ -7,8 +7,8 @@
 #include "core/log.h"
 #include "core/system/stop_signal.h"
 #include "train/failure/crash_handler.h"
-#include "train/failure/failure.h"
 #include "train/launch/start_ranks.h"
+#include "train/process/failure.h"
 #include "train/setup/settings.h"
 
 namespace stoker::train {

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "model/model.h"
+#include "model/names.h"
 #include "train/failure/result_output.h"
 
 namespace stoker::train {

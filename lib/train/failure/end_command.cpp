@@ -6,7 +6,7 @@
 #include "core/log.h"
 #include "core/system/child_process.h"
 #include "train/failure/crash_command.h"
-#include "train/launch/rank_place.h"
+#include "train/failure/rank_place.h"
 
 namespace stoker::train {
 namespace {

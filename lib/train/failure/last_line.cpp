@@ -1,39 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/failure/last_line.h"
 
-#include <c10/util/Exception.h>
-
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <system_error>
 
-#include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
-#include "engine/device/out_of_memory.h"
-#include "train/failure/failure.h"
 
 namespace stoker::train {
 namespace {
 
-[[noreturn]] void leave(const core::Error& error) {
-  core::log_error("{}", error.text());
-  const int exit_code = core::exit_code(error.kind());
-  write_last_line(core::format("train: exit={} reason=error", exit_code));
-  std::_Exit(exit_code);
-}
+using core::Error;
+using core::ErrorKind;
 
-[[noreturn]] void leave_on_terminate() {
-  std::string cause = "an exception where none may be thrown";
-  if (const std::exception_ptr current = std::current_exception()) {
-    try {
-      std::rethrow_exception(current);
-    } catch (const std::exception& error) {
-      leave_if_device_failed(error);
-      cause = engine::short_text_of(error);
-    } catch (...) {
-    }
+/// Threads that cannot be made, and what std::filesystem throws.
+Error of_system(const std::system_error& error) {
+  if (error.code() == std::errc::resource_unavailable_try_again) {
+    return Error(ErrorKind::os, core::format("a thread could not be started: {}", error.what()),
+                 "raise the limit on processes (ulimit -u, or the pids limit of the container), or use fewer --threads "
+                 "and --num-workers");
   }
-  leave({core::ErrorKind::bug, "the program ended itself: " + cause, "please report it with the lines above"});
+  const auto* const about_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  if (about_file == nullptr) return Error(ErrorKind::os, error.what());
+  return core::errno_error(error.code().value(), "use", core::printable(about_file->path1().string()), ErrorKind::io);
 }
 
 }  // namespace
@@ -45,19 +37,19 @@ void write_last_line(const std::string& line) {
   std::fflush(stderr);
 }
 
-bool is_device_failure(const std::exception& error) {
-  if (dynamic_cast<const c10::Error*>(&error) == nullptr || engine::is_out_of_memory(error)) return false;
-  const std::string text = engine::short_text_of(error);
-  for (const char* words : {"CUDA error", "cuDNN error", "CUDA driver error", "cublasLt error"}) {
-    if (text.find(words) != std::string::npos) return true;
-  }
-  return false;
+void leave(const core::Error& error) {
+  core::log_error("{}", error.text());
+  const int exit_code = core::exit_code(error.kind());
+  write_last_line(core::format("train: exit={} reason=error", exit_code));
+  std::_Exit(exit_code);
 }
 
-void leave_if_device_failed(const std::exception& error) {
-  if (is_device_failure(error)) leave(device_failure(error));
+Error plain_error_of(const std::exception& exception) {
+  if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;
+  if (const auto* const error = dynamic_cast<const std::system_error*>(&exception)) return of_system(*error);
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
+    return Error(ErrorKind::out_of_memory, "out of memory");
+  return Error(ErrorKind::bug, exception.what());
 }
-
-void install_terminate_handler() { std::set_terminate(leave_on_terminate); }
 
 }  // namespace stoker::train

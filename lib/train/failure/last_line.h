@@ -2,34 +2,18 @@
 // The machine-readable last line of the program, also where a process must end without running destructors.
 #pragma once
 
-#include <exception>
 #include <string>
+
+#include "core/error.h"
 
 namespace stoker::train {
 
 /// Writes `line` to stderr, behind everything in the log.
 void write_last_line(const std::string& line);
+/// Logs the error, writes the last line and ends the process without running a destructor.
+[[noreturn]] void leave(const core::Error& error);
 
-/// Whether a device or its driver has failed for good, memory aside: every further call to it fails, too.
-bool is_device_failure(const std::exception& error);
-
-/// Ends the process where `error` is_device_failure(): says so, writes the last line and leaves with 71 without running
-/// a destructor, each of which could call the device again and throw. Else returns.
-void leave_if_device_failed(const std::exception& error);
-
-/// What `work` returns. A device that fails in it is left as it is, before tensors and feeds are destroyed.
-template <typename Work>
-auto or_leave_device(const Work& work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const std::exception& error) {
-    leave_if_device_failed(error);
-    throw;
-  }
-}
-
-/// From now on std::terminate() (an exception out of a destructor, say) writes a last line and leaves with 71 after a
-/// device failure and with 70 otherwise, in place of SIGABRT.
-void install_terminate_handler();
+/// What the standard library throws, as the one exception that users read; a core::Error stays as it is.
+core::Error plain_error_of(const std::exception& exception);
 
 }  // namespace stoker::train

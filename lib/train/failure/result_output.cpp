@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/failure/result_output.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -36,6 +38,14 @@ void log_to_stderr() {
                                                                 : "";
     std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
   });
+}
+
+void reopen_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int null = ::open("/dev/null", O_RDWR);  // gets the lowest free number, which is fd
+    if (null >= 0 && null != fd) ::close(null);
+  }
 }
 
 void write_page(const std::string& text) {

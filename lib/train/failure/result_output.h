@@ -6,6 +6,9 @@
 
 namespace stoker::train {
 
+/// A job started with closed descriptors would otherwise get its checkpoint as stdout: they are /dev/null from now on.
+void reopen_standard_descriptors();
+
 /// Writes a page such as --help to standard output. A reader that has seen enough (`| head`) is no error. Throws io.
 void write_page(const std::string& text);
 

@@ -10,7 +10,7 @@
 
 #include "engine/group/group.h"
 #include "engine/run/plan.h"
-#include "train/launch/rank_place.h"
+#include "train/failure/rank_place.h"
 
 namespace stoker::train {
 

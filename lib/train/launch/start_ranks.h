@@ -2,7 +2,7 @@
 // Starts the ranks of a run on this machine, each a process of this program, and waits for them.
 #pragma once
 
-#include "train/launch/rank_place.h"
+#include "train/failure/rank_place.h"
 
 namespace stoker::train {
 

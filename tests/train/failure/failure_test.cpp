@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How foreign exceptions end the program.
-#include "train/failure/failure.h"
+#include "train/process/failure.h"
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>

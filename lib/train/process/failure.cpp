@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/failure/failure.h"
+#include "train/process/failure.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
@@ -83,18 +83,6 @@ Error of_torch(const c10::Error& error, const config::Options& given) {
   return Error(ErrorKind::bug, text);
 }
 
-/// Threads that cannot be made, and what std::filesystem throws.
-Error of_system(const std::system_error& error) {
-  if (error.code() == std::errc::resource_unavailable_try_again) {
-    return Error(ErrorKind::os, core::format("a thread could not be started: {}", error.what()),
-                 "raise the limit on processes (ulimit -u, or the pids limit of the container), or use fewer --threads "
-                 "and --num-workers");
-  }
-  const auto* const about_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
-  if (about_file == nullptr) return Error(ErrorKind::os, error.what());
-  return core::errno_error(error.code().value(), "use", core::printable(about_file->path1().string()), ErrorKind::io);
-}
-
 }  // namespace
 
 Error device_failure(const std::exception& error) {
@@ -103,12 +91,44 @@ Error device_failure(const std::exception& error) {
       "run the same command again: it resumes; dmesg and nvidia-smi -q say more about a card that fails often");
 }
 
+namespace {
+
+[[noreturn]] void leave_on_terminate() {
+  std::string cause = "an exception where none may be thrown";
+  if (const std::exception_ptr current = std::current_exception()) {
+    try {
+      std::rethrow_exception(current);
+    } catch (const std::exception& error) {
+      leave_if_device_failed(error);
+      cause = engine::short_text_of(error);
+    } catch (...) {
+    }
+  }
+  leave({core::ErrorKind::bug, "the program ended itself: " + cause, "please report it with the lines above"});
+}
+
+}  // namespace
+
+bool is_device_failure(const std::exception& error) {
+  if (dynamic_cast<const c10::Error*>(&error) == nullptr || engine::is_out_of_memory(error)) return false;
+  const std::string text = engine::short_text_of(error);
+  for (const char* words : {"CUDA error", "cuDNN error", "CUDA driver error", "cublasLt error"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+void leave_if_device_failed(const std::exception& error) {
+  if (is_device_failure(error)) leave(device_failure(error));
+}
+
+void install_terminate_handler() { std::set_terminate(leave_on_terminate); }
+
 Error error_of(const std::exception& exception, const config::Options& given) {
   if (const auto* const error = dynamic_cast<const Error*>(&exception)) return *error;
   if (const auto* const error = dynamic_cast<const c10::Error*>(&exception)) return of_torch(*error, given);
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return out_of_memory("of the host", given);
-  if (const auto* const error = dynamic_cast<const std::system_error*>(&exception)) return of_system(*error);
-  return Error(ErrorKind::bug, exception.what());
+  return plain_error_of(exception);
 }
 
 }  // namespace stoker::train

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/failure/process.h"
+#include "train/process/process.h"
 
 #include <c10/util/Exception.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <limits>
 
@@ -16,19 +13,11 @@
 #include "engine/device/torch_compat.h"
 #include "engine/memory/activation_arena.h"
 #include "train/failure/crash_handler.h"
-#include "train/failure/last_line.h"
+#include "train/failure/result_output.h"
+#include "train/process/failure.h"
 
 namespace stoker::train {
 namespace {
-
-/// A job started with closed descriptors would otherwise get its checkpoint as stdout.
-void reopen_standard_descriptors() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    const int null = ::open("/dev/null", O_RDWR);  // gets the lowest free number, which is fd
-    if (null >= 0 && null != fd) ::close(null);
-  }
-}
 
 void raise_open_file_limit() {
   struct rlimit limit {};

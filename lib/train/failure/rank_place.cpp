@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/launch/rank_place.h"
+#include "train/failure/rank_place.h"
 
 #include <algorithm>
 #include <cstdlib>

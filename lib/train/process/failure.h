@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever ends a command, as the one exception that users read.
+#pragma once
+
+#include <exception>
+
+#include "config/options.h"
+#include "core/error.h"
+
+namespace stoker::train {
+
+/// A core::Error stays as it is; others are put into words, with an exit code and what to do next. `given`: the options
+/// of the command, for what it says of the device.
+core::Error error_of(const std::exception& exception, const config::Options& given);
+
+/// The words for a device or driver that failed for good. Calls no device.
+core::Error device_failure(const std::exception& error);
+
+/// Whether a device or its driver has failed for good, memory aside: every further call to it fails, too.
+bool is_device_failure(const std::exception& error);
+
+/// Ends the process where `error` is_device_failure(): says so, writes the last line and leaves with 71 without running
+/// a destructor, each of which could call the device again and throw. Else returns.
+void leave_if_device_failed(const std::exception& error);
+
+/// What `work` returns. A device that fails in it is left as it is, before tensors and feeds are destroyed.
+template <typename Work>
+auto or_leave_device(const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    leave_if_device_failed(error);
+    throw;
+  }
+}
+
+/// From now on std::terminate() (an exception out of a destructor, say) writes a last line and leaves with 71 after a
+/// device failure and with 70 otherwise, in place of SIGABRT.
+void install_terminate_handler();
+
+}  // namespace stoker::train
