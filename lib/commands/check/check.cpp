@@ -28,7 +28,7 @@ using core::Error;
 using core::ErrorKind;
 
 constexpr double kSecondsPerSpeed = 0.3;  // nine of them
-constexpr double kThreadSeconds = 0.9;
+constexpr double kCheckedThreadSeconds = 0.9;
 constexpr double kStorageSeconds = 1;
 
 void read_driver(CheckFacts& facts) {
@@ -154,7 +154,7 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
   }
   read_driver(facts);
   facts.blas = engine::blas_facts();
-  facts.threads = engine::probe_threads(options.device.threads, kThreadSeconds);
+  facts.threads = engine::probe_threads(options.device.threads, kCheckedThreadSeconds);
   open_and_configure_device(options);
   prove_libraries(options, facts);
   facts.compute = engine::probe_compute(facts.device, kSecondsPerSpeed);

@@ -10,11 +10,11 @@
 namespace stoker::train {
 namespace {
 
-constexpr uint64_t kMaxConfigBytes = 16 << 20;
+constexpr uint64_t kMaxRecordedConfigBytes = 16 << 20;
 
 /// The options of the run as if they had been written, those of its device among them; flags win over them.
 std::unique_ptr<config::Configuration> configuration_of(const config::CommandLine& line, const std::string& path) {
-  const std::string text = core::read_file(path, kMaxConfigBytes);
+  const std::string text = core::read_file(path, kMaxRecordedConfigBytes);
   auto given = std::make_unique<config::Configuration>();
   config::read_run_config(text, path, *given);
   config::Configuration run;

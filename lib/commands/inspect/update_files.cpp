@@ -20,7 +20,7 @@ using core::Json;
 
 constexpr int64_t kColumns = 8;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// [C, H, W] as the network got it, to bytes [H, W, C].
 torch::Tensor bytes_of(const torch::Tensor& image, bool is_picture, const config::ResolvedDataOptions& options) {
@@ -59,7 +59,7 @@ Json sample_json(const SampleRecord& sample, const data::Source& source, int64_t
                {"name", core::printable(source.relative_name(sample.sample))},
                {"label", sample.label},
                {"truth", truth_text(sample, source)},
-               {"loss", number(sample.loss)},
+               {"loss", json_number(sample.loss)},
                {"digest", sample.image}};
   if (!sample.targets.empty()) json["targets"] = sample.targets;
   if (sample.mixed_with >= 0) json["mixed_with"] = core::printable(source.relative_name(sample.mixed_with));
@@ -79,7 +79,7 @@ std::string truth_text(const SampleRecord& sample, const data::Source& source) {
 }
 
 Json record_json(const UpdateRecorder& record, const data::Source& source) {
-  Json json = {{"loss", number(record.mean_loss())}, {"gradient_norm", number(record.gradient_norm())}};
+  Json json = {{"loss", json_number(record.mean_loss())}, {"gradient_norm", json_number(record.gradient_norm())}};
   int64_t place = 0;
   for (const auto& [batch_number, batch] : record.batches()) {
     Json samples = Json::array();
@@ -99,7 +99,7 @@ Json record_json(const UpdateRecorder& record, const data::Source& source) {
   const auto list = [](const std::vector<GradientRecord>& gradients) {
     Json entries = Json::array();
     for (const GradientRecord& gradient : gradients) {
-      entries.push_back({{"name", gradient.name}, {"norm", number(gradient.norm)}});
+      entries.push_back({{"name", gradient.name}, {"norm", json_number(gradient.norm)}});
     }
     return entries;
   };

@@ -27,10 +27,10 @@ using core::ErrorKind;
 using core::format;
 using Clock = std::chrono::steady_clock;
 
-constexpr char kHint[] = "train pack --help lists every flag";
+constexpr char kPackHint[] = "train pack --help lists every flag";
 
-[[noreturn]] void refuse(const std::string& flag, const std::string& text, const std::string& wanted) {
-  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted), kHint);
+[[noreturn]] void refuse_flag(const std::string& flag, const std::string& text, const std::string& wanted) {
+  throw Error(ErrorKind::usage, format("{}: {} is not accepted; {}", flag, config::shown(text), wanted), kPackHint);
 }
 
 /// "512MB" (powers of 1000) and "1GiB" (of 1024) are bytes, a plain number is images.
@@ -47,7 +47,7 @@ void read_shard_size(const std::string& text, data::PackSettings& settings) {
     return;
   }
   if (!config::read_integer(text, 1, kMax, number).empty()) {
-    refuse("--shard-size", text, "write bytes as 512MB or 1GiB, or a number of images as 10000");
+    refuse_flag("--shard-size", text, "write bytes as 512MB or 1GiB, or a number of images as 10000");
   }
   settings.shard_images = number;
 }

@@ -16,7 +16,7 @@
 namespace stoker::train {
 namespace {
 
-constexpr int64_t kColumns = 8;         // also the epochs that are shown
+constexpr int64_t kPreviewColumns = 8;  // also the epochs that are shown
 constexpr int64_t kBatchImages = 32;    // of the first batch
 constexpr int64_t kBatchClips = 8;      // of the first batch, if it holds clips
 constexpr size_t kFollowedSamples = 4;  // shown over several epochs
@@ -46,7 +46,7 @@ std::string class_of(const data::Source& source, int64_t sample) {
 /// A row of tiles for each clip [n, T, C, H, W], at most as many frames as there are columns.
 void add_clips(const config::ResolvedOptions& options, const data::Source& source, const torch::Tensor& clips,
                const std::vector<int64_t>& samples, data::ContactSheet& sheet) {
-  const int64_t frames = clips.size(1), shown = std::min(kColumns, frames);
+  const int64_t frames = clips.size(1), shown = std::min(kPreviewColumns, frames);
   for (int64_t n = 0; n < clips.size(0); ++n) {
     const int64_t sample = samples[static_cast<size_t>(n)];
     sheet.add_heading(core::format("{}: {}", source.relative_name(sample), class_of(source, sample)));
@@ -95,8 +95,8 @@ void add_epochs(const config::ResolvedOptions& options, const data::Source& sour
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(source.num_targets()));
   for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {
-    sheet.add_heading(core::format("{} in epochs 1 to {}", source.name(samples[i]), kColumns));
-    for (int64_t epoch = 0; epoch < kColumns; ++epoch) {
+    sheet.add_heading(core::format("{} in epochs 1 to {}", source.name(samples[i]), kPreviewColumns));
+    for (int64_t epoch = 0; epoch < kPreviewColumns; ++epoch) {
       data::SheetTile tile;
       tile.pixels.resize(static_cast<size_t>(plan.shape.bytes()));
       const std::string trouble =
@@ -125,7 +125,7 @@ Outcome preview(const Context& context, const PreviewFlags& flags) {
     write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
-  data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kColumns);
+  data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kPreviewColumns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);
   write_result(flags.output, sheet.png());

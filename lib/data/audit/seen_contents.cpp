@@ -10,7 +10,7 @@
 namespace stoker::data {
 namespace {
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSampledBytes = 4096;
 
 uint64_t hash_of(const uint8_t* bytes, uint64_t count) {
   return core::hash64({reinterpret_cast<const char*>(bytes), count});
@@ -19,9 +19,10 @@ uint64_t hash_of(const uint8_t* bytes, uint64_t count) {
 /// Of a short content all of it; of a long one its size and the pages at its begin, in its middle and at its end.
 uint64_t digest_of_pages(const SampleContent& content) {
   const uint64_t size = content.size;
-  if (size <= 3 * kPage) return hash_of(content.bytes, size);
-  const std::array<uint64_t, 4> parts = {size, hash_of(content.bytes, kPage), hash_of(content.bytes + size / 2, kPage),
-                                         hash_of(content.bytes + size - kPage, kPage)};
+  if (size <= 3 * kSampledBytes) return hash_of(content.bytes, size);
+  const std::array<uint64_t, 4> parts = {size, hash_of(content.bytes, kSampledBytes),
+                                         hash_of(content.bytes + size / 2, kSampledBytes),
+                                         hash_of(content.bytes + size - kSampledBytes, kSampledBytes)};
   return hash_of(reinterpret_cast<const uint8_t*>(parts.data()), sizeof(parts));
 }
 

@@ -14,11 +14,11 @@ namespace stoker::data {
 namespace {
 
 constexpr uint64_t kEndBytes = 2 * kTarBlock;
-constexpr char kUnfinished[] = ".unfinished-";
+constexpr char kUnfinishedMark[] = ".unfinished-";
 
 std::string temporary_name(const std::string& path) {
   const size_t base = path.rfind('/') + 1;
-  return path.substr(0, base) + kUnfinished + path.substr(base);
+  return path.substr(0, base) + kUnfinishedMark + path.substr(base);
 }
 
 void append_member(const std::string& name, const void* content, uint64_t size, std::string& bytes) {
@@ -76,7 +76,7 @@ void remove_unfinished_shards(const std::string& directory) {
   core::posix_file_system().list(directory, entries);  // a folder that cannot be listed fails where it is written
   for (const core::DirectoryEntry& entry : entries) {
     const std::string& name = entry.name;
-    const bool unfinished = name.rfind(kUnfinished, 0) == 0 || name.find(".index.tmp-") != std::string::npos ||
+    const bool unfinished = name.rfind(kUnfinishedMark, 0) == 0 || name.find(".index.tmp-") != std::string::npos ||
                             name.rfind("pack.json.tmp-", 0) == 0 || name.rfind("classes.txt.tmp-", 0) == 0;
     std::error_code ignored;
     if (unfinished) fs::remove(fs::path(directory) / name, ignored);

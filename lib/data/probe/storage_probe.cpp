@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxSample = 64;
 constexpr int64_t kMaxBytesOfFile = 8 << 20;
-constexpr int64_t kPage = 4096;
+constexpr int64_t kProbedBytes = 4096;
 
 /// Files spread evenly over what a walk finds, so that they do not lie side by side.
 std::vector<std::string> sample_of(const std::string& directory, int64_t& seen) {
@@ -93,8 +93,8 @@ class SampleFile {
 double read_file_once(const std::string& path, int64_t bytes, std::vector<char>& buffer) {
   const Clock::time_point begin = Clock::now();
   const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK);
-  buffer.resize(static_cast<size_t>(std::max(bytes, kPage)));
-  ssize_t got = fd >= 0 ? ::pread(fd, buffer.data(), kPage, 0) : -1;
+  buffer.resize(static_cast<size_t>(std::max(bytes, kProbedBytes)));
+  ssize_t got = fd >= 0 ? ::pread(fd, buffer.data(), kProbedBytes, 0) : -1;
   const double first_page = core::seconds_since(begin);
   for (int64_t at = got; got > 0 && at < bytes; at += got) {
     got = ::pread(fd, buffer.data() + at, static_cast<size_t>(bytes - at), at);

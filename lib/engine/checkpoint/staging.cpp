@@ -8,10 +8,10 @@
 namespace stoker::engine {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // bytes: a cache line
+constexpr int64_t kCacheLine = 64;  // bytes: a cache line
 
 int64_t padded_bytes(const torch::Tensor& tensor) {
-  return (static_cast<int64_t>(tensor.nbytes()) + kAlignment - 1) / kAlignment * kAlignment;
+  return (static_cast<int64_t>(tensor.nbytes()) + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace stoker::engine {
 namespace {
 
-constexpr std::chrono::microseconds kPoll(30);
+constexpr std::chrono::microseconds kStreamPoll(30);
 
 class DeviceStreams : public StreamOrder {
  public:
@@ -27,7 +27,7 @@ class DeviceStreams : public StreamOrder {
   void set(size_t mark) override { marks_[mark].record(streams_.getStream(device_)); }
   void wait(size_t mark) override { marks_[mark].block(streams_.getStream(device_)); }
   void finish() override {  // a call that waits would keep a CPU busy
-    while (!streams_.queryStream(streams_.getStream(device_))) std::this_thread::sleep_for(kPoll);
+    while (!streams_.queryStream(streams_.getStream(device_))) std::this_thread::sleep_for(kStreamPoll);
   }
   void on_own_stream(const std::function<void()>& work) override {
     const c10::StreamGuard guard(own_);  // makes the device the current one, too
