@@ -247,7 +247,7 @@ def wrong_links(lib):
         for folder, words in re.findall(r"^\s*stoker_room\((\S+)([^)]*)\)", path.read_text(), re.MULTILINE):
             arguments = {}
             for word in words.split():
-                if word in ("COLD", "PLAIN", "TARGET", "SOURCES", "ROOMS", "LIBRARIES"):
+                if word in ("TARGET", "SOURCES", "ROOMS", "LIBRARIES"):
                     values = arguments.setdefault(word, [])
                 else:
                     values.append(word)

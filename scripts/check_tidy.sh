@@ -9,20 +9,24 @@ build=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
+# All that is compiled for libraries of modules: "command" lines, and the files, by themselves or in units.
+grep -E -A1 '"command":.* -o lib/[a-z]+/CMakeFiles/stoker_module_' "$build/compile_commands.json" > "$folder/commands"
+sed -n 's/^ *"file": "\(.*\)",*$/\1/p' "$folder/commands" | grep -v cmake_pch | while read -r file; do
+  case $file in
+    */Unity/*) sed -n 's/^#include "\(.*\)"$/\1/p' "$file" ;;
+    *) echo "$file" ;;
+  esac
+done > "$folder/files"
+
 # check ROOMS [OPTION...]: all files of these rooms as one, so that headers are parsed and searched once. clang cannot
 # read headers that GCC precompiled: files show what they include themselves.
 check() {
   rooms=$1
   shift
-  for room in $rooms; do
-    awk -v room="CMakeFiles/stoker_$(echo "$room" | tr / _)[_.]" \
-      '/"command":/ { ours = $0 ~ room; command = $0 } /"file":/ && ours { print command; print "#include " $2 }' \
-      "$build/compile_commands.json"
-  done > "$folder/found"
-  grep '^#include' "$folder/found" | grep -v cmake_pch | sort -u > "$folder/rooms.cpp"
+  for room in $rooms; do grep -E "/lib/$room/" "$folder/files" | sed 's/.*/#include "&"/'; done > "$folder/rooms.cpp"
   # shellcheck disable=SC2046 # each flag is a word
   "$tidy" -quiet --config-file=.clang-tidy "$@" "$folder/rooms.cpp" -- -Wno-unknown-warning-option \
-    $(grep -oE -e ' (-isystem |-I|-D|-std=|-W)[^ ]+' -e ' -fopenmp' "$folder/found" | grep -v -e pch -e Werror | sort -u)
+    $(grep -ohE -e ' (-isystem |-I|-D|-std=|-W)[^ ]+' -e ' -fopenmp' "$folder/commands" | grep -v -e pch -e Werror -e STOKER_VERSION | sort -u)
 }
 
 check "core config statistics engine/run engine/files weights/file weights/names deploy/onnx observe"

@@ -38,4 +38,6 @@ fi
 echo "installing:$missing"
 $as_root apt-get update -qq
 # shellcheck disable=SC2086  # a list of words
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+install() { $as_root env LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive apt-get install --no-install-recommends "$@" $missing; }
+install --assume-no 2>/dev/null | grep -E '^(Need to get|After this operation)' || true  # "420 MB of archives"
+install -y

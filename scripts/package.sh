@@ -5,6 +5,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 command -v dpkg-shlibdeps >/dev/null || { echo "package: install dpkg-dev first" >&2; exit 1; }
-scripts/build.sh --target train stoker stoker_documents
+scripts/build.sh --target stoker_programs
 cd build/release
 cpack -G DEB

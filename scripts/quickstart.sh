@@ -4,6 +4,8 @@
 # Safe to run again: what is installed, built or trained is not done twice.
 set -eu
 cd "$(dirname "$0")/.."
+echo "quickstart: installs packages that are missing (all of them: 420 MB to download and 1.8 GB on disk on Debian 12, 527 MB"
+echo "quickstart: and 2.2 GB on Debian 13), builds train in some minutes, and trains on Fashion-MNIST in one or two."
 scripts/build.sh --target train
 echo
 build/release/apps/train "$@"

@@ -28,11 +28,10 @@ void write_split(const std::string& path, int64_t samples) {
 
 }  // namespace
 
-bool write_spectrograms(const Workplace& work) {
+void write_spectrograms(const Workplace& work) {
   std::filesystem::create_directories(work / "data");
   write_split(work / "data/train.h5", 64);
   write_split(work / "data/val.h5", 20);
-  return true;
 }
 
 }  // namespace stoker::cli

@@ -25,9 +25,6 @@ bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, s
 std::string decode_bands(const uint8_t* bytes, uint64_t size, const SampleShape& shape, BandScratch& scratch,
                          uint8_t* out);
 
-/// Throws core::Error{unavailable} in a build without libtiff; `path` is the file that needs it.
-void require_band_library(const std::string& path);
-
 /// "64 x 64 x 13 of float32"
 std::string band_shape_text(const SampleShape& shape);
 

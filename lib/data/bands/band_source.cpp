@@ -118,7 +118,6 @@ std::shared_ptr<const Source> as_bands(std::shared_ptr<const Source> files) {
   if (of_bands <= seen.others) return files;
   const auto most = std::max_element(seen.shapes.begin(), seen.shapes.end(),
                                      [](const SeenShape& a, const SeenShape& b) { return a.files < b.files; });
-  require_band_library(files->name(most->first));
   return std::make_shared<BandSource>(std::move(files), most->shape);
 }
 

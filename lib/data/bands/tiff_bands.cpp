@@ -176,8 +176,6 @@ class PieceReader {
 
 }  // namespace
 
-void require_band_library(const std::string&) {}
-
 std::string read_tiff_bands(const uint8_t* bytes, uint64_t size, const TiffDirectory& directory,
                             std::vector<uint8_t>& piece, uint8_t* out) {
   if (!is_read(directory.compression)) {

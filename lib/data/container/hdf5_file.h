@@ -26,8 +26,7 @@ struct LabelArray {
 /// One file, open for reading. One thread.
 class Hdf5File {
  public:
-  /// Throws core::Error: no_input where it cannot be read, data where it is no HDF5 file, unavailable where
-  /// this program was built without HDF5.
+  /// Throws core::Error: no_input where it cannot be read, data where it is no HDF5 file.
   explicit Hdf5File(const std::string& path);
   ~Hdf5File();
   Hdf5File(const Hdf5File&) = delete;

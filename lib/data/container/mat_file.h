@@ -25,7 +25,7 @@ class MatFile {
   MatFile& operator=(const MatFile&) = delete;
 
   /// Returns "" or what is wrong: not such a file, cut short. Throws core::Error as core::read_file does
-  /// (missing, unreadable, not a regular file, too long), and unavailable in a build without matio.
+  /// (missing, unreadable, not a regular file, too long).
   std::string open(const std::string& path);
 
   /// Reads the two-dimensional array `name`, of at most 2^23 numbers, from an open file. Returns "" or what
