@@ -110,9 +110,10 @@ bool rounds_on_the_way(const NormCall& call) {
   return is_reduced(call.input) && call.input.is_cpu() && call.dy.strides() != call.input.strides();
 }
 
-/// A sum that is rounded after each image: the errors of so many roundings, in any direction.
+/// A sum that is rounded after each image: the errors of so many roundings, in any direction. Twice their usual size:
+/// among thousands of channels some come near the worst (1.06 times the usual size was seen in 36,000 operations).
 double rounding_of_partial_sums(const NormCall& call, const Expected& sum) {
-  return rounding(call.input.scalar_type()) *
+  return 2 * rounding(call.input.scalar_type()) *
          (std::abs(sum.value) + std::sqrt(sum.squares * static_cast<double>(call.sets.images)));
 }
 
