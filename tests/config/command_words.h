@@ -30,10 +30,12 @@ Failure failure_of(Call call) {
   return {};
 }
 
-/// Parses `train <words>`.
-inline void parse_words(const std::vector<std::string>& words, config::Configuration& out) {
+/// Parses `train <words>`, or as a command of another name does.
+inline void parse_words(const std::vector<std::string>& words, config::Configuration& out,
+                        const std::string& name = "") {
   bool dry_run = false;
   config::Syntax training;
+  training.name = name;
   training.usage = "train [options]";
   training.takes = config::takes_all;
   training.reads_files = true;
@@ -41,9 +43,10 @@ inline void parse_words(const std::vector<std::string>& words, config::Configura
   config::parse_command_line({words, &training}, out);
 }
 
-inline std::unique_ptr<config::Configuration> parsed(const std::vector<std::string>& words) {
+inline std::unique_ptr<config::Configuration> parsed(const std::vector<std::string>& words,
+                                                     const std::string& name = "") {
   auto configuration = std::make_unique<config::Configuration>();
-  parse_words(words, *configuration);
+  parse_words(words, *configuration, name);
   return configuration;
 }
 

@@ -20,7 +20,7 @@ PlanFlags asked(const std::string& devices) {
 std::vector<plan::DevicePlan> plans_of(const std::string& devices, std::vector<std::string> words) {
   words.insert(words.end(),
                {"--num-workers", "12", "--prefetch-factor", "3", "--device", "cpu", "--model", "resnet50"});
-  const auto configuration = fixtures::parsed(words);
+  const auto configuration = fixtures::parsed(words, "plan");
   const DeviceQuestion question = device_question(asked(devices), *configuration);
   core::MachineFacts machine;
   machine.cpus = 16;

@@ -71,7 +71,7 @@ TEST(PreprocessingTest, DecidesOptionsButNotOverFlags) {
   record.std = {0.5, 0.25, 0.125};
   Configuration configuration;
   take_over(record, "p.json", configuration);
-  fixtures::parse_words({"predict", "runs/a", "b.jpg", "--img-size", "96"}, configuration);
+  fixtures::parse_words({"--img-size", "96"}, configuration, "predict");
   const Options& options = configuration.options;
   EXPECT_EQ(options.data.mean.value(), std::vector<double>({0.1, 0.2, 0.3}));
   EXPECT_EQ(options.data.std.value(), record.std);

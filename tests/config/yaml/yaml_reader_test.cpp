@@ -203,7 +203,7 @@ TEST_F(YamlReaderTest, AFlagBeatsAFileThatIsReadLater) {
 
 TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   Configuration configuration;
-  fixtures::parse_words({"eval", "runs/x", "--device", "cpu", "--no-amp"}, configuration);
+  fixtures::parse_words({"--device", "cpu", "--no-amp"}, configuration, "eval");
   read_run_config("model: resnet18\namp: true\ndevice: cuda:3\nthreads: 99\nnum-workers: 55\nimg-size: 96\n",
                   "runs/x/config.yaml", configuration);
   EXPECT_EQ(configuration.options.model.model, "resnet18");

@@ -70,7 +70,7 @@ TEST(DeviceFeedTest, NormalisesGrayChannelsLast) { expect_normalised(1, true); }
 
 TEST(DeviceFeedTest, ATensorThatSomebodyHoldsIsNotWrittenAgain) {
   const TempFolder folder;
-  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}, 1, {}});
+  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}, {}});
   feed.begin_epoch(0);
   std::vector<torch::Tensor> held, views, copies;
   Batch batch;
@@ -92,7 +92,7 @@ TEST(DeviceFeedTest, ATensorThatSomebodyHoldsIsNotWrittenAgain) {
 
 TEST(DeviceFeedTest, MemoryIsUsedAgain) {
   const TempFolder folder;
-  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}, 1, {}});
+  DeviceFeed feed(pattern_loader(folder, 3, 1), {torch::kCPU, true, kMean, kStd, {}, {}});
   feed.begin_epoch(0);
   Batch batch;
   ASSERT_TRUE(feed.next(batch));
