@@ -23,17 +23,17 @@ struct Context {
 /// Flags and words are bound to a struct that lives as long as the command.
 struct Command : config::Syntax {
   std::function<Outcome(const Context& context)> run;  ///< empty: not in this program, but in stoker-train
+  std::shared_ptr<void> owner;                         ///< of the struct that flags and words are bound to
   /// Does what follows every end of the command, its failures included; empty: nothing.
   std::function<void(const Context& context, const Outcome& outcome)> at_end;
 };
 
-/// Binds a function to the flags that the command line has filled. Functions that need LibTorch are declared weak: null
-/// in the program that is linked without it.
+/// Binds a command to its function and to the flags that its command line fills. Functions that need LibTorch are declared
+/// weak: null in the program that is linked without it.
 template <typename Flags>
-std::function<Outcome(const Context&)> bound(Outcome (*run)(const Context&, const Flags&),
-                                             const std::shared_ptr<Flags>& flags) {
-  if (run == nullptr) return {};
-  return [run, flags](const Context& context) { return run(context, *flags); };
+void attach(Command& command, Outcome (*run)(const Context&, const Flags&), const std::shared_ptr<Flags>& flags) {
+  command.owner = flags;
+  if (run != nullptr) command.run = [run, flags](const Context& context) { return run(context, *flags); };
 }
 
 /// All commands, that which trains first. Each is named in registry.cpp alone.

@@ -43,6 +43,7 @@ TEST(CommandNamesTest, AreUniqueAndEachHasUsageAndSummary) {
     EXPECT_EQ(command.usage.rfind(command.shown_name(), 0), 0u) << command.usage;
     EXPECT_EQ(command.summary.back(), '.') << command.name;
     EXPECT_TRUE(command.run) << command.name;
+    EXPECT_TRUE(command.owner || command.flags.empty()) << command.name << ": nobody keeps what its flags fill";
   }
 }
 

@@ -26,7 +26,7 @@ Command audit_command() {
     return row.group == "data" || row.name == "task" || row.in_eval || row.in_pack;
   };
   command.reads_files = command.opens_networks = true;
-  command.run = bound(audit, flags);
+  attach(command, audit, flags);
   return command;
 }
 

@@ -16,7 +16,7 @@ Command bench_command() {
   command.flags = {config::flag("json", "Prints the figures as JSON on standard output.", flags->json)};
   command.takes = config::takes_all;
   command.reads_files = command.opens_networks = true;
-  command.run = bound(bench, flags);
+  attach(command, bench, flags);
   return command;
 }
 

@@ -19,7 +19,7 @@ Command check_command() {
       flag("json", "Writes the findings as JSON.", flags->json)};
   command.takes = takes_all_but_run;
   command.reads_files = command.opens_networks = true;
-  command.run = bound(check_machine, flags);
+  attach(command, check_machine, flags);
   return command;
 }
 

@@ -40,7 +40,7 @@ Command eval_command() {
       flag("json", "Prints the figures as JSON on standard output.", flags->json)};
   command.takes = takes_eval;
   command.reads_files = command.opens_networks = true;
-  command.run = bound(evaluate, flags);
+  attach(command, evaluate, flags);
   return command;
 }
 

@@ -30,7 +30,7 @@ Command export_command() {
       flag("check", "Runs the file on the test vectors and compares it with this program's own predictions.",
            flags->check)};
   command.opens_networks = true;
-  command.run = bound(export_network, flags);
+  attach(command, export_network, flags);
   return command;
 }
 

@@ -21,7 +21,7 @@ Command import_command() {
                         "File that the weights are written to as safetensors (default: none; they are listed on "
                         "standard output).",
                         flags->output)};
-  command.run = bound(import_weights, flags);
+  attach(command, import_weights, flags);
   return command;
 }
 

@@ -61,7 +61,7 @@ Command replay_command() {
            flags->output),
       json_flag(flags->json)};
   command.takes = [](const config::Row& row) { return row.name == "override-resume" || is_free(row); };
-  command.run = bound(replay, flags);
+  attach(command, replay, flags);
   return command;
 }
 
@@ -79,7 +79,7 @@ Command verify_command() {
     return std::string();
   };
   command.flags = {stretches, json_flag(flags->json)};
-  command.run = bound(verify, flags);
+  attach(command, verify, flags);
   return command;
 }
 
@@ -91,7 +91,7 @@ Command diff_command() {
   command.words = {run_word(flags->a),
                    config::word("OTHER", "What to compare it with: a run, or a checkpoint.", flags->b)};
   command.flags = {json_flag(flags->json)};
-  command.run = bound(diff, flags);
+  attach(command, diff, flags);
   return command;
 }
 
@@ -105,7 +105,7 @@ Command blame_command() {
                         "its reports).",
                         flags->update, 1, kMaxUpdate),
                    json_flag(flags->json)};
-  command.run = bound(blame, flags);
+  attach(command, blame, flags);
   return command;
 }
 

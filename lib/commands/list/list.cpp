@@ -54,7 +54,7 @@ Command list_command() {
                    config::word("SHELL", "With completion: bash, zsh or fish.", flags->shell, /*is_optional=*/true)};
   command.flags = {config::choice_flag("format", {"text", "markdown", "man", "schema"},
                                        "With options: the form of the list (default: text).", flags->format)};
-  command.run = bound(list, flags);
+  attach(command, list, flags);
   return command;
 }
 

@@ -34,7 +34,7 @@ Command pack_command() {
       flag("index", "Writes the indexes that the shards of a folder lack, without packing.", flags->index)};
   command.takes = [](const config::Row& row) { return row.in_pack; };
   command.reads_files = true;
-  command.run = bound(pack, flags);
+  attach(command, pack, flags);
   return command;
 }
 

@@ -20,7 +20,7 @@ Command plan_command() {
       flag("json", "Prints the plan as JSON on standard output.", flags->json)};
   command.takes = [](const config::Row& row) { return row.name != "devices"; };  // its flag takes several numbers
   command.reads_files = command.opens_networks = true;
-  command.run = bound(plan_run, flags);
+  attach(command, plan_run, flags);
   return command;
 }
 

@@ -31,7 +31,7 @@ Command predict_command() {
       flag("logits", "Writes the network's raw outputs as well.", flags->logits)};
   command.takes = [](const config::Row& row) { return row.in_predict; };
   command.reads_files = command.opens_networks = true;
-  command.run = bound(predict, flags);
+  attach(command, predict, flags);
   return command;
 }
 

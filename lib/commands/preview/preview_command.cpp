@@ -14,7 +14,7 @@ Command preview_command() {
                                 flags->output)};
   command.takes = takes_all_but_run;
   command.reads_files = true;
-  command.run = bound(preview, flags);
+  attach(command, preview, flags);
   return command;
 }
 

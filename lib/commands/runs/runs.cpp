@@ -190,7 +190,7 @@ Command runs_command() {
            "output.",
            flags->output),
       flag("json", "Prints the list as JSON on standard output.", flags->json)};
-  command.run = bound(show_runs, flags);
+  attach(command, show_runs, flags);
   return command;
 }
 

@@ -30,7 +30,7 @@ Command train_command() {
                    flags->on_end)};
   command.takes = config::takes_all;
   command.reads_files = command.opens_networks = true;
-  command.run = bound(train_network, flags);
+  attach(command, train_network, flags);
   command.at_end = [flags](const Context& context, const Outcome& outcome) {
     const bool trains = !flags->dry_run && !context.configuration.flags.print_config;
     if (flags->on_end.empty() || !trains) return;
