@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 
 #include "commands/command.h"
@@ -50,7 +51,10 @@ std::string page(const Context& context) {
   ::execv(path.c_str(), const_cast<char* const*>(argv));
   const int error = errno;
   core::install_stop_signals();
-  throw core::errno_error(error, "start", path.empty() ? "stoker-train" : path, ErrorKind::unavailable);
+  throw Error(ErrorKind::unavailable,
+              path.empty() ? "stoker-train is neither beside this program nor in ../libexec/stoker"
+                           : core::format("{} cannot be started: {}", path, std::strerror(error)),
+              "install both from the same build");
 }
 
 Outcome run_command(const Command& command, const Context& context, const Program& program) {

@@ -28,8 +28,8 @@ struct Command : config::Syntax {
   std::function<void(const Context& context, const Outcome& outcome)> at_end;
 };
 
-/// Binds a command to its function and to the flags that its command line fills. Functions that need LibTorch are declared
-/// weak: null in the program that is linked without it.
+/// Binds a command to its function and to the flags that its command line fills. Functions that need LibTorch are
+/// declared weak: null in the program that is linked without it.
 template <typename Flags>
 void attach(Command& command, Outcome (*run)(const Context&, const Flags&), const std::shared_ptr<Flags>& flags) {
   command.owner = flags;

@@ -108,9 +108,9 @@ template <template <typename> class Pick>
 struct LoaderOptionsOf {
   Pick<int64_t> batch_size = 64;  ///< images per device; auto: the most that fit, by measurement
   Pick<int64_t> val_batch_size{};
-  Pick<int64_t> num_workers{};   ///< threads; 0 decodes on the training thread
-  int64_t prefetch_factor = 4;   ///< batches decoded ahead
-  bool pin_memory = true;        ///< when the device is CUDA
+  Pick<int64_t> num_workers{};  ///< threads; 0 decodes on the training thread
+  int64_t prefetch_factor = 4;  ///< batches decoded ahead
+  bool pin_memory = true;       ///< when the device is CUDA
   /// None: resident where the device is CUDA and the data fit.
   std::optional<FeedKind> feed = FeedKind::loader;
   Pick<CacheTier> cache{};       ///< auto: the fastest that holds all samples within cache_budget

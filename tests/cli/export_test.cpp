@@ -74,6 +74,7 @@ TEST_F(ExportTest, ACheckFailsWhereAnotherReaderSaysOtherwise) {
   work_.write("bin/stoker-check-onnx", "#!/bin/sh\n{ echo 8 10 Liar 1 batches; head -c 320 /dev/zero; } > \"$3\"\n");
   ::chmod((work_ / "bin/stoker-check-onnx").c_str(), 0755);
   fs::copy_file(kTrain, work_ / "bin/train");
+  fs::copy_file(fs::path(kTrain).parent_path() / "stoker-train", work_ / "bin/stoker-train");
   const std::string command = "cd " + work_.path() + " && bin/train export run --check > said 2>&1";
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 78);

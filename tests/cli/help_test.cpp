@@ -14,14 +14,14 @@ bool is_plain_text(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c == '\n' || (c >= 0x20 && c < 0x7F); });
 }
 
-/// The words that --help lists under "Other verbs".
+/// The words that --help lists under "Other commands".
 std::vector<std::string> verbs_in(const std::string& help) {
   std::vector<std::string> verbs;
   bool listed = false;
   for (const std::string& line : lines_of(help)) {
     if (listed && line.empty()) break;
     if (listed && line.size() > 2 && line[2] != ' ') verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
-    if (line.rfind("Other verbs", 0) == 0) listed = true;
+    if (line.rfind("Other commands", 0) == 0) listed = true;
   }
   return verbs;
 }

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "commands/command.h"
 #include "config/options.h"
 #include "core/text/json.h"
 #include "data/source.h"
-#include "commands/command.h"
 #include "train/setup/settings.h"
 
 namespace stoker::train {

@@ -40,8 +40,7 @@ Command inspect_command() {
   Command command;
   command.name = "inspect";
   command.usage = "train inspect replay|verify|diff|blame ...";
-  command.summary =
-      "Computes past updates of a run again: to look at one, to check, to compare, to find a fault.";
+  command.summary = "Computes past updates of a run again: to look at one, to check, to compare, to find a fault.";
   command.run = [](const Context&) -> Outcome {
     throw core::Error(core::ErrorKind::usage, "missing word: train inspect replay, verify, diff or blame",
                       "train inspect --help");

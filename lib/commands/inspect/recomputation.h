@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/command.h"
 #include "commands/inspect/recorded_run.h"
 #include "data/feed/device_feed.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -15,7 +16,6 @@
 #include "engine/step/step_watcher.h"
 #include "engine/step/updater.h"
 #include "optim/schedule.h"
-#include "commands/command.h"
 #include "train/setup/run_setup.h"
 #include "train/setup/settings.h"
 

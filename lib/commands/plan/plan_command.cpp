@@ -10,8 +10,7 @@ Command plan_command() {
   Command command;
   command.name = "plan";
   command.usage = "train plan [options]";
-  command.summary =
-      "Estimates what a run will take: memory, time, disk. Exits with 81 when it cannot fit.";
+  command.summary = "Estimates what a run will take: memory, time, disk. Exits with 81 when it cannot fit.";
   command.flags = {
       flag("devices,num-devices", "LIST", "Numbers of devices to compare, as in 1,2,4 (default: that of the run).",
            flags->devices),

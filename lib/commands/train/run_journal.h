@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "plan/memory_plan.h"
 #include "commands/command.h"
+#include "plan/memory_plan.h"
 #include "train/launch/joined_ranks.h"
 #include "train/observers/observing.h"
 #include "train/setup/run_directory.h"

@@ -59,9 +59,10 @@ Outcome train_network(const Context& given, const TrainFlags& flags) {
     if (replicas.is_auto() || replicas.value() % ranks == 0) return;
     throw Error(
         ErrorKind::config, format("replicas {} is not a multiple of {}: each computes as many", replicas.value(), who),
-        format("choose a number of processes that divides {}; a new run may have --replicas {}, or no --replicas for one "
-               "per process",
-               replicas.value(), (replicas.value() / ranks + 1) * ranks));
+        format(
+            "choose a number of processes that divides {}; a new run may have --replicas {}, or no --replicas for one "
+            "per process",
+            replicas.value(), (replicas.value() / ranks + 1) * ranks));
   };
   return work_on_devices(
       context.argv, options, [&](const JoinedRanks& ranks) { return train_as_rank(context, flags, ranks); },

@@ -275,8 +275,8 @@ engine::FinishEvent TrainingRun::train() {
   engine::RunTelemetry telemetry(training_.telemetry,
                                  {updater, timer, train_feed_->loader(), ranks_.group(), journal_.observer(),
                                   journal_.between_updates(), journal_.operators(device), *split_overlap_});
-  engine::Trainer trainer(training_, {updater, *train_feed_, *val_feed_, *schedule_, *checkpoints_, ranks_.group(),
-                                      telemetry});
+  engine::Trainer trainer(training_,
+                          {updater, *train_feed_, *val_feed_, *schedule_, *checkpoints_, ranks_.group(), telemetry});
   std::optional<core::MemoryLimit> limit;  // a CPU says that memory has run out only where there is a limit
   if (options_.train.auto_micro_batch && device.is_cpu()) limit.emplace();
   return or_leave_device([&] { return trainer.run(at_); });

@@ -2,8 +2,8 @@
 // `train` in one process, which may be one of several.
 #pragma once
 
-#include "commands/train/train.h"
 #include "commands/command.h"
+#include "commands/train/train.h"
 #include "train/launch/joined_ranks.h"
 
 namespace stoker::train {

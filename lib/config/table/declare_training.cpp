@@ -18,7 +18,8 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.add("model", o.model, text_codec("NAME", false))
       .alias({"m", "a", "arch"})
       .help(
-          "Network; a name of `train list models`, or FILE.ts with --trust-model. Where none is given: small_cnn, and above "
+          "Network; a name of `train list models`, or FILE.ts with --trust-model. Where none is given: small_cnn, and "
+          "above "
           "64 pixels resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
   d.add("init-from", o.init_from, text_codec("FILE", true))
       .alias({"pretrained", "weights"})

@@ -36,15 +36,15 @@ struct Row {
   std::string default_text;  ///< rendered built-in value
   bool is_switch = false;    ///< bool: `--x` and `--no-x`
   bool is_list = false;
-  bool has_parts = false;          ///< several values of their own kinds: in YAML a list, or one text with commas
-  bool is_expert = false;          ///< shown by --help-all and the manual alone
-  bool takes_list = false;         ///< in YAML a single value or a list, of one, too: "2," is what assign() gets then
-  bool is_number = false;          ///< a YAML value in quotes is text and therefore an error
-  bool training_relevant = true;   ///< a change of it changes the trained bits: checked on resume
+  bool has_parts = false;         ///< several values of their own kinds: in YAML a list, or one text with commas
+  bool is_expert = false;         ///< shown by --help-all and the manual alone
+  bool takes_list = false;        ///< in YAML a single value or a list, of one, too: "2," is what assign() gets then
+  bool is_number = false;         ///< a YAML value in quotes is text and therefore an error
+  bool training_relevant = true;  ///< a change of it changes the trained bits: checked on resume
   bool in_eval = false, in_predict = false, in_pack = false;  ///< these commands take it too, besides training
-  std::function<bool()> is_used;   ///< false: other options leave it without effect; empty: always used
-  std::string before_it_existed;   ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
-  bool per_process = false;        ///< of this process or machine: eval and predict do not take it from the run
+  std::function<bool()> is_used;  ///< false: other options leave it without effect; empty: always used
+  std::string before_it_existed;  ///< what runs did whose checkpoints do not have it; empty: they cannot be compared
+  bool per_process = false;       ///< of this process or machine: eval and predict do not take it from the run
 
   /// Parses and stores; returns "" or what is wrong with the text, in words with the accepted range.
   std::function<std::string(const std::string& text)> assign;

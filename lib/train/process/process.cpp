@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 #include <malloc.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -59,9 +60,13 @@ void send_torch_warnings_to_log() {
 #endif
 }
 
+/// `train` has become this program: ps and pkill know it by that name.
+void take_name() { ::prctl(PR_SET_NAME, "train"); }
+
 }  // namespace
 
 void prepare_process() {
+  take_name();
   reopen_standard_descriptors();
   install_terminate_handler();
   install_crash_handler();
