@@ -53,12 +53,15 @@ void compare_statistics(const NormCall& call, const std::vector<Moments>& moment
                         Comparison& comparison) {
   const auto count = static_cast<double>(call.sets.elements());
   const bool is_rounded = is_reduced(norm_tensor(results.at(1)));
+  // Squares of numbers with few bits are rounded in one direction where a long sum is large: over 800,000 of them a sum
+  // in float32 was off by 23 times what roundings in any direction give.
+  const double one_way = is_reduced(call.input) ? 4 : 1;
   for (const bool is_mean : {true, false}) {
     comparison.compare(
         is_mean ? "mean" : "inverse deviation", norm_tensor(results.at(is_mean ? 1 : 2)), 1,
         [&, is_mean](const int64_t* index) {
           const Moments& moment = moments[call.sets.set_at(index)];
-          const double unsure = moment.inverse / 2 * moment.power / moment.spread;
+          const double unsure = one_way * moment.inverse / 2 * moment.power / moment.spread;
           Expected sum = is_mean ? Expected{moment.mean, moment.power / count, count}
                                  : Expected{moment.inverse, unsure * unsure, count};
           if (is_rounded)
