@@ -3,6 +3,7 @@
 // engine/task/ranking.h without tensors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
