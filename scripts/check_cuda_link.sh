@@ -55,7 +55,7 @@ inside "cd /root/stoker; cmake --preset release -DSTOKER_WERROR=ON > configure.l
 
 cat > "$root/root/check.sh" <<'CHECKS'
 cd /root/stoker
-train=build/release/apps/train
+train=build/release/apps/stoker-train
 fail() { echo "check_cuda_link: $1" >&2; exit 1; }
 ldd $train > /root/libraries
 grep -E 'torch_cuda|c10_cuda|cudart|nccl' /root/libraries
