@@ -3,7 +3,7 @@
 #include <map>
 
 #include "commands/audit/audit.h"
-#include "commands/bench/bench_flags.h"
+#include "commands/bench/bench.h"
 #include "commands/check/check.h"
 #include "commands/command.h"
 #include "commands/eval/eval.h"
@@ -47,7 +47,7 @@ const std::map<std::string, std::string>& former_names() {
 std::vector<std::string> first_words(const std::vector<Command>& commands) {
   std::vector<std::string> names;
   for (const Command& command : commands) {
-    const std::string first = command.name.substr(0, command.name.find(' '));
+    const std::string first = command.first_word();
     if (!first.empty() && (names.empty() || names.back() != first)) names.push_back(first);
   }
   return names;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "commands/bench/bench.h"
-#include "commands/bench/bench_flags.h"
+#include "commands/bench/bench_rounds.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"

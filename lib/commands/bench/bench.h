@@ -1,63 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the benchmarks of `train bench` share: rounds, their spread, and how figures are handed over.
+// `train bench`: images per second of one part of training by itself.
 #pragma once
 
-#include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "commands/command.h"
-#include "config/options.h"
-#include "core/text/json.h"
-#include "data/source.h"
-#include "train/setup/settings.h"
 
 namespace stoker::train {
 
-using BenchClock = std::chrono::steady_clock;
-
-/// How long a benchmark may take.
-struct BenchEffort {
-  int rounds = 5;
-  double seconds_per_round = 2;  ///< at least
-  int warm_up_updates = 3;
+struct BenchFlags {
+  std::string what;  ///< loader, step, all, ablate
+  bool json = false;
 };
 
-/// A figure over several rounds.
-struct Spread {
-  double median = 0, lowest = 0, highest = 0;
-};
-Spread spread_of(std::vector<double> values);
-/// {"median": ..., "lowest": ..., "highest": ...}
-core::Json json_of(const Spread& spread);
-/// "1234.5 images/s (1200.1 to 1250.0)"
-std::string text_of(const Spread& spread, const std::string& unit);
-
-/// What one benchmark found.
-struct BenchResult {
-  Spread images_per_second;
-  core::Json figures;              ///< an object
-  std::vector<std::string> lines;  ///< the same for people
-};
-
-/// What is automatic on a CPU and the network decides (precision, layout, threads): measures it as training would.
-void decide_arithmetic(Settings& settings);
-
-/// Options are resolved for all three. `source` is what is trained on. They throw core::StopRequested.
-BenchResult bench_loader(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
-                         const BenchEffort& effort = {});
-BenchResult bench_step(const config::ResolvedOptions& options, const BenchEffort& effort = {});
-/// What is trained on by `bench ablate`.
-struct AblatedData {
-  std::shared_ptr<const data::Source> as_configured;
-  std::shared_ptr<const data::Source> uncached;  ///< the same where there is no cache
-};
-/// Training as it is, and without each of the things that make it fast, in turn: `rounds` of each, paired.
-BenchResult bench_ablate(const config::ResolvedOptions& options, const AblatedData& data,
-                         const BenchEffort& effort = {});
-/// Training as it is, both at once: the figure that the two others bound.
-BenchResult bench_training(const config::ResolvedOptions& options, const std::shared_ptr<const data::Source>& source,
-                           const BenchEffort& effort = {});
+Command bench_command();
+[[gnu::weak]] Outcome bench(const Context& context, const BenchFlags& flags);
 
 }  // namespace stoker::train

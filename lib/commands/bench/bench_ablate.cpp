@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "commands/bench/bench.h"
+#include "commands/bench/bench_rounds.h"
 #include "core/format.h"
 #include "engine/probe/measured_training.h"
 #include "train/setup/assemble.h"

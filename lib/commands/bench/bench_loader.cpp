@@ -2,7 +2,7 @@
 // `train bench loader`: batches from files without anybody who trains on them, against decoding alone.
 #include <algorithm>
 
-#include "commands/bench/bench.h"
+#include "commands/bench/bench_rounds.h"
 #include "core/format.h"
 #include "core/system/machine.h"
 #include "core/system/stop_signal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/bench/bench.h"
+#include "commands/bench/bench_rounds.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `train bench step`: optimizer updates on one batch of noise that stays on the device.
-#include "commands/bench/bench.h"
+#include "commands/bench/bench_rounds.h"
 #include "core/format.h"
 #include "core/time/elapsed.h"
 #include "engine/device/device.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end-to-end part of `train bench all`: updates on batches that the loader makes meanwhile.
-#include "commands/bench/bench.h"
+#include "commands/bench/bench_rounds.h"
 #include "core/format.h"
 #include "engine/probe/measured_training.h"
 #include "train/setup/assemble.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples without labels that a command line names, for verbs that ask a trained network about them.
+// Samples without labels that a command line names, for commands that run a trained network on them.
 #pragma once
 
 #include <memory>

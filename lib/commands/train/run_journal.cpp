@@ -22,10 +22,10 @@ void RunJournal::open(bool is_fresh) {
   core::open_log_file(run_dir_ + "/" + name);
 }
 
-void RunJournal::begin(const ObservedRun& run, const std::string& config_yaml, const plan::MemoryPlan& memory,
-                       const plan::MemoryBudget& room, observe::Console& console) {
+void RunJournal::begin(const ObservedRun& run, const config::Configuration& given, const config::Resolution& resolution,
+                       const plan::MemoryPlan& memory, const plan::MemoryBudget& room, observe::Console& console) {
   if (!ranks_.is_root()) return;
-  core::write_file_atomically(run_dir_ + "/config.yaml", config_yaml, /*durable=*/true);
+  core::write_file_atomically(run_dir_ + "/config.yaml", config::render_yaml(given, resolution), /*durable=*/true);
   keep_network_file(run.options, run_dir_);
   write_plan_file(run_dir_, memory, room, /*observed=*/std::nullopt);
   observing_.emplace(run, run_dir_, console);

@@ -22,8 +22,8 @@ class RunJournal {
   /// call it. Throws as RunDirectory.
   void open(bool is_fresh);
   /// config.yaml, the network's file and the memory plan; from now on `run` is observed.
-  void begin(const ObservedRun& run, const std::string& config_yaml, const plan::MemoryPlan& memory,
-             const plan::MemoryBudget& room, observe::Console& console);
+  void begin(const ObservedRun& run, const config::Configuration& given, const config::Resolution& resolution,
+             const plan::MemoryPlan& memory, const plan::MemoryBudget& room, observe::Console& console);
   /// What observes updates; one that does nothing on other ranks.
   engine::Observer& observer() { return observing_ ? observing_->observer() : nobody_; }
   engine::BetweenUpdates& between_updates() { return observing_ ? observing_->between_updates() : nothing_; }

@@ -269,7 +269,7 @@ engine::FinishEvent TrainingRun::train() {
   journal_.begin(
       {options_, settings_.facts().machine, *settings_.facts().data, prepared_.datasets, *prepared_.task, device,
        training_.telemetry.compute, prepared_.bfloat16_speed, prepared_.other_layout_speed, graphs_ != nullptr},
-      config::render_yaml(given_, settings_.resolution()), memory_, prepared_.room, console_);
+      given_, settings_.resolution(), memory_, prepared_.room, console_);
   engine::StepTimer timer(device, train_feed_->loader());
   engine::Updater updater(training_.updater, *prepared_.task, prepared_.learner, &timer, ranks_.group(), graphs_.get());
   engine::RunTelemetry telemetry(training_.telemetry,

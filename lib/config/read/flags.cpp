@@ -76,7 +76,7 @@ class FlagParser {
       }
     }
     for (const Row& row : table_.rows()) {
-      if (!accepts(syntax_, row)) continue;
+      if (!syntax_.takes(row)) continue;
       register_option(row.name, row.aliases, row.is_switch, row.is_switch, row.choices);
     }
     for (const Shorthand& shorthand : table_.shorthands()) {

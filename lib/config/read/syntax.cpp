@@ -111,8 +111,6 @@ std::vector<Flag> common_flags(const Syntax& syntax, CommonFlags& flags) {
   return all;
 }
 
-bool accepts(const Syntax& syntax, const Row& row) { return syntax.takes(row); }
-
 bool accepts(const Syntax& syntax, const Table& table, const Shorthand& shorthand) {
   const bool trains = syntax.takes(*table.find("epochs"));
   for (const auto& choice : shorthand.choices) {

@@ -66,12 +66,13 @@ struct Syntax {
   bool reads_files = false;     ///< --config, --preset, --print-config
   bool opens_networks = false;  ///< --trust-model
 
+  /// "inspect" of "inspect replay".
+  std::string first_word() const { return name.substr(0, name.find(' ')); }
   std::string shown_name() const { return name.empty() ? "train" : "train " + name; }
 };
 
 /// The flags of every command, of those that read files and of those that open networks, bound to `flags`.
 std::vector<Flag> common_flags(const Syntax& syntax, CommonFlags& flags);
-bool accepts(const Syntax& syntax, const Row& row);
 bool accepts(const Syntax& syntax, const Table& table, const Shorthand& shorthand);
 
 }  // namespace stoker::config

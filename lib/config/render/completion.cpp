@@ -80,7 +80,7 @@ void add_flags(const Table& table, const Syntax& command, const std::vector<std:
     }
   }
   for (const Row& row : table.rows()) {
-    if (!accepts(command, row) || row.is_expert) continue;
+    if (!command.takes(row) || row.is_expert) continue;
     CompletableFlag flag = flag_of(row, networks);
     if (row.is_switch && !row.choices.empty()) {  // alone it is a switch, too; its negation takes no value
       CompletableFlag negation = flag;
@@ -99,7 +99,7 @@ std::vector<CompletableCommand> completable(const Table& table, const Commands& 
   std::vector<CompletableCommand> all;
   for (const Syntax* const command : commands) {
     const std::string& whole = command->name;
-    const std::string name = whole.substr(0, whole.find(' '));
+    const std::string name = command->first_word();
     if (all.empty() || all.back().name != name) all.push_back({name, command->summary, {}, {}});
     if (name != whole) all.back().parts.push_back(whole.substr(name.size() + 1));
     add_flags(table, *command, networks, all.back().flags);

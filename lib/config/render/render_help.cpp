@@ -54,7 +54,7 @@ std::string first_sentence(const std::string& text) {
 void append_commands(std::string& out, const Commands& commands, bool in_short) {
   std::string before;
   for (const Syntax* const command : commands) {
-    const std::string first = command->name.substr(0, command->name.find(' '));
+    const std::string first = command->first_word();
     if (first.empty() || first == before) continue;
     before = first;
     append_entry(out, first, in_short ? first_sentence(command->summary) : command->summary);
@@ -93,7 +93,7 @@ void append_usual(std::string& out, const Table& table) {
 void append_group(std::string& out, const Table& table, const Group& group, const Syntax& chosen) {
   std::string entries;
   for (const Row& row : table.rows()) {
-    if (row.group == group.name && !row.is_expert && accepts(chosen, row)) {
+    if (row.group == group.name && !row.is_expert && chosen.takes(row)) {
       append_entry(entries, flag_text(row), row.help + " [" + value_text(row) + "]" + alias_text(row));
     }
   }
@@ -142,7 +142,7 @@ std::string render_help(const Table& table, const Commands& commands, const Synt
   for (const Group& group : table.groups()) append_group(text, table, group, chosen);
   if (chosen.name.empty()) append_experts(text, table);
   const bool takes_options =
-      std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) { return accepts(chosen, row); });
+      std::any_of(table.rows().begin(), table.rows().end(), [&](const Row& row) { return chosen.takes(row); });
   if (!takes_options) return text;
   text +=
       "\nEvery option is also a YAML key for --config, flat or below the group in parentheses.\n"
