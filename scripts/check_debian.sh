@@ -66,12 +66,12 @@ git -C "$here" archive HEAD > "$new.tar"
 tar -x -f "$new.tar" -C "$new"
 rm "$new.tar"
 (cd "$root/stoker" && find . -path ./build -prune -o ! -type d -print) | while IFS= read -r file; do
-  [ -e "$new/$file" ] || rm "$root/stoker/$file"
+  [ -e "$new/$file" ] || [ -h "$new/$file" ] || rm "$root/stoker/$file"
 done
 (cd "$new" && find . ! -type d) | while IFS= read -r file; do
-  cmp -s "$new/$file" "$root/stoker/$file" && continue
+  if [ ! -h "$new/$file" ]; then cmp -s "$new/$file" "$root/stoker/$file" && continue; fi
   mkdir -p "$root/stoker/${file%/*}"
-  cp --preserve=mode "$new/$file" "$root/stoker/$file"
+  cp -d -T --remove-destination --preserve=mode "$new/$file" "$root/stoker/$file"
 done
 rm -rf "$new"
 
