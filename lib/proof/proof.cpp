@@ -60,6 +60,9 @@ class Prover {
       proof.worst_ratio = std::max(proof.worst_ratio, done.is_right ? done.ratio : 0);
       if (!done.is_right) proof.faults.push_back({done.text, done.library, done.fault});
     }
+    // The first is the one that is named.
+    std::stable_partition(proof.faults.begin(), proof.faults.end(),
+                          [](const Fault& fault) { return fault.what != kUntried; });
     if (!first_.crash.empty()) proof.faults.push_back({first_.crash, "", "the passes of the network end so"});
     return proof;
   }

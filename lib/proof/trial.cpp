@@ -15,7 +15,8 @@ namespace {
 
 using core::Json;
 
-constexpr int kMostCrashes = 40;  // of one trial; a library that crashes everywhere needs no longer list
+constexpr int kMostCrashes = 40;        // of one trial; a library that crashes everywhere needs no longer list
+constexpr int kMostCrashesOfAKind = 6;  // each costs the start of a process; the rest of the kind is then not tried
 
 std::string signal_text(int exit_code) {
   if (exit_code < 0) return "SIG of a kind that is not known";
@@ -122,11 +123,18 @@ double Trial::seconds() const {
   return sum;
 }
 
+std::string kind_of(const std::string& family, const std::string& library) { return family + " of " + library; }
+
 Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
             const std::set<std::string>& only, const Patience& patience) {
   Trial trial;
   bool without_onednn = false;
+  std::map<std::string, int> crashes_of;  // by kind
   for (int crashes = 0; crashes < kMostCrashes;) {
+    std::set<std::string> untried_kinds;
+    for (const auto& [kind, count] : crashes_of) {
+      if (count >= kMostCrashesOfAKind) untried_kinds.insert(kind);
+    }
     std::set<std::string> skipped;
     for (const auto& [key, done] : trial.operations) skipped.insert(key);
     const Json order = {{"request", to_json(request)},
@@ -134,6 +142,7 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
                         {"compares_all", settings.compares_all},
                         {"skip", skipped},
                         {"only", only},
+                        {"untried_kinds", untried_kinds},
                         {"without_onednn", without_onednn}};
     Attempt attempt(settings, order, remedy);
     switch (attempt.follow(trial, patience)) {
@@ -169,6 +178,7 @@ Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& 
     }
     faulty.is_right = false;
     faulty.fault = attempt.error();
+    ++crashes_of[kind_of(faulty.family, faulty.library)];
     if (patience.ends_at_fault) break;
   }
   trial.was_given_up = true;

@@ -38,6 +38,11 @@ struct Patience {
   bool ends_at_fault = false;                                     ///< at the first operation that is wrong
 };
 
+/// What operations have in common that one fault of a library may hit: when some of a kind have ended the process, the
+/// rest of it counts as wrong without being tried.
+inline const std::string kUntried = "not tried: others of its kind ended the process";
+std::string kind_of(const std::string& family, const std::string& library);
+
 /// `only`: those operations to try; empty: all. What was given up is not right.
 Trial tried(const Request& request, const Remedy& remedy, const ProverSettings& settings,
             const std::set<std::string>& only = {}, const Patience& patience = {});

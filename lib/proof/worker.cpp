@@ -27,6 +27,7 @@
 #include "proof/remedy/remedy.h"
 #include "proof/request.h"
 #include "proof/rules/rules.h"
+#include "proof/trial.h"
 
 namespace stoker::proof {
 namespace {
@@ -152,6 +153,7 @@ class Worker {
     configure(threads);
     const auto skipped = order_.at("skip").get<std::set<std::string>>();
     const auto only = order_.at("only").get<std::set<std::string>>();
+    const auto untried = order_.at("untried_kinds").get<std::set<std::string>>();
     ReplaySettings settings;
     settings.same_bits = device_.is_cpu() || request_.deterministic;
     settings.on_step = [this] { write({{"alive", true}}); };
@@ -166,6 +168,10 @@ class Worker {
              {"library", library_of(counted.operation)},
              {"calls", counted.calls}});
       settings.seed = core::hash64(id);
+      if (untried.count(kind_of(family_of(counted.operation), library_of(counted.operation))) > 0) {
+        write({{"end", id}, {"right", false}, {"fault", kUntried}, {"ratio", 0.0}, {"seconds", 0.0}});
+        continue;
+      }
       if (!has_room_for(counted.operation)) {
         write({{"refused", id}, {"why", "memory is too small to try it"}});
         continue;

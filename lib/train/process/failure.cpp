@@ -93,11 +93,27 @@ Error device_failure(const std::exception& error) {
 
 namespace {
 
+bool is_lost_connection(const std::system_error& error) {
+  for (const std::errc one : {std::errc::connection_reset, std::errc::connection_aborted, std::errc::connection_refused,
+                              std::errc::broken_pipe, std::errc::not_connected, std::errc::timed_out,
+                              std::errc::host_unreachable, std::errc::network_unreachable, std::errc::network_down}) {
+    if (error.code() == one) return true;
+  }
+  return false;
+}
+
 [[noreturn]] void leave_on_terminate() {
   std::string cause = "an exception where none may be thrown";
   if (const std::exception_ptr current = std::current_exception()) {
     try {
       std::rethrow_exception(current);
+    } catch (const std::system_error& error) {
+      // c10d's TCPStore has threads whose failed connections nobody catches.
+      if (is_lost_connection(error)) {
+        leave({core::ErrorKind::peer_lost, std::string("a connection between ranks is broken: ") + error.code().message(),
+               "look at the other ranks; run the same command again: it resumes"});
+      }
+      cause = engine::short_text_of(error);
     } catch (const std::exception& error) {
       leave_if_device_failed(error);
       cause = engine::short_text_of(error);

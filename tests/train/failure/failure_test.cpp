@@ -5,6 +5,9 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <system_error>
+
 #include "train/failure/last_line.h"
 
 namespace stoker::train {
@@ -55,6 +58,16 @@ TEST(LastLineDeathTest, AnyOtherTerminationEndsWith70AndALastLine) {
         []() noexcept { say("a planted bug"); }();
       },
       ::testing::ExitedWithCode(70), "a planted bug(.|\n)*train: exit=70 reason=error");
+}
+
+TEST(LastLineDeathTest, AConnectionThatBreaksInAThreadOfALibraryIsALostRank) {
+  EXPECT_EXIT(
+      {
+        install_terminate_handler();
+        const auto fail = [] { throw std::system_error(ECONNRESET, std::system_category()); };
+        [&]() noexcept { fail(); }();
+      },
+      ::testing::ExitedWithCode(76), "a connection between ranks is broken(.|\n)*train: exit=76 reason=error");
 }
 
 TEST(LastLineDeathTest, ADeviceFailureIsLeftBeforeAnythingElseIsDestroyed) {
