@@ -16,7 +16,7 @@ struct Program {
   core::Error (*error_of)(const std::exception& exception, const config::Options& given);
 };
 
-/// Runs the command line and returns the exit code of docs/exit-codes.md. Never throws.
+/// Runs the command line and returns the exit code of docs/reference/exit-codes.md. Never throws.
 ///
 /// A command that this program does not have is run by stoker-train, beside it or in ../libexec/stoker: it takes the
 /// place of this process once the command line is known to be right.

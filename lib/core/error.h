@@ -8,7 +8,7 @@
 
 namespace stoker::core {
 
-/// Why a run cannot go on. Each kind has one exit code; see docs/exit-codes.md.
+/// Why a run cannot go on. Each kind has one exit code; see docs/reference/exit-codes.md.
 enum class ErrorKind {
   usage,           ///< 64: the command line is wrong
   data,            ///< 65: content of data or of a checkpoint is wrong

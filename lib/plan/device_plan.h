@@ -55,7 +55,7 @@ UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>
 
 /// Two tables, for people: settings and totals; times. The latter is left out where no time is known.
 std::vector<std::string> device_table(const std::vector<DevicePlan>& plans);
-/// One object per plan; docs/distributed.md explains the names.
+/// One object per plan; docs/how-to/several-processes.md explains the names.
 core::Json device_plans_json(const std::vector<DevicePlan>& plans);
 
 }  // namespace stoker::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exit codes that tests of the program expect, as docs/exit-codes.md promises them.
+// The exit codes that tests of the program expect, as docs/reference/exit-codes.md promises them.
 #pragma once
 
 namespace stoker::cli {

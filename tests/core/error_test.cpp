@@ -11,9 +11,9 @@
 namespace stoker::core {
 namespace {
 
-/// Exit codes of docs/exit-codes.md, with the first words of their meaning.
+/// Exit codes of docs/reference/exit-codes.md, with the first words of their meaning.
 std::map<int, std::string> documented_codes() {
-  std::ifstream file(STOKER_SOURCE_DIR "/docs/exit-codes.md");
+  std::ifstream file(STOKER_SOURCE_DIR "/docs/reference/exit-codes.md");
   std::map<int, std::string> codes;
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("| ", 0) != 0) continue;
@@ -38,10 +38,10 @@ TEST(ErrorTest, EachKindHasItsExitCodeForSchedulers) {
   const std::map<int, std::string> documented = documented_codes();
   for (const auto& [kind, code] : expected) {
     EXPECT_EQ(exit_code(kind), code);
-    EXPECT_EQ(documented.count(code), 1u) << code << " is not in docs/exit-codes.md";
+    EXPECT_EQ(documented.count(code), 1u) << code << " is not in docs/reference/exit-codes.md";
   }
   // Besides the kinds: finished, stopped, interrupted, crashed.
-  EXPECT_EQ(documented.size(), expected.size() + 4) << "docs/exit-codes.md has a code that no error ends with";
+  EXPECT_EQ(documented.size(), expected.size() + 4) << "docs/reference/exit-codes.md has a code that no error ends with";
 }
 
 TEST(ErrorTest, CodesThatAreNoErrorsStandInTheDocumentation) {

@@ -89,7 +89,7 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   if (!problems.missing_files.empty()) {
     throw core::Error(core::ErrorKind::no_input, message, "check the path given with --config");
   }
-  throw core::Error(core::ErrorKind::config, message, "docs/options.md lists every option with its range");
+  throw core::Error(core::ErrorKind::config, message, "train --help-all lists every option with its range");
 }
 
 bool names_data(const Configuration& configuration) {

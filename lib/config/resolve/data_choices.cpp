@@ -176,7 +176,7 @@ constexpr double kAdamRate = 0.001;      // for 256 images
 constexpr double kNumbersRate = 0.002;   // for 256 images; where adamw was chosen
 
 /// Real numbers are learned better with adamw: 10 epochs of made heads end at 5.0 degrees, against 8.1 with sgd, and
-/// those of a table at an R2 of 96 %, against 93 (scripts/bench/defaults_vs_recipes.py, docs/benchmarks.md).
+/// those of a table at an R2 of 96 %, against 93 (scripts/bench/defaults_vs_recipes.py, docs/dev/performance-log.md).
 void choose_optimizer(Draft& draft) {
   const Options& o = draft.options();
   if (has_scaled_targets(o.data.task)) draft.choose(o.optim.opt, "adamw", "for task " + task_name(o.data.task));
@@ -191,7 +191,7 @@ int64_t images_per_update(const Options& o, int64_t train_images) {
 
 /// Small images learn most in few epochs where the rate goes high and comes back: 8,000 of CIFAR-10 in 12 epochs 70 %,
 /// against 64 % with cosine. In fewer updates than these the high rate does harm: 900 images in 10 epochs 53 %, against
-/// 56 % (scripts/bench/defaults_vs_recipes.py, docs/benchmarks.md).
+/// 56 % (scripts/bench/defaults_vs_recipes.py, docs/dev/performance-log.md).
 void choose_schedule(Draft& draft, const DataFacts& data) {
   const Options& o = draft.options();
   const bool is_small = o.data.img_size.value() <= kSmallImage;

@@ -16,7 +16,7 @@ struct CheckpointLink {
   std::string digest;  ///< as checkpoint_digest(); empty: there is none
 };
 
-/// See docs/run-directory.md. Empty where an older program wrote the checkpoint.
+/// See docs/reference/run-directory.md. Empty where an older program wrote the checkpoint.
 struct Lineage {
   std::string weights;  ///< of weights and buffers, as tensor_digest() has it
   std::string options;  ///< of those that must be the same for a run to be the same

@@ -22,7 +22,7 @@ std::vector<std::string> time_lines(const engine::StepTimings& times);
 std::string ranks_line(const std::vector<engine::RankTimes>& ranks);
 /// Null where a rank is alone.
 core::Json ranks_json(const std::vector<engine::RankTimes>& ranks);
-/// With the names and units of docs/run-directory.md.
+/// With the names and units of docs/reference/run-directory.md.
 core::Json time_json(const engine::StepTimings& times);
 
 }  // namespace stoker::observe

@@ -28,7 +28,7 @@ std::vector<LinePart> joined(std::vector<LinePart> parts, const std::vector<Line
   return parts;
 }
 
-/// What a narrow terminal keeps, the most important first; docs/tuning.md lists it in this order.
+/// What a narrow terminal keeps, the most important first; docs/how-to/find-the-bottleneck.md lists it in this order.
 enum Rank {
   kEpoch,
   kLoss,

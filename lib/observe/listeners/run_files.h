@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a run that people and programs read while and after it runs: summary.csv, metrics.jsonl and
-// status.json. Formats: docs/run-directory.md.
+// status.json. Formats: docs/reference/run-directory.md.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run has left in its directory, read back as values: curves, rows, options. Knows the files of
-// docs/run-directory.md and what they call things, not what a metric means; never writes.
+// docs/reference/run-directory.md and what they call things, not what a metric means; never writes.
 #pragma once
 
 #include <cstdint>

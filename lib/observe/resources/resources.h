@@ -39,7 +39,7 @@ struct ResourceTexts {
 ResourceTexts resource_texts(const ResourceReading& reading);
 /// All of them, joined: "GPU: 85% | VRAM:12.3/24.0GB(51.2%) | CPU: 45.2% | RAM:18.4/64.0GB(28.8%)".
 std::string resource_text(const ResourceReading& reading);
-/// As an object with the names and units of docs/run-directory.md; null where unknown.
+/// As an object with the names and units of docs/reference/run-directory.md; null where unknown.
 core::Json resource_json(const ResourceReading& reading);
 
 }  // namespace stoker::observe

@@ -30,7 +30,7 @@ double stored_bytes_of(const data::Source& source) {
   return count > 0 ? sum * static_cast<double>(source.size()) / static_cast<double>(count) : 0;
 }
 
-/// In use, the costliest first: by what each took on images of 224 x 224 pixels, see docs/augmentation.md.
+/// In use, the costliest first: by what each took on images of 224 x 224 pixels, see docs/reference/augmentation.md.
 std::vector<observe::AugmentationInUse> augmentations_of(const config::ResolvedAugmentOptions& o) {
   std::vector<observe::AugmentationInUse> used;
   const auto add = [&](bool in_use, const char* flag, const char* off) {

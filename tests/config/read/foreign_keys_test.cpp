@@ -214,9 +214,9 @@ TEST_F(ForeignKeysTest, TheEnvironmentOfAPythonTrainerSetsTheLogLevelBelowOption
   EXPECT_EQ(wrong->notes[0].rfind("TRAINER_LOG_LEVEL is left alone", 0), 0u);
 }
 
-TEST_F(ForeignKeysTest, ThePageOnTrainingsNamesEachOfThem) {
+TEST_F(ForeignKeysTest, ThePageForPeopleWhoComeFromOtherTrainersNamesEachOfThem) {
   std::ostringstream page;
-  page << std::ifstream(STOKER_SOURCE_DIR "/docs/trainings.md", std::ios::binary).rdbuf();
+  page << std::ifstream(STOKER_SOURCE_DIR "/docs/how-to/coming-from.md", std::ios::binary).rdbuf();
   const Configuration configuration;
   std::vector<std::string> names = {"training", "optimization", "trainer", "OMP_NUM_THREADS", "TRAINER_LOG_LEVEL"};
   for (const Shorthand& shorthand : configuration.table.shorthands()) names.push_back(shorthand.name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ranks of a run as processes: they meet (group/meeting.h), and Gloo, from LibTorch's c10d, sends tensors of the
 // CPU between them. Neither c10d's TCPStore, where ranks of several machines meet, nor Gloo has authentication: who
-// reaches their ports can do what a rank can, and more. See docs/distributed.md.
+// reaches their ports can do what a rank can, and more. See docs/how-to/several-processes.md.
 #pragma once
 
 #include <functional>
