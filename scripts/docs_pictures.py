@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws docs/terminal.svg and docs/report.svg from a real run: the screen as a terminal of 100 columns shows it, and the charts of
+the run's report.html. No browser is needed.
+
+    docs_pictures.py --train build/release/apps/train --data-dir photos --epochs 12
+"""
+import argparse
+import html
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COLUMNS, LINE, CHARACTER, MARGIN = 100, 18, 7.8, 16
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:g} {h:g}" width="{w:g}" height="{h:g}" role="img" aria-label="{label}">\n'
+
+
+def shown(arguments):
+    """What stands on a terminal after the program has ended: lines that it has drawn over are gone."""
+    parent, child = pty.openpty()
+    subprocess.run(["stty", "cols", str(COLUMNS), "rows", "60"], stdin=child, check=True)
+    process = subprocess.Popen(arguments, stdin=child, stdout=child, stderr=child)
+    os.close(child)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(parent, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    process.wait()
+    lines = []
+    for line in seen.decode().replace("\r\n", "\n").split("\n"):
+        last = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", re.split(r"\r|\x1b\[J", line)[-1])
+        lines.append(last)
+    return lines
+
+
+def wrapped(lines):
+    for line in lines:
+        while len(line) > COLUMNS:
+            yield line[:COLUMNS]
+            line = line[COLUMNS:]
+        yield line
+
+
+def terminal(command, lines):
+    screen = ["$ " + command] + list(wrapped(lines))
+    while screen and not screen[-1].strip():
+        screen.pop()
+    width, height = 2 * MARGIN + COLUMNS * CHARACTER, 2 * MARGIN + len(screen) * LINE
+    out = [SVG.format(w=width, h=height, label="A training in the terminal")]
+    out.append(f'<rect width="{width:g}" height="{height:g}" rx="8" fill="#12161b"/>\n'
+               '<g font-family="ui-monospace,DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="13" fill="#e6eaee">\n')
+    for number, line in enumerate(screen):
+        colour = ' fill="#2cc79b"' if line.startswith("$ ") else ' fill="#56b4e9"' if "(best)" in line else ""
+        out.append(f'<text x="{MARGIN}" y="{MARGIN + LINE * number + 13}" xml:space="preserve" textLength="{len(line) * CHARACTER:g}"'
+                   f' lengthAdjust="spacingAndGlyphs"{colour}>{html.escape(line)}</text>\n' if line.strip() else "")
+    return "".join(out) + "</g>\n</svg>\n"
+
+
+STYLE = """<style>svg text,text{fill:#5c6670;font:11.5px system-ui,DejaVu Sans,sans-serif}.t{font-weight:600;font-size:14px;fill:#1b1f24}
+.h{font-weight:600;font-size:20px;fill:#1b1f24}.grid{stroke:#d5dae0;stroke-width:.7;fill:none}.axis{stroke:#5c6670;fill:none}
+g[class^=c] path{fill:none;stroke:var(--m);stroke-width:1.8;stroke-linejoin:round}.dashed path{stroke-dasharray:5 3}g circle{fill:var(--m)}
+.c0{--m:#0072b2}.c1{--m:#d55e00}.c2{--m:#008a64}.c3{--m:#b3558b}.c4{--m:#c28800}.c5{--m:#2f8fc4}</style>
+"""
+
+
+def report(page, run):
+    charts = re.findall(r'<figcaption>([^<]*)</figcaption>(<svg class="chart" viewBox="0 0 400 230".*?</svg>)', page, re.S)[:6]
+    verdict = re.sub(r"<[^>]*>", " ", re.search(r'class="verdict">(.*?)</p>', page, re.S)[1]).split()
+    text = " ".join(verdict)
+    width, row = 1260, 280
+    height = 90 + row * -(-len(charts) // 3)
+    out = [SVG.format(w=width, h=height, label="Charts of the report of a run"), STYLE,
+           f'<rect width="{width}" height="{height}" fill="#fff"/>\n<text x="20" y="34" class="h">{html.escape(run)}</text>\n'
+           f'<text x="20" y="62">What limits the run: {text[:170]}{"..." if len(text) > 170 else ""}</text>\n']
+    for number, (caption, chart) in enumerate(charts):
+        x, y = 20 + 412 * (number % 3), 80 + row * (number // 3)
+        out.append(f'<rect x="{x}" y="{y}" width="402" height="{row - 12}" rx="8" fill="#f6f7f9"/>\n'
+                   f'<text x="{x + 12}" y="{y + 22}" class="t">{caption}</text>\n' +
+                   chart.replace('class="chart"', f'x="{x}" y="{y + 30}" width="400" height="230"') + "\n")
+    return "".join(out) + "</svg>\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", required=True)
+    parser.add_argument("--data-dir", required=True, help="a folder called photos looks best")
+    parser.add_argument("--epochs", default="12")
+    options = parser.parse_args()
+    data = pathlib.Path(options.data_dir).resolve()
+    os.environ["PATH"] = f"{pathlib.Path(options.train).resolve().parent}:{os.environ['PATH']}"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.symlink(data, data.name)
+        short = ["--data-dir", data.name, "--epochs", "2", "--threads", "1"]
+        screen = terminal("train " + " ".join(short), shown(["train", *short]))
+        run = f"runs/{data.name}-long"
+        subprocess.run(["train", "--data-dir", data.name, "--epochs", options.epochs, "--threads", "1", "--run-dir", run, "--quiet", "--report"],
+                       check=True)
+        page = pathlib.Path(run, "report.html").read_text(encoding="utf-8")
+        (ROOT / "docs/terminal.svg").write_text(screen, encoding="utf-8")
+        (ROOT / "docs/report.svg").write_text(report(page, f"runs/{data.name}"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
