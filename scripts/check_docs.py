@@ -304,7 +304,7 @@ def check_words(folders):
         counts, _ = word_counts((name_of(path), path.read_text(encoding="utf-8", errors="replace")) for path in files)
         print(f"{folder}: {sum(counts.values())} in {len(files)} files: " +
               ", ".join(f"{pattern} {count}" for pattern, count in counts.most_common()))
-    pages = [path for path in markdown_files() if name_of(path) != "docs/options.md"]
+    pages = [path for path in markdown_files() if path.exists() and name_of(path) != "docs/options.md"]
     counts, places = word_counts((name_of(path), prose(path.read_text(encoding="utf-8"))) for path in pages)
     print(f"docs and READMEs: {sum(counts.values())} in {len(pages)} pages, {len(FORBIDDEN)} forms")
     return [f"{name}:{line}: \"{found}\": {plain}" for name, line, found, plain in places]

@@ -6,8 +6,8 @@
  *   stoker_classify_file_bytes(network, bytes, size, probabilities);
  *   stoker_close(network);
  *
- * Functions that can fail return an exit code of docs/reference/exit-codes.md, 0 for success; stoker_error() says why. Networks
- * may be used from any thread; calls on one network wait for each other. */
+ * Functions that can fail return an exit code of docs/reference/exit-codes.md, 0 for success; stoker_error() says why.
+ * Networks may be used from any thread; calls on one network wait for each other. */
 #ifndef STOKER_H
 #define STOKER_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that an older program stored (tests/stored_run) is evaluated and goes on with this one: docs/reference/compatibility.md.
+// A run that an older program stored (tests/stored_run) is evaluated and goes on with this one:
+// docs/reference/compatibility.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -41,7 +41,8 @@ TEST(ErrorTest, EachKindHasItsExitCodeForSchedulers) {
     EXPECT_EQ(documented.count(code), 1u) << code << " is not in docs/reference/exit-codes.md";
   }
   // Besides the kinds: finished, stopped, interrupted, crashed.
-  EXPECT_EQ(documented.size(), expected.size() + 4) << "docs/reference/exit-codes.md has a code that no error ends with";
+  EXPECT_EQ(documented.size(), expected.size() + 4)
+      << "docs/reference/exit-codes.md has a code that no error ends with";
 }
 
 TEST(ErrorTest, CodesThatAreNoErrorsStandInTheDocumentation) {

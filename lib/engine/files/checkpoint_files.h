@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints as directories on disk: how they are committed, found, verified and pruned. What the files mean:
-// engine/checkpoint. A checkpoint is complete exactly when its manifest.json verifies; see docs/reference/run-directory.md.
+// engine/checkpoint. A checkpoint is complete exactly when its manifest.json verifies; see
+// docs/reference/run-directory.md.
 #pragma once
 
 #include <cstdint>
