@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What only a GPU can tell about this program, in about 8 minutes: each check is one JSON line in $OUT/gpu_truth.jsonl,
-# and none stops the next. docs/how-to/gpu.md says how to run it and what to send back.
+# and none stops the next. docs/dev/gpu-checks.md says how to run it and what to send back.
 #
 #   scripts/gpu_truth.sh                            # builds, then checks cuda:0
 #   TRAIN=build/release/apps/train scripts/gpu_truth.sh

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a shard holds and where: the index beside a tar archive that makes its samples readable in any order
-// with one read each. docs/reference/data-formats.md shows the bytes.
+// with one read each. docs/dev/file-formats.md shows the bytes.
 #pragma once
 
 #include <cstdint>
