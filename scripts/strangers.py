@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a stranger achieves who reaches the ports of a run of several processes: connects, sends garbage, holds 500
 connections, joins a second time. A run that ends with 0 must leave what a run without strangers leaves, bit for bit; any
-other end must be an exit code that docs/exit-codes.md names, within two minutes, with no process left.
+other end must be an exit code that docs/reference/exit-codes.md names, within two minutes, with no process left.
 
     scripts/strangers.py --train build/release/apps/train             two processes of this machine
     scripts/strangers.py --train build/release/apps/train --machines  two machines (starters/two_machines.sh, as root)
