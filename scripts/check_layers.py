@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that every include and every link list below lib/ goes along an edge of the picture in lib/README.md, that each
-edge is used, and that each outside library is met in its own room. A room is a folder; a file belongs to the deepest
-folder that is a room. A file has at most 500 lines, a room at most 32 files: what grows beyond that is two things. Each
-file has a row in the README.md of its large room."""
+edge is used, and that each third-party library is included by its own modules only. A module is a folder; a file belongs
+to the deepest folder that is a module. A file has at most 500 lines, a module at most 32 files. Each file has a row in the
+README.md of its top-level module."""
 import collections
 import pathlib
 import re
@@ -11,8 +11,8 @@ import sys
 
 MOST_LINES, MOST_FILES = 500, 32
 
-# Room: the rooms that it may include from besides itself; "data*" stands for data and all rooms inside it.
-ROOMS = {
+# Module: the modules that it may include from besides itself; "data*" stands for data and all modules inside it.
+MODULES = {
     "core": "",
     "core/text": "core",
     "core/crash": "core",
@@ -117,8 +117,8 @@ ROOMS = {
     "commands": "core* config* train*",
     "embed": "core* config* data* model* engine* train/setup",
 }
-ROOMS = {room: rooms.split() for room, rooms in ROOMS.items()}
-# Headers that a room reads without reaching into the rest of the folder they lie in.
+MODULES = {module: modules.split() for module, modules in MODULES.items()}
+# Headers that a module includes although it may include nothing else of the folder they lie in.
 SINGLE_HEADERS = {
     "engine/run": ["data/loader/loader_stats.h"],
     "train/failure": ["train/outcome.h"],
@@ -126,7 +126,7 @@ SINGLE_HEADERS = {
     "engine/step": ["model/layers/random_source.h"],
     "plan": ["data/loader/batch_ring.h"],  # the size of a ring of batch buffers has one formula
 }
-# Files at the root of a room that see the rooms inside it: the front door.
+# Files at the root of a module that include from the modules inside it: the front door.
 FRONT_DOORS = {
     "config/config.h": "config/table",
     "data/detect_layout.cpp": "data*",
@@ -137,7 +137,7 @@ FRONT_DOORS = {
     "commands/app.cpp": "commands*",
     "commands/registry.cpp": "commands*",
 }
-LIBRARIES = {  # a pattern of outside headers: rooms that may include them
+LIBRARIES = {  # a pattern of third-party headers: modules that may include them
     r"spdlog/|fmt/|xxhash|openssl/": "core",
     r"nlohmann/": "core/text",
     r"CLI/": "config/read",
@@ -159,58 +159,58 @@ LIBRARIES = {  # a pattern of outside headers: rooms that may include them
 }
 
 
-def room_of(path):
-    """The room of a file, given relative to lib/; None for a file in no room."""
+def module_of(path):
+    """The module of a file, given relative to lib/; None for a file in no module."""
     folder = path.rpartition("/")[0]
-    while folder and folder not in ROOMS:
+    while folder and folder not in MODULES:
         folder = folder.rpartition("/")[0]
     return folder or None
 
 
-def is_among(room, rooms):
-    return any(room == name or (name.endswith("*") and (room + "/").startswith(name[:-1] + "/")) for name in rooms)
+def is_among(module, modules):
+    return any(module == name or (name.endswith("*") and (module + "/").startswith(name[:-1] + "/")) for name in modules)
 
 
 def sources_of(lib):
     return sorted(lib.rglob("*.h")) + sorted(lib.rglob("*.cpp"))
 
 
-def circle_among_rooms():
-    """A chain of rooms that leads back to its begin; None when the picture has a direction."""
+def circle_among_modules():
+    """A chain of modules that ends where it starts; None when the picture has a direction."""
     done = set()
 
-    def walk(room, chain):
-        if room in chain:
-            return chain[chain.index(room):] + [room]
-        if room in done:
+    def walk(module, chain):
+        if module in chain:
+            return chain[chain.index(module):] + [module]
+        if module in done:
             return None
-        for below in ROOMS:
-            if below != room and is_among(below, ROOMS[room]):
-                found = walk(below, chain + [room])
+        for below in MODULES:
+            if below != module and is_among(below, MODULES[module]):
+                found = walk(below, chain + [module])
                 if found:
                     return found
-        done.add(room)
+        done.add(module)
         return None
 
-    return next(filter(None, (walk(room, []) for room in ROOMS)), None)
+    return next(filter(None, (walk(module, []) for module in MODULES)), None)
 
 
-def problem_of_own(file, room, header):
+def problem_of_own(file, module, header):
     """What is wrong with the include of a header of ours; empty: nothing."""
-    target = room_of(header)
+    target = module_of(header)
     if target is None:
-        return f"{header} is in no room that scripts/check_layers.py knows"
-    allowed = [room] + ROOMS[room] + [FRONT_DOORS.get(file, room)]
-    if is_among(target, allowed) or header in SINGLE_HEADERS.get(room, []):
+        return f"{header} is in no module of scripts/check_layers.py"
+    allowed = [module] + MODULES[module] + [FRONT_DOORS.get(file, module)]
+    if is_among(target, allowed) or header in SINGLE_HEADERS.get(module, []):
         return ""
-    return f"{room} may not include {header}: {target} is not among the rooms that it builds on"
+    return f"{module} may not include {header}: {target} is not among the modules that it builds on"
 
 
-def problem_of_library(room, header):
-    for pattern, rooms in LIBRARIES.items():
+def problem_of_library(module, header):
+    for pattern, modules in LIBRARIES.items():
         if re.match(pattern, header):
-            rooms = rooms.split()
-            return "" if is_among(room, rooms) else f"{header} belongs to {' and '.join(rooms)}, not to {room}"
+            modules = modules.split()
+            return "" if is_among(module, modules) else f"{header} belongs to {' and '.join(modules)}, not to {module}"
     return ""
 
 
@@ -219,81 +219,81 @@ def wrong_includes(lib):
     problems, included = [], collections.defaultdict(set)
     for path in sources_of(lib):
         file = path.relative_to(lib).as_posix()
-        room = room_of(file)
-        if room is None:
-            problems.append(f"{path}: lies in no room that scripts/check_layers.py knows")
+        module = module_of(file)
+        if module is None:
+            problems.append(f"{path}: lies in no module of scripts/check_layers.py")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if re.search(r'target\w*\(.*"[\w,.]*(avx|sse\d|fma)', line) and room != "kernels":
-                problems.append(f"{path}:{number}: loops for particular CPUs belong to kernels, not to {room}")
+            if re.search(r'target\w*\(.*"[\w,.]*(avx|sse\d|fma)', line) and module != "kernels":
+                problems.append(f"{path}:{number}: loops for particular CPUs belong to kernels, not to {module}")
             match = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
             if match:
                 own, header = match.group(1) == '"', match.group(2)
                 if own:
-                    included[room].add(room_of(header) or "")
-                problem = problem_of_own(file, room, header) if own else problem_of_library(room, header)
+                    included[module].add(module_of(header) or "")
+                problem = problem_of_own(file, module, header) if own else problem_of_library(module, header)
                 if problem:
                     problems.append(f"{path}:{number}: {problem}")
-    return problems + [f"check_layers: {room} includes nothing of {name}, which its row names"
-                       for room, names in ROOMS.items() for name in names
-                       if not any(is_among(target, [name]) for target in included[room])]
+    return problems + [f"check_layers: {module} includes nothing of {name}, which its row names"
+                       for module, names in MODULES.items() for name in names
+                       if not any(is_among(target, [name]) for target in included[module])]
 
 
 def wrong_links(lib):
-    """Link lists, what stands behind ROOMS in a stoker_room() of CMakeLists.txt, that name what the row of the room does
-    not. A library with a name of its own (TARGET) is its folder, one without sources all rooms in its folder."""
+    """Link lists, what stands behind MODULES in a stoker_module() of CMakeLists.txt, that name what the row of the module
+    does not. A library with a name of its own (TARGET) is its folder, one without sources all modules in its folder."""
     libraries, folders = [], {}
     for path in sorted(lib.rglob("CMakeLists.txt")):
-        for folder, words in re.findall(r"^\s*stoker_room\((\S+)([^)]*)\)", path.read_text(), re.MULTILINE):
+        for folder, words in re.findall(r"^\s*stoker_module\((\S+)([^)]*)\)", path.read_text(), re.MULTILINE):
             arguments = {}
             for word in words.split():
-                if word in ("TARGET", "SOURCES", "ROOMS", "LIBRARIES"):
+                if word in ("TARGET", "SOURCES", "MODULES", "LIBRARIES"):
                     values = arguments.setdefault(word, [])
                 else:
                     values.append(word)
             target = arguments.get("TARGET", ["stoker_" + folder.replace("/", "_")])[0]
             folders[target] = folder if "SOURCES" in arguments else folder + "*"
             if "SOURCES" in arguments:
-                libraries.append((path, target, folder, arguments.get("ROOMS", [])))
+                libraries.append((path, target, folder, arguments.get("MODULES", [])))
     problems = []
     for path, target, folder, links in libraries:
-        allowed = [folder] + ROOMS[folder] + [room_of(header) for header in SINGLE_HEADERS.get(folder, [])]
-        allowed += [rooms for file, rooms in FRONT_DOORS.items() if room_of(file) == folder]
+        allowed = [folder] + MODULES[folder] + [module_of(header) for header in SINGLE_HEADERS.get(folder, [])]
+        allowed += [modules for file, modules in FRONT_DOORS.items() if module_of(file) == folder]
         for name in links:
             linked = folders.get("stoker_" + name.replace("/", "_"), name)
             if not is_among(linked, allowed):
-                problems.append(f"{path}: {target} may not link {name}: {linked} is not among the rooms that it builds on")
+                problems.append(f"{path}: {target} may not link {name}: {linked} is not among the modules that it builds on")
     return problems
 
 
 def too_large(lib):
     lines = {path: len(path.read_text().splitlines()) for path in sources_of(lib)}
     problems = [f"{path}: {count} lines; {MOST_LINES} are allowed" for path, count in lines.items() if count > MOST_LINES]
-    rooms = collections.Counter(path.parent for path in lines)
-    return problems + [f"{room}: {count} files; {MOST_FILES} are allowed" for room, count in sorted(rooms.items())
+    modules = collections.Counter(path.parent for path in lines)
+    return problems + [f"{module}: {count} files; {MOST_FILES} are allowed" for module, count in sorted(modules.items())
                        if count > MOST_FILES]
 
 
 def missing_in_readme(lib):
-    """What is wrong with files that neither the README.md of their large room nor that of their own folder names: as
-    `name`, `name.cpp` or `room/name`."""
+    """Files that neither the README.md of their top-level module nor that of their own folder names: as `name`, `name.cpp`
+    or `folder/name`."""
     problems = []
     for path in sources_of(lib):
-        large_room = lib / path.relative_to(lib).parts[0]
-        readmes = [folder / "README.md" for folder in {large_room, path.parent}]
+        top_level = lib / path.relative_to(lib).parts[0]
+        readmes = [folder / "README.md" for folder in {top_level, path.parent}]
         text = "\n".join(readme.read_text() for readme in readmes if readme.exists())
         pattern = path.stem.replace(path.parent.name, "<name>", 1)  # one row for what each folder has
         if not re.search(rf"`([\w/]+/)?({path.stem}|{pattern})(\.h|\.cpp)?`", text):
-            problems.append(f"{path}: not in {large_room.name}/README.md")
+            problems.append(f"{path}: not in {top_level.name}/README.md")
     return problems
 
 
 def main():
     lib = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "lib"
-    circle = circle_among_rooms()
+    circle = circle_among_modules()
     problems = wrong_includes(lib) + wrong_links(lib) + too_large(lib) + missing_in_readme(lib)
     if circle:
-        problems = [f"check_layers: the rooms go in a circle: {' -> '.join(circle)}"]
+        problems = [f"check_layers: the modules include one another in a circle: {' -> '.join(circle)}"]
     print("\n".join(problems) or "layers: every include goes in one direction")
     return 1 if problems else 0
 
