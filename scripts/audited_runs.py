@@ -63,7 +63,7 @@ def complete_with_kills(train, data, run, options, kills, rng):
 
 
 def ask(train, words, may_fail=False):
-    """What a verb says as JSON, and its exit code."""
+    """The JSON output of a command, its exit code and its standard error."""
     ended = subprocess.run([str(train), *map(str, words), "--json", "--num-workers", "1"], capture_output=True, text=True,
                            check=False)
     if ended.returncode != 0 and not may_fail:

@@ -65,20 +65,20 @@ rm -rf /root/data /root/run && mkdir /root/data
 python3 -c "import pathlib, sys; sys.path.insert(0, 'scripts'); import made_idx
 made_idx.write_idx(pathlib.Path('/root/data'), 'train', 500, 12, 1); made_idx.write_idx(pathlib.Path('/root/data'), 't10k', 120, 12, 2)"
 options="--data-dir /root/data --model small_cnn --width 8 --threads 1 --max-updates 20 --batch-size 16"
-$train --device cpu $options --run-dir /root/run > /root/said 2>&1 || { cat /root/said; fail "it does not train on the CPU"; }
-head -1 /root/said
-tail -1 /root/said
-grep -q 'CUDA build' /root/said || fail "it calls itself a CPU build"
+$train --device cpu $options --run-dir /root/run > /root/output 2>&1 || { cat /root/output; fail "it does not train on the CPU"; }
+head -1 /root/output
+tail -1 /root/output
+grep -q 'CUDA build' /root/output || fail "it calls itself a CPU build"
 if [ -e /proc/driver/nvidia/version ]; then
   echo "there is a driver here: scripts/gpu_truth.sh has what to check with a GPU"
   exit 0
 fi
 code=0
-$train --device cuda $options --run-dir /root/other > /root/said 2>&1 || code=$?
-cat /root/said
+$train --device cuda $options --run-dir /root/other > /root/output 2>&1 || code=$?
+cat /root/output
 [ $code = 69 ] || fail "without a driver --device cuda ends with $code, not with 69"
-grep -q 'no NVIDIA driver' /root/said || fail "it does not say that there is no driver"
-$train $options --dry-run > /root/said 2>&1 || fail "without a driver --device auto is not the CPU"
-echo "links against CUDA, trains on the CPU and says that there is no driver"
+grep -q 'no NVIDIA driver' /root/output || fail "its error does not name the missing driver"
+$train $options --dry-run > /root/output 2>&1 || fail "without a driver --device auto is not the CPU"
+echo "links against CUDA, trains on the CPU and reports the missing driver"
 CHECKS
 inside "sh -e /root/check.sh"

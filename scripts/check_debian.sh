@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # check_debian.sh RELEASE [CTEST ARGUMENTS]: runs scripts/test.sh on HEAD in a bare Debian, bookworm (12) or trixie (13), which
 # debootstrap makes, and ends with its exit code. The Debian, with packages, build folder and ccache, stays for the next
-# call: in STOKER_DEBIAN_ROOT, by default a folder of /var/tmp (or TMPDIR). All output goes to a file, whose name is said; the
-# end of it is printed. Root only. CMAKE_BUILD_PARALLEL_LEVEL is handed on, as are proxies.
+# call: in STOKER_DEBIAN_ROOT, by default a folder of /var/tmp (or TMPDIR). All output goes to a file; its name
+# and its end are printed. Root only. CMAKE_BUILD_PARALLEL_LEVEL is handed on, as are proxies.
 set -eu
 
 die() { echo "check_debian: $*" >&2; exit 64; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # check_package.sh FOLDER: what the .deb files in FOLDER (scripts/package.sh made them) do on this Debian, which should be a
 # fresh one: they install with what they need, train, predict and export; manual page and completion are there; the
-# examples build against the library and say what `train predict` says; removing the packages leaves nothing. Root only:
+# examples build against the library and predict as `train predict` does; removing the packages leaves nothing. Root only:
 # it installs and removes packages.
 set -eu
 packages=$(cd "$1" && pwd)
@@ -58,18 +58,18 @@ cmake -S /usr/share/doc/libstoker-dev/examples -B examples > cmake.log 2>&1 && c
 images=$(tail -n +2 predicted.csv | cut -d, -f1)
 for program in examples/classify_c examples/classify_cpp "python3 /usr/share/doc/libstoker-dev/examples/python/classify.py"; do
   # shellcheck disable=SC2086  # words of a command, and paths without blanks
-  $program run $images > said || die "$program"
+  $program run $images > classified || die "$program"
   python3 - "$program" <<'PYTHON' || die "they differ"
 import sys
 predicted = [line.rstrip("\n").split(",")[:3] for line in open("predicted.csv")][1:]
-said = [line.split() for line in open("said")]
-assert len(said) == len(predicted) > 0, (len(said), len(predicted))
+classified = [line.split() for line in open("classified")]
+assert len(classified) == len(predicted) > 0, (len(classified), len(predicted))
 worst = 0
-for (path, name, probability), (of_library, its_name, its_probability) in zip(predicted, said):
+for (path, name, probability), (of_library, its_name, its_probability) in zip(predicted, classified):
     assert (path, name) == (of_library, its_name), (path, name, of_library, its_name)
     worst = max(worst, abs(float(probability) - float(its_probability)))
 assert worst <= 2e-6, worst
-print(f"check_package: {sys.argv[1]}: {len(said)} images, the classes of train predict, probabilities differ by at most {worst:.1e}")
+print(f"check_package: {sys.argv[1]}: {len(classified)} images, the classes of train predict, probabilities differ by at most {worst:.1e}")
 PYTHON
 done
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_tidy.sh BUILD: clang-tidy with the checks of .clang-tidy on rooms that need no LibTorch, with the flags of BUILD,
+# check_tidy.sh BUILD: clang-tidy with the checks of .clang-tidy on modules that need no LibTorch, with the flags of BUILD,
 # and clang's check of annotated mutexes (core/system/mutex.h) on those that have them. 77 (skipped) without clang-tidy 14.
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,14 +18,14 @@ sed -n 's/^ *"file": "\(.*\)",*$/\1/p' "$folder/commands" | grep -v cmake_pch | 
   esac
 done > "$folder/files"
 
-# check ROOMS [OPTION...]: all files of these rooms as one, so that headers are parsed and searched once. clang cannot
+# check MODULES [OPTION...]: all files of these modules as one, so that headers are parsed and searched once. clang cannot
 # read headers that GCC precompiled: files show what they include themselves.
 check() {
-  rooms=$1
+  modules=$1
   shift
-  for room in $rooms; do grep -E "/lib/$room/" "$folder/files" | sed 's/.*/#include "&"/'; done > "$folder/rooms.cpp"
+  for module in $modules; do grep -E "/lib/$module/" "$folder/files" | sed 's/.*/#include "&"/'; done > "$folder/modules.cpp"
   # shellcheck disable=SC2046 # each flag is a word
-  "$tidy" -quiet --config-file=.clang-tidy "$@" "$folder/rooms.cpp" -- -Wno-unknown-warning-option \
+  "$tidy" -quiet --config-file=.clang-tidy "$@" "$folder/modules.cpp" -- -Wno-unknown-warning-option \
     $(grep -ohE -e ' (-isystem |-I|-D|-std=|-W)[^ ]+' -e ' -fopenmp' "$folder/commands" | grep -v -e pch -e Werror -e STOKER_VERSION | sort -u)
 }
 

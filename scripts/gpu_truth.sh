@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What only a GPU can tell about this program, in about 8 minutes: each check is one JSON line in $OUT/gpu_truth.jsonl,
-# and none stops the next. docs/dev/gpu-checks.md says how to run it and what to send back.
+# Checks of this program that need a GPU, in about 8 minutes: each check is one JSON line in $OUT/gpu_truth.jsonl,
+# and none stops the next. docs/dev/gpu-checks.md has how to run it and what to send back.
 #
 #   scripts/gpu_truth.sh                            # builds, then checks cuda:0
 #   TRAIN=build/release/apps/train scripts/gpu_truth.sh
@@ -13,7 +13,7 @@
 # DATA     a folder with Fashion-MNIST's four IDX files, for whole runs
 # ONLY     names of checks, separated by spaces; CUDA_HOME, CMAKE_PREFIX_PATH as for any build
 #
-# A check ends with 0 (passes), 1 (fails) or 77 (cannot be told here: only a GPU can, or a tool is missing).
+# A check ends with 0 (passes), 1 (fails) or 77 (unknown here: it needs a GPU, or a tool is missing).
 set -u
 cd "$(dirname "$0")/.."
 export DEVICE=${DEVICE:-cuda:0} SCALE=${SCALE:-full} OUT=${OUT:-$PWD/gpu_truth_results} BUILD=${BUILD:-$PWD/build-gpu}
@@ -85,7 +85,7 @@ check_check() {
   figure check "$OUT/check.json" "$DEVICE"
 }
 
-# The defaults are the device's fast ones, and the run says so.
+# The defaults are the device's fast ones, and the run reports them.
 check_defaults() {
   run_of defaults --data-dir "$(made_data 28 400)" --model small_cnn --epochs 1 --batch-size 32 || return 1
   grep -E "^device|--amp|--tf32|--channels-last" "$OUT/runs-defaults.log"
@@ -135,7 +135,7 @@ check_bits_fp16() {
 # Reported, not required.
 check_bits_not_asked_for() { same_bits loose $(r18) -- || echo "differ, which is allowed without --deterministic"; }
 
-# A scale that is far too high is skipped down from, and the network learns all the same.
+# A scale that is far too high is skipped down from, and the network still learns.
 check_fp16_scale() {
   float16_or_skip
   run_of scale $(float16_net) --loss-scale 1e12,50 --max-updates 200 --epochs 100 --report-every 10u || return 1

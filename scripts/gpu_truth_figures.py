@@ -19,9 +19,9 @@ def events(path, kind):
 def line(name, code, begin, log, device, scale):
     """The JSON line of a check."""
     result = {0: "passes", 77: "unknown", 124: "timeout", 137: "timeout"}.get(int(code), "fails")
-    says = pathlib.Path(log).read_text(errors="replace").strip()[-2000:]
+    end = pathlib.Path(log).read_text(errors="replace").strip()[-2000:]
     print(json.dumps({"check": name, "result": result, "seconds": round(time.time() - float(begin), 1), "device": device,
-                      "scale": scale, "says": says}))
+                      "scale": scale, "says": end}))
 
 
 def check(path, device):
@@ -67,12 +67,12 @@ def memory(path, what, device):
     plan = read(path)
     predicted, observed = plan["predicted"], plan["observed"]
     if device.startswith("cuda"):
-        foreseen, seen = predicted["device"]["bytes"], observed["device_allocated_bytes"]
-        print(f"{what}: foreseen {foreseen / 1e9:.2f} GB, allocated {seen / 1e9:.2f} GB, reserved {observed['device_bytes'] / 1e9:.2f} GB")
+        predicted_bytes, seen = predicted["device"]["bytes"], observed["device_allocated_bytes"]
+        print(f"{what}: predicted {predicted_bytes / 1e9:.2f} GB, allocated {seen / 1e9:.2f} GB, reserved {observed['device_bytes'] / 1e9:.2f} GB")
     else:
-        foreseen, seen = predicted["host"]["bytes"], observed["host_bytes"]
-        print(f"{what}: foreseen {foreseen / 1e9:.3f} GB, observed {seen / 1e9:.3f} GB")
-    return None if abs(foreseen - seen) <= 0.1 * seen else f"{100 * (foreseen / seen - 1):+.0f} %"
+        predicted_bytes, seen = predicted["host"]["bytes"], observed["host_bytes"]
+        print(f"{what}: predicted {predicted_bytes / 1e9:.3f} GB, observed {seen / 1e9:.3f} GB")
+    return None if abs(predicted_bytes - seen) <= 0.1 * seen else f"{100 * (predicted_bytes / seen - 1):+.0f} %"
 
 
 def calls(path, updates):
@@ -102,7 +102,7 @@ def best(path, least):
 
 
 if __name__ == "__main__":
-    trouble = globals()[sys.argv[1]](*sys.argv[2:])
-    if trouble:
-        print(trouble)
+    problem = globals()[sys.argv[1]](*sys.argv[2:])
+    if problem:
+        print(problem)
         sys.exit(1)

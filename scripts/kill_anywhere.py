@@ -108,7 +108,7 @@ def check_ended_in_order(train, run_dir, code, errors, begins_before):
         fail(run_dir, code, errors, f"{checkpoint} holds update {state['updates']}, not {named[1]}")
     for name, record in manifest["files"].items():
         if (checkpoint / name).stat().st_size != record["bytes"]:
-            fail(run_dir, code, errors, f"{checkpoint / name} is not as its manifest says")
+            fail(run_dir, code, errors, f"{checkpoint / name} differs from its manifest")
     # The program itself compares every digest before it uses a checkpoint.
     verified = subprocess.run([train, "eval", str(checkpoint), "--num-workers", "1", "--threads", "1"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)

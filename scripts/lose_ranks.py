@@ -12,8 +12,8 @@
     --at           when: anywhere (start-up and the first seconds of training), start-up, validation (a run that does
                    little else), save (a run that does little else)
 
-Each trial begins a run of its own with made images and looks in the end whether another run can go on in its directory
-(every tenth trial: --go-on). Ends with 1 when a trial went wrong, and says which.
+Each trial begins a run of its own with synthetic images and looks in the end whether another run can go on in its directory
+(every tenth trial: --go-on). Ends with 1 when a trial went wrong, and prints which.
 """
 import argparse
 import os
@@ -128,7 +128,7 @@ def main():
     parser.add_argument("--at", choices=list(PLACES), default="anywhere")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--timeout", type=int, default=10, help="seconds: --exchange-timeout")
-    parser.add_argument("--go-on", type=int, default=10, help="after each so many trials the run is gone on with; 0: never")
+    parser.add_argument("--go-on", type=int, default=10, help="each N-th trial continues the run; 0: never")
     parser.add_argument("--slack", type=float, default=0, help="seconds more than promised, for a busy machine")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()

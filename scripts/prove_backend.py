@@ -6,7 +6,7 @@
 
 Three modes:
 
-    (none)          plants each kind of fault of tests/faulty_library in oneDNN's convolutions and in products of matrices, and
+    (none)          plants each kind of fault of tests/faulty_library in oneDNN's convolutions and matrix multiplications, and
                     has stoker-prove try the operations of networks with it. A fault that changed something must be found: an
                     operation called wrong, a crash or a hang. Beside that it counts for each operation whether it was
                     changed, and whether it was called wrong then, or although it was not changed
@@ -58,7 +58,7 @@ def of_threads(count):
 
 
 class Attempt:
-    """What one process of stoker-prove said. `end`: done, error, hang, or the name of a signal."""
+    """The output of one process of stoker-prove. `end`: done, error, hang, or the name of a signal."""
     def __init__(self):
         self.operations = {}  # by id: text, library, right, fault, ratio, changes
         self.end, self.error, self.where = "", "", ""
@@ -67,7 +67,7 @@ class Attempt:
 
 
 def lines_until(process, patience):
-    """Its lines; ends it where none comes for `patience` seconds, and says so by a last None."""
+    """Its lines; ends it where none comes for `patience` seconds, and then yields a last None."""
     hangs = threading.Event()
 
     def end():
@@ -263,8 +263,8 @@ def trained(args, data, run, cache, environment):
             results.append({key: float(value) for key, value in row.items()
                             if any(word in key for word in ("loss", "top1")) and value})
     lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
-    said = warning or (ended.stderr.strip().splitlines() or [""])[-1]
-    return ended.returncode, said, results, any(int(line[1]) for line in lines)
+    message = warning or (ended.stderr.strip().splitlines() or [""])[-1]
+    return ended.returncode, message, results, any(int(line[1]) for line in lines)
 
 
 def are_close(left, right, tolerance):
@@ -358,7 +358,7 @@ def false_alarms(args, folder):
             runs += 1
             counts = by_network[case[0]]
             counts[0] += 1
-            said = dict(zip(("network", "autocast", "channels_last", "threads", "isa", "capability"), case))
+            conditions = dict(zip(("network", "autocast", "channels_last", "threads", "isa", "capability"), case))
             for attempt in attempts:
                 for operation in attempt.operations.values():
                     operations += 1
@@ -368,13 +368,13 @@ def false_alarms(args, folder):
                         continue
                     alarms += 1
                     counts[2] += 1
-                    print(f"FALSE ALARM {said}\n  {operation['key']}\n  ratio {operation['ratio']:.3g}: "
+                    print(f"FALSE ALARM {conditions}\n  {operation['key']}\n  ratio {operation['ratio']:.3g}: "
                           f"{operation['fault'] or attempt.end}", flush=True)
                 if attempt.end == "error" and case[1]:  # not for every network and processor
                     refused[f"{case[0]}: {attempt.error}"] += 1
                 elif attempt.end != "done":
                     alarms += 1
-                    print(f"ended with {attempt.end} {attempt.error} {said} {attempt.where}", flush=True)
+                    print(f"ended with {attempt.end} {attempt.error} {conditions} {attempt.where}", flush=True)
             if counts[0] == sum(other[0] == case[0] for other in cases):
                 print(f"{case[0]}: {counts[0]} runs, {counts[1]} operations, {counts[2]} called wrong, worst ratio {counts[3]:.3f}",
                       flush=True)

@@ -16,7 +16,7 @@ Ten causes, each in a run of its own:
     weight, momentum
                     while the run is stopped, a bit of the exponent of one number is flipped in its checkpoint
 
-The update is the one that saw the sample (the first of them where the run diverges; replaying says which these are), the first with
+The update is the one that saw the sample (the first of them where the run diverges; replaying shows which these are), the first with
 the other learning rate, or that of the changed checkpoint. Besides the update, the sample, the layer or the learning rate must be named.
 float16 is left out where LibTorch does not compute it on CPUs (before 2.4).
 """
@@ -49,10 +49,10 @@ def train_run(train, data, run, options, common=None):
 
 
 def blamed(train, run):
-    said, code, errors = runs.ask(train, ["inspect", "blame", run], may_fail=True)
-    if said is None:
+    blame, code, errors = runs.ask(train, ["inspect", "blame", run], may_fail=True)
+    if blame is None:
         sys.exit(f"train inspect blame {run} ended with {code}: {errors}")
-    return said["found"] or {"kind": "spike", "update": None, "samples": [], "layer": None, "cause": "nothing was found"}, said["watched"]
+    return blame["found"] or {"kind": "spike", "update": None, "samples": [], "layer": None, "cause": "nothing was found"}, blame["watched"]
 
 
 def updates_that_saw(train, run, sample, watched):

@@ -7,7 +7,7 @@
 Planted are in turn: a label, a pixel of a file, the learning rate, the number of threads, two images that have changed places, a
 weight in the checkpoint of update 37. Both runs record the digests of every update, which say where they really part; for a
 planted weight that is the update of its checkpoint. Then all records but those of every 20th update are taken out, so that the
-verb has to compute the updates in between again.
+command has to compute the updates in between again.
 """
 import argparse
 import pathlib
@@ -110,8 +110,8 @@ def main():
                 sys.exit(f"prove_diff: {what} changes nothing")
             for run in (a, b):
                 runs.forget_records(run, keep=lambda update: update % 20 == 0)
-            said, _, _ = runs.ask(args.train, ["inspect", "diff", a, b])
-            parted = said["parted"] or {"update": None, "tensor": None, "what": []}
+            difference, _, _ = runs.ask(args.train, ["inspect", "diff", a, b])
+            parted = difference["parted"] or {"update": None, "tensor": None, "what": []}
             right += parted["update"] == parts_at
             print(f"{number:2} {what}: part at {parts_at}, named {parted['update']} ({parted['tensor']}); "
                   f"{'; '.join(parted['what'])[:160]}", flush=True)

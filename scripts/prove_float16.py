@@ -7,9 +7,9 @@
     scales  planted gradients, finite and not, go through our scaler and through torch.amp.GradScaler: scale, growth tracker
             and the gradients that are left must be the same, bit for bit, in random cases of scales, factors and intervals
     planted a run in which known updates overflow: targets are so far off there that gradients are infinite, or NaN where two of
-            opposite signs meet. Every update's scale must be what PyTorch's rule says, told which overflow, and what
-            torch.amp.GradScaler has, where Python has it
-    run     a run from a scale of 1e12 writes the scale of every update: torch.amp.GradScaler, told which of them overflowed,
+            opposite signs meet. Every update's scale must follow PyTorch's rule, given which overflow, and equal that
+            of torch.amp.GradScaler, where Python has it
+    run     a run from a scale of 1e12 writes the scale of every update: torch.amp.GradScaler, given which of them overflowed,
             must have the same
     learn   the same run in float32, bfloat16 and float16, the latter from a scale of 1e12: it must skip updates, go on without
             skipping, and be as accurate as bfloat16, to within --tolerance
@@ -234,9 +234,9 @@ def check_learn(args, data, work):
         reports = [event for event in events if event["event"] == "report"]
         accuracy[name] = [event["eval_top1"] for event in events if event["event"] == "epoch"][-1]
         skips = [event["skipped_updates"] for event in reports]
-        said = f", {skips[-1]} of {reports[-1]['updates']} updates skipped, the last before update " \
+        skipped = f", {skips[-1]} of {reports[-1]['updates']} updates skipped, the last before update " \
                f"{reports[skips.index(skips[-1])]['updates']}" if name == "float16" else ""
-        print(f"learn: {name}: {accuracy[name]:.2f} %{said}", flush=True)
+        print(f"learn: {name}: {accuracy[name]:.2f} %{skipped}", flush=True)
     recovered = skips[-1] > 0 and skips[-1] == skips[len(skips) // 2]
     return recovered and accuracy["float16"] >= accuracy["bfloat16"] - args.tolerance
 

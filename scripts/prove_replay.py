@@ -37,18 +37,18 @@ def made_runs(train, work, rng):
 
 
 def is_replayed(train, run, update, folder):
-    said, code, errors = runs.ask(train, ["inspect", "replay", run, "--update", update, "--output", folder], may_fail=True)
+    replayed, code, errors = runs.ask(train, ["inspect", "replay", run, "--update", update, "--output", folder], may_fail=True)
     if code != 0:
         print(f"{run.name} update {update}: ended with {code}: {errors}")
         return False
     weights, images = runs.recorded(run)[update]
     written = json.loads((folder / "replay.json").read_text())
-    count = sum(len(batch["samples"]) for batch in said["batches"])
+    count = sum(len(batch["samples"]) for batch in replayed["batches"])
     pictures = list((folder / "images").iterdir())
     whole = all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
-    same = said["digests"] == {"images": images, "weights": weights} == written["digests"]
+    same = replayed["digests"] == {"images": images, "weights": weights} == written["digests"]
     if not (same and whole and len(pictures) == count > 0):
-        print(f"{run.name} update {update}: recorded {images} {weights}, replayed {said['digests']}, {len(pictures)} pictures")
+        print(f"{run.name} update {update}: recorded {images} {weights}, replayed {replayed['digests']}, {len(pictures)} pictures")
         return False
     return True
 

@@ -169,12 +169,12 @@ def main():
     network = torch.jit.load(str(exported), _extra_files=extra)
     vectors = read_safetensors(exported.with_suffix(".vectors.safetensors"))
     with torch.no_grad():
-        said = network(vectors["images"])
-    difference = (said.softmax(1) - vectors["logits"].softmax(1)).abs().max().item()
+        logits = network(vectors["images"])
+    difference = (logits.softmax(1) - vectors["logits"].softmax(1)).abs().max().item()
     print(f"Python loads {exported.name} ({json.loads(extra['class_names'])[:3]}..., {int(extra['updates'])} updates): "
-          f"probabilities of {len(said)} images differ by at most {difference:.2g}")
+          f"probabilities of {len(logits)} images differ by at most {difference:.2g}")
     if not difference <= 1e-5:
-        failed.append("Python says otherwise")
+        failed.append("Python predicts otherwise")
     state, saved = network.state_dict(), read_safetensors(weights)
     same = set(state) == set(saved) and all(torch.equal(state[name], saved[name]) for name in state)
     print(f"{len(saved)} tensors of {weights.name} and of the TorchScript file: {'the same' if same else 'not the same'}")

@@ -4,11 +4,11 @@
 
     scripts/prove_verify.py --train build/release/apps/train --honest 30 --falsified 30
 
-Honest runs, every third of them killed with SIGKILL and resumed, must pass with every stretch computed again. Falsified ones
+Honest runs, every third of them killed with SIGKILL and resumed, must pass with every segment computed again. Falsified ones
 must fail: a bit of a weight, a flipped label, an option, a checkpoint of another run, an epoch that is only claimed. The forger
 makes manifests agree with the files, the state with the weights, and takes records out of metrics.jsonl; the last checkpoint is
-forged, which no other one names, so that nothing but computing it again can tell. Last, such a run is verified with one stretch
-or two drawn by chance again and again: it must fail when the forged one is drawn, at no other time, and as often as chance says.
+forged, which no other one names, so that only computing it again finds it. Last, such a run is verified with one segment
+or two drawn at random again and again: it must fail when the forged one is drawn, at no other time, and as often as expected.
 """
 import argparse
 import json
@@ -29,11 +29,11 @@ def options_of(number):
     return [*OPTIONS, "--seed", str(number), *more[number % len(more)]]
 
 
-def verified(train, run, stretches):
-    said, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", stretches], may_fail=True)
+def verified(train, run, segments):
+    report, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", segments], may_fail=True)
     if code not in (0, 65):
         sys.exit(f"verify ended with {code}: {errors}")
-    return code == 0, said, errors
+    return code == 0, report, errors
 
 
 def hide_traces(run, checkpoint):
@@ -130,7 +130,7 @@ def check_falsified(train, work, count, honest, rng):
             data = runs.copied(data, work / f"forged-data-{number}")
         extra = [work / f"run-{(source + 6) % honest}"] if forge is foreign_checkpoint else []
         what = forge(run, rng, data, *extra)
-        said, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", "all", "--data-dir", data], may_fail=True)
+        report, code, errors = runs.ask(train, ["inspect", "verify", run, "--stretches", "all", "--data-dir", data], may_fail=True)
         fails = code == 65
         found += fails
         name = forge.__name__
@@ -143,23 +143,23 @@ def check_falsified(train, work, count, honest, rng):
 
 
 def check_draws(train, work, draws, rng):
-    """One stretch in so many shows it: the last one. It is found when it is drawn, and at no other time."""
+    """Only the last segment shows it. It is found when it is drawn, and at no other time."""
     run = runs.copied(work / "run-1", work / "drawn")
     flip_weight(run, rng, None)
     all_right = True
     for at_once in (1, 2):
         failures, shows, share = 0, 0, 0
         for _ in range(draws):
-            is_good, said, _ = verified(train, run, at_once)
+            is_good, report, _ = verified(train, run, at_once)
             failures += not is_good
-            shows += any(stretch["to"] == said["updates"] for stretch in said["stretches_computed"])
-            share += said["updates_computed"] / said["updates"]
-            if is_good == any(stretch["to"] == said["updates"] for stretch in said["stretches_computed"]):
-                sys.exit(f"prove_verify: {said['stretches_computed']} were drawn, and it {'holds' if is_good else 'fails'}")
-        expected = at_once / said["stretches"]
+            shows += any(segment["to"] == report["updates"] for segment in report["stretches_computed"])
+            share += report["updates_computed"] / report["updates"]
+            if is_good == any(segment["to"] == report["updates"] for segment in report["stretches_computed"]):
+                sys.exit(f"prove_verify: {report['stretches_computed']} were drawn, and it {'holds' if is_good else 'fails'}")
+        expected = at_once / report["stretches"]
         spread = math.sqrt(draws * expected * (1 - expected))
-        print(f"draws of {at_once}: the forged stretch was drawn {shows} times of {draws} and found {failures} times; 1 of "
-              f"{said['stretches']} stretches shows it, so {draws * expected:.1f} +- {spread:.1f} were expected; mean share of updates "
+        print(f"draws of {at_once}: the forged segment was drawn {shows} times of {draws} and found {failures} times; 1 of "
+              f"{report['stretches']} segments shows it, so {draws * expected:.1f} +- {spread:.1f} were expected; mean share of updates "
               f"computed {100 * share / draws:.1f}%", flush=True)
         all_right = all_right and failures == shows and abs(failures - draws * expected) <= 3 * spread
     return all_right
@@ -170,7 +170,7 @@ def main():
     parser.add_argument("--train", default="build/release/apps/train", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--honest", type=int, default=30)
     parser.add_argument("--falsified", type=int, default=30)
-    parser.add_argument("--draws", type=int, default=100, help="of one stretch, and as many of two")
+    parser.add_argument("--draws", type=int, default=100, help="of one segment, and as many of two")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = random.Random(args.seed)

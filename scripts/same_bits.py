@@ -8,7 +8,7 @@ summary.csv less its clock columns must be the same bytes. For changes that must
 
 Options after `--` are given to the second program alone: what the first one did without being asked. `--to-before` is for
 the first one alone, once for each word: what the second one no longer does, and may no longer have an option for.
-Needs NumPy, OpenCV and h5py for the made data. Ends with 1 when a run differs.
+Needs NumPy, OpenCV and h5py for the synthetic data. Ends with 1 when a run differs.
 """
 import argparse
 import hashlib

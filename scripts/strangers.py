@@ -85,7 +85,7 @@ class Stranger:
             elif self.what == "sends half a request":
                 connection.sendall(b"\x00\x08\x00\x00\x00\x00\x00\x00\x00ab")
                 self.held.append(connection.dup())
-            elif self.what == "joins as a peer of Gloo":  # who connects says which of the awaited pairs it is, by a number
+            elif self.what == "joins as a peer of Gloo":  # who connects sends the number of the awaited pair that it is
                 connection.sendall(struct.pack("<q", self.tries % 8))
                 self.held.append(connection.dup())
 
@@ -152,7 +152,7 @@ def write_keys(port):
         store.set(f"{ours}sign/{rank}", "9999 3 1")
         store.add(f"{ours}here/{rank}", 1)
         store.set(f"{ours}{rank}", "no address")
-    store.set(f"{ours}cause", "a stranger says so")
+    store.set(f"{ours}cause", "a cause from a stranger")
 
 
 def main():

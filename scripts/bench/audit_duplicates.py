@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures `train audit` on copies that are planted: takes real images, writes some of them a second time (the same
-pixels in another format, resized, recompressed, mirrored, cropped, or several of these), audits the folder and says which
-copies were found and which pairs are none.
+pixels in another format, resized, recompressed, mirrored, cropped, or several of these), audits the folder and prints
+which copies were found and which pairs are none.
 
     scripts/bench/audit_duplicates.py --images '/data/cifar10/*/*/*.jpg' [--count 5000] [--copies 2000]
 
@@ -82,7 +82,7 @@ def original(folder, index):
 
 
 def tiles_of(files, side):
-    """(name, image) of every whole tile of so many pixels."""
+    """(name, image) of every whole tile of `side` by `side` pixels."""
     for file in files:
         image = Image.open(file).convert("RGB")
         for top in range(0, image.height - side + 1, side):

@@ -6,7 +6,7 @@
     scripts/bench/bottlenecks.py --case one-worker --case tiny-batch
     scripts/bench/bottlenecks.py --list
 
-Each case trains briefly, reads verdict, knob and predicted gain from the run's metrics.jsonl, trains again with the
+Each case trains briefly, reads verdict, option and predicted gain from the run's metrics.jsonl, trains again with the
 advice taken, and compares images/s. Right: the verdict is one of those that name the bottleneck, or,
 where no option helps on this machine, nothing to gain and why. Reached: at least 80 % of the predicted gain. Exit 0
 when at most one verdict is wrong and three of four gains are reached. Wants a machine with two CPUs on which nothing else runs.
@@ -91,7 +91,7 @@ class Case:
     verdicts: tuple        # any of these names the bottleneck
     setup: object          # (work) -> (flags, environment)
     hogs: int = 0          # other processes that compute all the time
-    remedy: str = "knob"   # "knob": the flag that was named; "stop-hogs"; "next-epoch": it passes by itself; "other-blas"
+    remedy: str = "option"  # "option": the flag that was named; "stop-hogs"; "next-epoch": it passes by itself; "other-blas"
     pinned: bool = False   # hogs stay on the first CPU
     seconds: float = 0     # of training; 0: as asked for
     also: tuple = ()       # verdicts that are right, too, where they reach their promise: another way out
@@ -243,52 +243,52 @@ def train(work, name, flags, environment, hogs, seconds, pinned=False):
     return Run(rate, [event["images_per_second"] for event in epochs], last, found)
 
 
-def with_knob(flags, knob, value):
+def with_option(flags, option, value):
     """The command line with the advice taken: what contradicts it goes."""
     taken = list(flags)
     alias = {"--num-workers": "-j"}
-    for name in (knob, alias.get(knob, knob)):
+    for name in (option, alias.get(option, option)):
         if value and name in taken:
             place = taken.index(name)
             del taken[place:place + 2]
-    for switch in ("--no-" + knob[2:],):
+    for switch in ("--no-" + option[2:],):
         if switch in taken:
             taken.remove(switch)
-    return taken + [knob] + ([value] if value else [])
+    return taken + [option] + ([value] if value else [])
 
 
 def examine(case, work):
     seconds = case.seconds or work.seconds
     flags, environment = case.setup(work)
     before = train(work, case.name, flags, environment, case.hogs, seconds, case.pinned)
-    said = before.diagnosis or {"verdict": "none", "gain_percent": 0, "knob": "", "value": "", "advice": "", "evidence": []}
+    named = before.diagnosis or {"verdict": "none", "gain_percent": 0, "knob": "", "value": "", "advice": "", "evidence": []}
     base = before.rate
     if case.remedy == "next-epoch":
         of_first = [diagnosis for epoch, diagnosis in before.diagnoses if epoch == 1]
-        said = of_first[-1] if of_first else said
+        named = of_first[-1] if of_first else named
         base, after_rate = before.epoch_rates[0], max(before.epoch_rates[1:-1] or before.epoch_rates)
     elif case.remedy == "other-blas":
         after_rate = train(work, case.name + "-cured", flags, {}, 0, seconds).rate
     elif case.remedy == "stop-hogs":
         after_rate = train(work, case.name + "-cured", flags, environment, 0, seconds).rate
-    elif said["knob"]:
-        cured = with_knob(flags, said["knob"], said["value"])
+    elif named["knob"]:
+        cured = with_option(flags, named["knob"], named["value"])
         after_rate = train(work, case.name + "-cured", cured, environment, case.hogs, seconds, case.pinned).rate
     else:
         after_rate = base
     gain = 100 * (after_rate / base - 1) if base > 0 else math.nan
-    predicted = said["gain_percent"]
+    predicted = named["gain_percent"]
     reached = gain / predicted if predicted > 0 else 0.0
-    right = said["verdict"] in case.verdicts or (said["verdict"] in case.also and reached >= 0.8)
-    if case.no_remedy and said["verdict"] == "nothing to gain":
-        right = any(fact.startswith(case.no_remedy) for fact in said["evidence"])
-    print(f"{case.name:23s} {'right' if right else 'WRONG':5s}  {said['verdict']}\n"
-          f"{'':23s} {said['advice']}\n"
+    right = named["verdict"] in case.verdicts or (named["verdict"] in case.also and reached >= 0.8)
+    if case.no_remedy and named["verdict"] == "nothing to gain":
+        right = any(fact.startswith(case.no_remedy) for fact in named["evidence"])
+    print(f"{case.name:23s} {'right' if right else 'WRONG':5s}  {named['verdict']}\n"
+          f"{'':23s} {named['advice']}\n"
           f"{'':23s} {base:.1f} -> {after_rate:.1f} images/s: {gain:+.0f}%, predicted {predicted:+.0f}%: "
           f"{'reached' if reached >= 0.8 else 'MISSED'} ({100 * reached:.0f}%)\n"
-          f"{'':23s} because: {'; '.join(said['evidence'])}", flush=True)
-    return {"case": case.name, "right": right, "reached": reached >= 0.8, "verdict": said["verdict"],
-            "advice": said["advice"], "before": base, "after": after_rate, "gain_percent": gain,
+          f"{'':23s} because: {'; '.join(named['evidence'])}", flush=True)
+    return {"case": case.name, "right": right, "reached": reached >= 0.8, "verdict": named["verdict"],
+            "advice": named["advice"], "before": base, "after": after_rate, "gain_percent": gain,
             "predicted_percent": predicted}
 
 

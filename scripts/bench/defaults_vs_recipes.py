@@ -172,10 +172,10 @@ def result_of(args, data, name, seed, cpu):
     command = [args.train, "--data-dir", args.folder / data, "--epochs", epochs, *task.split(), *recipe, "--seed", seed, "--run-dir", run,
                "--threads", "1", "--num-workers", "1", "--no-amp", "--no-report"]
     command = ["taskset", "-c", str(cpu), *map(str, command)]
-    said = subprocess.run(command, capture_output=True, text=True)
-    value = re.search(r"metric=\S+ value=(\S+)", said.stdout + said.stderr)
-    if said.returncode or not value:
-        sys.exit(f"{' '.join(command)} ended with {said.returncode}:\n{(said.stdout + said.stderr)[-1500:]}")
+    ended = subprocess.run(command, capture_output=True, text=True)
+    value = re.search(r"metric=\S+ value=(\S+)", ended.stdout + ended.stderr)
+    if ended.returncode or not value:
+        sys.exit(f"{' '.join(command)} ended with {ended.returncode}:\n{(ended.stdout + ended.stderr)[-1500:]}")
     return points * float(value.group(1))
 
 

@@ -36,15 +36,15 @@ ACROSS = [(3763, 7243), (4944, 7781), (6168, 9227), (12404, 4037), (15943, 6659)
 def audited(train, folder):
     """Pairs of samples that one group holds, exact or not, by their index in both splits together."""
     done = subprocess.run([train, "audit", str(folder), "--json"], capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout)
-    begin = {split["name"]: sum(of["samples"] for of in said["splits"][:i]) for i, split in enumerate(said["splits"])}
+    audit = json.loads(done.stdout)
+    begin = {split["name"]: sum(of["samples"] for of in audit["splits"][:i]) for i, split in enumerate(audit["splits"])}
     equal, pairs = set(), set()
-    for group in said["duplicates"]:
+    for group in audit["duplicates"]:
         members = sorted(begin[sample["split"]] + sample["index"] for sample in group["samples"])
         pairs.update(itertools.combinations(members, 2))
         if group["exact"]:
             equal.update(itertools.combinations(members, 2))
-    return equal, pairs, len(said["duplicates"]), sum(group["across_splits"] for group in said["duplicates"])
+    return equal, pairs, len(audit["duplicates"]), sum(group["across_splits"] for group in audit["duplicates"])
 
 
 def close_pairs(images, most):

@@ -7,8 +7,8 @@ most suspect.
     scripts/bench/label_errors.py --train build/release/apps/train
     scripts/bench/label_errors.py --wrong 5000 --seed 2 -- --epochs 5
 
-Options after `--` are given to `train`; before them stands the preset, with a checkpoint kept of each epoch. What cannot be told from
-such a figure: labels that are wrong in the data set as it is count as mistakes of the audit.
+Options after `--` are given to `train`; before them stands the preset, with a checkpoint kept of each epoch. Labels
+that are wrong in the data set as it is count as mistakes of the audit.
 """
 import argparse
 import gzip
@@ -61,8 +61,8 @@ def main():
         changed = write_data(folder / "data", args.wrong, random.Random(args.seed))
         run([args.train, "--preset", "fashion_mnist", "--data-dir", folder / "data", "--run-dir", folder / "run", "--save-every", "1e",
              "--keep-last", "100", "--seed", args.seed, "--quiet", *args.options])
-        said = json.loads(run([args.train, "audit", folder / "data", "--run", folder / "run", "--suspects", args.wrong, "--json"]))
-    training = said["suspect_labels"][0]
+        audit = json.loads(run([args.train, "audit", folder / "data", "--run", folder / "run", "--suspects", args.wrong, "--json"]))
+    training = audit["suspect_labels"][0]
     order = [sample["index"] for sample in training["samples"]]
     looks_right = sum(sample["looks_like"] == str(changed[sample["index"]]) for sample in training["samples"]
                       if sample["index"] in changed)

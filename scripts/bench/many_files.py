@@ -6,11 +6,11 @@ often the storage is asked per image, loose and packed.
     scripts/bench/many_files.py --train build/release/apps/train --work /tmp/many --images 100000
 
 Makes distinct JPEGs in class folders (kept for the next run), packs them, and then, each in a fresh process:
-  scan     train --dry-run with a cold cache: seconds and bytes per image as the program says them, and how much more
+  scan     train --dry-run with a cold cache: seconds and bytes per image as the program prints them, and how much more
            resident memory the whole process has than with 1,000 images
   read     every image once, with a cold cache, by `train pack` into a folder that is thrown away
   calls    the same under strace: system calls that reach the storage, per image
-Without root the page cache is emptied file by file with posix_fadvise, which keeps names and inodes cached: said so.
+Without root the page cache is emptied file by file with posix_fadvise, which keeps names and inodes cached; the output notes it.
 """
 import argparse
 import collections

@@ -4,7 +4,7 @@
 
     scripts/bench/plan_devices.py --train build/release/apps/train [--rounds 3] [--seconds 12] [--only resnet18]
 
-Made images, float32, one thread and one worker per process, one replica each. Plan and runs take turns in each round; the figures
+Synthetic images, float32, one thread and one worker per process, one replica each. Plan and runs take turns in each round; the figures
 are medians of all rounds, and what a run does in its first two seconds is left out. Exit 1 where a median is off by more than 15 %.
 """
 import argparse
@@ -48,7 +48,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=12, help="of each run")
     parser.add_argument("--only", choices=list(MODELS))
     args = parser.parse_args()
-    found = {}  # (model, devices): foreseen, reached
+    found = {}  # (model, devices): predicted, reached
     with tempfile.TemporaryDirectory(prefix="stoker-plan-") as name:
         folder = pathlib.Path(name)
         made_images.write_images(folder / "data" / "train", 1536, 64, seed=1)
@@ -63,18 +63,18 @@ def main():
                     run([args.train, *options, "--devices", str(row["devices"]), "--replicas", str(row["replicas"]),
                          "--run-dir", str(run_dir), "--epochs", "100000", "--max-time", f"{args.seconds}s",
                          "--report-every", "1s", "--val-every", "100000e", "--save-every", "100000e", "--no-report"])
-                    foreseen, got = row["time"]["updates_per_second"], reached(run_dir / "metrics.jsonl")
+                    predicted, got = row["time"]["updates_per_second"], reached(run_dir / "metrics.jsonl")
                     figures = found.setdefault((model, row["devices"]), ([], []))
-                    figures[0].append(foreseen)
+                    figures[0].append(predicted)
                     figures[1].append(got)
-                    print(f"round {turn + 1}  {model:<16} {row['devices']} processes: foreseen {foreseen:6.2f}, reached {got:6.2f}"
-                          f" updates/s, {100 * (foreseen / got - 1):+5.1f} %  (load {os.getloadavg()[0]:.1f})", flush=True)
+                    print(f"round {turn + 1}  {model:<16} {row['devices']} processes: predicted {predicted:6.2f}, reached {got:6.2f}"
+                          f" updates/s, {100 * (predicted / got - 1):+5.1f} %  (load {os.getloadavg()[0]:.1f})", flush=True)
     good = True
     for (model, devices), figures in found.items():
-        foreseen, got = map(statistics.median, figures)
-        off = 100 * (foreseen / got - 1)
+        predicted, got = map(statistics.median, figures)
+        off = 100 * (predicted / got - 1)
         good = good and abs(off) <= LIMIT_PERCENT
-        print(f"| `{model}` | {devices} | {foreseen:.2f} ({min(figures[0]):.2f} to {max(figures[0]):.2f}) | {got:.2f} "
+        print(f"| `{model}` | {devices} | {predicted:.2f} ({min(figures[0]):.2f} to {max(figures[0]):.2f}) | {got:.2f} "
               f"({min(figures[1]):.2f} to {max(figures[1]):.2f}) | {off:+.1f} % |")
     return 0 if good else 1
 

@@ -5,7 +5,7 @@
     scripts/bench/plan_vs_observed.py --train build/release/apps/train --images FOLDER_OF_JPEGS [--only memory]
 
 memory:       the highest resident memory of a run (VmHWM) within 10 % of plan.json, for 8 configurations.
-activations:  bytes of forward and backward at a batch, foreseen from 2 and 4 images, within 10 % of what is counted.
+activations:  bytes of forward and backward at a batch, predicted from 2 and 4 images, within 10 % of what is counted.
 time:         training time of an epoch, by `train plan`, within 15 % of summary.csv, for 5 configurations.
 """
 import argparse

@@ -39,7 +39,7 @@ def make_network(name):
 
 
 def peer(name, batch, way, seconds):
-    """images/s of updates of at least so many seconds, behind two that are not counted."""
+    """images/s of updates that take `seconds` at least, behind two that are not counted."""
     import torch
     threads, channels_last, bfloat16 = way
     torch.set_num_threads(threads)

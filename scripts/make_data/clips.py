@@ -7,7 +7,7 @@ video are either bright or dark, half of them each, by the same two factors. In 
 frame, beginning with either; in a fake one their order is drawn at random, without any stretch of eight frames that
 nearly alternates. Every second identity has the orders of the one before with bright and dark exchanged, so that at every
 position exactly half of the frames of either class are bright; what else a frame shows is the same in both classes. A
-single frame says nothing about its class, the order of frames says everything.
+single frame is independent of its class; the order of frames determines it.
 
 Deterministic: every video depends on --seed, its split and its number alone. Needs NumPy, and OpenCV or Pillow.
 """

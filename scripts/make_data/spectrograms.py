@@ -4,7 +4,7 @@
 
     scripts/make_data/spectrograms.py OUT --train 20000 --val 4000
 
-Both classes have the same pitch, length, loudness and place on average: only the direction tells them apart. Values
+Both classes have the same pitch, length, loudness and place on average: they differ only in the direction. Values
 are decibels (mean about -58). The same options give the same numbers: sample i of a split is drawn from
 (seed, split, block of i) alone. Layouts: OUT/train.h5 and OUT/val.h5, or OUT/spectrograms.h5 with a group per split.
 """

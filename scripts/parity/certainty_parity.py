@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares how sure `train eval` says it is with SciPy and scikit-learn: metrics, BCa intervals (scipy.stats.bootstrap),
+"""Compares the certainty that `train eval` reports with SciPy and scikit-learn: metrics, BCa intervals (scipy.stats.bootstrap),
 shares (Wilson's interval), reliability (sklearn.calibration) and best thresholds, on random cases.
 
     scripts/parity/certainty_parity.py [--tool build/release/tests/statistics/certainty_tool] [--cases 5]
@@ -57,19 +57,19 @@ def multiclass(rng, tool):
     logits = rng.normal(size=(rows, classes))
     logits[np.arange(rows), truth] += 1.5
     probability = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    said = probability.argmax(1)
+    predicted = probability.argmax(1)
     confidence = probability.max(1).astype(np.float32)
     loss = -np.log(probability[np.arange(rows), truth]).astype(np.float32)
     text = f"multiclass {classes} 0.5 {rows} {RESAMPLES}\n" + "\n".join(
-        f"{l:.9g} {t} {s} 1 {c:.9g}" for l, t, s, c in zip(loss, truth, said, confidence))
+        f"{l:.9g} {t} {s} 1 {c:.9g}" for l, t, s, c in zip(loss, truth, predicted, confidence))
     ours = ask(tool, text)
     every = list(range(classes))
-    figures = {"loss": lambda i: loss[i].astype(float).mean(), "top1": lambda i: 100 * (truth[i] == said[i]).mean(),
-               "f1": lambda i: sk.f1_score(truth[i], said[i], labels=every, average="macro", zero_division=0)}
+    figures = {"loss": lambda i: loss[i].astype(float).mean(), "top1": lambda i: 100 * (truth[i] == predicted[i]).mean(),
+               "f1": lambda i: sk.f1_score(truth[i], predicted[i], labels=every, average="macro", zero_division=0)}
     for name, figure in figures.items():
         note("metric " + name, abs(ours[name][0] - figure(np.arange(rows))))
         compare_interval(name, ours[name], rows, figure)
-    right = (truth == said).astype(float)
+    right = (truth == predicted).astype(float)
     compare_reliability(ours, right, confidence)
 
 
@@ -91,11 +91,11 @@ def binary(rng, tool):
     text = f"binary 1 {threshold} {rows} {RESAMPLES}\n" + "\n".join(
         f"{l:.9g} {s:.9g} {t}" for l, s, t in zip(loss, logits, truth))
     ours = ask(tool, text)
-    said = (logits >= np.float32(math.log(threshold / (1 - threshold)))).astype(int)
-    figures = {"accuracy": lambda i: 100 * (truth[i] == said[i]).mean(),
+    predicted = (logits >= np.float32(math.log(threshold / (1 - threshold)))).astype(int)
+    figures = {"accuracy": lambda i: 100 * (truth[i] == predicted[i]).mean(),
                "roc_auc": lambda i: sk.roc_auc_score(truth[i], logits[i]),
                "pr_auc": lambda i: sk.average_precision_score(truth[i], logits[i]),
-               "f1": lambda i: sk.f1_score(truth[i], said[i], zero_division=0)}
+               "f1": lambda i: sk.f1_score(truth[i], predicted[i], zero_division=0)}
     for name, figure in figures.items():
         note("metric " + name, abs(ours[name][0] - figure(np.arange(rows))))
         compare_interval(name, ours[name], rows, figure)
@@ -117,11 +117,11 @@ def binary(rng, tool):
 def regression(rng, tool):
     rows = int(rng.integers(150, 400))
     truth = rng.normal(size=(rows, 2)).astype(np.float32) * np.float32(3)
-    said = (truth + rng.normal(size=(rows, 2))).astype(np.float32)
+    predicted = (truth + rng.normal(size=(rows, 2))).astype(np.float32)
     text = f"regression 2 0.5 {rows} {RESAMPLES}\n" + "\n".join(
-        "0 " + " ".join(f"{v:.9g}" for v in (*s, *t)) for s, t in zip(said, truth))
+        "0 " + " ".join(f"{v:.9g}" for v in (*s, *t)) for s, t in zip(predicted, truth))
     ours = ask(tool, text)
-    a, b = truth.astype(float), said.astype(float)
+    a, b = truth.astype(float), predicted.astype(float)
     figures = {"mae": lambda i: sk.mean_absolute_error(a[i], b[i]),
                "rmse": lambda i: np.sqrt(((a[i] - b[i]) ** 2).mean(0)).mean(),
                "r2": lambda i: sk.r2_score(a[i], b[i])}

@@ -60,8 +60,8 @@ def head_of(name):
 
 
 def probabilities(name, file, size, run_dir, paths, data, args):
-    """Of `train predict` for each path and class, and what the program said about the weights."""
-    said = run([args.train, "--no-amp", "--data-dir", str(data), "--model", name, "--img-size", str(size), "--in-chans", "3",
+    """Of `train predict` for each path and class, and the lines of the log about the weights."""
+    log = run([args.train, "--no-amp", "--data-dir", str(data), "--model", name, "--img-size", str(size), "--in-chans", "3",
                 "--init-from", str(file), "--freeze", "*,!" + head_of(name), "--lr", "1e-30", "--weight-decay", "0",
                 "--sched", "constant", "--epochs", "1", "--max-updates", "1", "--batch-size", "10", "--train-crop", "none",
                 "--crop-pct", "1", "--threads", str(args.threads), "--run-dir", str(run_dir)])
@@ -69,7 +69,7 @@ def probabilities(name, file, size, run_dir, paths, data, args):
                 str(args.threads)])
     rows = {row["path"]: row for row in csv.DictReader(text.splitlines())}
     logits = torch.tensor([[float(rows[str(path)][label]) for label in CLASSES] for path in paths], dtype=torch.float64)
-    lines = re.findall(r"^starting weights: (.*)$", said, re.MULTILINE)
+    lines = re.findall(r"^starting weights: (.*)$", log, re.MULTILINE)
     return logits.softmax(1), "; ".join(lines)
 
 
@@ -106,7 +106,7 @@ def as_current(saved):
 
 
 def save(state, file, layout, args):
-    """Writes the state dict and says by whom."""
+    """Writes the state dict; returns which library wrote it."""
     torch.save(state, file, _use_new_zipfile_serialization=layout != "legacy")
     if layout != "current":
         return f"{layout}, torch {torch.__version__}"
@@ -129,12 +129,12 @@ def compare(origin, their_name, our_name, model, layouts, images, paths, data, f
     for layout in layouts:
         file = folder / f"{their_name.replace(' ', '-')}-{layout}.pth"
         written = save((saved or model).state_dict(), file, layout, args)
-        got, said = probabilities(our_name, file, images.shape[-1], folder / f"run-{origin}-{their_name}-{layout}", paths, data, args)
+        got, notes = probabilities(our_name, file, images.shape[-1], folder / f"run-{origin}-{their_name}-{layout}", paths, data, args)
         largest = (got - wanted).abs().max().item()
         results.append(largest <= args.limit)
         print(f"{origin} {their_name} ({written}): {len(paths)} images, largest difference of a probability {largest:.2e}, "
               f"from float64 ours {(got - exact).abs().max():.1e}, theirs {(wanted - exact).abs().max():.1e}, "
-              f"probabilities from {wanted.min():.3f} to {wanted.max():.3f}; {said.replace(str(folder), '...')}", flush=True)
+              f"probabilities from {wanted.min():.3f} to {wanted.max():.3f}; {notes.replace(str(folder), '...')}", flush=True)
         file.unlink()
     return all(results)
 

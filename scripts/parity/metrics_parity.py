@@ -31,13 +31,13 @@ def probability_logit(threshold):
 
 
 def label_figures(prefix, truth, logits, threshold):
-    said = (logits.astype(np.float64) >= probability_logit(threshold)).astype(int)
-    precision, recall, f1, _ = sk.precision_recall_fscore_support(truth, said, average="binary", zero_division=0)
+    predicted = (logits.astype(np.float64) >= probability_logit(threshold)).astype(int)
+    precision, recall, f1, _ = sk.precision_recall_fscore_support(truth, predicted, average="binary", zero_division=0)
     both = 0 < truth.sum() < len(truth)
     return {prefix + "precision": precision, prefix + "recall": recall, prefix + "f1": f1,
-            prefix + "images": truth.sum(), prefix + "predicted": said.sum(),
+            prefix + "images": truth.sum(), prefix + "predicted": predicted.sum(),
             prefix + "roc_auc": sk.roc_auc_score(truth, logits) if both else math.nan,
-            prefix + "pr_auc": sk.average_precision_score(truth, logits) if truth.any() else 0.0}, said
+            prefix + "pr_auc": sk.average_precision_score(truth, logits) if truth.any() else 0.0}, predicted
 
 
 def multiclass(rng):
@@ -48,16 +48,16 @@ def multiclass(rng):
     used = rng.choice(classes, size=int(rng.integers(1, classes + 1)), replace=False)  # others are absent
     truth = rng.choice(used, size=rows)
     every = list(range(classes))
-    said = logits.argmax(1)
-    precision, recall, f1, support = sk.precision_recall_fscore_support(truth, said, labels=every, zero_division=0)
-    macro = sk.precision_recall_fscore_support(truth, said, labels=every, zero_division=0, average="macro")
-    wanted = {"top1": 100 * sk.accuracy_score(truth, said), "precision": macro[0], "recall": macro[1], "f1": macro[2],
+    predicted = logits.argmax(1)
+    precision, recall, f1, support = sk.precision_recall_fscore_support(truth, predicted, labels=every, zero_division=0)
+    macro = sk.precision_recall_fscore_support(truth, predicted, labels=every, zero_division=0, average="macro")
+    wanted = {"top1": 100 * sk.accuracy_score(truth, predicted), "precision": macro[0], "recall": macro[1], "f1": macro[2],
               "per_class/macro average/f1": macro[2]}
     ranks_tie = any(len(set(row)) < classes for row in logits)
     if not ranks_tie:
         hits = sk.top_k_accuracy_score(truth, logits, k=min(5, classes), labels=every) if classes > 2 else 1.0
         wanted["top5"] = 100 * hits
-    confusion = sk.confusion_matrix(truth, said, labels=every)
+    confusion = sk.confusion_matrix(truth, predicted, labels=every)
     for k in every:
         wanted.update({f"per_class/c{k}/precision": precision[k], f"per_class/c{k}/recall": recall[k],
                        f"per_class/c{k}/f1": f1[k], f"per_class/c{k}/images": support[k]})
@@ -69,11 +69,11 @@ def binary(rng):
     rows, threshold = int(rng.integers(1, 150)), float(rng.choice([0.5, 0.3, 0.9]))
     logits = scores(rng, rows, 1)
     truth = (rng.random(rows) < rng.choice([0.0, 0.1, 0.5, 1.0])).astype(int)
-    wanted, said = label_figures("", truth, logits[:, 0], threshold)
+    wanted, predicted = label_figures("", truth, logits[:, 0], threshold)
     del wanted["images"], wanted["predicted"]
-    wanted["accuracy"] = 100 * sk.accuracy_score(truth, said)
-    each = sk.precision_recall_fscore_support(truth, said, labels=[0, 1], zero_division=0)
-    confusion = sk.confusion_matrix(truth, said, labels=[0, 1])
+    wanted["accuracy"] = 100 * sk.accuracy_score(truth, predicted)
+    each = sk.precision_recall_fscore_support(truth, predicted, labels=[0, 1], zero_division=0)
+    confusion = sk.confusion_matrix(truth, predicted, labels=[0, 1])
     for k in (0, 1):
         wanted.update({f"per_class/c{k}/precision": each[0][k], f"per_class/c{k}/recall": each[1][k],
                        f"per_class/c{k}/f1": each[2][k], f"per_class/c{k}/images": each[3][k]})
@@ -85,18 +85,18 @@ def multilabel(rng):
     labels, rows, threshold = int(rng.integers(1, 6)), int(rng.integers(1, 100)), float(rng.choice([0.5, 0.2]))
     logits = scores(rng, rows, labels)
     truth = (rng.random((rows, labels)) < rng.choice([0.0, 0.1, 0.5, 1.0], size=labels)).astype(int)
-    wanted, said, areas = {}, np.zeros_like(truth), []
+    wanted, predicted, areas = {}, np.zeros_like(truth), []
     for i in range(labels):
-        figures, said[:, i] = label_figures(f"per_label/c{i}/", truth[:, i], logits[:, i], threshold)
+        figures, predicted[:, i] = label_figures(f"per_label/c{i}/", truth[:, i], logits[:, i], threshold)
         wanted.update(figures)
         areas.append((figures[f"per_label/c{i}/roc_auc"], figures[f"per_label/c{i}/pr_auc"]))
     if labels > 1:
         for name, average in (("", "macro"), ("_micro", "micro")):
-            figures = sk.precision_recall_fscore_support(truth, said, average=average, zero_division=0)
+            figures = sk.precision_recall_fscore_support(truth, predicted, average=average, zero_division=0)
             wanted["f1" + name] = figures[2]
             wanted.update({"precision": figures[0], "recall": figures[1]} if not name else {})
-    wanted["exact_match"] = 100 * sk.accuracy_score(truth, said)
-    wanted["accuracy"] = 100 * (1 - sk.hamming_loss(truth, said))
+    wanted["exact_match"] = 100 * sk.accuracy_score(truth, predicted)
+    wanted["accuracy"] = 100 * (1 - sk.hamming_loss(truth, predicted))
     defined = [roc for roc, _ in areas if not math.isnan(roc)]
     wanted["roc_auc"] = np.mean(defined) if defined else math.nan
     wanted["pr_auc"] = np.mean([area for _, area in areas])
@@ -107,34 +107,34 @@ def regression(rng):
     targets, rows = int(rng.integers(1, 5)), int(rng.integers(2, 100))
     truth = rng.normal(size=(rows, targets)).astype(np.float32) * 10 + rng.normal() * 100
     truth = np.round(truth * 4).astype(np.float32) / 4
-    said = (truth + rng.normal(size=truth.shape)).astype(np.float32)
+    predicted = (truth + rng.normal(size=truth.shape)).astype(np.float32)
     if rng.random() < 0.2:
         truth[:, 0] = 3  # a constant target
     if rng.random() < 0.2:
-        said[:, -1] = truth[:, -1]  # met exactly
-    a, b = truth.astype(np.float64), said.astype(np.float64)
+        predicted[:, -1] = truth[:, -1]  # met exactly
+    a, b = truth.astype(np.float64), predicted.astype(np.float64)
     wanted = {"mae": sk.mean_absolute_error(a, b), "r2": sk.r2_score(a, b)}
     root = np.sqrt(sk.mean_squared_error(a, b, multioutput="raw_values"))
     wanted["rmse"] = root.mean()
     mae, r2 = sk.mean_absolute_error(a, b, multioutput="raw_values"), sk.r2_score(a, b, multioutput="raw_values")
     for i in range(targets):
         wanted.update({f"per_target/c{i}/mae": mae[i], f"per_target/c{i}/rmse": root[i], f"per_target/c{i}/r2": r2[i]})
-    return f"regression {targets} 0.5 {rows}", np.column_stack([said, truth]), wanted
+    return f"regression {targets} 0.5 {rows}", np.column_stack([predicted, truth]), wanted
 
 
 def head_pose(rng):
     """scikit-learn has no angles: its errors of differences that NumPy has wrapped."""
     rows = int(rng.integers(1, 100))
     truth = rng.uniform(-180, 180, size=(rows, 3)).astype(np.float32)
-    said = rng.uniform(-360, 360, size=(rows, 3)).astype(np.float32)
-    apart = np.abs((said.astype(np.float64) - truth + 180) % 360 - 180)
+    predicted = rng.uniform(-360, 360, size=(rows, 3)).astype(np.float32)
+    apart = np.abs((predicted.astype(np.float64) - truth + 180) % 360 - 180)
     zeros = np.zeros_like(apart)
     mae = sk.mean_absolute_error(zeros, apart, multioutput="raw_values")
     rmse = np.sqrt(sk.mean_squared_error(zeros, apart, multioutput="raw_values"))
     wanted = {"mae": mae.mean(), "rmse": rmse.mean()}
     wanted.update({f"mae_{name}": mae[i] for i, name in enumerate(("yaw", "pitch", "roll"))})
     wanted.update({f"per_target/c{i}/rmse": rmse[i] for i in range(3)})
-    return "head-pose 3 0.5 %d" % rows, np.column_stack([said, truth]), wanted
+    return "head-pose 3 0.5 %d" % rows, np.column_stack([predicted, truth]), wanted
 
 
 def main():

@@ -6,10 +6,10 @@
 
 Needs numpy and at least one of python3-onnx, python3-onnxruntime (both from Debian 13 on) and python3-opencv; no torch.
 FOLDER holds images.npy (normalised, float32 [images, channels, height, width]), bytes.npy (uint8 [images, height, width,
-channels]) and for each network NAME/normalised.onnx, NAME/bytes.onnx and NAME/probabilities.npy, which `train predict`
-said. Each file runs image by image and in batches of 7. Ends with 1 when a probability differs by more than the limit,
-the checker refuses a file, or no reader can run it; that some reader cannot is said and counted. OpenCV gets bytes as
-floats: it knows no others.
+channels]) and for each network NAME/normalised.onnx, NAME/bytes.onnx and NAME/probabilities.npy, from `train
+predict`. Each file runs image by image and in batches of 7. Ends with 1 when a probability differs by more than the limit,
+the checker refuses a file, or no reader can run it; readers that cannot are printed and counted. OpenCV gets bytes as
+floats: it supports no others.
 """
 import argparse
 import pathlib
@@ -86,12 +86,12 @@ def compare(folder, readers, has_checker, arrays, limit):
     good, impossible = True, 0
     for kind, images in arrays.items():
         file = folder / f"{kind}.onnx"
-        said, runs = [], 0
+        results, runs = [], 0
         if has_checker:
             try:
-                said.append(check(file) + ": accepted")
+                results.append(check(file) + ": accepted")
             except Exception as error:  # of several libraries' own kinds
-                said.append("checker: REFUSED, " + first_line(error))
+                results.append("checker: REFUSED, " + first_line(error))
                 good = False
         for reader in readers:
             for batch in (1, BATCH):
@@ -99,12 +99,12 @@ def compare(folder, readers, has_checker, arrays, limit):
                     difference = largest_difference(reader.open(file), images, wanted, batch)
                     good &= bool(difference <= limit)
                     runs += 1
-                    said.append(f"{reader.name} by {batch}: {difference:.1e}")
+                    results.append(f"{reader.name} by {batch}: {difference:.1e}")
                 except Exception as error:
-                    said.append(f"{reader.name} by {batch}: cannot, {first_line(error)}")
+                    results.append(f"{reader.name} by {batch}: cannot, {first_line(error)}")
                     impossible += 1
         good &= runs > 0 or not readers
-        print(f"{folder.name} ({kind}): {len(images)} images; " + "; ".join(said), flush=True)
+        print(f"{folder.name} ({kind}): {len(images)} images; " + "; ".join(results), flush=True)
     return good, impossible
 
 

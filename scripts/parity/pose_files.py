@@ -5,8 +5,8 @@
     scripts/parity/pose_files.py --train build/release/apps/train
 
 Needs NumPy, SciPy and OpenCV. MAT-files are written plain and compressed, with Pose_Para as float32 and float64, with
-other arrays before and after it; BIWI's matrices with 6 to 17 digits and with either line end. What `train eval
---output` says was read (true_yaw, true_pitch, true_roll) must be the float32 nearest to the angles in degrees, exactly
+other arrays before and after it; BIWI's matrices with 6 to 17 digits and with either line end. The columns
+true_yaw, true_pitch and true_roll of `train eval --output` must be the float32 nearest to the angles in degrees, exactly
 for the numbers that were stored. Ends with 1 when something differs.
 """
 import argparse

@@ -8,7 +8,7 @@ Needs torch, torchvision, numpy and Pillow (Debian: python3-torchvision). For ea
 to a safetensors file written here by hand, `train --init-from` starts from it and does one update with a learning
 rate so small that no weight changes, only batch norm's running statistics do; the checkpoint's model.safetensors goes
 back into torchvision (strict), and both classify PNG files of the network's size, which need no resizing. torchvision in
-float64 tells how far each is from what the weights say. Ends with 1 when a probability differs by more than the limit or
+float64 shows how far each is from the exact result. Ends with 1 when a probability differs by more than the limit or
 a weight did not arrive.
 """
 import argparse
@@ -98,7 +98,7 @@ def load_images(paths):
 
 
 def made_model(name, images, seed):
-    """A network with random weights whose batch norm knows `images`, and whose scores are far from equal."""
+    """A network with random weights whose batch norm has the statistics of `images`, and whose scores are far from equal."""
     torch.manual_seed(seed)
     return with_statistics(make(name, len(CLASSES), images.shape[-1]), images)
 
@@ -127,7 +127,7 @@ def with_statistics(model, images):
         for norm, momentum in zip(norms, usual):
             norm.momentum = momentum
         scores = model.eval()(images)
-        head.weight *= 1 / scores.std(0).mean()  # images are told apart
+        head.weight *= 1 / scores.std(0).mean()  # scores differ between images
     return model.eval()
 
 
@@ -160,10 +160,10 @@ def compare(name, args, folder, paths):
                 "--threads", str(args.threads)])
     rows = {row["path"]: row for row in csv.DictReader(text.splitlines())}
     got = torch.tensor([[float(rows[str(path)][label]) for label in CLASSES] for path in paths])
-    said = torch.tensor([float(rows[str(path)]["probability"]) for path in paths])
+    reported = torch.tensor([float(rows[str(path)]["probability"]) for path in paths])
     logits = (got - wanted).abs().max().item()
     largest = wanted.softmax(1).max(1).values
-    probabilities = max((got.softmax(1) - wanted.softmax(1)).abs().max().item(), (said - largest).abs().max().item())
+    probabilities = max((got.softmax(1) - wanted.softmax(1)).abs().max().item(), (reported - largest).abs().max().item())
     ours, theirs = ((scores.double() - exact).abs().max().item() for scores in (got, wanted))
     print(f"{name}: {len(paths)} images, largest difference of probabilities {probabilities:.2e}, of logits {logits:.2e}; "
           f"from float64 ours {ours:.2e}, torchvision's {theirs:.2e} (logits from {wanted.min():.2f} to {wanted.max():.2f}, top probability {largest.min():.2f} to "

@@ -6,7 +6,7 @@ the class folders that were packed.
     read_shards.py PACKED_FOLDER LOOSE_FOLDER SPLIT
 
 Members that follow each other and share their name up to the first dot of the file name are one sample; what follows
-that dot, in lower case, says what a member is. Needs Python's standard library only. Exits with 1 at a difference.
+that dot, in lower case, is the kind of a member. Needs Python's standard library only. Exits with 1 at a difference.
 """
 import pathlib
 import re

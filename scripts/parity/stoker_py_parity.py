@@ -4,7 +4,7 @@
 
     scripts/parity/stoker_py_parity.py --train build/release/apps/train [--networks resnet18]
 
-Each case trains two updates on made images (PNG, JPEG, gray, with alpha, turned by EXIF, not square), predicts them with
+Each case trains two updates on synthetic images (PNG, JPEG, gray, with alpha, turned by EXIF, not square), predicts them with
 `train predict --logits` and with stoker.py, and compares every column: text must be equal, numbers within --limit of each
 other, relative to 1 + their size, and nearer to each other than a 50th of what samples differ by. Ends with 1 where one
 differs and with 77 where torch, torchvision, Pillow or PyYAML are missing.
@@ -93,12 +93,12 @@ def write_pairs(folder, rng):
                 low.save(video / "lq" / f"frame_{frame}.jpg", quality=60)
 
 
-def refuses(title, run_dir, videos, said):
+def refuses(title, run_dir, videos, message):
     """Whether videos of another kind than those of the training end with a message."""
     try:
         list(stoker.load_run(run_dir, which="last").predict(videos))
     except ValueError as error:
-        good = said in str(error)
+        good = message in str(error)
         print(f"{'ok   ' if good else 'WRONG'} {title}: {error}", flush=True)
         return good
     print(f"WRONG {title}: predicted", flush=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs of `train` in Python: every network in torch, the checkpoint, the preprocessing, and predictions as `train predict`
-makes them. One file, to be copied beside your own code; knows nothing of training.
+makes them. One file, to be copied beside your own code; it contains nothing of training.
 
     import stoker
     run = stoker.load_run("runs/photos")               # its best checkpoint; which="last", or a checkpoint's folder
@@ -479,7 +479,7 @@ class Run:
                 scores = (scores + self.model(samples.flip(-1)).float()) / 2
         return scores.cpu()
 
-    def said(self, outputs):
+    def predictions(self, outputs):
         """Raw outputs -> probabilities, or numbers in the unit of the targets."""
         if self.task == "multiclass":
             return outputs.double().softmax(1)
@@ -497,19 +497,19 @@ class Run:
 
     def rows(self, paths, outputs, logits=False):
         """A dictionary per sample with the columns of train predict."""
-        for path, raw, said in zip(paths, outputs, self.said(outputs)):
+        for path, raw, predicted in zip(paths, outputs, self.predictions(outputs)):
             row = {"path": str(path)}
             if self.task == "multiclass":
                 best = int(raw.argmax())
-                row.update({"class": self.classes[best], "probability": float(said[best])})
+                row.update({"class": self.classes[best], "probability": float(predicted[best])})
                 names = self.classes
             elif self.task == "binary":
                 threshold = float(self.options["threshold"])
                 least = float(np.log(threshold / (1 - threshold)))
-                row.update({"class": self.classes[int(float(raw[0]) >= least)], f"probability_{self.classes[1]}": float(said[0])})
+                row.update({"class": self.classes[int(float(raw[0]) >= least)], f"probability_{self.classes[1]}": float(predicted[0])})
                 names = ["logit"]
             else:
-                row.update({name: float(value) for name, value in zip(self.classes, said)})
+                row.update({name: float(value) for name, value in zip(self.classes, predicted)})
                 names = [f"logit_{name}" for name in self.classes] if self.task == "multilabel" else \
                     [f"output_{i}" for i in range(len(raw))]
             if logits:

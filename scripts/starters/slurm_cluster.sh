@@ -10,7 +10,7 @@
 set -eu
 usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 64; }
 [ $# -ge 2 ] || usage
-verb=$1
+command=$1
 mkdir -p "$2"
 folder=$(cd "$2" && pwd)
 cpus=${3:-4}
@@ -79,7 +79,7 @@ CONF
   exit 71
 }
 
-case $verb in
+case $command in
   start) start ;;
   stop) for program in slurmd slurmctld munged; do stop_one "$program"; done ;;
   *) usage ;;

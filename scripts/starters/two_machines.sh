@@ -4,7 +4,7 @@
 # a veth pair with tc's netem, or slow_cable.py where the kernel has no netem. They see the same files. As root; Debian's
 # package iproute2.
 #
-#   scripts/starters/two_machines.sh start [MS [MBIT]]   1 ms in each direction and 1000 Mbit/s, unless said otherwise
+#   scripts/starters/two_machines.sh start [MS [MBIT]]   1 ms in each direction and 1000 Mbit/s by default
 #   scripts/starters/two_machines.sh in a CMD...         on the machine a, which is 10.77.0.1
 #   scripts/starters/two_machines.sh in b CMD...         on the machine b, which is 10.77.0.2
 #   scripts/starters/two_machines.sh cut                 the cable is pulled out: all is lost, but nothing is closed
