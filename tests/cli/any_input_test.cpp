@@ -34,7 +34,9 @@ class AnyInputTest : public ::testing::Test {
     EXPECT_EQ(ended.exit_code, exit_code) << story_of(words, ended);
     return ended;
   }
-  static bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+  static bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
 
   const Workplace work_;
 };
@@ -54,24 +56,24 @@ TEST_F(AnyInputTest, EvalTakesFoldersOfClassesOfSplitsAndCsvFiles) {
   for (const std::string data : {"other", "classes"}) {
     EXPECT_EQ(succeed({"eval", "run", "--data-dir", data}).out, own) << data << ": no training split is needed";
   }
-  EXPECT_TRUE(says(succeed({"eval", "run", "data", "--split", "train"}).err, "split 'train', data"));
+  EXPECT_TRUE(contains(succeed({"eval", "run", "data", "--split", "train"}).err, "split 'train', data"));
 }
 
 TEST_F(AnyInputTest, EvalMatchesClassesByName) {
   fs::create_directories(work_ / "some/dog");
   fs::copy_file(work_ / "data/val/dog/0.png", work_ / "some/dog/0.png");
   const Ended some = succeed({"eval", "run", "some"});
-  EXPECT_TRUE(says(some.out, "\ndog,1,")) << "a class may be absent";
-  EXPECT_TRUE(says(some.err, "1 of 2 classes without samples here")) << some.err;
+  EXPECT_TRUE(contains(some.out, "\ndog,1,")) << "a class may be absent";
+  EXPECT_TRUE(contains(some.err, "1 of 2 classes without samples here")) << some.err;
   fs::create_directories(work_ / "some/hog");
   fs::copy_file(work_ / "data/val/dog/0.png", work_ / "some/hog/0.png");
-  EXPECT_TRUE(says(fail({"eval", "run", "some"}, kData).err, "only here: hog"));
+  EXPECT_TRUE(contains(fail({"eval", "run", "some"}, kData).err, "only here: hog"));
   work_.write("odd.csv", "path,label\ndata/val/dog/0.png,hog\n");
-  EXPECT_TRUE(says(fail({"eval", "run", "odd.csv"}, kData).err, "did you mean 'dog'?"));
+  EXPECT_TRUE(contains(fail({"eval", "run", "odd.csv"}, kData).err, "did you mean 'dog'?"));
   fail({"eval", "run", "nowhere"}, kNoInput);
   fail({"eval", "run", "data/val/dog/0.png"}, kData);
   fs::rename(work_ / "data/val", work_ / "val");
-  EXPECT_TRUE(says(fail({"eval", "run", "--data-dir", "data"}, kNoInput).err, "data has none of the splits val"));
+  EXPECT_TRUE(contains(fail({"eval", "run", "--data-dir", "data"}, kNoInput).err, "data has none of the splits val"));
 }
 
 TEST_F(AnyInputTest, PredictTakesFilesFoldersPatternsAndLists) {

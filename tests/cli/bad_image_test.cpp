@@ -139,7 +139,7 @@ const std::vector<BadInput>& bad_images() {
        kData,
        {"bad image data/train/dog/bad.png: its header says 0x8 pixels"}},
       {"TextNamedJpg",
-       image("bad.jpg", "this is no image, whatever its name says\n"),
+       image("bad.jpg", "this is no image, whatever its name is\n"),
        kData,
        {"bad image data/train/dog/bad.jpg: not an image: the first bytes are those of no format that is "
         "read"}},

@@ -50,7 +50,8 @@ void expect_refused(const BadInput& input, const Workplace& work) {
   EXPECT_EQ(ended.exit_code, input.exit_code);
   EXPECT_FALSE(ended.timed_out) << "it hangs";
   EXPECT_EQ(ended.signal, 0);
-  for (const std::string& text : input.said) EXPECT_NE(ended.err.find(text), std::string::npos) << "not said: " << text;
+  for (const std::string& text : input.messages)
+    EXPECT_NE(ended.err.find(text), std::string::npos) << "not printed: " << text;
   EXPECT_EQ(last_line(ended.err), "train: exit=" + std::to_string(input.exit_code) + " reason=error");
   EXPECT_FALSE(has_control_character(ended.out + ended.err));
   expect_nothing_half_written(work);

@@ -18,7 +18,7 @@ struct BadInput {
   std::string fact;                             ///< the name of the test
   std::function<Words(const Workplace&)> make;  ///< makes the input; returns the command line
   int exit_code;
-  std::vector<std::string> said;  ///< each stands on standard error: the path, the cause, the next step
+  std::vector<std::string> messages;  ///< each stands on standard error: the path, the cause, the next step
 };
 
 inline std::string name_of(const ::testing::TestParamInfo<BadInput>& info) { return info.param.fact; }
@@ -29,7 +29,7 @@ std::function<Words(const Workplace&)> words(const Words& command_line);
 /// `train -c c.yaml` with this content.
 std::function<Words(const Workplace&)> config(const std::string& content);
 
-/// Runs the row and checks what it says, and what holds for all of them: it ends by itself, with one last line for
+/// Runs the row and checks its messages, and what holds for all of them: it ends by itself, with one last line for
 /// machines, without a core file, a control character on the screen or a half-written file.
 void expect_refused(const BadInput& input, const Workplace& work);
 /// As above in a folder of its own, and nothing was begun: there is no run directory.

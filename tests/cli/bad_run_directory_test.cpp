@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places that cannot be written to: said before data is read where it can be known, and nothing is lost where
-// not.
+// Places that cannot be written to: an error before data is read where possible; otherwise nothing is lost.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -34,14 +34,14 @@ class BandsTest : public ::testing::Test {
   const Workplace work_;
 };
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_F(BandsTest, TrainEvaluateAndPredict) {
   const Words words = train_words({"--epochs", "3", "--batch-size", "4", "-v"});
   const Ended trained = run_here(words);
   ASSERT_EQ(trained.exit_code, 0) << story_of(words, trained);
-  EXPECT_TRUE(says(trained.out, "8 training and 8 validation samples")) << trained.out;
-  EXPECT_TRUE(says(trained.out, "measured on 8 samples of the training split")) << trained.out;
+  EXPECT_TRUE(contains(trained.out, "8 training and 8 validation samples")) << trained.out;
+  EXPECT_TRUE(contains(trained.out, "measured on 8 samples of the training split")) << trained.out;
 
   const Ended evaluated = run_here({"eval", "run", "data/val", "--device", "cpu", "--json"});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
@@ -49,7 +49,7 @@ TEST_F(BandsTest, TrainEvaluateAndPredict) {
   const Ended predicted = run_here(predict);
   EXPECT_EQ(predicted.exit_code, 0) << story_of(predict, predicted);
   EXPECT_EQ(lines_of(predicted.out).size(), 9u) << predicted.out;
-  EXPECT_TRUE(says(predicted.out, "data/val/field/0.tif")) << predicted.out;
+  EXPECT_TRUE(contains(predicted.out, "data/val/field/0.tif")) << predicted.out;
 }
 
 TEST_F(BandsTest, CheckAndDryRunLookAtThem) {
@@ -59,9 +59,9 @@ TEST_F(BandsTest, CheckAndDryRunLookAtThem) {
        {Words{"check", "--data-dir", "data", "--all-files"}, train_words({"--dry-run", "--all-files"})}) {
     const Ended ended = run_here(words);
     EXPECT_EQ(ended.exit_code, kData) << story_of(words, ended);
-    EXPECT_TRUE(says(ended.out + ended.err,
-                     "data/train/forest/7.tif: is 12 x 12 x 5 of float32, but 12 x 12 x 6 of "
-                     "float32 is expected"))
+    EXPECT_TRUE(contains(ended.out + ended.err,
+                         "data/train/forest/7.tif: is 12 x 12 x 5 of float32, but 12 x 12 x 6 of "
+                         "float32 is expected"))
         << story_of(words, ended);
   }
   EXPECT_EQ(run_here(train_words({"--dry-run"})).exit_code, kData);
@@ -73,7 +73,7 @@ TEST_F(BandsTest, TheOddOneEndsTheRun) {
   const Words words = train_words();
   const Ended ended = run_here(words);
   EXPECT_EQ(ended.exit_code, kData) << story_of(words, ended);
-  EXPECT_TRUE(says(ended.err, "data/train/field/2.tif: is 12 x 12 x 6 of uint8, but 12 x 12 x 6 of float32"))
+  EXPECT_TRUE(contains(ended.err, "data/train/field/2.tif: is 12 x 12 x 6 of uint8, but 12 x 12 x 6 of float32"))
       << ended.err;
 }
 
@@ -81,10 +81,10 @@ TEST_F(BandsTest, WhatIsForPicturesIsRefused) {
   for (const Words& more : {Words{"--hflip", "0.5"}, {"--train-crop", "random-resized"}, {"--img-size", "8"}}) {
     const Ended ended = run_here(train_words(more));
     EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
-    EXPECT_TRUE(says(ended.err, "but samples of HDF5 files and of many bands stay as they are")) << ended.err;
+    EXPECT_TRUE(contains(ended.err, "but samples of HDF5 files and of many bands stay as they are")) << ended.err;
   }
   const Ended other = run_here(train_words({"--in-chans", "3"}));
-  EXPECT_TRUE(says(other.err, "in-chans is 3, but the samples have 6")) << other.err;
+  EXPECT_TRUE(contains(other.err, "in-chans is 3, but the samples have 6")) << other.err;
 }
 
 TEST_F(BandsTest, APictureIsNoInputOfSuchANetwork) {
@@ -93,7 +93,8 @@ TEST_F(BandsTest, APictureIsNoInputOfSuchANetwork) {
   const Words words = {"predict", "run", "one.png", "--device", "cpu"};
   const Ended ended = run_here(words);
   EXPECT_EQ(ended.exit_code, kData) << story_of(words, ended);
-  EXPECT_TRUE(says(ended.err, "was trained on samples of 6 x 12 x 12 that stay as they are, but one.png holds images"))
+  EXPECT_TRUE(
+      contains(ended.err, "was trained on samples of 6 x 12 x 12 that stay as they are, but one.png holds images"))
       << ended.err;
 }
 

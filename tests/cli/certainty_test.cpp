@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train eval` says how sure it is, and which of two runs is better.
+// The intervals and the calibration of `train eval`, and which of two runs is better.
 #include <gtest/gtest.h>
 
 #include "finished_run.h"
@@ -7,7 +7,7 @@
 namespace stoker::cli {
 namespace {
 
-class CertaintyVerbTest : public ::testing::Test {
+class CertaintyCommandTest : public ::testing::Test {
  protected:
   void SetUp() override { place_finished_run(work_); }
   Ended eval(Words more) {
@@ -20,14 +20,14 @@ class CertaintyVerbTest : public ::testing::Test {
   const Workplace work_;
 };
 
-TEST_F(CertaintyVerbTest, EvalSaysIntervalsAndCalibration) {
-  const std::string said = eval({}).err;
-  EXPECT_NE(said.find("\n95 %    loss "), std::string::npos) << said;
-  EXPECT_NE(said.find("  top1 "), std::string::npos) << said;
-  EXPECT_NE(said.find("\ncalibration  says "), std::string::npos) << said;
+TEST_F(CertaintyCommandTest, EvalPrintsIntervalsAndCalibration) {
+  const std::string printed = eval({}).err;
+  EXPECT_NE(printed.find("\n95 %    loss "), std::string::npos) << printed;
+  EXPECT_NE(printed.find("  top1 "), std::string::npos) << printed;
+  EXPECT_NE(printed.find("\ncalibration  says "), std::string::npos) << printed;
 }
 
-TEST_F(CertaintyVerbTest, TheSameSeedGivesTheSameIntervalsAndNoResamplesNone) {
+TEST_F(CertaintyCommandTest, TheSameSeedGivesTheSameIntervalsAndNoResamplesNone) {
   const std::string json = eval({"--json"}).out;
   EXPECT_EQ(eval({"--json"}).out, json);
   EXPECT_NE(eval({"--json", "--seed", "7"}).out, json);
@@ -36,14 +36,14 @@ TEST_F(CertaintyVerbTest, TheSameSeedGivesTheSameIntervalsAndNoResamplesNone) {
   EXPECT_EQ(run({"eval", "run", "--resamples", "-1"}, work_.path()).exit_code, 64);
 }
 
-TEST_F(CertaintyVerbTest, ARunAgainstItselfHasNoWinner) {
-  const std::string said = eval({"--against", "run"}).err;
-  EXPECT_NE(said.find("run against run, on the same 20 images"), std::string::npos) << said;
-  EXPECT_NE(said.find("no difference can be told: 0.00 points (95 %: 0.00 to 0.00)"), std::string::npos) << said;
-  EXPECT_EQ(said.find(" beats "), std::string::npos) << said;
+TEST_F(CertaintyCommandTest, ARunAgainstItselfHasNoWinner) {
+  const std::string printed = eval({"--against", "run"}).err;
+  EXPECT_NE(printed.find("run against run, on the same 20 images"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("no difference can be told: 0.00 points (95 %: 0.00 to 0.00)"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find(" beats "), std::string::npos) << printed;
 }
 
-TEST_F(CertaintyVerbTest, FilesOfAnEvaluationAreShownInTheReport) {
+TEST_F(CertaintyCommandTest, FilesOfAnEvaluationAreShownInTheReport) {
   eval({"--output", "run/eval", "--against", "run/checkpoints/step-00000004"});
   EXPECT_NE(content_of_file(work_ / "run/eval/certainty.json").find("\"calibration\": {"), std::string::npos);
   EXPECT_EQ(lines_of(content_of_file(work_ / "run/eval/reliability.csv")).size(), 16u);
@@ -53,7 +53,7 @@ TEST_F(CertaintyVerbTest, FilesOfAnEvaluationAreShownInTheReport) {
   EXPECT_NE(page.find("on the same images"), std::string::npos);
 }
 
-TEST_F(CertaintyVerbTest, ARunOfOtherClassesIsRefused) {
+TEST_F(CertaintyCommandTest, ARunOfOtherClassesIsRefused) {
   const Workplace other;
   write_folders(other);
   ASSERT_EQ(run(train_words(), other.path()).exit_code, 0);

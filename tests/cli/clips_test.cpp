@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clips through the program: frames reach the network in their order, and every verb takes them or says why
-// not.
+// Clips through the program: frames reach the network in their order, and every command takes them or refuses them
+// with a reason.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -43,7 +43,7 @@ class ClipsTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// A tiny network of clips on them, for verbs that write no run.
+  /// A tiny network of clips on them, for commands that write no run.
   Words clip_words(const Words& more = {}) {
     // clang-format off
     return with({"--data-dir", "data", "--clip-frames", "4", "--task", "binary", "--img-size", "16",
@@ -79,9 +79,9 @@ TEST_F(ClipsTest, FramesReachTheNetworkInTheirOrder) {
   const std::vector<std::string> table = lines_of(succeed({"eval", "run"}).out);
   ASSERT_GE(table.size(), 3u);
   EXPECT_EQ(table[1].rfind("falling,8,", 0), 0u) << table[1];
-  const std::vector<std::string> said = lines_of(succeed({"predict", "run", "data/val/rising"}).out);
-  ASSERT_EQ(said.size(), 9u);
-  EXPECT_EQ(said[1].rfind("data/val/rising/v0,rising,", 0), 0u) << said[1];
+  const std::vector<std::string> rows = lines_of(succeed({"predict", "run", "data/val/rising"}).out);
+  ASSERT_EQ(rows.size(), 9u);
+  EXPECT_EQ(rows[1].rfind("data/val/rising/v0,rising,", 0), 0u) << rows[1];
   const std::vector<std::string> one = lines_of(succeed({"predict", "run", "data/val/falling/v3"}).out);
   ASSERT_EQ(one.size(), 2u);
   EXPECT_EQ(one[1].rfind("data/val/falling/v3,falling,", 0), 0u) << one[1];
@@ -92,15 +92,16 @@ TEST_F(ClipsTest, FramesReachTheNetworkInTheirOrder) {
 TEST_F(ClipsTest, ANetworkOfSingleImagesIsRefusedWithBothWaysOut) {
   const Words plain = {"--data-dir", "data", "--run-dir", "run", "--model",       "small_cnn",
                        "--epochs",   "1",    "--threads", "1",   "--num-workers", "1"};
-  const std::string said = fail(plain).err;
-  EXPECT_NE(said.find("small_cnn sees single images, but the data are clips of 8 frames"), std::string::npos) << said;
-  EXPECT_NE(said.find("--model two_stream_convlstm"), std::string::npos) << said;
-  EXPECT_NE(said.find("--clip-frames 1"), std::string::npos) << said;
+  const std::string message = fail(plain).err;
+  EXPECT_NE(message.find("small_cnn sees single images, but the data are clips of 8 frames"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("--model two_stream_convlstm"), std::string::npos) << message;
+  EXPECT_NE(message.find("--clip-frames 1"), std::string::npos) << message;
   succeed(with(plain, {"--clip-frames", "1", "--batch-size", "8", "--frame-sampling", "stride"}));
   EXPECT_EQ(lines_of(succeed({"predict", "run", "data/val/rising"}).out).size(), 9u) << "a frame of each video";
 }
 
-/// Frames in high quality are the same in both classes: the view in low quality alone tells them apart.
+/// Frames in high quality are the same in both classes: they differ only in low quality.
 TEST_F(ClipsTest, PairsOfHighAndLowQualityReachBothStreams) {
   for (const std::string split : {"train", "val"}) {
     for (int v = 0; v < 12; ++v) {
@@ -123,10 +124,10 @@ TEST_F(ClipsTest, PairsOfHighAndLowQualityReachBothStreams) {
   EXPECT_NE(trained.out.find("roc_auc 1.0000"), std::string::npos) << trained.out;
   EXPECT_NE(content_of_file(work_ / "run/checkpoints/best/preprocess.json").find("\"views\": 2"), std::string::npos);
   const auto first_video = [&](const std::string& label) {
-    const std::vector<std::string> said = lines_of(succeed({"predict", "run", "pairs/val/" + label}).out);
-    EXPECT_EQ(said.size(), 13u);
-    EXPECT_EQ(said.at(1).rfind("pairs/val/" + label + "/v0,", 0), 0u) << said.at(1);
-    return std::stod(said.at(1).substr(said.at(1).rfind(',') + 1));
+    const std::vector<std::string> rows = lines_of(succeed({"predict", "run", "pairs/val/" + label}).out);
+    EXPECT_EQ(rows.size(), 13u);
+    EXPECT_EQ(rows.at(1).rfind("pairs/val/" + label + "/v0,", 0), 0u) << rows.at(1);
+    return std::stod(rows.at(1).substr(rows.at(1).rfind(',') + 1));
   };
   EXPECT_GT(first_video("real"), first_video("fake"));
   const Ended judged = succeed({"eval", "run"});
@@ -158,8 +159,8 @@ TEST_F(ClipsTest, PreviewAndBenchShowClips) {
 
 TEST_F(ClipsTest, ABadFrameIsNamedAndItsClipSkipped) {
   work_.write("data/train/rising/v5/frame_2.png", "not a picture");
-  const std::string said = fail(training_words({"--epochs", "1"})).err;
-  EXPECT_NE(said.find("data/train/rising/v5: frame_2.png: "), std::string::npos) << said;
+  const std::string message = fail(training_words({"--epochs", "1"})).err;
+  EXPECT_NE(message.find("data/train/rising/v5: frame_2.png: "), std::string::npos) << message;
   fs::remove_all(work_ / "run");
   succeed(training_words({"--epochs", "1", "--on-bad-image", "skip,1"}));
 }

@@ -33,7 +33,7 @@ class CompletionTest : public ::testing::Test {
   const Workplace work_;
 };
 
-TEST_F(CompletionTest, BashOffersVerbsFlagsValuesAndRuns) {
+TEST_F(CompletionTest, BashOffersCommandsFlagsValuesAndRuns) {
   if (!has("bash")) GTEST_SKIP();
   write({"list", "completion", "bash"}, "train.bash");
   EXPECT_NE(offered("train ev").find("\neval\n"), std::string::npos);

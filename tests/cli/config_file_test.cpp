@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every file in configs/ gets as far as the plan on data in its layout, and says what it wants of other data.
+// Every file in configs/ gets as far as the plan on data in its layout, and its error on other data names what it
+// needs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -152,7 +153,7 @@ Words dry_run_of(const Case& config) {
   return words;
 }
 
-TEST(ConfigFileTest, EveryFileStandsInTheTableAndSaysWhatToExpect) {
+TEST(ConfigFileTest, EveryFileStandsInTheTableAndNamesWhatToExpect) {
   std::set<std::string> known, found;
   for (const auto& [name, unused] : cases()) known.insert(name);
   for (const auto& entry : fs::recursive_directory_iterator(configs())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fault in a library, or a signal of one that is sent, ends a run with a last line, a code, a hint and a status file
-// that says so; the same command goes on.
+// with the reason; the same command goes on.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -158,7 +158,7 @@ TEST(CrashedRunTest, ACrashOfARankIsTheEndOfAllAndTheLastLineNamesIt) {
   }
 }
 
-TEST(CrashedRunTest, RanksThatOthersHaveStartedSayEachHowTheyEnd) {
+TEST(CrashedRunTest, RanksThatOthersHaveStartedReportEachHowTheyEnd) {
   const Workplace work;
   Launch root = crashing(work, "FPE", {"--replicas", "2", "--batch-size", "8"});
   for (const std::string variable : {"STOKER_FAULT_RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost"}) {
@@ -185,13 +185,13 @@ TEST(CrashedRunTest, ACrashOfARankIsRestartedAsALostOneIs) {
 
 TEST(CrashedRunTest, TheCommandAtTheEndLearnsOfIt) {
   const Workplace work;
-  const std::string tell =
-      "echo \"$STOKER_EXIT_CODE|$STOKER_REASON|$STOKER_RUN_DIR|$STOKER_METRIC|$STOKER_UPDATES\" > told";
-  Launch launch = crashing(work, "ABRT", {"--on-end", tell});
+  const std::string print =
+      "echo \"$STOKER_EXIT_CODE|$STOKER_REASON|$STOKER_RUN_DIR|$STOKER_METRIC|$STOKER_UPDATES\" > seen";
+  Launch launch = crashing(work, "ABRT", {"--on-end", print});
   launch.variables.push_back("STOKER_METRIC=of another run");
   const Ended ended = run(launch);
   EXPECT_EQ(ended.exit_code, 134) << ended.err;
-  EXPECT_EQ(content_of_file(work / "told"), "134|crash:ABRT|run||\n") << ended.err;
+  EXPECT_EQ(content_of_file(work / "seen"), "134|crash:ABRT|run||\n") << ended.err;
 }
 
 }  // namespace

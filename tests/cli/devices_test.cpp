@@ -34,7 +34,7 @@ std::string saved(const Workplace& work, const std::string& run_dir) {
   return bytes;
 }
 
-/// Bytes that a plan says a process may take: of "memory    host 187.7 MB of 6.3 GB".
+/// Bytes that a process may take according to a plan: of "memory    host 187.7 MB of 6.3 GB".
 double memory_for(const std::string& plan) {
   std::smatch found;
   if (!std::regex_search(plan, found, std::regex("memory    host [0-9.]+ .B of ([0-9.]+) (.)B"))) return 0;
@@ -64,7 +64,7 @@ TEST(DevicesTest, AnyNumberOfProcessesEndsWithTheSameBits) {
   EXPECT_TRUE(std::filesystem::exists(work / "run4/train.rank-3.log"));
 }
 
-TEST(DevicesTest, ReportsTellOfAllRanks) {
+TEST(DevicesTest, ReportsCoverAllRanks) {
   const Workplace work;
   write_idx(work);
   const Words words = train_words(dealt(2, {"--batch-size", "4", "--report-every", "2u"}));
@@ -182,7 +182,7 @@ TEST(DevicesTest, BadImagesOfAllRanksCountAgainstMaxBad) {
             << ended.err;
       } else {
         EXPECT_NE((ended.out + ended.err).find("skipped a bad image (4 of at most 4)"), std::string::npos)
-            << "rank 0 tells of those of all";
+            << "rank 0 counts those of all";
       }
     }
   }
@@ -385,7 +385,7 @@ TEST(DevicesTest, OptionsThatRank0ChoseHoldForAll) {
   EXPECT_EQ(other.find("chosen    --img-size"), std::string::npos) << other;
 }
 
-TEST(DevicesTest, WhatAllRanksRefuseIsSaidOnce) {
+TEST(DevicesTest, WhatAllRanksRefuseIsPrintedOnce) {
   const Workplace work;
   write_idx(work);
   const Ended ended = run(train_words({"--batch-size", "1", "--replicas", "4", "--devices", "2"}), work.path());

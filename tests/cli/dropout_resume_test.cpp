@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network that drops at random while it trains: stopped in the middle of an epoch and started again, it
-// ends with the bits of a run that was never stopped.
+// A network that drops at random while it trains: stopped in the middle of an epoch and started again, its
+// result is bit-identical to that of a run that was never stopped.
 #include <gtest/gtest.h>
 
 #include "tiny_data.h"

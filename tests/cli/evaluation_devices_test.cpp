@@ -51,7 +51,7 @@ TEST_F(EvaluationDevicesTest, EvalWritesTheSameBytesAndFigures) {
     EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=evaluated update=6 ", 0), 0u) << story_;
     const size_t begin = ended.err.find("images 23  loss ");
     ASSERT_NE(begin, std::string::npos) << story_;
-    EXPECT_EQ(ended.err.find("images 23  loss ", begin + 1), std::string::npos) << "one process says it: " << story_;
+    EXPECT_EQ(ended.err.find("images 23  loss ", begin + 1), std::string::npos) << "one process prints it: " << story_;
     const std::string figures = ended.err.substr(begin, ended.err.find('\n', begin) - begin);
     EXPECT_NE(figures.find("roc_auc 0."), std::string::npos) << figures;
     const std::string files = listing_of(work_ / "results");
@@ -116,7 +116,7 @@ TEST_F(EvaluationDevicesTest, AComparisonIsTheSameToo) {
   }
 }
 
-TEST_F(EvaluationDevicesTest, WhatAllProcessesRefuseIsSaidOnce) {
+TEST_F(EvaluationDevicesTest, WhatAllProcessesRefuseIsPrintedOnce) {
   work_.write("data/val.csv", "path,label\nimages/0.png,neither\n");
   const Ended ended = ask({"eval", "run"}, 4);
   EXPECT_EQ(ended.exit_code, kData) << story_;

@@ -24,18 +24,18 @@ class EvaluationOptionsTest : public ::testing::Test {
     }
   }
 
-  /// The verb on the run with a file of options over the run's own.
-  Ended evaluate(const std::string& verb, const std::string& options, const Words& more = {}) const {
+  /// The command on the run with a file of options over the run's own.
+  Ended evaluate(const std::string& command, const std::string& options, const Words& more = {}) const {
     work_.write("c.yaml", "log-level: info\n" + options);  // a file without any option is refused
-    Words words = {verb, "run", "-c", "c.yaml", "--threads", "1", "--num-workers", "1", "--device", "cpu"};
-    if (verb == "predict") words.insert(words.begin() + 2, "images");
+    Words words = {command, "run", "-c", "c.yaml", "--threads", "1", "--num-workers", "1", "--device", "cpu"};
+    if (command == "predict") words.insert(words.begin() + 2, "images");
     words.insert(words.end(), more.begin(), more.end());
     Ended ended = run(words, work_.path());
     story_ = story_of(words, ended) + "\n" + options;
     return ended;
   }
 
-  /// So many images to evaluate, in the folder `many`.
+  /// Images to evaluate, in the folder `many`.
   void write_many(uint32_t images) const {
     work_.write("many/t10k-images-idx3-ubyte", idx_images(images));
     work_.write("many/t10k-labels-idx1-ubyte", idx_labels(images));
@@ -74,8 +74,8 @@ std::vector<std::string> automatic_options(const std::string& markdown) {
 }
 
 TEST_F(EvaluationOptionsTest, MeansForOtherChannelsAreRefused) {
-  for (const char* const verb : {"eval", "predict"}) {
-    const Ended ended = evaluate(verb, "mean: [0.1, 0.2, 0.3]\nstd: [0.1, 0.2, 0.3]\n");
+  for (const char* const command : {"eval", "predict"}) {
+    const Ended ended = evaluate(command, "mean: [0.1, 0.2, 0.3]\nstd: [0.1, 0.2, 0.3]\n");
     EXPECT_EQ(ended.exit_code, kConfig) << story_;
     EXPECT_NE(ended.err.find("mean has 3 values, but in-chans is 1"), std::string::npos) << story_;
   }
@@ -120,7 +120,7 @@ TEST_F(EvaluationOptionsTest, WhateverMayBeAutomaticIsResolvedOrRefused) {
   EXPECT_EQ(evaluate("predict", resolved).exit_code, 0) << story_;
 }
 
-TEST_F(EvaluationOptionsTest, WhatTheTrainingSplitSaysIsAskedFor) {
+TEST_F(EvaluationOptionsTest, ValuesOfTheTrainingSplitMustBeGiven) {
   const Ended ended = evaluate("eval", "class-weights: auto\n");
   EXPECT_EQ(ended.exit_code, kConfig) << story_;
   EXPECT_NE(ended.err.find("class-weights: auto is measured on the training split"), std::string::npos) << story_;

@@ -70,16 +70,16 @@ TEST_F(ExportTest, OpenCvAgreesWithEveryBoundary) {
   }
 }
 
-TEST_F(ExportTest, ACheckFailsWhereAnotherReaderSaysOtherwise) {
+TEST_F(ExportTest, ACheckFailsWhereAnotherReaderPredictsOtherwise) {
   work_.write("bin/stoker-check-onnx", "#!/bin/sh\n{ echo 8 10 Liar 1 batches; head -c 320 /dev/zero; } > \"$3\"\n");
   ::chmod((work_ / "bin/stoker-check-onnx").c_str(), 0755);
   fs::copy_file(kTrain, work_ / "bin/train");
   fs::copy_file(fs::path(kTrain).parent_path() / "stoker-train", work_ / "bin/stoker-train");
-  const std::string command = "cd " + work_.path() + " && bin/train export run --check > said 2>&1";
+  const std::string command = "cd " + work_.path() + " && bin/train export run --check > output 2>&1";
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 78);
-  const std::string said = content_of_file(work_ / "said");
-  EXPECT_NE(said.find("Liar 1 says otherwise: predictions differ by up to"), std::string::npos) << said;
+  const std::string output = content_of_file(work_ / "output");
+  EXPECT_NE(output.find("Liar 1 says otherwise: predictions differ by up to"), std::string::npos) << output;
 }
 
 TEST_F(ExportTest, TorchScriptRunsInPythonWithTheNumbersOfTheVectors) {
@@ -105,8 +105,8 @@ names = dict(network.named_parameters())
 assert 'fc.weight' in names, list(names)
 print('python agrees')
 )");
-  const std::string command = "cd " + work_.path() + " && python3 check.py > said 2>&1";
-  EXPECT_EQ(std::system(command.c_str()), 0) << content_of_file(work_ / "said");
+  const std::string command = "cd " + work_.path() + " && python3 check.py > output 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << content_of_file(work_ / "output");
 }
 
 TEST_F(ExportTest, SafetensorsHoldTheWeightsUnderTheirNames) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes the place of UCX's libraries libucs and libucs_signal (LD_PRELOAD): handles the signals of faults from when it
-// is loaded, unless UCX_HANDLE_ERRORS is "none", and lets nobody else handle them until it is told to stop.
+// is loaded, unless UCX_HANDLE_ERRORS is "none", and discards the handlers of others until it is turned off.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>

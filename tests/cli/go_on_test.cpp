@@ -22,18 +22,18 @@ std::vector<std::string> summary_of(const Workplace& work, const std::string& ru
   return lines_of(content_of_file(work / (run_dir + "/summary.csv")));
 }
 
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(GoOnTest, AFinishedRunTrainsFurtherWhenEpochsIsRaised) {
   const Workplace work;
   place_finished_run(work);
   const Ended ended = finish(work, finished_run_words({"--epochs", "4"}));
-  EXPECT_TRUE(says(ended.out, "extends the run from 2 to 4 epochs")) << ended.out;
+  EXPECT_TRUE(contains(ended.out, "extends the run from 2 to 4 epochs")) << ended.out;
   const std::vector<std::string> rows = summary_of(work, "run");
   ASSERT_EQ(rows.size(), 5u);
   EXPECT_EQ(rows.back().rfind("4,", 0), 0u);
-  EXPECT_TRUE(says(last_line(ended.err), "reason=epochs-done update=16 ")) << ended.err;
-  EXPECT_TRUE(says(last_line(finish(work, finished_run_words({"--epochs", "4"})).err), "reason=already-finished"));
+  EXPECT_TRUE(contains(last_line(ended.err), "reason=epochs-done update=16 ")) << ended.err;
+  EXPECT_TRUE(contains(last_line(finish(work, finished_run_words({"--epochs", "4"})).err), "reason=already-finished"));
 }
 
 TEST(GoOnTest, ARunThatIsNotFinishedKeepsItsEpochs) {
@@ -43,7 +43,7 @@ TEST(GoOnTest, ARunThatIsNotFinishedKeepsItsEpochs) {
       finished_run_words({"--epochs", "4", "--resume", "run/checkpoints/step-00000004"});  // after one of two epochs
   const Ended ended = run(words, work.path());
   EXPECT_EQ(ended.exit_code, kConfig) << story_of(words, ended);
-  EXPECT_TRUE(says(ended.err, "--epochs: the checkpoint has 2, this run 4")) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "--epochs: the checkpoint has 2, this run 4")) << ended.err;
 }
 
 TEST(GoOnTest, FewerEpochsAndOtherOptionsAreNoExtension) {
@@ -52,8 +52,8 @@ TEST(GoOnTest, FewerEpochsAndOtherOptionsAreNoExtension) {
   EXPECT_EQ(run(finished_run_words({"--epochs", "1"}), work.path()).exit_code, kConfig);
   const Ended ended = run(finished_run_words({"--epochs", "4", "--seed", "7"}), work.path());
   EXPECT_EQ(ended.exit_code, kConfig);
-  EXPECT_TRUE(says(ended.err, "--seed: ")) << ended.err;
-  EXPECT_FALSE(says(ended.err, "--epochs: ")) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "--seed: ")) << ended.err;
+  EXPECT_FALSE(contains(ended.err, "--epochs: ")) << ended.err;
 }
 
 TEST(GoOnTest, FreshSetsTheOldRunAsideAndStartsOver) {
@@ -62,8 +62,8 @@ TEST(GoOnTest, FreshSetsTheOldRunAsideAndStartsOver) {
   const std::string before = content_of_file(work / "run/checkpoints/step-00000008/state.json");
   for (const std::string aside : {"run.old-1", "run.old-2"}) {
     const Ended ended = finish(work, finished_run_words({"--fresh", "--epochs", "1"}));
-    EXPECT_TRUE(says(ended.out, "the run in run was set aside as " + aside)) << ended.out;
-    EXPECT_TRUE(says(ended.out, "run, from scratch")) << ended.out;
+    EXPECT_TRUE(contains(ended.out, "the run in run was set aside as " + aside)) << ended.out;
+    EXPECT_TRUE(contains(ended.out, "run, from scratch")) << ended.out;
     EXPECT_EQ(summary_of(work, "run").size(), 2u);
   }
   EXPECT_EQ(content_of_file(work / "run.old-1/checkpoints/step-00000008/state.json"), before);
@@ -87,8 +87,8 @@ TEST(GoOnTest, ACheckpointBringsTheOptionsAndTheDirectoryOfItsRun) {
   const Workplace work;
   place_finished_run(work);
   const Ended ended = finish(work, {"--resume", "run/checkpoints/step-00000004", "--num-workers", "0"});
-  EXPECT_TRUE(says(ended.out, "run, resumes run/checkpoints/step-00000004")) << ended.out;
-  EXPECT_TRUE(says(last_line(ended.err), "update=8 ")) << ended.err;
+  EXPECT_TRUE(contains(ended.out, "run, resumes run/checkpoints/step-00000004")) << ended.out;
+  EXPECT_TRUE(contains(last_line(ended.err), "update=8 ")) << ended.err;
   EXPECT_EQ(summary_of(work, "run").size(), 3u);
 }
 
@@ -97,7 +97,7 @@ TEST(GoOnTest, FlagsWinOverTheOptionsOfTheCheckpoint) {
   place_finished_run(work);
   const Ended ended = run({"--resume", "run", "--epochs", "3", "--run-dir", "other", "--seed", "7"}, work.path());
   EXPECT_EQ(ended.exit_code, kConfig) << ended.err;
-  EXPECT_TRUE(says(ended.err, "--seed: the checkpoint has 42, this run 7")) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "--seed: the checkpoint has 42, this run 7")) << ended.err;
   finish(work, {"--resume", "run", "--epochs", "3", "--run-dir", "other"});
   EXPECT_EQ(summary_of(work, "other").size(), 2u);
   EXPECT_EQ(summary_of(work, "run").size(), 3u);
@@ -111,10 +111,10 @@ TEST(GoOnTest, RunsOfASweepAreNamedByTheirOptionsAndNumbered) {
   EXPECT_TRUE(fs::exists(work / "sweep/lr-0.01-2/summary.csv"));
   const Words named = train_words({"--lr", "0.02", "--run-dir", "sweep/lr-{lr}"});
   finish(work, named);
-  EXPECT_TRUE(says(last_line(finish(work, named).err), "reason=already-finished")) << "no number: the same run";
+  EXPECT_TRUE(contains(last_line(finish(work, named).err), "reason=already-finished")) << "no number: the same run";
   const Ended unknown = run(train_words({"--run-dir", "sweep/{lrr}"}), work.path());
   EXPECT_EQ(unknown.exit_code, kUsage);
-  EXPECT_TRUE(says(unknown.err, "\"{lrr}\" names no option")) << unknown.err;
+  EXPECT_TRUE(contains(unknown.err, "\"{lrr}\" names no option")) << unknown.err;
 }
 
 TEST(GoOnTest, TheLastLineHasTheMetricAndItsBestValue) {
@@ -131,7 +131,7 @@ TEST(GoOnTest, TheLastLineHasTheMetricAndItsBestValue) {
   ASSERT_NE(place, std::string::npos) << line;
   EXPECT_NEAR(std::atof(line.c_str() + place + 19), best, 0.001) << line;
   EXPECT_LT(place, line.find(" checkpoint=")) << "a path, which may hold spaces, comes last";
-  EXPECT_TRUE(says(last_line(finish(work, {"eval", "run"}).err), " metric=top1 value="));
+  EXPECT_TRUE(contains(last_line(finish(work, {"eval", "run"}).err), " metric=top1 value="));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class Hdf5Test : public ::testing::Test {
   const Workplace work_;
 };
 
-TEST_F(Hdf5Test, TheWeightsAreTheSameForAnyWorkersAndAStagedCopyAndTheBannerSaysWhatWasChosen) {
+TEST_F(Hdf5Test, TheWeightsAreTheSameForAnyWorkersAndAStagedCopyAndTheBannerShowsWhatWasChosen) {
   std::string weights;
   for (const auto& [name, more] : {std::pair<std::string, Words>{"none", {"--num-workers", "0"}},
                                    {"many", {"--num-workers", "16"}},
@@ -46,11 +46,11 @@ TEST_F(Hdf5Test, TheWeightsAreTheSameForAnyWorkersAndAStagedCopyAndTheBannerSays
     Words all = words(more);
     all.insert(all.end(), {"--run-dir", name, "-v"});
     const Ended ended = succeed(all);
-    for (const std::string said :
+    for (const std::string expected :
          {"measured on 64 samples of the training split", "--hflip 0: samples stay as they are",
           "x float32 of 16 x 24, in 8 chunks, shuffled, deflated; labels y int64",
           "augment   1 frequency mask below 8, 1 time mask below 8"}) {
-      EXPECT_NE(ended.out.find(said), std::string::npos) << said << "\n" << ended.out;
+      EXPECT_NE(ended.out.find(expected), std::string::npos) << expected << "\n" << ended.out;
     }
     EXPECT_EQ(ended.out.find("are read from fast (") != std::string::npos, name == "staged");
     const std::string now = content_of_file(work_ / (name + "/checkpoints/last/model.safetensors"));
@@ -106,9 +106,9 @@ TEST_F(Hdf5Test, AWrongLayoutShowsTheExpectedOneAndWhatIsThere) {
   fs::rename(work_ / "data/train.h5", work_ / "data/recordings.h5");
   const Ended ended = run(words({"--dataset", "hdf5"}), work_.path());
   EXPECT_EQ(ended.exit_code, 66) << ended.err;
-  for (const char* const said : {"has no split 'train'", "HDF5:   train.h5 and val.h5",
-                                 "recordings.h5:", "x  float32 [64, 16, 24]", "y  int64 [64]"}) {
-    EXPECT_NE(ended.err.find(said), std::string::npos) << said << "\n" << ended.err;
+  for (const char* const expected : {"has no split 'train'", "HDF5:   train.h5 and val.h5",
+                                     "recordings.h5:", "x  float32 [64, 16, 24]", "y  int64 [64]"}) {
+    EXPECT_NE(ended.err.find(expected), std::string::npos) << expected << "\n" << ended.err;
   }
 }
 

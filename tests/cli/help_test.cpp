@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says about itself, wherever it is started from.
+// --help and --version, from any working directory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,15 +15,15 @@ bool is_plain_text(const std::string& text) {
 }
 
 /// The words that --help lists under "Other commands".
-std::vector<std::string> verbs_in(const std::string& help) {
-  std::vector<std::string> verbs;
+std::vector<std::string> commands_in(const std::string& help) {
+  std::vector<std::string> commands;
   bool listed = false;
   for (const std::string& line : lines_of(help)) {
     if (listed && line.empty()) break;
-    if (listed && line.size() > 2 && line[2] != ' ') verbs.push_back(line.substr(2, line.find(' ', 2) - 2));
+    if (listed && line.size() > 2 && line[2] != ' ') commands.push_back(line.substr(2, line.find(' ', 2) - 2));
     if (line.rfind("Other commands", 0) == 0) listed = true;
   }
-  return verbs;
+  return commands;
 }
 
 TEST(HelpTest, ThatIsLostOnAFullDeviceIsAnError) {
@@ -38,20 +38,20 @@ TEST(HelpTest, ThatIsLostOnAFullDeviceIsAnError) {
   EXPECT_EQ(run(launch).exit_code, 0) << "a reader that has seen enough is no error";
 }
 
-Words help_of(const std::string& verb) { return verb.empty() ? Words{"--help"} : Words{verb, "--help"}; }
+Words help_of(const std::string& command) { return command.empty() ? Words{"--help"} : Words{command, "--help"}; }
 
-TEST(HelpTest, EveryVerbExplainsItselfInPlainText) {
-  std::vector<std::string> verbs = verbs_in(run({"--help"}, ".").out);
-  EXPECT_NE(std::find(verbs.begin(), verbs.end(), "eval"), verbs.end());
-  EXPECT_NE(std::find(verbs.begin(), verbs.end(), "predict"), verbs.end());
-  verbs.emplace_back("");
-  for (const std::string& verb : verbs) {
-    const Ended ended = run(help_of(verb), ".");
-    SCOPED_TRACE(story_of(help_of(verb), ended));
+TEST(HelpTest, EveryCommandHasHelpInPlainText) {
+  std::vector<std::string> commands = commands_in(run({"--help"}, ".").out);
+  EXPECT_NE(std::find(commands.begin(), commands.end(), "eval"), commands.end());
+  EXPECT_NE(std::find(commands.begin(), commands.end(), "predict"), commands.end());
+  commands.emplace_back("");
+  for (const std::string& command : commands) {
+    const Ended ended = run(help_of(command), ".");
+    SCOPED_TRACE(story_of(help_of(command), ended));
     EXPECT_EQ(ended.exit_code, 0);
-    EXPECT_EQ(ended.out.rfind("Usage: train " + verb, 0), 0u);
+    EXPECT_EQ(ended.out.rfind("Usage: train " + command, 0), 0u);
     const Words without = {"", "import", "export", "runs", "inspect", "list"};
-    const bool takes_options = std::find(without.begin(), without.end(), verb) == without.end();
+    const bool takes_options = std::find(without.begin(), without.end(), command) == without.end();
     EXPECT_EQ(ended.out.find("[default") != std::string::npos, takes_options);
     EXPECT_TRUE(is_plain_text(ended.out));
     EXPECT_EQ(ended.err, "");

@@ -21,7 +21,7 @@ void wait_for_two_epochs(Program& program, const Workplace& work);
 /// The stop that was asked for: this code and reason, a checkpoint in the last line that holds a manifest,
 /// nothing half-written.
 void expect_stopped(const Ended& ended, const Workplace& work, int exit_code, const std::string& reason);
-/// The same command finishes the run; once more says that it is finished.
+/// The same command finishes the run; once more reports that it is finished.
 void expect_same_command_finishes(const Workplace& work, const Words& words);
 /// The same command has nothing to do and changes nothing; the table has one header and a row per epoch.
 void expect_already_finished(const Workplace& work, const Words& words);

@@ -9,34 +9,34 @@
 namespace stoker::cli {
 namespace {
 
-constexpr const char* kTell =
+constexpr const char* kPrintVariables =
     "echo \"$STOKER_EXIT_CODE|$STOKER_REASON|$STOKER_RUN_DIR|$STOKER_METRIC|$STOKER_BEST|$STOKER_UPDATES|"
-    "$STOKER_CHECKPOINT\" >> told";
+    "$STOKER_CHECKPOINT\" >> printed";
 
 class OnEndTest : public ::testing::Test {
  protected:
   void SetUp() override { write_idx(work_); }
 
   Ended train(const Words& more) { return run(train_words(more), work_.path()); }
-  std::string told() const { return content_of_file(work_ / "told"); }
+  std::string printed() const { return content_of_file(work_ / "printed"); }
 
   const Workplace work_;
 };
 
 TEST_F(OnEndTest, LearnsExitCodeReasonDirectoryAndBestValue) {
-  const Ended ended = train({"--on-end", kTell});
+  const Ended ended = train({"--on-end", kPrintVariables});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  const std::string said = last_line(ended.err);
-  const std::string value = said.substr(said.find(" value=") + 7, said.find(" checkpoint=") - said.find(" value=") - 7);
-  EXPECT_EQ(told(), "0|epochs-done|run|top1|" + value + "|4|run/checkpoints/step-00000004\n");
+  const std::string line = last_line(ended.err);
+  const std::string value = line.substr(line.find(" value=") + 7, line.find(" checkpoint=") - line.find(" value=") - 7);
+  EXPECT_EQ(printed(), "0|epochs-done|run|top1|" + value + "|4|run/checkpoints/step-00000004\n");
 }
 
 TEST_F(OnEndTest, LearnsOfFailuresAndOfStops) {
-  EXPECT_EQ(train({"--on-end", kTell, "--data-dir", "nowhere"}).exit_code, 66);
-  EXPECT_EQ(told(), "66|error|run||||\n");
-  const Ended stopped = train({"--on-end", kTell, "--max-time", "0.001s", "--epochs", "50"});
+  EXPECT_EQ(train({"--on-end", kPrintVariables, "--data-dir", "nowhere"}).exit_code, 66);
+  EXPECT_EQ(printed(), "66|error|run||||\n");
+  const Ended stopped = train({"--on-end", kPrintVariables, "--max-time", "0.001s", "--epochs", "50"});
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  EXPECT_NE(told().find("\n75|max-time|run|"), std::string::npos) << told();
+  EXPECT_NE(printed().find("\n75|max-time|run|"), std::string::npos) << printed();
 }
 
 TEST_F(OnEndTest, AFailingCommandIsAWarningAndChangesNoExitCode) {
@@ -47,15 +47,15 @@ TEST_F(OnEndTest, AFailingCommandIsAWarningAndChangesNoExitCode) {
 }
 
 TEST_F(OnEndTest, IsNotRunByWhatTrainsNothing) {
-  EXPECT_EQ(train({"--on-end", kTell, "--dry-run"}).exit_code, 0);
-  EXPECT_EQ(train({"--on-end", kTell, "--print-config"}).exit_code, 0);
-  EXPECT_FALSE(std::filesystem::exists(work_ / "told"));
+  EXPECT_EQ(train({"--on-end", kPrintVariables, "--dry-run"}).exit_code, 0);
+  EXPECT_EQ(train({"--on-end", kPrintVariables, "--print-config"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(work_ / "printed"));
 }
 
 TEST_F(OnEndTest, OfSeveralProcessesOneRunsIt) {
-  const Ended ended = train({"--on-end", kTell, "--devices", "2", "--replicas", "2", "--batch-size", "8"});
+  const Ended ended = train({"--on-end", kPrintVariables, "--devices", "2", "--replicas", "2", "--batch-size", "8"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_EQ(told(), "0|finished|run||||\n");
+  EXPECT_EQ(printed(), "0|finished|run||||\n");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `train pack` as a user runs it: what it says, what it leaves, and what it refuses.
+// `train pack` as a user runs it: what it prints, what it leaves, and what it refuses.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -20,7 +20,7 @@ Ended succeed(const Workplace& work, const Words& words) {
   return ended;
 }
 
-bool says(const Ended& ended, const std::string& text) {
+bool contains(const Ended& ended, const std::string& text) {
   return (ended.out + ended.err).find(text) != std::string::npos;
 }
 
@@ -38,12 +38,12 @@ std::string weights_of(const Workplace& work, const std::string& run_dir) {
   return content_of_file(work / (run_dir + "/checkpoints/last/model.safetensors"));
 }
 
-TEST(PackVerbTest, PacksOnceAndThenSaysSo) {
+TEST(PackCommandTest, PacksOnceAndThenReportsIt) {
   const Workplace work;
   write_folders(work);
   const Ended first = succeed(work, {"pack", "data", "packed"});
   EXPECT_EQ(last_line(first.err), "train: exit=0 reason=packed");
-  EXPECT_TRUE(says(first, "packed    packed: 16 images in 2 shards")) << first.out;
+  EXPECT_TRUE(contains(first, "packed    packed: 16 images in 2 shards")) << first.out;
   const std::string before = pack_listing(work, "packed");
   const Ended again = succeed(work, {"pack", "data", "packed"});
   EXPECT_EQ(last_line(again.err), "train: exit=0 reason=already-packed");
@@ -53,7 +53,7 @@ TEST(PackVerbTest, PacksOnceAndThenSaysSo) {
   expect_nothing_half_written(work);
 }
 
-TEST(PackVerbTest, WhatAConfigurationSaysOfDevicesDoesNotMatter) {
+TEST(PackCommandTest, DevicesInAConfigurationDoNotMatter) {
   const Workplace work;
   write_folders(work);
   work.write("gpus.yaml", "device:\n  device: cuda:63\n  devices: 4\nprecision:\n  amp: float16\n");
@@ -61,7 +61,7 @@ TEST(PackVerbTest, WhatAConfigurationSaysOfDevicesDoesNotMatter) {
   EXPECT_EQ(last_line(ended.err), "train: exit=0 reason=packed");
 }
 
-TEST(PackVerbTest, TrainingOnShardsGivesTheWeightsOfLooseFiles) {
+TEST(PackCommandTest, TrainingOnShardsGivesTheWeightsOfLooseFiles) {
   const Workplace work;
   write_folders(work);
   succeed(work, {"pack", "data", "packed", "--shard-size", "3", "--num-workers", "3"});
@@ -76,7 +76,7 @@ TEST(PackVerbTest, TrainingOnShardsGivesTheWeightsOfLooseFiles) {
   EXPECT_FALSE(weights_of(work, "run").empty());
 }
 
-TEST(PackVerbTest, EvalReadsShards) {
+TEST(PackCommandTest, EvalReadsShards) {
   const Workplace work;
   write_folders(work);
   succeed(work, {"pack", "data", "packed"});
@@ -86,7 +86,7 @@ TEST(PackVerbTest, EvalReadsShards) {
   EXPECT_EQ(packed.out, loose.out);
 }
 
-TEST(PackVerbTest, AnInterruptedPackGoesOnWhereItStopped) {
+TEST(PackCommandTest, AnInterruptedPackGoesOnWhereItStopped) {
   const Workplace work;
   write_folders(work);
   for (int i = 0; i < 150; ++i) work.write("data/train/cat/x" + std::to_string(i) + ".png", png_of(64, 64, 9));
@@ -99,17 +99,17 @@ TEST(PackVerbTest, AnInterruptedPackGoesOnWhereItStopped) {
     if (signal_number == SIGTERM && ended.exit_code != 0) {
       EXPECT_EQ(ended.exit_code, 75);
       EXPECT_EQ(last_line(ended.err), "train: exit=75 reason=signal:TERM");
-      EXPECT_TRUE(says(ended, "run the same command to go on"));
+      EXPECT_TRUE(contains(ended, "run the same command to go on"));
     }
   }
-  EXPECT_TRUE(says(succeed(work, words), "shards were finished before"));
+  EXPECT_TRUE(contains(succeed(work, words), "shards were finished before"));
   Words fresh = words;
   fresh[2] = "fresh";
   succeed(work, fresh);
   EXPECT_EQ(pack_listing(work, "packed"), pack_listing(work, "fresh"));
 }
 
-TEST(PackVerbTest, TarReadsTheShards) {
+TEST(PackCommandTest, TarReadsTheShards) {
   const Workplace work;
   write_folders(work);
   succeed(work, {"pack", "data", "packed"});

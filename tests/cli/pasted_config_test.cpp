@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of YAML as documents about other trainers show them start a run; what a plan says of the files it would read.
+// Blocks of YAML as documents about other trainers show them start a run; and the plan of the files that a run would
+// read.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -35,7 +36,7 @@ const std::vector<std::string>& blocks() {
   return all;
 }
 
-TEST(PastedConfigTest, EveryBlockStartsARunAndSaysWhatHasNoEffect) {
+TEST(PastedConfigTest, EveryBlockStartsARunAndReportsWhatHasNoEffect) {
   const Workplace work;
   write_folders(work);
   for (const std::string& block : blocks()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says of its memory before it begins, and what it chooses because of it.
+// The predicted memory of a run, printed before it begins, and the choices that depend on it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ double number_behind(const std::string& text, const std::string& key) {
   return at == std::string::npos ? -1 : std::atof(text.c_str() + at + key.size());
 }
 
-TEST(PlanTest, SaysWhatARunTakesAndBeginsNone) {
+TEST(PlanTest, PrintsWhatARunTakesAndBeginsNone) {
   const Workplace work;
   write_idx(work);
   const Words words = plan_words({"--json"});

@@ -65,7 +65,7 @@ class PreprocessTest : public ::testing::Test {
   const Workplace work_;
 };
 
-TEST_F(PreprocessTest, EveryCheckpointHasARecordThatItsManifestKnows) {
+TEST_F(PreprocessTest, EveryCheckpointHasARecordThatItsManifestLists) {
   const std::string manifest = content_of_file(work_ / kManifest);
   EXPECT_NE(manifest.find("\"preprocess.json\""), std::string::npos);
   EXPECT_NE(manifest.find(digest_of(content_of_file(work_ / kRecord))), std::string::npos);

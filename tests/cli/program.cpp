@@ -49,7 +49,7 @@ std::string content_of(int fd) {
   }
 }
 
-/// In the child: makes `target` (1 or 2) what `stream` says; `capture` is a memory file, or a terminal.
+/// In the child: connects `target` (1 or 2) as `stream` requires; `capture` is a memory file, or a terminal.
 void connect(Stream stream, int capture, int target) {
   if (stream == Stream::captured || stream == Stream::terminal) {
     ::dup2(capture, target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the built program `train` as a user would and looks at how it ends. Knows nothing of the libraries.
+// Starts the built program `train` as a user would and looks at how it ends. Independent of the libraries.
 #pragma once
 
 #include <sys/resource.h>

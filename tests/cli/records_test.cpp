@@ -49,7 +49,7 @@ TEST(RecordsTest, APageComparesSeveralRuns) {
   EXPECT_FALSE(fs::exists(work / "run/report.html"));
 }
 
-TEST(RecordsTest, ARunSaysWhereItsTimeWentAndShowsItsWorstPictures) {
+TEST(RecordsTest, ARunReportsWhereItsTimeWentAndShowsItsWorstPictures) {
   const Workplace work;
   write_idx(work);
   const Words words = train_words({"--epochs", "2", "--report-every", "1u", "--report", "--val-batch-size", "8"});
@@ -142,11 +142,11 @@ TEST(RecordsTest, AProfileHasTheTimeOfEachOperatorAndChangesNoBit) {
   EXPECT_NE(content_of_file(work / "run/train.log").find("operators of an update of "), std::string::npos);
 }
 
-TEST(RecordsTest, CheckAndPreviewPrintTheirConfigurationLikeOtherVerbs) {
+TEST(RecordsTest, CheckAndPreviewPrintTheirConfigurationLikeOtherCommands) {
   const Workplace work;
   write_idx(work);
-  for (const char* const verb : {"check", "preview"}) {
-    const Words words = {verb, "--data-dir", "data", "--threads", "1", "--print-config"};
+  for (const char* const command : {"check", "preview"}) {
+    const Words words = {command, "--data-dir", "data", "--threads", "1", "--print-config"};
     const Ended ended = run(words, work.path());
     SCOPED_TRACE(story_of(words, ended));
     EXPECT_EQ(ended.exit_code, 0);

@@ -26,7 +26,7 @@ void train_run(const Workplace& work, const std::string& run_dir, const Words& m
   }
 }
 
-class ReplayVerbTest : public ::testing::Test {
+class ReplayCommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
     write_idx(work_);
@@ -38,7 +38,7 @@ class ReplayVerbTest : public ::testing::Test {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_F(ReplayVerbTest, APastUpdateComesOutAsItWasRecordedWithPicturesAndFigures) {
+TEST_F(ReplayCommandTest, APastUpdateComesOutAsItWasRecordedWithPicturesAndFigures) {
   for (const char* const update : {"1", "5", "8"}) {
     const Ended ended = ask({"inspect", "replay", "run", "--update", update, "--json"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
@@ -56,7 +56,7 @@ TEST_F(ReplayVerbTest, APastUpdateComesOutAsItWasRecordedWithPicturesAndFigures)
   }
 }
 
-TEST_F(ReplayVerbTest, OtherDataIsRefusedAndAnUpdateThatIsToComeIsAnError) {
+TEST_F(ReplayCommandTest, OtherDataIsRefusedAndAnUpdateThatIsToComeIsAnError) {
   EXPECT_EQ(ask({"inspect", "replay", "run", "--update", "9"}).exit_code, 64);
   EXPECT_EQ(ask({"inspect", "replay", "run"}).exit_code, 64);
   EXPECT_EQ(ask({"inspect", "replay", "data", "--update", "1"}).exit_code, 66);
@@ -67,7 +67,7 @@ TEST_F(ReplayVerbTest, OtherDataIsRefusedAndAnUpdateThatIsToComeIsAnError) {
   EXPECT_EQ(ended.exit_code, 78) << ended.err;
 }
 
-TEST_F(ReplayVerbTest, WithoutAnEarlierCheckpointTheRunIsComputedFromItsBeginning) {
+TEST_F(ReplayCommandTest, WithoutAnEarlierCheckpointTheRunIsComputedFromItsBeginning) {
   for (const char* const gone : {"3", "4"}) {
     std::filesystem::remove_all(work_ / ("run/checkpoints/step-0000000" + std::string(gone)));
   }
@@ -78,7 +78,7 @@ TEST_F(ReplayVerbTest, WithoutAnEarlierCheckpointTheRunIsComputedFromItsBeginnin
   EXPECT_FALSE(has(ended.out, "DIFFERENT")) << ended.out;
 }
 
-TEST_F(ReplayVerbTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhereDoesNot) {
+TEST_F(ReplayCommandTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhereDoesNot) {
   const Ended honest = ask({"inspect", "verify", "run", "--stretches", "all"});
   EXPECT_EQ(honest.exit_code, 0) << honest.out << honest.err;
   EXPECT_TRUE(has(honest.out, "8 of 8 updates (100%)")) << honest.out;
@@ -91,7 +91,7 @@ TEST_F(ReplayVerbTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhereDoe
   EXPECT_TRUE(has(forged.err, last)) << forged.err;
 }
 
-TEST_F(ReplayVerbTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
+TEST_F(ReplayCommandTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
   const Ended quiet = ask({"inspect", "blame", "run"});
   EXPECT_EQ(quiet.exit_code, 0) << quiet.err;
   EXPECT_TRUE(has(last_line(quiet.err), "reason=nothing-found")) << quiet.out;
@@ -104,7 +104,7 @@ TEST_F(ReplayVerbTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
   EXPECT_TRUE(has(last_line(ended.err), "reason=found update=2")) << ended.err;
 }
 
-TEST_F(ReplayVerbTest, DiffNamesTheFirstUpdateAtWhichRunsPart) {
+TEST_F(ReplayCommandTest, DiffNamesTheFirstUpdateAtWhichRunsPart) {
   train_run(work_, "same");
   EXPECT_TRUE(has(last_line(ask({"inspect", "diff", "run", "same"}).err), "reason=same"));
   train_run(work_, "later", {"--sched", "multistep", "--decay-milestones", "1", "--decay-rate", "0.5"});

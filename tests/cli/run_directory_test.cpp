@@ -153,9 +153,9 @@ class LostConsole : public ::testing::TestWithParam<Consoles> {};
 void expect_banner_only_in_the_log(const std::string& run_dir) {
   for (const auto& entry : fs::recursive_directory_iterator(run_dir)) {
     if (!entry.is_regular_file()) continue;
-    const bool says_banner = content_of_file(entry.path().string()).find("stoker train ") != std::string::npos;
+    const bool has_banner = content_of_file(entry.path().string()).find("stoker train ") != std::string::npos;
     const bool expected = entry.path().filename() == "train.log";
-    EXPECT_EQ(says_banner, expected) << entry.path();
+    EXPECT_EQ(has_banner, expected) << entry.path();
   }
 }
 

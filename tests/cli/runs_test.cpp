@@ -9,13 +9,13 @@
 namespace stoker::cli {
 namespace {
 
-class RunsVerbTest : public ::testing::Test {
+class RunsCommandTest : public ::testing::Test {
  protected:
   void SetUp() override { place_finished_run(work_); }
   const Workplace work_;
 };
 
-TEST_F(RunsVerbTest, LsListsTheRunsBelowAFolder) {
+TEST_F(RunsCommandTest, LsListsTheRunsBelowAFolder) {
   std::filesystem::create_directories(work_ / "runs/deep");
   copy_folder(work_ / "run", work_ / "runs/deep/b");
   const Ended ended = run({"runs"}, work_.path());
@@ -29,12 +29,12 @@ TEST_F(RunsVerbTest, LsListsTheRunsBelowAFolder) {
   EXPECT_NE(json.find("\"state\": \"finished\""), std::string::npos) << json;
 }
 
-TEST_F(RunsVerbTest, LsOfAFolderThatIsNotThereIsAnError) {
+TEST_F(RunsCommandTest, LsOfAFolderThatIsNotThereIsAnError) {
   EXPECT_EQ(run({"runs", "absent"}, work_.path()).exit_code, 66);
   EXPECT_EQ(run({"runs", "data", "--curves"}, work_.path()).exit_code, 66);
 }
 
-TEST_F(RunsVerbTest, WatchOfAFinishedRunDrawsItAndEnds) {
+TEST_F(RunsCommandTest, WatchOfAFinishedRunDrawsItAndEnds) {
   for (const Words& words : {Words{"runs", "--follow", "run"}, Words{"runs", "run", "--curves"}}) {
     const Ended ended = run(words, work_.path());
     EXPECT_EQ(ended.exit_code, 0) << story_of(words, ended);
@@ -44,7 +44,7 @@ TEST_F(RunsVerbTest, WatchOfAFinishedRunDrawsItAndEnds) {
   EXPECT_NE(run({"runs", "run", "--curves"}, work_.path()).out.find("\nloss  o validation "), std::string::npos);
 }
 
-TEST_F(RunsVerbTest, WatchOnATerminalDrawsInPlaceAndEndsWithTheRun) {
+TEST_F(RunsCommandTest, WatchOnATerminalDrawsInPlaceAndEndsWithTheRun) {
   Launch launch;
   launch.words = {"runs", "--follow", "run"};
   launch.directory = work_.path();

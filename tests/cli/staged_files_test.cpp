@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kSaid[] = " are read from fast (";
+constexpr char kReadFromFast[] = " are read from fast (";
 
 class StagedFilesTest : public ::testing::Test {
  protected:
@@ -43,10 +43,11 @@ class StagedFilesTest : public ::testing::Test {
 };
 
 TEST_F(StagedFilesTest, TheWeightsAreThoseWithoutCopies) {
-  EXPECT_EQ(finish(two_epochs("plain", {"-v"})).out.find(kSaid), std::string::npos);
+  EXPECT_EQ(finish(two_epochs("plain", {"-v"})).out.find(kReadFromFast), std::string::npos);
   const Ended ended = finish(two_epochs("staged", {"-v", "--stage-dir", "fast"}));
   for (const std::string split : {"train", "val"}) {
-    EXPECT_NE(ended.out.find(split + ": copies of 8 files in data/" + split + kSaid), std::string::npos) << ended.out;
+    EXPECT_NE(ended.out.find(split + ": copies of 8 files in data/" + split + kReadFromFast), std::string::npos)
+        << ended.out;
   }
   EXPECT_TRUE(weights("staged") == weights("plain"));
   EXPECT_TRUE(nothing_staged());
@@ -71,7 +72,7 @@ TEST_F(StagedFilesTest, ABadImageIsNamedAsItWasGiven) {
   EXPECT_TRUE(nothing_staged());
 }
 
-TEST_F(StagedFilesTest, WithoutRoomNothingIsTrained) {
+TEST_F(StagedFilesTest, WithoutFreeSpaceNothingIsTrained) {
   work_.write("data/train/cat/1.png", std::string(200'000, 'x'));
   Launch launch{train_words({"--stage-dir", "fast"}), work_.path()};
   launch.small_disk = work_ / "fast";
@@ -99,7 +100,7 @@ TEST_F(StagedFilesTest, AStopRemovesTheCopiesAndAKilledRunLeavesThemToTheNext) {
   EXPECT_TRUE(nothing_staged());
 }
 
-TEST_F(StagedFilesTest, EvaluationReadsCopiesAndSaysTheSame) {
+TEST_F(StagedFilesTest, EvaluationReadsCopiesAndPrintsTheSame) {
   finish(train_words());
   const Words plain = {"eval", "run", "--data-dir", "data", "--device", "cpu", "--output", "a"};
   finish(plain);

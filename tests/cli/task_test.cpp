@@ -66,11 +66,11 @@ TEST_F(TaskTest, RegressionLearnsNumbersAndReportsTheirErrors) {
   ASSERT_EQ(table.size(), 4u);
   EXPECT_EQ(table[0], "target,mae,rmse,r2");
   EXPECT_EQ(table[1].rfind("age,", 0), 0u);
-  const std::vector<std::string> said = lines_of(succeed({"predict", "run", "data/images", "--logits"}).out);
-  ASSERT_EQ(said.size(), 17u);
-  EXPECT_EQ(said[0], "path,age,size,output_0,output_1");
-  const double age = std::strtod(said[1].substr(said[1].find(',') + 1).c_str(), nullptr);
-  EXPECT_GT(age, 90) << "in the unit of the target: " << said[1];
+  const std::vector<std::string> predicted = lines_of(succeed({"predict", "run", "data/images", "--logits"}).out);
+  ASSERT_EQ(predicted.size(), 17u);
+  EXPECT_EQ(predicted[0], "path,age,size,output_0,output_1");
+  const double age = std::strtod(predicted[1].substr(predicted[1].find(',') + 1).c_str(), nullptr);
+  EXPECT_GT(age, 90) << "in the unit of the target: " << predicted[1];
   succeed({"eval", "run", "--output", "results"});
   EXPECT_EQ(lines_of(content_of_file(work_ / "results/images.csv"))[0], "path,true_age,true_size,age,size");
   EXPECT_TRUE(fs::exists(work_ / "results/per_target.csv"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder to work in and data sets small enough to train on in a blink. Knows nothing of the program.
+// A folder to work in and data sets small enough to train on in a blink. Independent of the program.
 #pragma once
 
 #include <cstdint>

@@ -86,7 +86,7 @@ TEST(CommandWordsTest, MissingAndSuperfluousWordsAreReported) {
   EXPECT_EQ(failure_of_words({"predict", "r", "i", "--top-k", "0"}).kind, core::ErrorKind::usage);
 }
 
-TEST(CommandWordsTest, FlagsOfAnotherCommandAreToldApartFromUnknownOnes) {
+TEST(CommandWordsTest, FlagsOfAnotherCommandDifferFromUnknownOnes) {
   EXPECT_EQ(failure_of_words({"eval", "r", "--epochs", "3"}).message, "--epochs: an option of training, not of eval");
   EXPECT_EQ(failure_of_words({"eval", "runs/x", "-b", "3"}).message, "-b: an option of training, not of eval");
   EXPECT_EQ(failure_of_words({"predict", "r", "i", "--data-dir", "x"}).message,
@@ -95,7 +95,7 @@ TEST(CommandWordsTest, FlagsOfAnotherCommandAreToldApartFromUnknownOnes) {
   EXPECT_EQ(failure_of_words({"eval", "r", "--dry-run"}).message, "--dry-run: a flag of training, not of eval");
 }
 
-TEST(CommandWordsTest, ARemovedFlagSaysSo) {
+TEST(CommandWordsTest, ARemovedFlagIsNamedAsRemoved) {
   EXPECT_EQ(failure_of_words({"plan", "--devices", "2", "--link", "10Gbit"}).message,
             "--link: was removed: nobody can check a forecast of exchange between machines");
 }

@@ -64,7 +64,7 @@ TEST(DocsTest, EveryOptionIsInTheManualPageInEachCompletionAndInTheSchema) {
   }
 }
 
-TEST(DocsTest, SchemaKnowsTypesAndChoices) {
+TEST(DocsTest, SchemaHasTypesAndChoices) {
   const core::Json properties = core::Json::parse(config::render_schema()).at("properties");
   EXPECT_EQ(properties.at("epochs").at("type"), "number");
   EXPECT_EQ(properties.at("keep-last").at("type"), "number");

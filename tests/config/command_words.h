@@ -12,12 +12,12 @@
 
 namespace stoker::fixtures {
 
-/// What a failed call said; kind bug and an empty message when it did not fail.
+/// The error of a failed call; kind bug and an empty message when it did not fail.
 struct Failure {
   core::ErrorKind kind = core::ErrorKind::bug;
   std::string message;
   std::string hint;
-  bool says(const std::string& words) const { return message.find(words) != std::string::npos; }
+  bool mentions(const std::string& words) const { return message.find(words) != std::string::npos; }
 };
 
 template <typename Call>

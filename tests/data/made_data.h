@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this room work on: temporary folders, and image files with known pixels.
+// What the tests of this module work on: temporary folders, and image files with known pixels.
 #pragma once
 
 #include <cstdint>

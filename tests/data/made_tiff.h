@@ -17,7 +17,7 @@ struct TiffRecipe {
   int rows_per_strip = 3;
   int tile = 0;         ///< side of tiles, a multiple of 16; 0: strips
   int colour_kind = 1;  ///< 1 gray, 2 RGB
-  int extra = 0;        ///< what ExtraSamples says; -1: it is not there
+  int extra = 0;        ///< the value of ExtraSamples; -1: it is not there
 };
 
 /// Number `band` of the pixel at (x, y): differs from place to place and needs 16 bits where the file has them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes as a TIFF file of many bands: our checks of its directory, and what we make of what libtiff says, which is not
+// Bytes as a TIFF file of many bands: our checks of its directory, and our use of the values from libtiff, which is not
 // instrumented.
 #include <vector>
 
@@ -11,14 +11,14 @@ using namespace stoker::data;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   static BandScratch scratch;
   SampleShape shape;
-  std::string trouble;
-  if (!read_band_header(bytes, size, shape, trouble)) {
+  std::string problem;
+  if (!read_band_header(bytes, size, shape, problem)) {
     SampleShape any = square_shape(4, 6);
     std::vector<uint8_t> out(static_cast<size_t>(any.bytes()));
     FUZZ_CHECK(!decode_bands(bytes, size, any, scratch, out.data()).empty());
     return 0;
   }
-  FUZZ_CHECK(trouble.empty() && shape.is_possible() && shape.channels <= 1024);
+  FUZZ_CHECK(problem.empty() && shape.is_possible() && shape.channels <= 1024);
   FUZZ_CHECK(shape.bytes() <= int64_t{2} << 30);
   if (shape.bytes() > 1 << 20) return 0;  // slow, and no other code
   // One byte more, that must stay.

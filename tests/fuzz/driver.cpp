@@ -153,8 +153,8 @@ class Driver {
 
   int run() {
     if (!settings_.dict.empty()) {
-      if (const std::string trouble = mutator_.read_dictionary(settings_.dict); !trouble.empty()) {
-        std::fprintf(stderr, "%s\n", trouble.c_str());
+      if (const std::string problem = mutator_.read_dictionary(settings_.dict); !problem.empty()) {
+        std::fprintf(stderr, "%s\n", problem.c_str());
         return 1;
       }
     }

@@ -16,7 +16,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size);
 /// Optional: changes an input of `size` bytes in place, at most to `max_size`; returns the new size.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size, unsigned int seed);
-/// For custom mutators: one change that knows nothing of formats.
+/// For custom mutators: one change, independent of formats.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
 
 namespace stoker::fuzz {

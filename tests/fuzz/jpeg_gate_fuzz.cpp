@@ -68,7 +68,7 @@ void check_against_libjpeg(const uint8_t* bytes, size_t size, int channels, cons
   FUZZ_CHECK(std::memcmp(plain.pixels.data(), whole.pixels.data(), plain.pixels.size()) == 0);
 }
 
-/// Resized while it is decoded, a part of the image is what the resize of that part of the whole gives; `reason` says
+/// Resized while it is decoded, a part of the image is what the resize of that part of the whole gives; `reason`:
 /// why there is no whole.
 void check_resized(const uint8_t* bytes, size_t size, const ImageHeader& header, const ImageBuffer& whole,
                    const std::string& reason, const Region& part, int channels, Choices& choices) {
@@ -86,9 +86,9 @@ void check_resized(const uint8_t* bytes, size_t size, const ImageHeader& header,
   if (!can_decode_rows(header, part)) return;
   found.assign(static_cast<size_t>(task.out_width * task.out_height * channels), 0x55);
   ResizedRows rows(task, part.left, part.top, scratch, band, found.data());
-  const std::string trouble = decode_rows(bytes, size, channels, kLimits, rows.needed(), rows);
+  const std::string problem = decode_rows(bytes, size, channels, kLimits, rows.needed(), rows);
   if (!reason.empty()) return;
-  FUZZ_CHECK(trouble.empty());
+  FUZZ_CHECK(problem.empty());
   task.source_stride = int64_t{whole.width} * channels;
   task.source = whole.pixels.data() + part.top * task.source_stride + int64_t{part.left} * channels;
   expected.assign(found.size(), 0xAA);
@@ -145,12 +145,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     Region held = wanted;
     check_resized(bytes, size, header, whole, reason, wanted, channels, choices);
     fill_with(part, 0x55);
-    const std::string trouble = decode_region(bytes, size, channels, kLimits, header, held, part);
+    const std::string problem = decode_region(bytes, size, channels, kLimits, header, held, part);
     if (header.orientation == 1) {
       check_guard(part, {ImageFormat::jpeg, held.width, held.height}, channels, 0x55);
     }
-    FUZZ_CHECK(!reason.empty() || trouble.empty());  // a part of a good image is good
-    if (!trouble.empty()) continue;
+    FUZZ_CHECK(!reason.empty() || problem.empty());  // a part of a good image is good
+    if (!problem.empty()) continue;
     FUZZ_CHECK(part.width == held.width && part.height == held.height && part.channels == channels);
     FUZZ_CHECK(held.left >= 0 && held.top >= 0);
     FUZZ_CHECK(held.left + held.width <= header.width && held.top + held.height <= header.height);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes inputs at random: bits, numbers, ranges, words of a dictionary, parts of other inputs. Knows no
-// format; a target's custom mutator repairs checksums and lengths.
+// Changes inputs at random: bits, numbers, ranges, words of a dictionary, parts of other inputs. Independent of
+// formats; a target's custom mutator repairs checksums and lengths.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t ma
   const size_t before = size;
   size = LLVMFuzzerMutate(bytes, size, max_size);
   if (before < 8 || size < 8 || stoker::fuzz::Choices(seed).one_in(4)) return size;
-  // The header ends at the last brace, as near as can be told.
+  // Approximately: the header ends at the last brace.
   size_t end = size;
   while (end > 8 && bytes[end - 1] != '}') --end;
   for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<uint8_t>(static_cast<uint64_t>(end - 8) >> (8 * i));

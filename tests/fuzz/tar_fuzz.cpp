@@ -21,7 +21,7 @@ struct Member {
   std::string content;
 };
 
-/// All entries up to the end or to what is damaged; `whole` says which.
+/// All entries up to the end or to what is damaged; `whole`: nothing is damaged.
 std::vector<Member> read_members(const uint8_t* bytes, size_t size, bool& whole) {
   const MemoryBytes archive("fuzz.tar", bytes, size);
   TarReader reader(archive);

@@ -14,7 +14,7 @@
 namespace stoker::app {
 namespace {
 
-/// Seconds per byte by which copying from memory that is not page-locked is slower: the variable says microseconds per
+/// Seconds per byte by which copying from memory that is not page-locked is slower: the variable is in microseconds per
 /// megabyte. No machine without a GPU has slow copies.
 double slow_copy_seconds_per_byte(const config::ResolvedLoaderOptions& options) {
   const char* const text = std::getenv("STOKER_TEST_SLOW_COPY");

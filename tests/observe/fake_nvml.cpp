@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for NVIDIA's libnvidia-ml.so.1: one GPU that tells everything at 3b:00.0, one that tells only its memory
-// at 5e:00.0. Has the newer name of the clock reasons and not the older one.
+// Stands in for NVIDIA's libnvidia-ml.so.1: one GPU that reports everything at 3b:00.0, one that reports only its
+// memory at 5e:00.0. Has the newer name of the clock reasons and not the older one.
 #include <cstdio>
 #include <cstring>
 

@@ -83,7 +83,7 @@ TEST(BatchChoiceTest, WhereNotEvenOneImageFitsThereIsNoBatch) {
   inputs.program_bytes = 500 * kMB;
   const auto failure = fixtures::failure_of([&] { chosen({}, inputs, 10); });
   EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
-  EXPECT_TRUE(failure.says("not even one image fits")) << failure.message;
+  EXPECT_TRUE(failure.mentions("not even one image fits")) << failure.message;
 }
 
 TEST(BatchChoiceTest, ARefusalNamesWhatFits) {

@@ -99,7 +99,7 @@ TEST(CheckReportTest, TheReferenceBlasIsCalledOutWithItsCure) {
   EXPECT_NE(warnings_from(facts)[0].find("apt install libopenblas0-openmp"), std::string::npos);
 }
 
-TEST(CheckReportTest, LibrariesAreToldFromTheirPaths) {
+TEST(CheckReportTest, LibrariesAreRecognisedByTheirPaths) {
   EXPECT_EQ(engine::blas_of_path("/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3").name, "OpenBLAS");
   EXPECT_EQ(engine::blas_of_path("/opt/intel/libmkl_rt.so.2").name, "Intel MKL");
   EXPECT_EQ(engine::blas_of_path("/opt/libtorch/lib/libtorch_cpu.so").name, "inside LibTorch");

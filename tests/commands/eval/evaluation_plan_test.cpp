@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kImages = 8, kSide = 256;
 constexpr int64_t kFree = 300'000'000;
 
-/// So many images that nobody reads.
+/// kImages images that nothing reads.
 class UnreadImages : public data::LeafSource {
  public:
   int64_t size() const override { return kImages; }
@@ -34,7 +34,7 @@ class UnreadImages : public data::LeafSource {
   std::string read(int64_t, std::vector<uint8_t>&, data::SampleContent&) const override { return "not there"; }
 };
 
-/// Two classes; its convolution has so many channels.
+/// Two classes; its convolution has `channels` channels.
 class TriedNetwork : public model::ImageModel {
  public:
   explicit TriedNetwork(int64_t channels = 8, std::function<void()> fail = {}) : fail_(std::move(fail)) {
@@ -55,10 +55,11 @@ class TriedNetwork : public model::ImageModel {
 
 struct PlannedEvaluation {
   plan::PlanInputs inputs;
-  plan::MemoryBudget room;
+  plan::MemoryBudget budget;
 
   fixtures::Failure refusal() const {
-    return fixtures::failure_of([&] { plan::refuse_evaluation_that_does_not_fit(inputs, room, /*plan_check=*/true); });
+    return fixtures::failure_of(
+        [&] { plan::refuse_evaluation_that_does_not_fit(inputs, budget, /*plan_check=*/true); });
   }
 };
 
@@ -72,9 +73,9 @@ PlannedEvaluation planned(model::ImageModel& model, int64_t batch, int64_t free)
   const UnreadImages source;
   const auto task = build_task(options, torch::kCPU);
   PlannedEvaluation found;
-  found.room.host_held_bytes = settled_resident_bytes();
-  found.room.host_free_bytes = free;
-  found.inputs = measure_evaluation({options, source, model, *task, torch::kCPU}, found.room);
+  found.budget.host_held_bytes = settled_resident_bytes();
+  found.budget.host_free_bytes = free;
+  found.inputs = measure_evaluation({options, source, model, *task, torch::kCPU}, found.budget);
   return found;
 }
 

@@ -29,7 +29,7 @@ class RecordedRunTest : public testing::Test {
     run_.write("status.json", status);
     return read();
   }
-  core::Error trouble() const {
+  core::Error failure() const {
     try {
       read();
     } catch (const core::Error& error) {
@@ -41,7 +41,7 @@ class RecordedRunTest : public testing::Test {
   const fixtures::TemporaryDirectory run_;
 };
 
-TEST_F(RecordedRunTest, KnowsDigestsReportsAndFailure) {
+TEST_F(RecordedRunTest, HasDigestsReportsAndFailure) {
   const RecordedRun run = read("{\"event\":\"start\",\"updates\":0}\n" + digest_line(1) +
                                    "{\"event\":\"report\",\"updates\":4,\"train_loss\":0.5,\"skipped_updates\":2}\n" +
                                    "{\"event\":\"report\",\"updates\":8,\"train_loss\":null}\n",
@@ -85,10 +85,10 @@ TEST_F(RecordedRunTest, DamagedLinesAreLeftOut) {
 
 TEST_F(RecordedRunTest, ADigestWithoutItsFieldsIsRefused) {
   run_.write("metrics.jsonl", "{\"event\":\"digest\",\"updates\":1}\n");
-  EXPECT_EQ(trouble().kind(), core::ErrorKind::data);
+  EXPECT_EQ(failure().kind(), core::ErrorKind::data);
 }
 
-TEST_F(RecordedRunTest, ADamagedStatusSaysNothing) {
+TEST_F(RecordedRunTest, ADamagedStatusIsIgnored) {
   for (const std::string& status :
        {std::string("{\"state\":\"fai"), std::string(R"({"state":"training","state":"failed"})"),
         std::string(R"({"state":"failed","state":"failed"})"), R"({"state":"failed","deep":)" + nested(20) + "}"}) {
@@ -98,7 +98,7 @@ TEST_F(RecordedRunTest, ADamagedStatusSaysNothing) {
 
 TEST_F(RecordedRunTest, ALineWithoutEndIsRefused) {
   run_.write("metrics.jsonl", digest_line(1) + std::string(17 << 20, ' '));
-  const core::Error error = trouble();
+  const core::Error error = failure();
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
   EXPECT_NE(std::string(error.what()).find("metrics.jsonl:2: line longer than 16777216 bytes"), std::string::npos)
       << error.what();
@@ -106,7 +106,7 @@ TEST_F(RecordedRunTest, ALineWithoutEndIsRefused) {
 
 TEST_F(RecordedRunTest, ARecordThatIsNoFileIsRefused) {
   ASSERT_EQ(::mkfifo((run_ / "metrics.jsonl").c_str(), 0600), 0);
-  EXPECT_EQ(trouble().kind(), core::ErrorKind::no_input);
+  EXPECT_EQ(failure().kind(), core::ErrorKind::no_input);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of float16 runs in which updates were skipped.
+// Messages about float16 runs in which updates were skipped.
 #include "commands/inspect/skipped_updates.h"
 
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ TEST(SkippedUpdatesTest, ARowOfThemOrAScaleBelowTheLimitEndsARun) {
   EXPECT_FALSE(ends_by_skipping({}, kLimits));
 }
 
-TEST(SkippedUpdatesTest, ReportsSayWhereARunBeganToSkipOnly) {
+TEST(SkippedUpdatesTest, ReportsShowWhereARunBeganToSkipOnly) {
   RecordedRun run;
   EXPECT_EQ(run.first_report_of_skips(), 0u);
   run.reports = {{10, 1, 10}, {20, 1, 20}};

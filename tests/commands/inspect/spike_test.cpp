@@ -23,7 +23,7 @@ TEST(SpikeTest, IsFarOutsideOfTheSpread) {
   EXPECT_EQ(spike(noisy, 9, 3), 0);
 }
 
-TEST(SpikeTest, TheHighBeginOfARunIsNoneAndAnEarlyOneIs) {
+TEST(SpikeTest, TheHighStartOfARunIsNoneAndAnEarlyOneIs) {
   const std::vector<double> falling = {9, 8, 2, 1.1, 1, 0.9, 1, 1, 1}, early = {1, 1.1, 50, 1.2, 1, 1, 1.1, 1, 1};
   for (size_t i = 0; i < falling.size(); ++i) EXPECT_EQ(spike(falling, i, 3), 0) << i;
   EXPECT_GT(spike(early, 2, 3), 40);

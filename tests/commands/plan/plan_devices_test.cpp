@@ -34,10 +34,10 @@ std::vector<plan::DevicePlan> plans_of(const std::string& devices, std::vector<s
   measured.program_bytes = 2'000 * kMB;
   measured.train_images = data.train_images;
   measured.gradient_bytes = 100 * kMB;
-  plan::MemoryBudget room;
-  room.host_held_bytes = 500 * kMB;
-  room.host_free_bytes = 61'500 * kMB;
-  return plan_devices(question, *configuration, settings, measured, room);
+  plan::MemoryBudget budget;
+  budget.host_held_bytes = 500 * kMB;
+  budget.host_free_bytes = 61'500 * kMB;
+  return plan_devices(question, *configuration, settings, measured, budget);
 }
 
 TEST(PlanDevicesTest, EveryDeviceAddsABatchWorkersMemoryAndLearningRate) {

@@ -30,7 +30,7 @@ Failure refusal_of(const core::Json& json) {
   return failure_of([&] { preprocessing_from_json(json, "folder/preprocess.json"); });
 }
 
-TEST(PreprocessingTest, SaysWhatStandsBetweenAPhotoAndItsClass) {
+TEST(PreprocessingTest, DescribesWhatStandsBetweenAPhotoAndItsClass) {
   const core::Json json = to_json(photos());
   EXPECT_EQ(json.at("task"), "multiclass");
   EXPECT_EQ(json.at("class_names"), core::Json({"cat", "dog", "fox", "owl"}));
@@ -87,7 +87,7 @@ TEST(PreprocessingTest, LeavesTheSizeOfAnImageAloneWhereSamplesAreTakenAsTheyAre
   EXPECT_TRUE(configuration.options.data.in_chans.is_auto());
 }
 
-TEST(PreprocessingTest, RefusesWhatItDoesNotKnowWithPathAndKey) {
+TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
   const auto refused = [](const char* pointer, const core::Json& value, const std::string& words) {
     core::Json json = to_json(photos());
     json[core::Json::json_pointer(pointer)] = value;

@@ -59,7 +59,7 @@ TEST_F(CommandLineTest, NoPresetAppliesOnceDataOrAFileIsNamed) {
 TEST_F(CommandLineTest, AMissingConfigurationFileIsAMissingInput) {
   const Failure failure = parse_failure({"-c", directory_ / "none.yaml"});
   EXPECT_EQ(failure.kind, core::ErrorKind::no_input);
-  EXPECT_TRUE(failure.says("none.yaml")) << failure.message;
+  EXPECT_TRUE(failure.mentions("none.yaml")) << failure.message;
   EXPECT_EQ(parse_failure({"-c", directory_.path()}).kind, core::ErrorKind::no_input);
 }
 
@@ -72,20 +72,20 @@ TEST_F(CommandLineTest, ProblemsOfAllFilesAreListedTogether) {
                                  ":1: epochs: 0 is out of range; accepted: 1 to 1000000\n  " + b +
                                  ":1: unknown option \"sede\"; did you mean seed?");
   EXPECT_EQ(parse_failure({"-c", a, "--foo"}).kind, core::ErrorKind::usage);
-  EXPECT_TRUE(parse_failure({"-c", a, "--foo"}).says("a.yaml:1: epochs"));
+  EXPECT_TRUE(parse_failure({"-c", a, "--foo"}).mentions("a.yaml:1: epochs"));
 }
 
 TEST_F(CommandLineTest, AFileOverOneMegabyteIsAConfigurationError) {
   const Failure failure = parse_failure({"-c", directory_.write("big.yaml", std::string(1000001, '#'))});
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  EXPECT_TRUE(failure.says("big.yaml")) << failure.message;
+  EXPECT_TRUE(failure.mentions("big.yaml")) << failure.message;
 }
 
 TEST_F(CommandLineTest, AnUnknownPresetNamesTheKnownOnes) {
   const Failure failure = parse_failure({"--preset", "fashion_mnit"});
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  EXPECT_TRUE(failure.says("unknown preset fashion_mnit; did you mean fashion_mnist?")) << failure.message;
-  EXPECT_TRUE(failure.says("bench/fashion_mnist_peer")) << failure.message;
+  EXPECT_TRUE(failure.mentions("unknown preset fashion_mnit; did you mean fashion_mnist?")) << failure.message;
+  EXPECT_TRUE(failure.mentions("bench/fashion_mnist_peer")) << failure.message;
 }
 
 TEST_F(CommandLineTest, WhatHasNoEffectIsNoted) {

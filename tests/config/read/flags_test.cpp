@@ -73,11 +73,12 @@ TEST(FlagsTest, PrecisionHasOneDoorWithManyNames) {
 TEST(FlagsTest, AnOldNameIsAnsweredWithTheNewOne) {
   EXPECT_EQ(parse_failure({"--scale-min", "0.5"}).message, "--scale-min was renamed: write --scale 0.08,1");
   EXPECT_EQ(parse_failure({"--no-one-cycle-base-momentum"}).kind, core::ErrorKind::usage);
-  EXPECT_TRUE(parse_failure({"--rand-augment", "2,9"}).says("write --auto-augment ra or rand-m9-n2 or ta-wide"));
-  EXPECT_TRUE(parse_failure({"--trivial-augment"}).says("--trivial-augment was renamed: write --auto-augment"));
-  EXPECT_TRUE(parse_failure({"eval", "runs/x", "--max-bad", "3"}).says("--max-bad was renamed: write --on-bad-image"));
+  EXPECT_TRUE(parse_failure({"--rand-augment", "2,9"}).mentions("write --auto-augment ra or rand-m9-n2 or ta-wide"));
+  EXPECT_TRUE(parse_failure({"--trivial-augment"}).mentions("--trivial-augment was renamed: write --auto-augment"));
+  EXPECT_TRUE(
+      parse_failure({"eval", "runs/x", "--max-bad", "3"}).mentions("--max-bad was renamed: write --on-bad-image"));
   for (const char* const flag : {"--winograd", "--no-winograd"}) {
-    EXPECT_TRUE(parse_failure({flag}).says("was removed; leave it out")) << flag;
+    EXPECT_TRUE(parse_failure({flag}).mentions("was removed; leave it out")) << flag;
   }
 }
 
@@ -119,7 +120,7 @@ TEST(FlagsTest, AnOptionOfSeveralValuesTakesThemWithCommas) {
   EXPECT_FALSE(c->options.schedule.one_cycle_momentum);
   EXPECT_EQ(parse_failure({"--scale", "0.5"}).message, "--scale: \"0.5\" is not accepted; write MIN,MAX");
   EXPECT_EQ(parse_failure({"--scale", "0.5,2"}).message, "--scale: MAX: 2 is out of range; accepted: above 0 to 1");
-  EXPECT_TRUE(parse_failure({"--freq-mask", "1,2,3"}).says("write COUNT[,WIDTH]"));
+  EXPECT_TRUE(parse_failure({"--freq-mask", "1,2,3"}).mentions("write COUNT[,WIDTH]"));
 }
 
 TEST(FlagsTest, ASwitchTakesTrueFalseOrAutoBehindIt) {
@@ -174,34 +175,34 @@ TEST(FlagsTest, AMissingValueIsReportedAndNeverTakenFromTheNextFlag) {
   EXPECT_EQ(parse_failure({"--epochs"}).message, "--epochs: no value given");
   EXPECT_EQ(parse_failure({"--run-dir", "--epochs", "3"}).message, "--run-dir: no value given");
   EXPECT_EQ(parse_failure({"-c"}).message, "-c: no value given");
-  EXPECT_TRUE(parse_failure({"--batch-size="}).says("--batch-size: no value given"));
+  EXPECT_TRUE(parse_failure({"--batch-size="}).mentions("--batch-size: no value given"));
   EXPECT_EQ(parse_failure({"--amp="}).message, "--amp: no value given; write true or false");
 }
 
 TEST(FlagsTest, ValuesOfSwitchesAreTrueOrFalse) {
-  EXPECT_TRUE(parse_failure({"--tf32=maybe"}).says("--tf32: \"maybe\" is not a switch value; write true or false"));
+  EXPECT_TRUE(parse_failure({"--tf32=maybe"}).mentions("--tf32: \"maybe\" is not a switch value; write true or false"));
   EXPECT_EQ(parse_failure({"--dry-run=3"}).message, "--dry-run: takes no value");
   EXPECT_TRUE(parsed({"--no-amp=false"})->options.precision.amp.value());
 }
 
 TEST(FlagsTest, NegativeNumbersAreValues) {
-  EXPECT_TRUE(parse_failure({"--num-workers", "-1"}).says("-1 does not mean automatic, write auto"));
-  EXPECT_TRUE(parse_failure({"--lr", "-0.5"}).says("--lr: -0.5 is out of range; accepted: above 0"));
-  EXPECT_TRUE(parse_failure({"--seed", "-1"}).says("--seed: -1 is out of range"));
+  EXPECT_TRUE(parse_failure({"--num-workers", "-1"}).mentions("-1 does not mean automatic, write auto"));
+  EXPECT_TRUE(parse_failure({"--lr", "-0.5"}).mentions("--lr: -0.5 is out of range; accepted: above 0"));
+  EXPECT_TRUE(parse_failure({"--seed", "-1"}).mentions("--seed: -1 is out of range"));
 }
 
 TEST(FlagsTest, FreeTextIsUtf8WithoutControlCharacters) {
-  EXPECT_TRUE(parse_failure({"--run-dir", "\xff"}).says("is not valid UTF-8"));
-  EXPECT_TRUE(parse_failure({"--log-file", "a\nb"}).says("\"a\\x0ab\" holds a control character"));
-  EXPECT_TRUE(parse_failure({"--run-dir", ""}).says("--run-dir: no value given"));
+  EXPECT_TRUE(parse_failure({"--run-dir", "\xff"}).mentions("is not valid UTF-8"));
+  EXPECT_TRUE(parse_failure({"--log-file", "a\nb"}).mentions("\"a\\x0ab\" holds a control character"));
+  EXPECT_TRUE(parse_failure({"--run-dir", ""}).mentions("--run-dir: no value given"));
   EXPECT_EQ(parsed({"--init-from", ""})->options.model.init_from, "");
 }
 
 TEST(FlagsTest, WordsOfChoicesAreSuggested) {
   EXPECT_EQ(parse_failure({"--opt", "adamv"}).message,
             "--opt: \"adamv\" is not accepted; write one of sgd, adam, adamw (did you mean adamw?)");
-  EXPECT_TRUE(parse_failure({"--device", "tpu"}).says("accepted: auto, cpu, cuda or cuda:N"));
-  EXPECT_TRUE(parse_failure({"--device", "cuda:-1"}).says("is not a device"));
+  EXPECT_TRUE(parse_failure({"--device", "tpu"}).mentions("accepted: auto, cpu, cuda or cuda:N"));
+  EXPECT_TRUE(parse_failure({"--device", "cuda:-1"}).mentions("is not a device"));
   EXPECT_EQ(parsed({"--gpus", "0"})->options.device.device.value(), "cpu");
   EXPECT_EQ(parsed({"--gpus", "1"})->options.device.device.value(), "cuda");
 }

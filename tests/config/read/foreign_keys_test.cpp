@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration files of other trainers, as their documents show them, start a run here.
+// Configuration files for other trainers, as their documents show them, start a run here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -112,13 +112,13 @@ TEST_F(ForeignKeysTest, AnArgsFileOfTimmStartsARun) {
   EXPECT_EQ(options.run.report_every.unit, Interval::Unit::updates);
   EXPECT_EQ(options.run.report_every.amount, 50);
   EXPECT_EQ(options.run.run_dir.value(), "runs/night");
-  const auto told = [&](const std::string& words) {
+  const auto noted = [&](const std::string& words) {
     return std::any_of(c->notes.begin(), c->notes.end(),
                        [&](const std::string& note) { return note.find(words) != std::string::npos; });
   };
-  EXPECT_TRUE(told("rand-m9-mstd0.5-inc1"));
-  EXPECT_TRUE(told("without effect: dist_bn, log_wandb, worker_seeding"));
-  EXPECT_TRUE(told("lr is 0.002"));
+  EXPECT_TRUE(noted("rand-m9-mstd0.5-inc1"));
+  EXPECT_TRUE(noted("without effect: dist_bn, log_wandb, worker_seeding"));
+  EXPECT_TRUE(noted("lr is 0.002"));
 }
 
 TEST_F(ForeignKeysTest, WhatWouldChangeTheTrainingOfATimmFileIsAnError) {

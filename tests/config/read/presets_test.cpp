@@ -41,7 +41,7 @@ TEST(PresetsTest, EveryPresetIsReadWithoutAProblemAndResolves) {
   }
 }
 
-TEST(PresetsTest, FilesThatSayWhatToExpectOfOneCycleKeepTheMomentumOfThoseNumbers) {
+TEST(PresetsTest, FilesWithExpectedNumbersOfOneCycleKeepTheMomentumOfThoseNumbers) {
   for (const std::string& name : preset_names()) {
     const ScheduleOptions schedule = fixtures::parsed({"--preset", name})->options.schedule;
     const bool cycles = !schedule.sched.is_auto() && schedule.sched.value() == ScheduleKind::one_cycle;

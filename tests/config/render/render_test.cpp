@@ -77,7 +77,7 @@ TEST(RenderTest, EveryTextValueSurvivesYaml) {
   }
 }
 
-TEST(RenderTest, PrintedConfigurationSaysWhereEachValueCameFrom) {
+TEST(RenderTest, PrintedConfigurationShowsWhereEachValueCameFrom) {
   const std::string yaml = resolved_words({"--epochs", "3", "--bf16"}).yaml();
   EXPECT_TRUE(contains(yaml, "  epochs: 3                                 # --epochs\n"));
   EXPECT_TRUE(contains(yaml, "  amp: bfloat16                             # --bf16\n"));

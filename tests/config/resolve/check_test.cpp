@@ -111,8 +111,8 @@ TEST(CheckTest, TheBlurMustNotReachBeyondTheMirroredBorder) {
 TEST(CheckTest, NormalizationMustMatchTheChannels) {
   const Failure failure = data_failure({"--mean", "0.5", "--std", "0.1,0.2"});
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  EXPECT_TRUE(failure.says("mean has 1 value, but in-chans is 3")) << failure.message;
-  EXPECT_TRUE(failure.says("std has 2 values, but in-chans is 3")) << failure.message;
+  EXPECT_TRUE(failure.mentions("mean has 1 value, but in-chans is 3")) << failure.message;
+  EXPECT_TRUE(failure.mentions("std has 2 values, but in-chans is 3")) << failure.message;
 }
 
 TEST(CheckTest, TheNetworkNeedsAnOutputForEachClass) {

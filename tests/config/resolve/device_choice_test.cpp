@@ -72,7 +72,7 @@ TEST(DeviceChoiceTest, ProcessesOfACpuShareIt) {
   EXPECT_EQ(devices_of({"--devices", "4", "--device", "cpu"}, 2, 4), Words(4, "cpu")) << "also beside GPUs";
 }
 
-TEST(DeviceChoiceTest, AListOnACpuIsRefusedAndTheHintSaysWhatANumberIs) {
+TEST(DeviceChoiceTest, AListOnACpuIsRefusedAndTheHintExplainsWhatANumberIs) {
   const auto none = failure_of([] { resolved({"--devices", "0,2"}, machine_of(0)); });
   EXPECT_EQ(core::exit_code(none.kind), 78);
   EXPECT_EQ(none.message, "devices 0,2 are numbers of GPUs, but no CUDA device was found");

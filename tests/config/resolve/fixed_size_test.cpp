@@ -67,11 +67,11 @@ TEST(FixedSizeTest, WhatChangesImagesIsRefusedAllAtOnce) {
                  spectrograms());
   });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  for (const char* const said :
+  for (const char* const part :
        {"\n  hflip is for images", "tta hflip is for images", "color-jitter is for images",
         "img-size is 32, but samples of HDF5 files and of many bands stay as they are, 64 x 80",
         "in-chans is 3, but the samples have 1"}) {
-    EXPECT_NE(failure.message.find(said), std::string::npos) << said << "\n" << failure.message;
+    EXPECT_NE(failure.message.find(part), std::string::npos) << part << "\n" << failure.message;
   }
   EXPECT_NO_THROW(
       resolved_for({"--freq-mask", "2", "--time-mask", "2", "--mixup", "0.2", "--hflip", "0"}, spectrograms()));

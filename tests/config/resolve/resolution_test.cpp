@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a resolution says of its choices: where each comes from, and which options nobody gave.
+// The choices of a resolution: where each comes from, and which options nobody gave.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -29,7 +29,7 @@ ChoiceSource source_of(const Resolution& resolution, const std::string& option) 
   return ChoiceSource::rule;
 }
 
-TEST(ChoiceSourceTest, WhatTheMachineSaysIsARuleAndWhatWasFoundOnItAMeasurement) {
+TEST(ChoiceSourceTest, FactsOfTheMachineAreARuleAndWhatWasFoundOnItAMeasurement) {
   Facts facts = facts_of_cpus(8);
   EXPECT_EQ(source_of(resolution_of({}, facts), "threads"), ChoiceSource::rule);
   EXPECT_EQ(source_of(resolution_of({}, facts), "num-workers"), ChoiceSource::rule);
@@ -44,7 +44,7 @@ TEST(ChoiceSourceTest, WhatTheMachineSaysIsARuleAndWhatWasFoundOnItAMeasurement)
   EXPECT_EQ(source_of(resolution_of({"--batch-size", "auto"}, facts), "batch-size"), ChoiceSource::rule);
 }
 
-TEST(ChoiceSourceTest, WhatTheEnvironmentAsksForIsSaidToComeFromThereWhateverTheReasonSays) {
+TEST(ChoiceSourceTest, WhatTheEnvironmentAsksForComesFromThereWhateverTheReason) {
   Facts facts = facts_of_cpus(8);
   facts.threads = {2, "any words", ChoiceSource::environment};
   EXPECT_EQ(source_of(resolution_of({}, facts), "threads"), ChoiceSource::environment);
@@ -52,14 +52,14 @@ TEST(ChoiceSourceTest, WhatTheEnvironmentAsksForIsSaidToComeFromThereWhateverThe
   EXPECT_EQ(source_of(resolution_of({}, facts), "threads"), ChoiceSource::measured);
 }
 
-TEST(ChoiceSourceTest, WhatStandsInForAnImpossibleValueIsSaidToComeFromTheConfiguration) {
+TEST(ChoiceSourceTest, WhatStandsInForAnImpossibleValueComesFromTheConfiguration) {
   Facts facts = facts_of_cpus(2);
   facts.half_may_give_way = true;
   EXPECT_EQ(source_of(resolution_of({"--precision", "16-mixed"}, facts), "amp"), ChoiceSource::configuration);
   EXPECT_EQ(source_of(resolution_of({}, facts), "amp"), ChoiceSource::rule);
 }
 
-TEST(ChoiceSourceTest, WhatACheckpointKeepsIsSaidToComeFromThere) {
+TEST(ChoiceSourceTest, WhatACheckpointKeepsComesFromThere) {
   Facts facts = facts_of_cpus(2);
   facts.names_model = false;
   facts.data = usual_data(Options());
@@ -143,7 +143,7 @@ TEST(WasAutomaticTest, AValueThatGivesWayWasGiven) {
   EXPECT_FALSE(c.was_automatic(c.options.precision.amp));
 }
 
-TEST(WasAutomaticTest, ACopyKnowsItsOwnOptionsAndNoOthers) {
+TEST(WasAutomaticTest, ACopyHasItsOwnOptionsAndNoOthers) {
   const Resolution first = resolution_of({"--threads", "2"}, facts_of_cpus(2));
   const Resolution copy = first;
   EXPECT_FALSE(copy.was_automatic(copy.options.device.threads));

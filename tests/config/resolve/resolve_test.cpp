@@ -70,17 +70,17 @@ TEST(ResolveTest, ADriverThatDoesNotWorkIsAnErrorAndNeverTheCpuInSilence) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"--device", "cuda"}}) {
     const auto error = failure_of([&] { resolved(words, broken); });
     EXPECT_EQ(error.kind, core::ErrorKind::unavailable);
-    EXPECT_TRUE(error.says("system not yet initialized")) << error.message;
+    EXPECT_TRUE(error.mentions("system not yet initialized")) << error.message;
   }
   EXPECT_EQ(resolved({"--device", "cpu"}, broken).options.device.device, "cpu");
 }
 
-TEST(ResolveTest, WhoAsksForAGpuIsToldWhyThereIsNone) {
+TEST(ResolveTest, AGpuThatIsNotThereIsAnErrorWithTheCause) {
   core::MachineFacts without = cpu_machine(8);
   without.accelerator_absence = "there is no NVIDIA driver on this machine";
   const auto error = failure_of([&] { resolved({"--device", "cuda"}, without); });
   EXPECT_EQ(error.kind, core::ErrorKind::unavailable);
-  EXPECT_TRUE(error.says("there is no NVIDIA driver on this machine")) << error.message;
+  EXPECT_TRUE(error.mentions("there is no NVIDIA driver on this machine")) << error.message;
   EXPECT_EQ(resolved({}, without).options.device.device, "cpu");
 }
 
@@ -193,7 +193,7 @@ TEST(ResolveTest, RulesAboutTheLearningRateWaitForTheBatch) {
   const std::vector<std::string> words = {"--batch-size", "auto", "--min-lr", "0.04"};
   EXPECT_NO_THROW(resolved_for(words, kPhotos)) << "64 images are only assumed";
   const auto too_small = failure_of([&] { resolved(words, facts_with_batch(kPhotos, 8, "fits")); });
-  EXPECT_TRUE(too_small.says("min-lr 0.04 is above lr 0.003125")) << too_small.message;
+  EXPECT_TRUE(too_small.mentions("min-lr 0.04 is above lr 0.003125")) << too_small.message;
 }
 
 TEST(ResolveTest, ATotalBatchBecomesAccumulation) {
@@ -207,11 +207,11 @@ TEST(ResolveTest, ATotalBatchBecomesAccumulation) {
 
   EXPECT_TRUE(failure_of([] {
                 resolved({"--batch-size", "48", "--total-batch-size", "512"}, cpu_machine(2));
-              }).says("total-batch-size 512 is not a multiple of batch-size 48"));
+              }).mentions("total-batch-size 512 is not a multiple of batch-size 48"));
   EXPECT_TRUE(
       failure_of([] {
         resolved({"--batch-size", "64", "--total-batch-size", "512", "--accumulation-steps", "4"}, cpu_machine(2));
-      }).says("total-batch-size 512 is not batch-size 64 x accumulation-steps 4: leave one of them out"));
+      }).mentions("total-batch-size 512 is not batch-size 64 x accumulation-steps 4: leave one of them out"));
 }
 
 TEST(ResolveTest, ACheckpointKeepsWhatWasChosenWhenTheRunBeganUnlessThatIsGivenNow) {

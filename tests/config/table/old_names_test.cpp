@@ -97,7 +97,7 @@ TEST(OldNamesTest, EveryStrengthOfRandAugmentSurvivesItsNewName) {
   }
 }
 
-TEST(OldNamesTest, AFileThatSomebodyWritesIsToldTheNewName) {
+TEST(OldNamesTest, AFileThatSomebodyWritesGetsAnErrorWithTheNewName) {
   Configuration configuration;
   std::vector<std::string> problems;
   read_yaml("augment:\n  scale_min: 0.3\ntrivial-augment: true\nwinograd: false\n", "a.yaml", Origin::Kind::file,

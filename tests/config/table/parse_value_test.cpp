@@ -35,7 +35,7 @@ TEST(ParseValueTest, ReadsWholeNumbersInDecimalDigitsOnly) {
   EXPECT_EQ(integer_problem(""), "no value given; accepted: 1 to 100");
 }
 
-TEST(ParseValueTest, RefusesNumbersThatLookOctalAndSaysHowToWriteThem) {
+TEST(ParseValueTest, RefusesNumbersThatLookOctalAndShowsHowToWriteThem) {
   EXPECT_EQ(integer_problem("010"), "\"010\" begins with 0, which some readers take for octal; write 10");
   EXPECT_EQ(integer_problem("-007"), "\"-007\" begins with 0, which some readers take for octal; write -7");
   EXPECT_EQ(integer_problem("000"), "\"000\" begins with 0, which some readers take for octal; write 0");
@@ -205,7 +205,7 @@ TEST(ParseValueTest, ShownTextIsPrintableAndShort) {
   EXPECT_EQ(shown(std::string(70, 'x')), "\"" + std::string(60, 'x') + "...\"");
 }
 
-TEST(ParseValueTest, TellsUtf8FromOtherBytes) {
+TEST(ParseValueTest, DistinguishesUtf8FromOtherBytes) {
   for (const char* text : {"", "abc", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"})
     EXPECT_TRUE(is_utf8(text)) << text;
   for (const char* text :

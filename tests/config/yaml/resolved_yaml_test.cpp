@@ -79,7 +79,7 @@ TEST(ResolvedYamlTest, AnyValueOfEveryOptionReadsBackAsItIs) {
   for (size_t i = 0; i < table.rows().size(); ++i) {
     changed = usual;
     const std::string name = table.rows()[i].name, value = other_value(table.rows()[i]);
-    ASSERT_NE(value, value_of(usual, i)) << name << ": the test knows no other value";
+    ASSERT_NE(value, value_of(usual, i)) << name << ": the test has no other value";
     const ResolvedOptions back = read_resolved_yaml(render_yaml(changed), "rank 0");
     EXPECT_EQ(value_of(back, i), value) << name;
     EXPECT_EQ(render_yaml(back), render_yaml(changed)) << name;
@@ -117,10 +117,10 @@ TEST(ResolvedYamlTest, AnOptionThatIsMissingUnknownOrAutomaticIsNamed) {
   const auto unknown =
       failure_of([&] { read_resolved_yaml(edited("  epochs: 10\n", "  epochs: 10\n  epoch: 3\n"), ""); });
   EXPECT_EQ(unknown.kind, core::ErrorKind::config);
-  EXPECT_TRUE(unknown.says("unknown option \"epoch\"")) << unknown.message;
+  EXPECT_TRUE(unknown.mentions("unknown option \"epoch\"")) << unknown.message;
   const auto automatic = failure_of([&] { read_resolved_yaml(edited("  img-size: 28\n", "  img-size: auto\n"), ""); });
   EXPECT_EQ(automatic.kind, core::ErrorKind::config);
-  EXPECT_TRUE(automatic.says("img-size: ")) << automatic.message;
+  EXPECT_TRUE(automatic.mentions("img-size: ")) << automatic.message;
 }
 
 }  // namespace

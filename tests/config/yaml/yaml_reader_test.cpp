@@ -78,7 +78,7 @@ TEST_F(YamlReaderTest, ListsEveryProblemWithItsLine) {
              "a.yaml:4: unknown option \"foo\"", "a.yaml:5: unknown option \"bacth-size\"; did you mean batch-size?"}));
 }
 
-TEST_F(YamlReaderTest, AKeyInTheWrongGroupIsToldItsGroup) {
+TEST_F(YamlReaderTest, AKeyInTheWrongGroupIsAnErrorWithItsGroup) {
   EXPECT_EQ(problems_of("optim: {batch-size: 4}\n"),
             Lines{"a.yaml:1: batch-size: belongs in group loader, not in optim"});
   EXPECT_EQ(problems_of("model:\n  epchs: 3\n"),
@@ -216,7 +216,7 @@ TEST_F(YamlReaderTest, ARunsConfigurationIsTakenOverButNotItsMachine) {
   read_run_config("precision:\n  tf32: false\n  winograd: true\n", "c.yaml", configuration);  // of an older program
   const auto failure = fixtures::failure_of([&] { read_run_config("modle: x\n", "c.yaml", configuration); });
   EXPECT_EQ(failure.kind, core::ErrorKind::config);
-  EXPECT_TRUE(failure.says("c.yaml:1: unknown option \"modle\"; did you mean model?")) << failure.message;
+  EXPECT_TRUE(failure.mentions("c.yaml:1: unknown option \"modle\"; did you mean model?")) << failure.message;
 }
 
 TEST(YamlTreeTest, KeepsLinesQuotesAndDuplicates) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF files of many bands: their numbers, whatever the way they are stored, and what is said of damaged ones.
+// TIFF files of many bands: their numbers, whatever the way they are stored, and the errors of damaged ones.
 #include "data/bands/band_file.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ SampleShape shape_of(const TiffRecipe& recipe) {
   return shape;
 }
 
-std::string trouble_of(const Bytes& file, const SampleShape& shape) {
+std::string problem_of(const Bytes& file, const SampleShape& shape) {
   BandScratch scratch;
   Bytes out(static_cast<size_t>(shape.bytes()));
   return decode_bands(file.data(), file.size(), shape, scratch, out.data());
@@ -27,8 +27,8 @@ std::string trouble_of(const Bytes& file, const SampleShape& shape) {
 void expect_numbers(const TiffRecipe& recipe) {
   const Bytes file = band_tiff(recipe);
   SampleShape shape;
-  std::string trouble;
-  ASSERT_TRUE(read_band_header(file.data(), file.size(), shape, trouble)) << trouble;
+  std::string problem;
+  ASSERT_TRUE(read_band_header(file.data(), file.size(), shape, problem)) << problem;
   ASSERT_TRUE(shape == shape_of(recipe)) << band_shape_text(shape);
   BandScratch scratch;
   Bytes out(static_cast<size_t>(shape.bytes()));
@@ -71,9 +71,9 @@ TEST(BandFileTest, FourChannelsAreBandsUnlessTheyAreColoursWithAlpha) {
     recipe.bands = 4, recipe.colour_kind = colour_kind, recipe.extra = extra;
     const Bytes file = band_tiff(recipe);
     SampleShape shape;
-    std::string trouble;
-    const bool yes = read_band_header(file.data(), file.size(), shape, trouble);
-    EXPECT_EQ(trouble, "");
+    std::string problem;
+    const bool yes = read_band_header(file.data(), file.size(), shape, problem);
+    EXPECT_EQ(problem, "");
     return yes;
   };
   EXPECT_TRUE(are_bands(1, 0));
@@ -89,8 +89,8 @@ TEST(BandFileTest, AnotherShapeIsNamed) {
   const Bytes six = band_tiff(recipe);
   recipe.bands = 13;
   recipe.bits = 16;
-  EXPECT_EQ(trouble_of(six, shape_of(recipe)), "is 4 x 5 x 6 of uint8, but 4 x 5 x 13 of float32 is expected");
-  EXPECT_EQ(trouble_of(png_of({1}, 1, 1, 1), shape_of(recipe)),
+  EXPECT_EQ(problem_of(six, shape_of(recipe)), "is 4 x 5 x 6 of uint8, but 4 x 5 x 13 of float32 is expected");
+  EXPECT_EQ(problem_of(png_of({1}, 1, 1, 1), shape_of(recipe)),
             "is no TIFF of many bands, but 4 x 5 x 13 of float32 is expected");
 }
 
@@ -100,7 +100,7 @@ TEST(BandFileTest, CutFilesAreBadAndNeverMore) {
     const Bytes whole = band_tiff(recipe);
     for (size_t length = 0; length + 4 < whole.size(); length += 1 + length / 40) {
       const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-      EXPECT_NE(trouble_of(cut, shape_of(recipe)), "") << length;
+      EXPECT_NE(problem_of(cut, shape_of(recipe)), "") << length;
     }
   }
 }
@@ -110,7 +110,7 @@ TEST(BandFileTest, ADamagedStripOfAGoodDirectoryIsNamed) {
     TiffRecipe recipe{9, 7, 6, 16, planar, true};
     Bytes file = band_tiff(recipe);
     file[8] = 0xFF;  // where the first strip begins
-    EXPECT_EQ(trouble_of(file, shape_of(recipe)).rfind("damaged TIFF: ", 0), 0u) << trouble_of(file, shape_of(recipe));
+    EXPECT_EQ(problem_of(file, shape_of(recipe)).rfind("damaged TIFF: ", 0), 0u) << problem_of(file, shape_of(recipe));
   }
 }
 
@@ -122,7 +122,7 @@ TEST(BandFileTest, AChangedByteIsReadOrRefusedAndNeverMore) {
     for (const uint8_t value : {0x00, 0x7F, 0xFF}) {
       Bytes changed = whole;
       changed[at] = value;
-      refused += trouble_of(changed, shape_of(recipe)).empty() ? 0 : 1;
+      refused += problem_of(changed, shape_of(recipe)).empty() ? 0 : 1;
     }
   }
   EXPECT_GT(refused, 50);
@@ -135,12 +135,12 @@ TEST(BandFileTest, AHeaderThatPromisesTooMuchIsRefusedBeforeMemoryIsTaken) {
   const size_t directory = file[4] | file[5] << 8 | file[6] << 16;
   for (const size_t tag : {size_t{0}, size_t{1}}) file[directory + 2 + 12 * tag + 9] = 0x40;  // 16384 and more
   SampleShape shape;
-  std::string trouble;
-  EXPECT_FALSE(read_band_header(file.data(), file.size(), shape, trouble));
-  EXPECT_NE(trouble.find("too much for a sample"), std::string::npos) << trouble;
+  std::string problem;
+  EXPECT_FALSE(read_band_header(file.data(), file.size(), shape, problem));
+  EXPECT_NE(problem.find("too much for a sample"), std::string::npos) << problem;
   file[directory + 2 + 9] = 0x10;
-  EXPECT_FALSE(read_band_header(file.data(), file.size(), shape, trouble));
-  EXPECT_NE(trouble.find("TIFF cut short: its header says 807.4 MB in a file of "), std::string::npos) << trouble;
+  EXPECT_FALSE(read_band_header(file.data(), file.size(), shape, problem));
+  EXPECT_NE(problem.find("TIFF cut short: its header says 807.4 MB in a file of "), std::string::npos) << problem;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class BandSourceTest : public ::testing::Test {
       folder_.write(split + "/" + name, band_tiff(recipe, name[6] + name[0]));
     }
   }
-  static std::string trouble_of(const Source& source, int64_t index) {
+  static std::string problem_of(const Source& source, int64_t index) {
     std::vector<uint8_t> buffer;
     SampleContent content;
     return source.read(index, buffer, content);
@@ -45,7 +45,7 @@ TEST_F(BandSourceTest, TheFilesDecideAboutTheChannels) {
     EXPECT_EQ(shape.element, bands == 13 ? Element::float32 : Element::uint8);
     EXPECT_EQ(data.train->label(2), 1);
     EXPECT_EQ(data.train->name(2), folder_ / "train/forest/0.TIFF");
-    for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(trouble_of(*data.train, i), "");
+    for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(problem_of(*data.train, i), "");
     EXPECT_FALSE(data.val->fixed_shape() != shape);
   }
 }
@@ -58,9 +58,9 @@ TEST_F(BandSourceTest, TheOddOneIsABadSampleThatIsNamed) {
   folder_.write("train/field/1.tif", band_tiff(recipe));
   folder_.write("train/forest/1.tif", png_of({1, 2, 3}, 1, 1, 3));
   const Datasets data = open_datasets(options_);
-  EXPECT_EQ(trouble_of(*data.train, 0), "");
-  EXPECT_EQ(trouble_of(*data.train, 1), "is 4 x 5 x 7 of uint8, but 4 x 5 x 6 of uint8 is expected");
-  EXPECT_EQ(trouble_of(*data.train, 3), "is no TIFF of many bands, but 4 x 5 x 6 of uint8 is expected");
+  EXPECT_EQ(problem_of(*data.train, 0), "");
+  EXPECT_EQ(problem_of(*data.train, 1), "is 4 x 5 x 7 of uint8, but 4 x 5 x 6 of uint8 is expected");
+  EXPECT_EQ(problem_of(*data.train, 3), "is no TIFF of many bands, but 4 x 5 x 6 of uint8 is expected");
 }
 
 TEST_F(BandSourceTest, ListsOfACsvWithClassesAndWithNumbers) {

@@ -119,8 +119,8 @@ class MatFileTest : public testing::Test {
     std::filesystem::remove(folder_ / "a.mat");  // ext4 would wait for the disk when a file is written over
     folder_.write("a.mat", bytes);
     MatFile file;
-    const std::string trouble = file.open(folder_ / "a.mat");
-    return trouble.empty() ? file.read_array(name, array) : trouble;
+    const std::string problem = file.open(folder_ / "a.mat");
+    return problem.empty() ? file.read_array(name, array) : problem;
   }
 
   const TempFolder folder_;
@@ -201,9 +201,9 @@ TEST_F(MatFileTest, DamageIsAValueAtEveryCutAndEveryChangedByte) {
       for (const uint8_t value : {0x00, 0x7F, 0xFF}) {
         Bytes damaged = whole;
         damaged[at] = value;
-        const std::string trouble = read(damaged, "pt2d", array);  // must return
+        const std::string problem = read(damaged, "pt2d", array);  // must return
         const bool is_in_checksum = hex == kCompressedMat && at >= 136 && value != whole[at];
-        EXPECT_TRUE(!trouble.empty() || !is_in_checksum) << at;
+        EXPECT_TRUE(!problem.empty() || !is_in_checksum) << at;
       }
     }
   }
@@ -211,7 +211,7 @@ TEST_F(MatFileTest, DamageIsAValueAtEveryCutAndEveryChangedByte) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
 }
 
-TEST_F(MatFileTest, SaysWhatIsWrongWithAFile) {
+TEST_F(MatFileTest, ReportsWhatIsWrongWithAFile) {
   MatArray array;
   EXPECT_EQ(read({}, "x", array), "not a MAT-file of level 5 in little-endian order");
   const Bytes whole = mat_of_doubles(1, 1, 1, {1});

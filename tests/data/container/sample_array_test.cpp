@@ -116,7 +116,7 @@ TEST(SampleArrayTest, ADamagedChunkIsABadSampleAndNoOther) {
   EXPECT_EQ(array.read(4, scratch, sample.data()), "");
 }
 
-/// A file of 1,000 bytes and an array that is said to lie in it.
+/// A file of 1,000 bytes and the place of an array in it.
 class PlacesTest : public ::testing::Test {
  protected:
   std::string refusal(NumberArray array) {
@@ -197,7 +197,7 @@ TEST(ChunkTreeTest, FindsEveryChunkWhereTheLibraryFindsIt) {
 /// Chunks in the order of where they begin.
 using Listed = std::map<std::vector<uint64_t>, std::vector<uint64_t>>;
 
-/// What one way lists; `known` tells whether it took the data set on.
+/// The chunks that one way lists; `known`: whether it supports the data set.
 template <typename Way>
 Listed chunks_listed(const std::string& path, const Way& way, bool& known, size_t rank = 3) {
   const FileBytes bytes(path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives made byte by byte, by our writer and by the machine's tar, and what the reader says of them.
+// Archives made byte by byte, by our writer and by the machine's tar, and how the reader reads or refuses them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -58,7 +58,7 @@ Listing list(const std::string& archive) {
   return listing;
 }
 
-std::string archive_trouble(const std::string& archive) {
+std::string archive_problem(const std::string& archive) {
   const core::Error error = error_of([&] { list(archive); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
   EXPECT_EQ(std::string(error.what()).rfind("made.tar: byte ", 0), 0u) << error.what();
@@ -144,7 +144,7 @@ TEST(TarTest, ContentThatIsTooLargeIsRefused) {
 }
 
 struct BadArchive {
-  std::string fact, bytes, said;
+  std::string fact, bytes, message;
 };
 
 TEST(TarTest, DamagedArchivesAreRefused) {
@@ -190,8 +190,8 @@ TEST(TarTest, DamagedArchivesAreRefused) {
       {"LongNameTooLong", extension('L', std::string(kMaxTarName + 1, 'x')), "a long name that is empty or too"},
   };
   for (const BadArchive& bad : all) {
-    EXPECT_NE(archive_trouble(bad.bytes).find(bad.said), std::string::npos)
-        << bad.fact << ": " << archive_trouble(bad.bytes);
+    EXPECT_NE(archive_problem(bad.bytes).find(bad.message), std::string::npos)
+        << bad.fact << ": " << archive_problem(bad.bytes);
   }
 }
 
@@ -199,7 +199,7 @@ TEST(TarTest, EveryCutAndEveryFlippedBitOfAHeaderIsRefusedOrHarmless) {
   const std::string whole =
       extension('L', "long") + entry("caf\xC3\xA9.jpg", "abc") + entry("b", std::string(600, 'b')) + end_of_archive();
   const size_t end = whole.size() - end_of_archive().size();
-  for (size_t cut = 0; cut <= end; cut += 7) archive_trouble(whole.substr(0, cut));
+  for (size_t cut = 0; cut <= end; cut += 7) archive_problem(whole.substr(0, cut));
   for (size_t at = 0; at < kTarBlock; ++at) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ 0x10);

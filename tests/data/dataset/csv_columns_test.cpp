@@ -11,7 +11,7 @@ using Names = std::vector<std::string>;
 
 class CsvColumnsTest : public CsvFiles {
  protected:
-  std::string trouble(const std::string& train, const std::string& val) {
+  std::string problem(const std::string& train, const std::string& val) {
     return error_of([&] { open(train, val); }).what();
   }
 };
@@ -33,17 +33,17 @@ TEST_F(CsvColumnsTest, OptionsChooseWhichNumbersAreLearned) {
   EXPECT_EQ(targets(*data.train, 0), (std::vector<float>{2, 1}));
 }
 
-TEST_F(CsvColumnsTest, AMissingColumnSaysWhichOptionNamesIt) {
+TEST_F(CsvColumnsTest, AMissingColumnIsAnErrorWithTheOptionThatNamesIt) {
   options_.csv_label = "kind";
   const core::Error error = error_of([&] { open("path,label\na.png,0\n", "path,label\nb.png,0\n"); });
   EXPECT_NE(std::string(error.what()).find("no column 'kind'; it reads 'path' and 'label'"), std::string::npos);
   EXPECT_NE(error.hint().find("--csv-label"), std::string::npos) << error.hint();
 }
 
-TEST_F(CsvColumnsTest, TheDelimiterIsToldFromTheFirstLineUnlessItIsGiven) {
+TEST_F(CsvColumnsTest, TheDelimiterIsFoundInTheFirstLineUnlessItIsGiven) {
   EXPECT_EQ(open("path;label\na.png;dog\nb.png;cat\n", "path\tlabel\nc.png\tdog\n").val->label(0), 1);
   options_.csv_delimiter = config::CsvDelimiter::comma;
-  EXPECT_NE(trouble("path;label\na.png;0\n", "path,label\nb.png,0\n").find("'path;label'"), std::string::npos);
+  EXPECT_NE(problem("path;label\na.png;0\n", "path,label\nb.png,0\n").find("'path;label'"), std::string::npos);
 }
 
 TEST_F(CsvColumnsTest, AFileByItselfIsTheTrainingSplitWhateverItIsCalled) {
@@ -54,10 +54,10 @@ TEST_F(CsvColumnsTest, AFileByItselfIsTheTrainingSplitWhateverItIsCalled) {
   EXPECT_EQ(data.train->class_names(), (Names{"cat", "dog"}));
   EXPECT_EQ(data.train->size(), 2);
   EXPECT_EQ(data.val->label(0), 1) << "val.csv beside it";
-  EXPECT_EQ(open_split(options_, "train")->size(), 2) << "as eval --split train asks for it";
+  EXPECT_EQ(open_split(options_, "train")->size(), 2) << "as eval --split train opens it";
 }
 
-TEST_F(CsvColumnsTest, AFolderWhoseFilesAreNoSplitsSaysWhichOneMayBeNamed) {
+TEST_F(CsvColumnsTest, AFolderWhoseFilesAreNoSplitsIsAnErrorWithTheOnesThatMayBeNamed) {
   folder_.write("labels.csv", "path,label\na.png,0\n");
   const core::Error error = error_of([&] { open_datasets(options_); });
   EXPECT_NE(error.hint().find("it holds labels.csv: to train on one, --data-dir"), std::string::npos) << error.hint();
@@ -86,7 +86,7 @@ TEST_F(CsvColumnsTest, TagsMayStandBetweenBlanksAsInListsOfPlanetImages) {
   EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{0, 1, 1}));
 }
 
-TEST_F(CsvColumnsTest, ASplitWithoutATagIsOneOfTagsAllTheSame) {
+TEST_F(CsvColumnsTest, ASplitWithoutATagIsStillOneOfTags) {
   options_.task = config::TaskKind::multilabel;
   const Datasets data = open("path,tags\na.png,sea;sun\n", "path,tags\nc.png,\n");
   EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{0, 0}));
@@ -94,7 +94,7 @@ TEST_F(CsvColumnsTest, ASplitWithoutATagIsOneOfTagsAllTheSame) {
 
 TEST_F(CsvColumnsTest, ATagThatTrainingLacksIsAnErrorWithTheNearestName) {
   options_.task = config::TaskKind::multilabel;
-  const std::string message = trouble("path,tags\na.png,haze primary\n", "path,tags\nc.png,hase\n");
+  const std::string message = problem("path,tags\na.png,haze primary\n", "path,tags\nc.png,hase\n");
   EXPECT_NE(message.find("tag 'hase' does not occur in the training split; did you mean 'haze'?"), std::string::npos)
       << message;
 }

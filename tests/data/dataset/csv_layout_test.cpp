@@ -14,7 +14,7 @@ class CsvLayoutTest : public CsvFiles {
   CsvLayoutTest() : CsvFiles({"a.png", "sub/b.png", "c,d.png"}) {}
 
   /// The message without the folder.
-  std::string trouble(const std::string& train, const std::string& val = "path,label\na.png,0\n") {
+  std::string problem(const std::string& train, const std::string& val = "path,label\na.png,0\n") {
     const core::Error error = error_of([&] { open(train, val); });
     EXPECT_EQ(error.kind(), core::ErrorKind::data);
     hint_ = error.hint();
@@ -41,7 +41,7 @@ TEST_F(CsvLayoutTest, NamesAreSortedAndComeFromTheTrainingFile) {
   EXPECT_EQ(datasets.train->label(0), 1);
   EXPECT_EQ(datasets.val->label(0), 1);
   EXPECT_EQ(datasets.val->class_names(), datasets.train->class_names());
-  EXPECT_EQ(trouble("path,label\na.png,dog\nsub/b.png,cat\n", "path,label\na.png,dogs\n"),
+  EXPECT_EQ(problem("path,label\na.png,dog\nsub/b.png,cat\n", "path,label\na.png,dogs\n"),
             "val.csv:2: class 'dogs' does not occur in the training split; did you mean 'dog'?");
 }
 
@@ -51,40 +51,40 @@ TEST_F(CsvLayoutTest, AbsolutePathsAreTakenAsTheyAre) {
 }
 
 TEST_F(CsvLayoutTest, TheHeaderIsRequired) {
-  EXPECT_EQ(trouble("a.png,0\n"), "train.csv:1: the header has no column 'path'; it reads 'a.png' and '0'");
+  EXPECT_EQ(problem("a.png,0\n"), "train.csv:1: the header has no column 'path'; it reads 'a.png' and '0'");
   EXPECT_EQ(hint_,
             "the file begins with the line path,label and goes on like cats/1.jpg,0 or cats/1.jpg,cat; --csv-path and "
             "--csv-label name other "
             "columns");
-  EXPECT_EQ(trouble("path,class\na.png,0\n"),
+  EXPECT_EQ(problem("path,class\na.png,0\n"),
             "train.csv:1: the header has no column 'label'; it reads 'path' and 'class'");
-  EXPECT_EQ(trouble(""), "train.csv:1: the file is empty");
-  EXPECT_EQ(trouble("path,label\n").substr(0, 12), "train.csv:2:");
+  EXPECT_EQ(problem(""), "train.csv:1: the file is empty");
+  EXPECT_EQ(problem("path,label\n").substr(0, 12), "train.csv:2:");
 }
 
 TEST_F(CsvLayoutTest, EveryLabelIsCheckedBeforeTraining) {
   const std::string good = "path,label\na.png,0\nsub/b.png,1\n";
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,-100\n"), "train.csv:3: label -100 is negative");
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,\n"), "train.csv:3: the label is missing");
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png\n"), "train.csv:3: 1 fields where the header has 2");
-  EXPECT_EQ(trouble("path,label\na.png,0\nc,d.png,1\n"), "train.csv:3: 3 fields where the header has 2");
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,-100\n"), "train.csv:3: label -100 is negative");
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,\n"), "train.csv:3: the label is missing");
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png\n"), "train.csv:3: 1 fields where the header has 2");
+  EXPECT_EQ(problem("path,label\na.png,0\nc,d.png,1\n"), "train.csv:3: 3 fields where the header has 2");
   EXPECT_EQ(hint_, "put a path that holds a comma in quotes");
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,1.5\n"),
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,1.5\n"),
             "train.csv:3: label '1.5' is not a whole number, but other labels are");
-  EXPECT_EQ(trouble("path,label\na.png,cat\nsub/b.png,1\n"),
+  EXPECT_EQ(problem("path,label\na.png,cat\nsub/b.png,1\n"),
             "train.csv:3: label '1' is a number, but the first label is a name");
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,99999999999999999999\n"),
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,99999999999999999999\n"),
             "train.csv:3: label '99999999999999999999' is not a whole number, but other labels are");
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,4000000\n"),
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,4000000\n"),
             "train.csv:3: label 4000000 is too large: there may be 1000000 classes");
-  EXPECT_EQ(trouble("path,label\na.png,0\n,1\n"), "train.csv:3: the path is missing");
-  EXPECT_EQ(trouble(good, "path,label\na.png,2\n"), "val.csv:2: label 2 is out of range: there are 2 classes, 0 to 1");
+  EXPECT_EQ(problem("path,label\na.png,0\n,1\n"), "train.csv:3: the path is missing");
+  EXPECT_EQ(problem(good, "path,label\na.png,2\n"), "val.csv:2: label 2 is out of range: there are 2 classes, 0 to 1");
   options_.num_classes = 2;
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,2\n"), "train.csv:3: label 2 is out of range: --num-classes is 2");
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,2\n"), "train.csv:3: label 2 is out of range: --num-classes is 2");
 }
 
 TEST_F(CsvLayoutTest, OnePathWithTwoLabelsIsAnError) {
-  EXPECT_EQ(trouble("path,label\na.png,0\nsub/b.png,1\na.png,1\n"),
+  EXPECT_EQ(problem("path,label\na.png,0\nsub/b.png,1\na.png,1\n"),
             "train.csv:4: the same path stood earlier with another label");
   const Datasets datasets = open("path,label\na.png,0\nsub/b.png,1\na.png,0\n", "path,label\na.png,0\n");
   EXPECT_EQ(datasets.train->size(), 3);
@@ -99,7 +99,7 @@ TEST_F(CsvLayoutTest, MissingFilesAreNotedAndBadImagesLater) {
   EXPECT_EQ(datasets.train->read(1, buffer, content), "No such file or directory");
 }
 
-TEST(SampleFileTest, StorageTroubleIsTriedThreeTimes) {
+TEST(SampleFileTest, StorageErrorsAreTriedThreeTimes) {
   int attempts = 0;
   EXPECT_EQ(with_storage_retries([&] { return ++attempts, EIO; }), EIO);
   EXPECT_EQ(attempts, 3);

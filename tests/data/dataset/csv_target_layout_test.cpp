@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CSV manifests with numbers to learn: what is read, and what trouble says.
+// CSV manifests with numbers to learn: what is read, and the errors.
 #include <gtest/gtest.h>
 
 #include "data/dataset/subset_source.h"
@@ -13,7 +13,7 @@ class CsvTargetTest : public CsvFiles {
  protected:
   CsvTargetTest() { options_.task = config::TaskKind::regression; }
 
-  std::string trouble(const std::string& train, const std::string& val = "path,x\na.png,1\n") {
+  std::string problem(const std::string& train, const std::string& val = "path,x\na.png,1\n") {
     const std::string message = error_of([&] { open(train, val); }).what();
     return message.find(".csv") == std::string::npos ? message : message.substr(message.rfind('/') + 1);
   }
@@ -38,23 +38,23 @@ TEST_F(CsvTargetTest, HeadPoseTakesItsThreeAnglesByName) {
   EXPECT_EQ(targets(*data.val, 0), (std::vector<float>{-1, -2, -3}));
 }
 
-TEST_F(CsvTargetTest, TroubleHasFileAndLine) {
-  EXPECT_EQ(trouble("path,x\na.png,one\n"), "train.csv:2: x 'one' is not a finite number");
-  EXPECT_EQ(trouble("path,x\na.png,1\nb.png,\n"), "train.csv:3: x '' is not a finite number");
-  EXPECT_EQ(trouble("path,x\na.png,nan\n"), "train.csv:2: x 'nan' is not a finite number");
-  EXPECT_EQ(trouble("path,x\na.png,1e99\n"), "train.csv:2: x '1e99' is not a finite number");
-  EXPECT_EQ(trouble("path,x\na.png, 1\n"), "train.csv:2: x ' 1' is not a finite number");
-  EXPECT_EQ(trouble("path,x\na.png,1,2\n"), "train.csv:2: 3 fields where the header has 2");
-  EXPECT_EQ(trouble("path\na.png\n"), "train.csv:1: there is no column besides path");
-  EXPECT_EQ(trouble("path,x,x\na.png,1,2\n"), "train.csv:1: two columns are called 'x'");
-  EXPECT_EQ(trouble("file,x\na.png,1\n"), "train.csv:1: the header has no column 'path'; it reads 'file' and 'x'");
-  EXPECT_EQ(trouble("path,x\na.png,1\na.png,2\n"), "train.csv:3: the same path stood earlier with other targets");
-  EXPECT_EQ(trouble("path,x\n"), "train.csv:2: there are no rows after the header");
-  EXPECT_EQ(trouble("path,x,y\na.png,1,2\n"), "val.csv:1: the header has no column 'y'; it reads 'path' and 'x'");
+TEST_F(CsvTargetTest, ErrorsHaveFileAndLine) {
+  EXPECT_EQ(problem("path,x\na.png,one\n"), "train.csv:2: x 'one' is not a finite number");
+  EXPECT_EQ(problem("path,x\na.png,1\nb.png,\n"), "train.csv:3: x '' is not a finite number");
+  EXPECT_EQ(problem("path,x\na.png,nan\n"), "train.csv:2: x 'nan' is not a finite number");
+  EXPECT_EQ(problem("path,x\na.png,1e99\n"), "train.csv:2: x '1e99' is not a finite number");
+  EXPECT_EQ(problem("path,x\na.png, 1\n"), "train.csv:2: x ' 1' is not a finite number");
+  EXPECT_EQ(problem("path,x\na.png,1,2\n"), "train.csv:2: 3 fields where the header has 2");
+  EXPECT_EQ(problem("path\na.png\n"), "train.csv:1: there is no column besides path");
+  EXPECT_EQ(problem("path,x,x\na.png,1,2\n"), "train.csv:1: two columns are called 'x'");
+  EXPECT_EQ(problem("file,x\na.png,1\n"), "train.csv:1: the header has no column 'path'; it reads 'file' and 'x'");
+  EXPECT_EQ(problem("path,x\na.png,1\na.png,2\n"), "train.csv:3: the same path stood earlier with other targets");
+  EXPECT_EQ(problem("path,x\n"), "train.csv:2: there are no rows after the header");
+  EXPECT_EQ(problem("path,x,y\na.png,1,2\n"), "val.csv:1: the header has no column 'y'; it reads 'path' and 'x'");
   options_.task = config::TaskKind::multilabel;
-  EXPECT_EQ(trouble("path,x\na.png,0.5\n"), "train.csv:2: x '0.5' is not 0 or 1");
+  EXPECT_EQ(problem("path,x\na.png,0.5\n"), "train.csv:2: x '0.5' is not 0 or 1");
   options_.task = config::TaskKind::head_pose;
-  EXPECT_EQ(trouble("path,yaw,pitch,roll\na.png,0,361,0\n"), "train.csv:2: pitch '361' is not an angle in degrees");
+  EXPECT_EQ(problem("path,yaw,pitch,roll\na.png,0,361,0\n"), "train.csv:2: pitch '361' is not an angle in degrees");
 }
 
 TEST_F(CsvTargetTest, FoldersOfClassesCannotServeATaskThatLearnsNumbers) {

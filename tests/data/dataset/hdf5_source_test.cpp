@@ -165,7 +165,7 @@ TEST_F(Hdf5SourceTest, SeveralFilesOfASplitAreOneDataSet) {
   }
   EXPECT_EQ(open_datasets(options_).train->name(kSamples - 1).rfind(folder_ / "folders/train/part2.h5#", 0), 0u);
   options_.data_dir = folder_ / "whole";
-  EXPECT_EQ(open_error().kind(), core::ErrorKind::no_input) << "nothing says which files are for validation";
+  EXPECT_EQ(open_error().kind(), core::ErrorKind::no_input) << "no name marks the files for validation";
   options_.val_fraction = 0.3;
   EXPECT_EQ(open_datasets(options_).train->fingerprint(), one->fingerprint());
 }
@@ -207,7 +207,7 @@ TEST_F(Hdf5SourceTest, DataSetsAreFoundByTheNamesThatAreGiven) {
   EXPECT_EQ(open_error().what(), folder_ / "all.h5: there is no data set train/genus");
 }
 
-TEST_F(Hdf5SourceTest, PlanesBecomePixelsAndBothOrdersAreToldApart) {
+TEST_F(Hdf5SourceTest, PlanesBecomePixelsAndBothOrdersAreDistinguished) {
   for (const bool planes : {true, false}) {
     for (const auto& [element, width] : {std::pair<const char*, size_t>{"uint8", 1}, {"float16", 2}, {"float32", 4}}) {
       const Bytes numbers = made_numbers(kSamples * 3 * kHeight * kWidth, static_cast<int>(width));
@@ -361,7 +361,7 @@ TEST_F(Hdf5SourceTest, TypesThatAreNotReadAreNamed) {
   }
 }
 
-TEST_F(Hdf5SourceTest, StoragesThatAreNotReadSayWhatCanBeDone) {
+TEST_F(Hdf5SourceTest, StoragesThatAreNotReadAreErrorsWithAHint) {
   Hdf5Recipe checked, compact, external, unwritten, half;
   checked.chunk = half.chunk = {4, kHeight, kWidth};
   checked.fletcher32 = compact.compact = true;
@@ -481,9 +481,9 @@ TEST_F(Hdf5SourceTest, AFolderWithOtherFilesShowsWhatIsExpectedAndWhatIsThere) {
   options_.dataset = config::DatasetType::hdf5;
   const core::Error error = open_error();
   EXPECT_EQ(error.kind(), core::ErrorKind::no_input);
-  const std::string said = std::string(error.what()) + "\n" + error.hint();
-  EXPECT_NE(said.find("train.h5 and val.h5"), std::string::npos) << said;
-  EXPECT_NE(said.find("a.h5: recordings/x  uint8 [12, 5, 7]"), std::string::npos) << said;
+  const std::string message = std::string(error.what()) + "\n" + error.hint();
+  EXPECT_NE(message.find("train.h5 and val.h5"), std::string::npos) << message;
+  EXPECT_NE(message.find("a.h5: recordings/x  uint8 [12, 5, 7]"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --stage-dir for loose files: every layout of them reads copies, and says nothing else than without.
+// --stage-dir for loose files: every layout of them reads copies, and gives the same data as without.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -55,11 +55,11 @@ class StagedFilesTest : public ::testing::Test {
       EXPECT_TRUE(frames_digest(*staged.train) == train);
       EXPECT_TRUE(frames_digest(*staged.val) == val);
       fs::rename(folder_ / "away", folder_ / "data");
-      std::set<std::string> said;
+      std::set<std::string> staged_splits;
       for (const std::string& note : staged.notes) {
-        if (note.find(" are read from ") != std::string::npos) said.insert(note.substr(0, note.find(':')));
+        if (note.find(" are read from ") != std::string::npos) staged_splits.insert(note.substr(0, note.find(':')));
       }
-      EXPECT_EQ(said, (std::set<std::string>{"train", "val"}));
+      EXPECT_EQ(staged_splits, (std::set<std::string>{"train", "val"}));
     }
     EXPECT_TRUE(fs::is_empty(options_.stage_dir));
   }

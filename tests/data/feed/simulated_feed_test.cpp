@@ -26,7 +26,7 @@ uint64_t interleavings() {
   return given ? std::strtoull(given, nullptr, 10) : 2'000;
 }
 
-/// Image i is of one colour, which tells i; so do label and target.
+/// Image i is of one colour, which encodes i; so do label and target.
 class PlainImages : public LeafSource {
  public:
   PlainImages() {

@@ -154,7 +154,7 @@ TEST(DecodeTest, ARegionReadsLessThanTheWhole) {
   EXPECT_EQ(region.height, 20);
 }
 
-TEST(DecodeTest, ARegionAboveTheCutOfAFileIsBadAllTheSame) {
+TEST(DecodeTest, ARegionAboveTheCutOfAFileIsStillBad) {
   const Bytes whole = jpeg_of(pattern_pixels(200, 200, 3), 200, 200);
   const Bytes cut(whole.begin(), whole.end() - 100);
   ImageHeader header;
@@ -210,7 +210,7 @@ TEST(DecodeTest, DamagedExifIsNoOrientation) {
   EXPECT_EQ(decoded(png_with_chunk(png_of({1, 2}, 2, 1, 1), "eXIf", exif), 1).width, 2);
 }
 
-TEST(DecodeTest, HeadersTellFormatSizeAndChannels) {
+TEST(DecodeTest, HeadersHaveFormatSizeAndChannels) {
   const auto header_of = [](const Bytes& file) {
     ImageHeader header;
     EXPECT_EQ(read_header(file.data(), file.size(), {}, header), "");
@@ -255,20 +255,20 @@ TEST(DecodeTest, AnimatedWebpGivesItsFirstFrame) {
   EXPECT_EQ(pixel(6, 6), Bytes({0, 0, 0}));
 }
 
-TEST(DecodeTest, AnAnimationsFrameIsAsLargeAsItSays) {
-  // A decoder would take memory for what lies inside, whatever the limits said of the canvas.
+TEST(DecodeTest, AnAnimationsFrameHasTheSizeOfItsHeader) {
+  // A decoder would take memory for what lies inside, although the canvas is within the limits.
   const Bytes inner = webp_of(flat_pixels(64, 64, {255, 0, 0}), 64, 64, 3);
   EXPECT_EQ(decoded(animated_webp(8, 8, {{0, 0, 8, 8, inner}}), 3).reason,
             "WebP frame of 64x64 pixels where 8x8 are promised");
 }
 
-TEST(DecodeTest, ABmpsFourthByteIsAlphaOnlyWhereItsHeaderSaysSo) {
+TEST(DecodeTest, ABmpsFourthByteIsAlphaOnlyWhereItsHeaderDeclaresIt) {
   const Bytes pixels = {50, 100, 200, 128};
   EXPECT_EQ(decoded(bmp32_of(1, 1, pixels, /*alpha_mask=*/false), 3).pixels, Bytes({200, 100, 50}));
   EXPECT_EQ(decoded(bmp32_of(1, 1, pixels, /*alpha_mask=*/true), 3).pixels, Bytes({100, 50, 25}));
 }
 
-TEST(DecodeTest, AnEmptyFileSaysSo) { EXPECT_EQ(decoded({}, 3).reason, "empty file"); }
+TEST(DecodeTest, AnEmptyFileIsReportedAsEmpty) { EXPECT_EQ(decoded({}, 3).reason, "empty file"); }
 
 TEST(DecodeTest, OtherContentIsNamed) {
   EXPECT_EQ(decoded({'G', 'I', 'F', '8', '9', 'a', 0, 0}, 3).reason,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF files: which are read, what their pixels mean, what is said of the others.
+// TIFF files: which are read, what their pixels mean, the errors of the others.
 #include <gtest/gtest.h>
 
 #include <opencv2/imgcodecs.hpp>
@@ -27,7 +27,7 @@ Bytes decoded(const Bytes& file, int channels) {
   return Bytes(image.pixels.data(), image.pixels.data() + count);
 }
 
-std::string trouble(const Bytes& file) {
+std::string problem(const Bytes& file) {
   ImageBuffer image;
   return decode_image(file.data(), file.size(), 3, DecodeLimits(), image);
 }
@@ -57,19 +57,19 @@ TEST(TiffTest, SixteenBitsBecomeEightRounded) {
 }
 
 TEST(TiffTest, OtherKindsAreRefusedWithTheirReason) {
-  EXPECT_EQ(trouble(tiff_of(cv::Mat(3, 3, CV_32FC1, cv::Scalar(0.5)))), "TIFF with 32 bits is not read, only 8 or 16");
+  EXPECT_EQ(problem(tiff_of(cv::Mat(3, 3, CV_32FC1, cv::Scalar(0.5)))), "TIFF with 32 bits is not read, only 8 or 16");
   Bytes many = tiff_of(cv::Mat(3, 3, CV_8UC3, cv::Scalar(1, 2, 3)));
   const Bytes samples_per_pixel = {0x15, 0x01, 3, 0, 1, 0, 0, 0, 3};  // tag 277, a short: 3
   const auto tag = std::search(many.begin(), many.end(), samples_per_pixel.begin(), samples_per_pixel.end());
   ASSERT_NE(tag, many.end());
   tag[8] = 6;
-  EXPECT_EQ(trouble(many), "TIFF of 6 channels is not read among images of 1, 3 or 4");
+  EXPECT_EQ(problem(many), "TIFF of 6 channels is not read among images of 1, 3 or 4");
 }
 
 TEST(TiffTest, CutFilesAreBadAndNeverMore) {
   const Bytes whole = tiff_of(cv::Mat(40, 30, CV_8UC3, cv::Scalar(10, 200, 30)));
   for (size_t length = 1; length < whole.size(); length += 1 + length / 9) {
-    EXPECT_NE(trouble(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))), "") << length;
+    EXPECT_NE(problem(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))), "") << length;
   }
 }
 

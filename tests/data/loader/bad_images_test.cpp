@@ -144,7 +144,7 @@ TEST(LoaderBadImagesTest, KnownBadImagesAreNotReadAgainButStillJudged) {
   EXPECT_EQ(error_of([&] { epoch_digest(strict, 1); }).kind(), core::ErrorKind::data);
 }
 
-TEST(LoaderBadImagesTest, TroubleOfTheStorageIsNeverABadImage) {
+TEST(LoaderBadImagesTest, AStorageErrorIsNeverABadImage) {
   for (const int workers : {0, 2}) {
     const auto source = std::make_shared<MadeSource>(43, false, [](int64_t index) -> std::string {
       if (index == 20) throw core::Error(core::ErrorKind::io, "cannot read made/20: Input/output error (3 attempts)");

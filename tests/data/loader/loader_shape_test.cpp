@@ -205,9 +205,9 @@ TEST(LoaderShapeTest, ASampleOfAnotherSizeThanPromisedIsBad) {
   Loader loader(source, make_transform_plan({}, {}, true, source->fixed_shape()), settings_with(1));
   loader.begin_epoch(0);
   HostBatch batch;
-  const std::string said = error_of([&] { loader.next(batch); }).what();
-  EXPECT_NE(said.find("made/2: is 3 x 6 x 2 of float32, but 4 x 6 x 2 of float32 is expected"), std::string::npos)
-      << said;
+  const std::string message = error_of([&] { loader.next(batch); }).what();
+  EXPECT_NE(message.find("made/2: is 3 x 6 x 2 of float32, but 4 x 6 x 2 of float32 is expected"), std::string::npos)
+      << message;
 }
 
 TEST(LoaderShapeTest, APlanOfAnotherShapeThanTheSourceIsABug) {
@@ -306,8 +306,8 @@ TEST(LoaderShapeTest, ABadFrameMakesTheClipBadAndIsNamed) {
     Loader loader(source, plan, settings_with(1));
     loader.begin_epoch(0);
     HostBatch batch;
-    const std::string said = error_of([&] { loader.next(batch); }).what();
-    EXPECT_NE(said.find("video/2: 1.png: "), std::string::npos) << said;
+    const std::string message = error_of([&] { loader.next(batch); }).what();
+    EXPECT_NE(message.find("video/2: 1.png: "), std::string::npos) << message;
   }
   core::set_console_level(core::LogLevel::error);
   LoaderSettings settings = settings_with(2);

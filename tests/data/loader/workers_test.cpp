@@ -41,7 +41,7 @@ TEST(LoaderWorkersTest, ANewEpochDropsWhatWasUnderWay) {
 }
 
 TEST(LoaderWorkersTest, AnEpochThatNobodyFinishesEndsWithinOneSamplePerWorker) {
-  // The first eight samples are read at once; the others take until the loader has been told to end, and longer.
+  // The first eight samples are read at once; the others end some time after the loader is stopped.
   std::atomic<int> reads{0};
   std::atomic<bool> ending{false};
   const auto source = std::make_shared<MadeSource>(400, false, [&](int64_t) {

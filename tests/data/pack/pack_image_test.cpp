@@ -19,14 +19,14 @@ SampleContent content_of(const Bytes& file) {
 }
 
 struct Packed {
-  std::string trouble;
+  std::string problem;
   Bytes file;
   ImageFormat format = ImageFormat::unknown;
 };
 
 Packed pack(const PackRecipe& recipe, const SampleContent& content) {
   Packed packed;
-  packed.trouble = ImagePacker(recipe).pack(content, packed.file, packed.format);
+  packed.problem = ImagePacker(recipe).pack(content, packed.file, packed.format);
   return packed;
 }
 
@@ -134,7 +134,7 @@ TEST(PackImageTest, ProgressiveBecomesBaselineWithTheSamePixels) {
       const Bytes file = jpeg_of(pattern_pixels(kWidth, kHeight, channels), kWidth, kHeight, made);
       ASSERT_FALSE(is_baseline(file));
       const Packed packed = pack(recipe, content_of(file));
-      EXPECT_EQ(packed.trouble, "");
+      EXPECT_EQ(packed.problem, "");
       EXPECT_TRUE(is_baseline(packed.file)) << channels;
       EXPECT_EQ(pixels_in(packed.file).pixels, pixels_in(file).pixels) << channels << " " << sampling;
     }
@@ -153,7 +153,7 @@ TEST(PackImageTest, BaselineKeepsTheMarkersOfTheFile) {
   EXPECT_EQ(pixels_in(packed.file).pixels, pixels_in(file).pixels);
 }
 
-TEST(PackImageTest, DamageIsATroubleWhereTheImageIsWrittenAnew) {
+TEST(PackImageTest, DamageIsAnErrorWhereTheImageIsWrittenAnew) {
   JpegRecipe made;
   made.progressive = true;
   Bytes file = jpeg_of(pattern_pixels(kWidth, kHeight, 3), kWidth, kHeight, made);
@@ -161,12 +161,12 @@ TEST(PackImageTest, DamageIsATroubleWhereTheImageIsWrittenAnew) {
   baseline.progressive_to_baseline = true;
   smaller.max_side = 10;
   file.resize(file.size() * 2 / 3);
-  EXPECT_NE(pack(baseline, content_of(file)).trouble, "");
-  EXPECT_NE(pack(smaller, content_of(file)).trouble, "");
-  EXPECT_EQ(pack(bytes, content_of(file)).trouble, "");
+  EXPECT_NE(pack(baseline, content_of(file)).problem, "");
+  EXPECT_NE(pack(smaller, content_of(file)).problem, "");
+  EXPECT_EQ(pack(bytes, content_of(file)).problem, "");
   file.resize(10);
-  EXPECT_NE(pack(bytes, content_of(file)).trouble, "");
-  EXPECT_NE(pack(bytes, content_of({'G', 'I', 'F', '8', '9', 'a', 0, 0, 0, 0, 0, 0})).trouble, "");
+  EXPECT_NE(pack(bytes, content_of(file)).problem, "");
+  EXPECT_NE(pack(bytes, content_of({'G', 'I', 'F', '8', '9', 'a', 0, 0, 0, 0, 0, 0})).problem, "");
 }
 
 TEST(PackImageTest, PixelsWithoutAFileBecomeAPng) {

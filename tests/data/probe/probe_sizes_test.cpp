@@ -57,7 +57,7 @@ TEST(ProbeSizesTest, ChannelsAreThoseOfTheMajorityAndColourWhereThereIsNone) {
   EXPECT_EQ(probe_sizes(made_of({gray, colour}), 64).channels, 3);
 }
 
-TEST(ProbeSizesTest, UnreadableAndDamagedSamplesHaveNoSay) {
+TEST(ProbeSizesTest, UnreadableAndDamagedSamplesAreIgnored) {
   const SizeProbe probe = probe_sizes(made_of({{}, {'n', 'o', 'n', 'e'}, image(8, 6, 1)}), 64);
   EXPECT_EQ(probe.channels, 1);
   EXPECT_EQ(probe.median_width, 8);

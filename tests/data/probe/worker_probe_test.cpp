@@ -119,7 +119,7 @@ WorkerProbeSettings four_workers(double seconds) {
   return settings;
 }
 
-/// The choice among 1 to 4 workers, given what so many of them do in a second.
+/// The choice among 1 to 4 workers, given the samples a second of each number of them.
 int64_t choice_given(const std::function<double(int64_t workers)>& rate) {
   const std::vector<int64_t> counts = worker_counts(4);
   const std::vector<double> best = better_of_two(counts, 1, [&](int64_t workers, double) { return rate(workers); });
@@ -189,7 +189,7 @@ TEST(WorkerProbeTest, LeavesOutWhatNeedsNoMeasuring) {
   EXPECT_EQ(probe_workers(enough, tiny_plan(), one).skipped, "there is one CPU");
 }
 
-TEST(WorkerProbeTest, LeavesTroubleOfTheStorageToTraining) {
+TEST(WorkerProbeTest, LeavesStorageErrorsToTraining) {
   class Breaking : public OneFile {
    public:
     Breaking() : OneFile(1000) {}

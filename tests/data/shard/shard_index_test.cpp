@@ -26,7 +26,7 @@ ShardIndex parse_index(const std::string& text) {
   return parse_shard_index(reinterpret_cast<const uint8_t*>(text.data()), text.size(), "a.tar.index");
 }
 
-std::string index_trouble(const std::string& text) {
+std::string index_problem(const std::string& text) {
   const core::Error error = error_of([&] { parse_index(text); });
   EXPECT_EQ(error.kind(), core::ErrorKind::data);
   EXPECT_EQ(std::string(error.what()).rfind("a.tar.index: ", 0), 0u) << error.what();
@@ -74,12 +74,12 @@ TEST(ShardIndexTest, TheBytesAreAsDocumented) {
 
 TEST(ShardIndexTest, EveryCutAndEveryFlippedBitIsNoticed) {
   const std::string whole = shard_index_text(small_index());
-  for (size_t cut = 0; cut < whole.size(); ++cut) index_trouble(whole.substr(0, cut));
-  index_trouble(whole + "x");
+  for (size_t cut = 0; cut < whole.size(); ++cut) index_problem(whole.substr(0, cut));
+  index_problem(whole + "x");
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ 1);
-    index_trouble(flipped);
+    index_problem(flipped);
   }
 }
 
@@ -88,7 +88,7 @@ TEST(ShardIndexTest, NumbersOutOfRangeAreRefusedThoughTheDigestFits) {
   const auto changed = [&](size_t at, const std::string& bytes) {
     std::string text = whole;
     text.replace(at, bytes.size(), bytes);
-    return index_trouble(signed_again(text));
+    return index_problem(signed_again(text));
   };
   const std::string huge(8, '\x7F');
   EXPECT_NE(changed(8, "\2").find("version 2 of the index; version 1 is read"), std::string::npos);

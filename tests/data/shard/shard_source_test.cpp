@@ -34,7 +34,7 @@ class ShardSourceTest : public ::testing::Test {
     options.val_split = std::string("train");
     return open_datasets(options);
   }
-  std::string trouble() const {
+  std::string problem() const {
     const core::Error error = error_of([&] { open(); });
     EXPECT_EQ(error.kind(), core::ErrorKind::data);
     return error.what();
@@ -53,7 +53,7 @@ class ShardSourceTest : public ::testing::Test {
 
 using Samples = std::vector<std::pair<std::string, int64_t>>;
 
-TEST_F(ShardSourceTest, ShardsWithoutAnIndexAreReadThroughAndSaidSo) {
+TEST_F(ShardSourceTest, ShardsWithoutAnIndexAreReadThroughWithANote) {
   write("train-000000.tar", {{"00.jpg", jpeg()}, {"00.cls", "1"}, {"01.cls", "0\n"}, {"01.jpg", jpeg()}});
   write("train-000001.tar", {{"x/02.png", png()}, {"x/02.cls", "2"}});
   EXPECT_EQ(samples(), (Samples{{"00.jpg", 1}, {"01.jpg", 0}, {"x/02.png", 2}}));
@@ -154,40 +154,40 @@ TEST_F(ShardSourceTest, ASplitIsItsNameAndANumber) {
 TEST_F(ShardSourceTest, LabelsThatAreNoneAreRefusedWithTheirPlace) {
   const std::string place = folder_ / "train-0.tar/";
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", "cat"}});
-  EXPECT_EQ(trouble(), place + "0.cls: label 'cat' is neither a number nor the name of a class");
+  EXPECT_EQ(problem(), place + "0.cls: label 'cat' is neither a number nor the name of a class");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", "-1"}});
-  EXPECT_EQ(trouble(), place + "0.cls: label '-1' is neither a number nor the name of a class");
+  EXPECT_EQ(problem(), place + "0.cls: label '-1' is neither a number nor the name of a class");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", ""}});
-  EXPECT_EQ(trouble(), place + "0.cls: label '' is neither a number nor the name of a class");
+  EXPECT_EQ(problem(), place + "0.cls: label '' is neither a number nor the name of a class");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", "1000000"}});
-  EXPECT_EQ(trouble(), place + "0.cls: label 1000000 is too large");
+  EXPECT_EQ(problem(), place + "0.cls: label 1000000 is too large");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", std::string(5000, '1')}});
-  EXPECT_EQ(trouble(), place + "0.cls has 5000 bytes; at most 4096 are read");
+  EXPECT_EQ(problem(), place + "0.cls has 5000 bytes; at most 4096 are read");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", "1"}, {"0.cls", "1"}});
-  EXPECT_EQ(trouble(), place + "0.cls: a second label of one sample");
+  EXPECT_EQ(problem(), place + "0.cls: a second label of one sample");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.json", "{"}});
-  EXPECT_EQ(trouble().rfind(place + "0.json: json", 0), 0u) << trouble();
+  EXPECT_EQ(problem().rfind(place + "0.json: json", 0), 0u) << problem();
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.json", R"({"label": 1.5})"}});
-  EXPECT_EQ(trouble(), place + "0.json: its label is neither a whole number from 0 nor a text");
+  EXPECT_EQ(problem(), place + "0.json: its label is neither a whole number from 0 nor a text");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.txt", "cat"}});
-  EXPECT_EQ(trouble(), place + "0.jpg has no label");
+  EXPECT_EQ(problem(), place + "0.jpg has no label");
   folder_.write("classes.txt", std::string("a\nb\n"));
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", "2"}});
-  EXPECT_EQ(trouble(), place + "0.jpg: label 2 is out of range: there are 2 classes, 0 to 1");
+  EXPECT_EQ(problem(), place + "0.jpg: label 2 is out of range: there are 2 classes, 0 to 1");
 }
 
 TEST_F(ShardSourceTest, ClassFilesThatAreDamagedAreRefused) {
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", "0"}});
   folder_.write("classes.txt", std::string("a\nb\na\n"));
-  EXPECT_EQ(trouble(), folder_ / "classes.txt:3: class 'a' stood there before");
+  EXPECT_EQ(problem(), folder_ / "classes.txt:3: class 'a' stood there before");
   folder_.write("classes.txt", std::string("a\n\nb\n"));
-  EXPECT_EQ(trouble(), folder_ / "classes.txt:2: the name of a class is missing");
+  EXPECT_EQ(problem(), folder_ / "classes.txt:2: the name of a class is missing");
   for (const char* const text : {"{", "[]", R"({"format":"x"})", R"({"format":"stoker-pack","version":1,"splits":[1]})",
                                  R"({"format":"stoker-pack","version":2,"splits":{}})",
                                  R"({"format":"stoker-pack","version":1,"splits":{"train":{"shards":"x"}}})"}) {
     folder_.write("classes.txt", std::string("a\nb\n"));
     folder_.write("pack.json", std::string(text));
-    EXPECT_EQ(trouble().rfind(folder_ / "pack.json", 0), 0u) << trouble();
+    EXPECT_EQ(problem().rfind(folder_ / "pack.json", 0), 0u) << problem();
   }
 }
 
@@ -201,7 +201,7 @@ TEST_F(ShardSourceTest, AShardThatNoLongerFitsItsIndexMakesBadImages) {
   SampleContent content;
   EXPECT_EQ(train->read(0, buffer, content), "the shard has changed since its index was made");
   write("train-0.tar", {{"0.jpg", jpeg()}, {"0.cls", "0"}});
-  EXPECT_NE(trouble().find("its index was made for"), std::string::npos);
+  EXPECT_NE(problem().find("its index was made for"), std::string::npos);
 }
 
 TEST_F(ShardSourceTest, AShardThatIsCutWhileItIsUsedMakesBadImages) {
@@ -215,11 +215,11 @@ TEST_F(ShardSourceTest, AShardThatIsCutWhileItIsUsedMakesBadImages) {
 
 TEST_F(ShardSourceTest, DamagedArchivesAreRefusedWithTheirPath) {
   folder_.write("train-0.tar", std::string("no archive"));
-  EXPECT_EQ(trouble(), folder_ / "train-0.tar: byte 0: cut short: there is no end-of-archive block");
+  EXPECT_EQ(problem(), folder_ / "train-0.tar: byte 0: cut short: there is no end-of-archive block");
   folder_.write("train-0.tar", std::string(4096, 'x'));
-  EXPECT_EQ(trouble(), folder_ / "train-0.tar: byte 0: not a header of a POSIX or GNU tar archive");
+  EXPECT_EQ(problem(), folder_ / "train-0.tar: byte 0: not a header of a POSIX or GNU tar archive");
   folder_.write("train-0.tar.index", std::string("no index"));
-  EXPECT_EQ(trouble(), folder_ / "train-0.tar.index: cut short inside the header");
+  EXPECT_EQ(problem(), folder_ / "train-0.tar.index: cut short inside the header");
 }
 
 TEST_F(ShardSourceTest, AnEntryTakesFewBytesOfMemory) { EXPECT_LE(sizeof(ShardEntry), 64u); }

@@ -17,7 +17,7 @@ using Names = std::vector<std::string>;
 
 class TreeWalkTest : public testing::Test {
  protected:
-  /// What a new walker visits below the folder, in its order. `stamps_` are told by name.
+  /// What a new walker visits below the folder, in its order. `stamps_` are by name.
   Names visited(bool follow_symlinks = true) {
     notes_ = ScanNotes();
     stamps_.clear();
@@ -93,7 +93,7 @@ TEST_F(TreeWalkTest, ALinkToAFolderAboveIsACircleWhereTheAncestorsAreClaimed) {
   EXPECT_EQ(names, Names{"1.png"});
 }
 
-TEST_F(TreeWalkTest, LinksAreFollowedUnlessToldOtherwise) {
+TEST_F(TreeWalkTest, LinksAreFollowedUnlessTurnedOff) {
   const TempFolder other;
   other.write("far.png", std::string("four"));
   other.write("set/1.png", std::string("x"));
@@ -150,7 +150,7 @@ TEST_F(TreeWalkTest, AStopRequestEndsTheWalk) {
   core::request_stop(0);
 }
 
-TEST_F(TreeWalkTest, NamesOfImagesAreToldByExtensionInAnyCase) {
+TEST_F(TreeWalkTest, NamesOfImagesAreRecognisedByExtensionInAnyCase) {
   for (const char* const name : {"a.jpg", "A.JPEG", "b.jfif", "x.y.PnG", "d.bmp", "e.webp"}) {
     EXPECT_TRUE(has_image_name(name)) << name;
   }

@@ -123,7 +123,7 @@ TEST(SpecAugmentTest, FramesOfAClipAreBlankedAlike) {
   EXPECT_NE(Bytes(row.begin(), row.begin() + frame), Bytes(static_cast<size_t>(frame), 9));
 }
 
-TEST(SpecAugmentTest, WithoutMasksThereIsNothingToDoAndNothingToSay) {
+TEST(SpecAugmentTest, WithoutMasksThereIsNothingToDoAndNothingToPrint) {
   const MaskPlan plan = make_mask_plan(options_of(0, 0), {0.5}, {0, 4, 4, 1, Element::uint8});
   EXPECT_FALSE(plan.does_anything());
   EXPECT_EQ(masks_text(plan), "");

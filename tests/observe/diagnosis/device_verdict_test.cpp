@@ -11,7 +11,7 @@ using engine::StepPart;
 
 constexpr double kMillisecond = 1e-3;
 
-/// 100 updates of 20 ms, of which the device computes so many; the host launches ahead and waits in the meantime.
+/// 100 updates of 20 ms, of which the device computes `computes_ms`; the host launches ahead and waits in the meantime.
 engine::StepTimings on_device(double computes_ms) {
   engine::StepTimings times;
   times.updates = 100;
@@ -59,7 +59,7 @@ TEST(DiagnosisTest, ADeviceThatHasAlwaysCaughtUpWithTheHostIsHeldUpByLaunching) 
   EXPECT_NE(diagnose(facts).verdict, Verdict::launch) << "the host is ahead";
 }
 
-TEST(DiagnosisTest, AGpuWithoutAmpIsToldOfItWithoutBeingProbed) {
+TEST(DiagnosisTest, AmpIsAdvisedForAGpuWithoutItWithoutAProbe) {
   DiagnosisFacts facts;
   facts.on_cpu = false;
   facts.times = on_device(/*computes_ms=*/20);

@@ -11,7 +11,7 @@ namespace {
 
 using engine::StepPart;
 
-/// Updates of 10 ms of which so many go to reports; the network takes the rest.
+/// Updates of 10 ms of which `report_ms` go to reports and `save_ms` to checkpoints; the network takes the rest.
 engine::StepTimings window(double report_ms, double save_ms = 0) {
   engine::StepTimings times;
   times.updates = 300;
@@ -35,37 +35,37 @@ engine::Interlude interlude(const engine::StepTimings& times, engine::Interlude:
 class DiagnoserTest : public ::testing::Test {
  protected:
   DiagnoserTest() {
-    core::set_console_writer([this](core::LogLevel, std::string_view line) { said_.emplace_back(line); });
+    core::set_console_writer([this](core::LogLevel, std::string_view line) { printed_.emplace_back(line); });
   }
   ~DiagnoserTest() override { core::set_console_writer(nullptr); }
   const std::optional<Diagnosis>& report(Diagnoser& diagnoser, const engine::StepTimings& times) const {
     return diagnoser.judge(interlude(times, engine::Interlude::After::report_interval), {}, probes_);
   }
   ThroughputProbes probes_;
-  std::vector<std::string> said_;
+  std::vector<std::string> printed_;
 };
 
-TEST_F(DiagnoserTest, SaysAVerdictOnceAndANewOneAgain) {
+TEST_F(DiagnoserTest, PrintsAVerdictOnceAndANewOneAgain) {
   Diagnoser diagnoser({});
   EXPECT_FALSE(report(diagnoser, window(4)));
-  EXPECT_TRUE(said_.empty()) << "the first window warms up";
+  EXPECT_TRUE(printed_.empty()) << "the first window warms up";
   report(diagnoser, window(4));
-  ASSERT_EQ(said_.size(), 1u);
-  EXPECT_EQ(said_[0].rfind("diagnosis: sync-bound (reporting takes 4ms of each update's 10ms): --report-every 5s", 0),
-            0u)
-      << said_[0];
+  ASSERT_EQ(printed_.size(), 1u);
+  EXPECT_EQ(
+      printed_[0].rfind("diagnosis: sync-bound (reporting takes 4ms of each update's 10ms): --report-every 5s", 0), 0u)
+      << printed_[0];
   report(diagnoser, window(4.1));
-  EXPECT_EQ(said_.size(), 1u);
+  EXPECT_EQ(printed_.size(), 1u);
   report(diagnoser, window(0, 5));
-  ASSERT_EQ(said_.size(), 2u);
-  EXPECT_NE(said_[1].find("checkpoint-bound"), std::string::npos);
+  ASSERT_EQ(printed_.size(), 2u);
+  EXPECT_NE(printed_[1].find("checkpoint-bound"), std::string::npos);
 }
 
 TEST_F(DiagnoserTest, KeepsQuietWhenThereIsLittleToGain) {
   Diagnoser diagnoser({});
   for (int i = 0; i < 2; ++i) report(diagnoser, window(0.7));
   const std::optional<Diagnosis> last = report(diagnoser, window(0.7));
-  EXPECT_TRUE(said_.empty());
+  EXPECT_TRUE(printed_.empty());
   ASSERT_TRUE(last);
   EXPECT_EQ(last->verdict, Verdict::sync);
   EXPECT_NEAR(last->gain_percent, 7.5, 0.1);

@@ -21,7 +21,7 @@ void spread(core::Spread& spread, double mean_ms) {
 }
 
 /// A run of 100 updates of 64 images on two CPUs; times in milliseconds per update. The network takes 60 ms
-/// with one thread, the workers as much as they are told.
+/// with one thread, the workers as long as the test sets.
 class FactsOf {
  public:
   FactsOf() {
@@ -166,16 +166,16 @@ struct Golden {
   const char* name;
   FactsOf facts;
   Verdict verdict;
-  const char* knob;
+  const char* option;
   const char* value;
   double gain_percent;  ///< within 5 of it
 };
 
 std::vector<Golden> table() {
   std::vector<Golden> rows;
-  const auto add = [&](const char* name, const FactsOf& facts, Verdict verdict, const char* knob, const char* value,
+  const auto add = [&](const char* name, const FactsOf& facts, Verdict verdict, const char* option, const char* value,
                        double gain) {
-    rows.push_back({name, facts, verdict, knob, value, gain});
+    rows.push_back({name, facts, verdict, option, value, gain});
   };
   add("one worker with work for two, a network that waits for half of the time",
       FactsOf().network(40).workers(1).waits(80).reads(5).decodes(95).resizes(20), Verdict::workers, "--num-workers",
@@ -318,11 +318,11 @@ std::vector<Golden> table() {
   return rows;
 }
 
-TEST(DiagnosisTest, EveryBottleneckHasItsVerdictItsKnobAndItsGain) {
+TEST(DiagnosisTest, EveryBottleneckHasItsVerdictItsOptionAndItsGain) {
   for (const Golden& row : table()) {
     const Diagnosis found = row.facts.diagnosed();
     EXPECT_STREQ(verdict_text(found.verdict), verdict_text(row.verdict)) << row.name << ": " << diagnosis_text(found);
-    EXPECT_EQ(found.knob, row.knob) << row.name;
+    EXPECT_EQ(found.knob, row.option) << row.name;
     EXPECT_EQ(found.value, row.value) << row.name;
     EXPECT_NEAR(found.gain_percent, row.gain_percent, std::max(5.0, 0.05 * row.gain_percent)) << row.name;
     EXPECT_FALSE(row.verdict != Verdict::nothing && found.evidence.empty()) << row.name;
@@ -395,7 +395,7 @@ TEST(DiagnosisTest, TheGainGrowsWithTheTimeThatIsWaitedForData) {
   EXPECT_GT(before, 50);
 }
 
-TEST(DiagnosisTest, ARunThatDoesNotWaitIsNotToldToFeedItBetter) {
+TEST(DiagnosisTest, ARunThatDoesNotWaitGetsNoAdviceToFeedItBetter) {
   for (const double decode : {1.0, 20.0, 70.0}) {
     const Diagnosis found = FactsOf().network(100).decodes(decode).resizes(1).waits(2).diagnosed();
     EXPECT_EQ(found.verdict, Verdict::nothing) << diagnosis_text(found);
@@ -410,7 +410,7 @@ TEST(DiagnosisTest, PixelsInMemoryAreStillResizedAndTakeLongerThanRowsJustDecode
   EXPECT_NEAR(found.gain_percent, 100 * ((182.0 + 5) / (40 + 5) - 1), 5);
 }
 
-TEST(DiagnosisTest, WhereOnlyTheCpuIsInTheWayItIsSaidWithWhatWasTried) {
+TEST(DiagnosisTest, WhereOnlyTheCpuIsInTheWayItIsReportedWithWhatWasTried) {
   FactsOf facts = FactsOf().network(300).decodes(30).resizes(10);
   const Diagnosis found = facts.with([](DiagnosisFacts& f) { f.cpus_seconds = 0.4; }).diagnosed();
   EXPECT_EQ(found.evidence.at(2).rfind("2 threads compute a batch in 400ms, 1 in", 0), 0u);
@@ -465,7 +465,7 @@ TEST(StepModelTest, OtherProcessesTakeCpusAway) {
   EXPECT_EQ(model.limit(), 4);
 }
 
-/// What is said of a run of 64 images in about 64 ms, with 1 GFLOP in training each.
+/// The evidence for a run of 64 images in about 64 ms, with 1 GFLOP in training each.
 std::string evidence_at(double peak, const std::function<void(DiagnosisFacts&)>& change) {
   const Diagnosis found = FactsOf()
                               .network(60)

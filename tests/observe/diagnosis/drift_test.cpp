@@ -18,48 +18,48 @@ engine::EpochEvent epoch(int64_t number, double images_per_second, double data_w
   return event;
 }
 
-/// What is said after each epoch from the first on.
-std::vector<std::string> said_of(const std::vector<engine::EpochEvent>& epochs) {
+/// The verdict after each epoch; empty: none.
+std::vector<std::string> verdicts_of(const std::vector<engine::EpochEvent>& epochs) {
   DriftWatch watch;
-  std::vector<std::string> said;
-  for (const engine::EpochEvent& event : epochs) said.push_back(watch.judge(event));
-  return said;
+  std::vector<std::string> verdicts;
+  for (const engine::EpochEvent& event : epochs) verdicts.push_back(watch.judge(event));
+  return verdicts;
 }
 
 TEST(DriftTest, TwoSlowEpochsInARowAreAVerdictThatNamesWhatChanged) {
-  const auto said =
-      said_of({epoch(1, 400), epoch(2, 1020, 0.02), epoch(3, 1000), epoch(4, 640, 0.34), epoch(5, 630, 0.35)});
-  EXPECT_EQ(said[3], "") << "one slow epoch may be chance";
+  const auto verdicts =
+      verdicts_of({epoch(1, 400), epoch(2, 1020, 0.02), epoch(3, 1000), epoch(4, 640, 0.34), epoch(5, 630, 0.35)});
+  EXPECT_EQ(verdicts[3], "") << "one slow epoch may be chance";
   EXPECT_EQ(
-      said[4],
+      verdicts[4],
       "640 images/s in the last two epochs, 37% below the 1,020 of epoch 2: it waits for data 35% of the time, then "
       "2%: storage or page cache gives less than it did");
 }
 
 TEST(DriftTest, OtherProcessesAreNamed) {
-  const auto said =
-      said_of({epoch(1, 1), epoch(2, 1000), epoch(3, 1000), epoch(4, 500, 0, 1.2), epoch(5, 500, 0, 1.2)});
-  EXPECT_NE(said[4].find("other processes keep 1.2 of its CPUs busy, then 0.0"), std::string::npos) << said[4];
+  const auto verdicts =
+      verdicts_of({epoch(1, 1), epoch(2, 1000), epoch(3, 1000), epoch(4, 500, 0, 1.2), epoch(5, 500, 0, 1.2)});
+  EXPECT_NE(verdicts[4].find("other processes keep 1.2 of its CPUs busy, then 0.0"), std::string::npos) << verdicts[4];
 }
 
 TEST(DriftTest, WithoutAnyOtherChangeTheNetworkItselfIsSlower) {
-  const auto said = said_of({epoch(1, 1), epoch(2, 1000), epoch(3, 990), epoch(4, 700), epoch(5, 700)});
-  EXPECT_NE(said[4].find("the network itself computes slower"), std::string::npos) << said[4];
+  const auto verdicts = verdicts_of({epoch(1, 1), epoch(2, 1000), epoch(3, 990), epoch(4, 700), epoch(5, 700)});
+  EXPECT_NE(verdicts[4].find("the network itself computes slower"), std::string::npos) << verdicts[4];
 }
 
 TEST(DriftTest, TheFirstEpochIsNoMeasure) {
-  for (const std::string& said : said_of({epoch(1, 5000), epoch(2, 1000), epoch(3, 1000), epoch(4, 1010)})) {
-    EXPECT_EQ(said, "");
+  for (const std::string& verdict : verdicts_of({epoch(1, 5000), epoch(2, 1000), epoch(3, 1000), epoch(4, 1010)})) {
+    EXPECT_EQ(verdict, "");
   }
 }
 
-TEST(DriftTest, ItIsSaidOnceAndAgainWhenAsMuchIsLostOnceMore) {
-  const auto said = said_of({epoch(1, 1), epoch(2, 1000), epoch(3, 1000), epoch(4, 700), epoch(5, 700), epoch(6, 690),
-                             epoch(7, 500), epoch(8, 500)});
-  EXPECT_NE(said[4], "");
-  EXPECT_EQ(said[5], "");
-  EXPECT_EQ(said[6], "");
-  EXPECT_NE(said[7], "");
+TEST(DriftTest, ItIsReportedOnceAndAgainWhenAsMuchIsLostOnceMore) {
+  const auto verdicts = verdicts_of({epoch(1, 1), epoch(2, 1000), epoch(3, 1000), epoch(4, 700), epoch(5, 700),
+                                     epoch(6, 690), epoch(7, 500), epoch(8, 500)});
+  EXPECT_NE(verdicts[4], "");
+  EXPECT_EQ(verdicts[5], "");
+  EXPECT_EQ(verdicts[6], "");
+  EXPECT_NE(verdicts[7], "");
 }
 
 TEST(DriftTest, OfShortEpochsManyTogetherAreCompared) {
@@ -71,9 +71,9 @@ TEST(DriftTest, OfShortEpochsManyTogetherAreCompared) {
     }
   };
   add(40, 1000);
-  for (const std::string& said : said_of(epochs)) EXPECT_EQ(said, "");
+  for (const std::string& verdict : verdicts_of(epochs)) EXPECT_EQ(verdict, "");
   add(20, 700);
-  const std::string verdict = said_of(epochs).back();
+  const std::string verdict = verdicts_of(epochs).back();
   EXPECT_EQ(verdict.rfind("700 images/s in the last 20 epochs, 30% below the ", 0), 0u) << verdict;
   EXPECT_NE(verdict.find(" of epochs "), std::string::npos) << verdict;
 }

@@ -56,7 +56,7 @@ TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
   for (const std::string& line : banner_lines(many)) EXPECT_LE(line.size(), 80u) << line;
 }
 
-TEST(BannerTest, SaysWhatTheNetworkSeesAndWhereItsWeightsComeFrom) {
+TEST(BannerTest, ShowsWhatTheNetworkSeesAndWhereItsWeightsComeFrom) {
   BannerFacts from_others = facts();
   from_others.model = "resnet18";
   from_others.parameters = 11181642;

@@ -76,7 +76,7 @@ TEST(ProgressTest, WithoutATerminalReportsAreLines) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
-TEST(ProgressTest, AnEpochIsTwoLinesOf80ColumnsAndADiagnosisIsSaidWhenItChanges) {
+TEST(ProgressTest, AnEpochIsTwoLinesOf80ColumnsAndADiagnosisIsPrintedWhenItChanges) {
   engine::EpochEvent epoch;
   epoch.has_eval = true;
   epoch.metrics = {{"top1", engine::MetricUnit::percent, 91.5}, {"top5", engine::MetricUnit::percent, 100}};

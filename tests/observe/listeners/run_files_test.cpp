@@ -174,7 +174,7 @@ TEST_F(RunFilesTest, EveryLineOfTheMetricsFileIsOneJsonObject) {
   EXPECT_EQ(events, (std::vector<std::string>{"start", "report", "epoch", "finish"}));
 }
 
-TEST_F(RunFilesTest, TheStatusSaysHowTheRunStands) {
+TEST_F(RunFilesTest, TheStatusHasTheStateOfTheRun) {
   RunFiles files(folder_.path());
   files.on_start(start_at(0));
   const auto state = [&] { return core::parse_json(core::read_file(folder_ / "status.json", 9999), "s").at("state"); };

@@ -75,7 +75,7 @@ std::string diagnosed(const std::string& event, int updates, const std::string& 
          std::to_string(gain) + "}}\n";
 }
 
-TEST_F(RunRecordTest, VerdictsAreListedOncePerChangeAndTheLastOneIsSaidFirst) {
+TEST_F(RunRecordTest, VerdictsAreListedOncePerChangeAndTheLastOneIsShownFirst) {
   folder_.write("metrics.jsonl", start() + diagnosed("report", 5, "sync-bound", 20) +
                                      diagnosed("report", 8, "sync-bound", 22) +
                                      diagnosed("epoch", 10, "copy-bound", 30));
@@ -224,7 +224,7 @@ TEST_F(RunRecordTest, SeveralRunsShowWhereTheyDiffer) {
   const size_t differing = page.find("Options that differ");
   ASSERT_NE(differing, std::string::npos);
   const size_t overview = page.find("Overview");
-  EXPECT_LT(differing, overview) << "what is told apart comes first";
+  EXPECT_LT(differing, overview) << "options that differ come first";
   const std::string table = page.substr(differing, overview - differing);
   EXPECT_NE(table.find("lr"), std::string::npos);
   EXPECT_EQ(table.find("momentum"), std::string::npos);

@@ -65,7 +65,7 @@ TEST(SvgChartTest, OnePointAndNoPoint) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
-TEST(SvgChartTest, ManyPointsAreAveragedAndItIsSaid) {
+TEST(SvgChartTest, ManyPointsAreAveragedWithANote) {
   ChartLine line = {"a", {}, {}};
   for (int i = 0; i < 10'000; ++i) {
     line.x.push_back(i);

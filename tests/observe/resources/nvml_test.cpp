@@ -22,7 +22,7 @@ TEST(NvmlTest, ReadsEveryFigureInItsUnit) {
   EXPECT_EQ(slowdown_reasons(gpu.clock_reasons.value()), (Words{"power cap", "heat"}));
 }
 
-TEST(NvmlTest, WhatABoardDoesNotTellIsAbsent) {
+TEST(NvmlTest, WhatABoardDoesNotReportIsAbsent) {
   Nvml nvml(STOKER_FAKE_NVML);
   const GpuReading gpu = nvml.read({"00000000:5e:00.0"});
   EXPECT_EQ(gpu.memory_used_bytes, 12.3e9);

@@ -73,7 +73,7 @@ TEST(ProcessRatesTest, BytesOfStorageAreCountedPerSecond) {
   EXPECT_EQ(reading.written_bytes_per_second, 0);
 }
 
-TEST(ProcessRatesTest, NothingIsSaidOfAMomentThatIsTooShort) {
+TEST(ProcessRatesTest, NothingIsReportedForAMomentThatIsTooShort) {
   TwoSeconds close;
   close.now.seconds = close.before.seconds + 0.09;
   const ResourceReading reading = close.reading();
@@ -82,7 +82,7 @@ TEST(ProcessRatesTest, NothingIsSaidOfAMomentThatIsTooShort) {
                reading.read_bytes_per_second || reading.written_bytes_per_second);
 }
 
-TEST(ProcessRatesTest, WhatTheKernelDoesNotSayIsAbsent) {
+TEST(ProcessRatesTest, WhatTheKernelDoesNotReportIsAbsent) {
   TwoSeconds silent;
   silent.now.machine.reset();
   silent.now.allowed.reset();

@@ -29,7 +29,7 @@ TEST(ResourcesTest, WhatIsNotKnownIsNotZero) {
   for (const auto& item : figures.items()) EXPECT_TRUE(item.value().is_null()) << item.key();
 }
 
-TEST(ResourcesTest, ASlowedDeviceIsSaid) {
+TEST(ResourcesTest, ASlowedDeviceIsReported) {
   ResourceReading reading = full_reading();
   reading.gpu.clock_reasons = 0x40;
   EXPECT_EQ(resource_texts(reading).slowed, "GPU slowed by heat");

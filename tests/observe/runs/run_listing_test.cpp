@@ -29,7 +29,7 @@ class RunListingTest : public ::testing::Test {
   const fixtures::TemporaryDirectory folder_;
 };
 
-TEST_F(RunListingTest, SaysWhereARunStandsFromItsFilesAlone) {
+TEST_F(RunListingTest, ShowsWhereARunStandsFromItsFilesAlone) {
   add_run("a", "finished", 90, "1,1.5,1.2,60.5,20,1\n2,1.1,1.0,71.25,40,1\n3,1.0,1.1,70.0,60,0\n");
   const ListedRun run = list_run(folder_ / "a", kNow);
   EXPECT_EQ(run.state, "finished");
@@ -43,7 +43,7 @@ TEST_F(RunListingTest, SaysWhereARunStandsFromItsFilesAlone) {
   EXPECT_EQ(run.age_seconds, 90);
 }
 
-TEST_F(RunListingTest, WhoSaysTrainingAndHoldsNoLockIsLost) {
+TEST_F(RunListingTest, ARunThatIsTrainingAndHoldsNoLockIsLost) {
   add_run("a", "training", 5);
   EXPECT_EQ(list_run(folder_ / "a", kNow).state, "lost");
   const core::LockFile lock(folder_ / "a/.lock");

@@ -13,10 +13,10 @@
 namespace stoker::train {
 namespace {
 
-c10::Error said(const std::string& text) { return c10::Error({"f", "f.cpp", 1}, text); }
+c10::Error c10_error(const std::string& text) { return c10::Error({"f", "f.cpp", 1}, text); }
 
-TEST(FailureTest, WhatLibrariesSayOfADeviceHasTheExitCodeThatSchedulersNeed) {
-  const auto kind_of = [](const std::string& text) { return error_of(said(text), config::Options{}).kind(); };
+TEST(FailureTest, DeviceErrorsOfLibrariesHaveTheExitCodeThatSchedulersNeed) {
+  const auto kind_of = [](const std::string& text) { return error_of(c10_error(text), config::Options{}).kind(); };
   EXPECT_EQ(kind_of("CUDA error: unspecified launch failure"), core::ErrorKind::os);
   EXPECT_EQ(kind_of("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"), core::ErrorKind::os);
   EXPECT_EQ(kind_of("CUDA out of memory. Tried to allocate 2.00 GiB"), core::ErrorKind::out_of_memory);
@@ -29,12 +29,12 @@ TEST(FailureTest, WhatLibrariesSayOfADeviceHasTheExitCodeThatSchedulersNeed) {
   EXPECT_EQ(kind_of("expected a tensor"), core::ErrorKind::bug);
 }
 
-[[gnu::noinline]] void say(const std::string& text) { throw said(text); }
+[[gnu::noinline]] void throw_c10_error(const std::string& text) { throw c10_error(text); }
 
 /// As a tensor is whose memory a lost device takes back.
 struct ThrowsWhenDestroyed {
   ~ThrowsWhenDestroyed() {
-    say("CUDA error: an illegal memory access was encountered");
+    throw_c10_error("CUDA error: an illegal memory access was encountered");
   }  // NOLINT(bugprone-exception-escape)
 };
 
@@ -44,7 +44,7 @@ TEST(LastLineDeathTest, ADestructorThatThrowsWhileADeviceFailureUnwindsEndsWith7
         install_terminate_handler();
         try {
           const ThrowsWhenDestroyed tensor;
-          throw said("CUDA error: unspecified launch failure");
+          throw c10_error("CUDA error: unspecified launch failure");
         } catch (const std::exception&) {
         }
       },
@@ -55,7 +55,7 @@ TEST(LastLineDeathTest, AnyOtherTerminationEndsWith70AndALastLine) {
   EXPECT_EXIT(
       {
         install_terminate_handler();
-        []() noexcept { say("a planted bug"); }();
+        []() noexcept { throw_c10_error("a planted bug"); }();
       },
       ::testing::ExitedWithCode(70), "a planted bug(.|\n)*train: exit=70 reason=error");
 }
@@ -74,15 +74,15 @@ TEST(LastLineDeathTest, ADeviceFailureIsLeftBeforeAnythingElseIsDestroyed) {
   EXPECT_EXIT(
       {
         const ThrowsWhenDestroyed feed;
-        leave_if_device_failed(said("CUDA error: uncorrectable ECC error encountered"));
+        leave_if_device_failed(c10_error("CUDA error: uncorrectable ECC error encountered"));
       },
       ::testing::ExitedWithCode(71), "uncorrectable ECC(.|\n)*train: exit=71 reason=error");
 }
 
 TEST(FailureTest, WhatIsNoDeviceFailureReturns) {
-  leave_if_device_failed(said("CUDA out of memory. Tried to allocate 2.00 GiB"));
-  leave_if_device_failed(said("expected a tensor"));
-  leave_if_device_failed(std::runtime_error("CUDA error: not said by LibTorch"));
+  leave_if_device_failed(c10_error("CUDA out of memory. Tried to allocate 2.00 GiB"));
+  leave_if_device_failed(c10_error("expected a tensor"));
+  leave_if_device_failed(std::runtime_error("CUDA error: not thrown by LibTorch"));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(JoinedRanksTest, AValueThatRank0LacksIsADifference) {
   EXPECT_NE(different.message.find("mixup: rank 1 has 0.2, rank 0 (not set)"), std::string::npos) << different.message;
 }
 
-TEST(JoinedRanksTest, ADifferenceIsRefusedOnceAllRanksKnowIt) {
+TEST(JoinedRanksTest, ADifferenceIsRefusedOnceAllRanksHaveIt) {
   const Refusal different = refusal("0.2");
   EXPECT_NE(different.message.find("lr: rank 1 has 0.1, rank 0 0.2"), std::string::npos) << different.message;
   EXPECT_EQ(different.kind, core::ErrorKind::config);

@@ -46,7 +46,7 @@ TEST(RankPlaceTest, AProcessThatNobodyStartedAsARankIsAlone) {
   EXPECT_FALSE(place_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
 }
 
-TEST(RankPlaceTest, TorchrunSaysRankAndMeetingPoint) {
+TEST(RankPlaceTest, TorchrunGivesRankAndMeetingPoint) {
   const std::optional<RankPlace> place = place_in(kTorchrun);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->rank, 3);
@@ -84,7 +84,7 @@ TEST(RankPlaceTest, SeveralMachinesNeedAnAddressToListenAt) {
   EXPECT_EQ(refusal_of(without, 1, /*listen=*/"0.0.0.0"), "MASTER_ADDR does not say where the other ranks find rank 0");
 }
 
-TEST(RankPlaceTest, WhoSaysNothingOfMachinesHasARankOnEach) {
+TEST(RankPlaceTest, WithoutFactsOfMachinesEachHasOneRank) {
   const Variables far = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-0.job"}, {"MASTER_PORT", "7"}};
   EXPECT_EQ(place_in(far)->local_size, 1);
   EXPECT_EQ(place_in(far)->local_rank, 0);
@@ -105,7 +105,7 @@ TEST(RankPlaceTest, MpirunOnOneMachineNeedsNoMeetingPoint) {
   EXPECT_EQ(place_of("0")->job, place_of("1")->job);
 }
 
-TEST(RankPlaceTest, SrunSaysItOfItsStep) {
+TEST(RankPlaceTest, SrunGivesTheFactsOfItsStep) {
   const std::optional<RankPlace> place = place_in({{"SLURM_PROCID", "1"},
                                                    {"SLURM_STEP_NUM_TASKS", "2"},
                                                    {"SLURM_LOCALID", "1"},

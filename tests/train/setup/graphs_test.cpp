@@ -37,7 +37,7 @@ TEST(GraphsTest, GraphsAndPixelsThatStayOnTheDeviceAreOffUnlessAskedFor) {
   EXPECT_FALSE(graph_options_of({"--feed", "auto"}).loader.feed.has_value());
 }
 
-TEST(GraphsTest, WhatIsInTheWayOfGraphsIsSaid) {
+TEST(GraphsTest, WhatIsInTheWayOfGraphsIsReported) {
   EXPECT_EQ(graphs_obstacle(graph_options_of({}), ""), "");
   EXPECT_EQ(graphs_obstacle(graph_options_of({}), "the device has none"), "the device has none");
   EXPECT_EQ(graphs_obstacle(graph_options_of({"--replicas", "2"}), ""), "an update has several replicas");

@@ -62,7 +62,7 @@ TEST_F(CheckpointFactsTest, TheRateOfSgdFollowsTheBatchAndANetworkOfAFileHasNoNa
   EXPECT_FALSE(facts.batch_size) << "without the steps that belong to it";
 }
 
-TEST_F(CheckpointFactsTest, WhatIsNoValueOfAnOptionSaysNothing) {
+TEST_F(CheckpointFactsTest, WhatIsNoValueOfAnOptionIsIgnored) {
   const auto facts = facts_of_options({{"hflip", "often"}, {"opt", "lion"}, {"amp", "auto"}, {"sched", 3}});
   EXPECT_FALSE(facts.hflip);
   EXPECT_FALSE(facts.opt);

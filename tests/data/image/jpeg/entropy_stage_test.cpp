@@ -68,7 +68,7 @@ TEST(EntropyStageTest, TheSelfTestSeesEachKindOfDifference) {
   EXPECT_EQ(difference_of_stages(only_full_colour), "48x16, 4:4:4, middle");
 }
 
-TEST(EntropyStageTest, AStageThatGivesOtherPixelsIsNotUsedAndOneWarningSaysSo) {
+TEST(EntropyStageTest, AStageThatGivesOtherPixelsIsNotUsedAndOneWarningIsPrinted) {
   LoggedWarnings warnings;
   std::atomic<int> decodes{0};
   EntropyStageChoice choice([&](const Bytes& jpeg, Region& wanted, ImageBuffer& out, EntropyStage stage) {

@@ -11,12 +11,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-class BenchVerbTest : public ::testing::Test {
+class BenchCommandTest : public ::testing::Test {
  protected:
   const Workplace work_;
 };
 
-TEST_F(BenchVerbTest, TheLoaderIsMeasuredOnLooseImages) {
+TEST_F(BenchCommandTest, TheLoaderIsMeasuredOnLooseImages) {
   for (int i = 0; i < 8; ++i) work_.write("images/" + std::to_string(i) + ".jpg", jpeg_of(16, 12, 90));
   const Words words = {"bench",        "loader", "--json",    "--data-dir", "images",        "--img-size", "8",
                        "--batch-size", "4",      "--threads", "1",          "--num-workers", "1"};
@@ -33,7 +33,7 @@ TEST_F(BenchVerbTest, TheLoaderIsMeasuredOnLooseImages) {
   }
 }
 
-TEST_F(BenchVerbTest, AllOnLooseImagesSaysThatTheyHaveNoLabels) {
+TEST_F(BenchCommandTest, AllOnLooseImagesReportsThatTheyHaveNoLabels) {
   work_.write("images/0.jpg", jpeg_of(16, 12, 90));
   const Words words = {"bench", "all", "--data-dir", "images", "--threads", "1", "--num-workers", "1"};
   const Ended ended = run(words, work_.path());

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ResultVerbTest : public ::testing::Test {
+class ResultCommandsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     place_finished_run(work_);
@@ -37,7 +37,7 @@ class ResultVerbTest : public ::testing::Test {
   std::string before_;
 };
 
-TEST_F(ResultVerbTest, EvalWritesARowPerClassAndTheirAverage) {
+TEST_F(ResultCommandsTest, EvalWritesARowPerClassAndTheirAverage) {
   const Ended ended = succeed({"eval", "run"});
   const std::vector<std::string> lines = lines_of(ended.out);
   ASSERT_EQ(lines.size(), 12u) << ended.out;
@@ -48,7 +48,7 @@ TEST_F(ResultVerbTest, EvalWritesARowPerClassAndTheirAverage) {
   EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=evaluated update=", 0), 0u);
 }
 
-TEST_F(ResultVerbTest, EvalTakesOtherSplitsAndCheckpoints) {
+TEST_F(ResultCommandsTest, EvalTakesOtherSplitsAndCheckpoints) {
   EXPECT_NE(succeed({"eval", "run", "--split", "train"}).err.find("images 64"), std::string::npos);
   EXPECT_NE(without_result(last_line(succeed({"eval", "run", "--which", "last"}).err))
                 .find("checkpoint=run/checkpoints/step-00000008"),
@@ -58,13 +58,13 @@ TEST_F(ResultVerbTest, EvalTakesOtherSplitsAndCheckpoints) {
             std::string::npos);
 }
 
-TEST_F(ResultVerbTest, EvalIntoAFolderWritesItsTables) {
+TEST_F(ResultCommandsTest, EvalIntoAFolderWritesItsTables) {
   succeed({"eval", "run", "--output", "results"});
   EXPECT_EQ(lines_of(content_of_file(work_ / "results/per_class.csv")).size(), 12u);
   EXPECT_EQ(lines_of(content_of_file(work_ / "results/confusion.csv")).size(), 11u);
 }
 
-TEST_F(ResultVerbTest, PredictWritesARowPerImage) {
+TEST_F(ResultCommandsTest, PredictWritesARowPerImage) {
   const Ended ended = succeed({"predict", "run", "images"});
   const std::vector<std::string> lines = lines_of(ended.out);
   ASSERT_EQ(lines.size(), 6u) << ended.out;
@@ -75,28 +75,28 @@ TEST_F(ResultVerbTest, PredictWritesARowPerImage) {
   EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=predicted update=", 0), 0u);
 }
 
-TEST_F(ResultVerbTest, PredictWritesTheSameToAFile) {
+TEST_F(ResultCommandsTest, PredictWritesTheSameToAFile) {
   const std::string shown = succeed({"predict", "run", "images", "--output", "-"}).out;
   EXPECT_EQ(succeed({"predict", "run", "images", "--output", "p.csv"}).out, "");
   EXPECT_EQ(content_of_file(work_ / "p.csv"), shown);
   EXPECT_EQ(succeed({"predict", "run", "images"}).out, shown);
 }
 
-TEST_F(ResultVerbTest, PredictTakesOneImageAndAddsRawScores) {
+TEST_F(ResultCommandsTest, PredictTakesOneImageAndAddsRawScores) {
   const std::vector<std::string> lines = lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','), 12) << lines[0];
   EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), ','), 12) << lines[1];
 }
 
-TEST_F(ResultVerbTest, PredictLeavesBadImagesOutWhenAsked) {
+TEST_F(ResultCommandsTest, PredictLeavesBadImagesOutWhenAsked) {
   work_.write("images/9.png", "");
   const Ended ended = succeed({"predict", "run", "images", "--on-bad-image", "skip,1"});
   EXPECT_EQ(lines_of(ended.out).size(), 6u) << ended.out;
   EXPECT_NE(ended.err.find("images/9.png: empty file"), std::string::npos) << ended.err;
 }
 
-TEST_F(ResultVerbTest, PredictWithoutOneGoodImageIsAnError) {
+TEST_F(ResultCommandsTest, PredictWithoutOneGoodImageIsAnError) {
   for (int i = 0; i < 5; ++i) work_.write("images/" + std::to_string(i) + ".png", "");
   const Words words = {"predict", "run",       "images", "--output",      "p.csv", "--on-bad-image",
                        "skip,5",  "--threads", "1",      "--num-workers", "1"};
@@ -134,30 +134,30 @@ class TestTimeAugmentationTest : public ::testing::Test {
     return ended;
   }
   double loss_of(const Words& words) {
-    const std::string said = succeed(words).err;
-    return std::strtod(said.substr(said.find("loss ") + 5).c_str(), nullptr);
+    const std::string output = succeed(words).err;
+    return std::strtod(output.substr(output.find("loss ") + 5).c_str(), nullptr);
   }
   /// Path and logit of the first class, of all images.
   std::vector<std::string> logits_of_prediction(const std::string& tta) {
-    std::vector<std::string> said;
+    std::vector<std::string> logits;
     for (const std::string& line : lines_of(succeed({"predict", "run", "data/val", "--logits", "--tta", tta}).out)) {
-      said.push_back(field_of(line, 0) + " " + field_of(line, 3));
+      logits.push_back(field_of(line, 0) + " " + field_of(line, 3));
     }
-    return said;
+    return logits;
   }
   std::vector<std::string> logits_of_evaluation(const std::string& tta) {
     succeed({"eval", "run", "--logits", "--output", tta, "--tta", tta});
-    std::vector<std::string> said;
+    std::vector<std::string> logits;
     for (const std::string& line : lines_of(content_of_file(work_ / (tta + "/images.csv")))) {
-      said.push_back(field_of(line, 0) + " " + field_of(line, 4));
+      logits.push_back(field_of(line, 0) + " " + field_of(line, 4));
     }
-    return said;
+    return logits;
   }
 
   const Workplace work_;
 };
 
-TEST_F(TestTimeAugmentationTest, EvalJudgesAsValidationDidUnlessAFlagSaysOtherwise) {
+TEST_F(TestTimeAugmentationTest, EvalJudgesAsValidationDidUnlessAFlagChangesIt) {
   const double validated =
       std::strtod(field_of(lines_of(content_of_file(work_ / "run/summary.csv")).back(), 2).c_str(), nullptr);
   EXPECT_NEAR(loss_of({"eval", "run", "--which", "last"}), validated, 1e-4);
@@ -165,7 +165,7 @@ TEST_F(TestTimeAugmentationTest, EvalJudgesAsValidationDidUnlessAFlagSaysOtherwi
   EXPECT_GT(std::abs(loss_of({"eval", "run", "--which", "last", "--tta", "none"}) - validated), 0.01);
 }
 
-TEST_F(TestTimeAugmentationTest, PredictSaysWhatEvalJudges) {
+TEST_F(TestTimeAugmentationTest, PredictPrintsWhatEvalJudges) {
   for (const std::string tta : {"none", "hflip"})
     EXPECT_EQ(logits_of_prediction(tta), logits_of_evaluation(tta)) << tta;
   EXPECT_NE(logits_of_prediction("none"), logits_of_prediction("hflip"));
@@ -181,7 +181,7 @@ TEST_F(TestTimeAugmentationTest, ARunGoesOnWithoutIt) {
   EXPECT_NE(last_line(resumed.out + resumed.err).find("update=2"), std::string::npos) << story_of(words, resumed);
 }
 
-TEST_F(ResultVerbTest, PrintConfigShowsTheRunsOptions) {
+TEST_F(ResultCommandsTest, PrintConfigShowsTheRunsOptions) {
   const Ended ended = succeed({"eval", "run", "--print-config"});
   EXPECT_NE(ended.out.find("width: 8"), std::string::npos) << ended.out;
   EXPECT_EQ(ended.out.find("class,images"), std::string::npos);
