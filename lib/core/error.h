@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one exception type of the program and the exit codes that schedulers read.
-// Knows nothing of any library; every other room translates foreign exceptions into it.
+// Depends on no library; every other module translates foreign exceptions into it.
 #pragma once
 
 #include <stdexcept>

@@ -23,8 +23,8 @@ struct LogState {
   LogLevel console_level = LogLevel::info;
   std::function<void(LogLevel, std::string_view)> console_writer;
   std::vector<std::shared_ptr<spdlog::logger>> files;
-  std::string file_failure;  ///< why a line could not be written to a file, until it was said
-  bool file_failure_said = false;
+  std::string file_failure;  ///< why a line could not be written to a file, until it was logged
+  bool file_failure_logged = false;
   std::unordered_map<std::string, int> warnings_seen;
 };
 
@@ -127,8 +127,8 @@ void log_line(LogLevel level, std::string_view line) {
     file->log(spdlog_level(level), "{}", line);
     if (level >= LogLevel::info) file->flush();
   }
-  if (!state.file_failure.empty() && !state.file_failure_said) {
-    state.file_failure_said = true;
+  if (!state.file_failure.empty() && !state.file_failure_logged) {
+    state.file_failure_logged = true;
     show(state, LogLevel::warning, "log lines are lost: " + state.file_failure + "; the run goes on");
   }
   show(state, level, line);

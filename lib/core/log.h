@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines to the console and to the run's train.log. Behind this header stands spdlog; nobody else
-// includes it for logging. Library code logs through here and never prints.
+// Log lines to the console and to the run's train.log. Behind this header stands spdlog; no other
+// file includes it for logging. Library code logs through here and never prints.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ enum class LogLevel { debug, info, warning, error };
 void set_console_level(LogLevel level);
 /// Appends every later line, with UTC time and level, to `path`. Throws Error{cannot_create, permission, io or
 /// os}, also for a pipe that nobody reads. A line that cannot be written later is lost, which one warning on the
-/// console says.
+/// console reports.
 void open_log_file(const std::string& path);
 /// Replaces how console lines are shown (a progress display clears its line first); nullptr restores the
 /// default: info to stdout, warnings and errors to stderr. `line` has no newline at its end.

@@ -119,9 +119,9 @@ std::vector<float> Classifier::classify(const data::SampleContent& image) {
   if (options.precision.channels_last) images = images.contiguous(torch::MemoryFormat::ChannelsLast);
   const torch::Tensor outputs = engine::infer(*model_, images, precision_, options.train.tta);
   const torch::NoGradGuard no_gradients;
-  const torch::Tensor said = task_->predictions(outputs).to(at::kFloat).contiguous().reshape({-1});
-  const float* const numbers = said.data_ptr<float>();
-  return {numbers, numbers + said.numel()};
+  const torch::Tensor predictions = task_->predictions(outputs).to(at::kFloat).contiguous().reshape({-1});
+  const float* const numbers = predictions.data_ptr<float>();
+  return {numbers, numbers + predictions.numel()};
 }
 
 }  // namespace stoker::embed

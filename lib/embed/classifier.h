@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint that answers about single images, on the CPU, as `train predict` does. Knows no C and no command line.
+// A checkpoint that answers about single images, on the CPU, as `train predict` does. Independent of C and of the
+// command line.
 #pragma once
 
 #include <torch/types.h>
@@ -28,7 +29,7 @@ class Classifier {
 
   const std::vector<std::string>& names() const { return names_; }
   const std::string& preprocess_json() const { return preprocess_json_; }
-  /// [names] what Task::predictions() says. Throws Error{data} for a bad image.
+  /// [names] the values of Task::predictions(). Throws Error{data} for a bad image.
   std::vector<float> classify(const data::SampleContent& image);
 
  private:

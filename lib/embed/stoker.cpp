@@ -52,7 +52,7 @@ void require(bool holds, const char* what) {
 
 int classify(stoker_network* network, const stoker::data::SampleContent& image, float* predictions) {
   return guarded([&] {
-    require(network != nullptr && predictions != nullptr, "the network and room for predictions must be given");
+    require(network != nullptr && predictions != nullptr, "the network and a buffer for predictions must be given");
     const std::lock_guard<std::mutex> lock(network->one_at_a_time);
     const std::vector<float> numbers = network->classifier.classify(image);
     std::copy(numbers.begin(), numbers.end(), predictions);
@@ -67,7 +67,7 @@ stoker_network* stoker_open(const char* run_or_checkpoint, const char* which) {
   stoker_network* network = nullptr;
   guarded([&] {
     require(run_or_checkpoint != nullptr, "no run or checkpoint is named");
-    // A library says nothing by itself.
+    // A library prints nothing by itself.
     stoker::core::set_console_writer([](stoker::core::LogLevel, std::string_view) {});
     network = std::make_unique<stoker_network>(run_or_checkpoint, which == nullptr ? "best" : which).release();
   });

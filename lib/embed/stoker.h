@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libstoker: what a trained network says of images, in C. The same answers as `train predict` gives on a CPU.
+ * libstoker: predictions of a trained network for images, in C. The same values as those of `train predict` on a CPU.
  *
  *   stoker_network* network = stoker_open("runs/shop", NULL);
  *   float* probabilities = malloc(sizeof(float) * stoker_outputs(network));
  *   stoker_classify_file_bytes(network, bytes, size, probabilities);
  *   stoker_close(network);
  *
- * Functions that can fail return an exit code of docs/reference/exit-codes.md, 0 for success; stoker_error() says why.
- * Networks may be used from any thread; calls on one network wait for each other. */
+ * Functions that can fail return an exit code of docs/reference/exit-codes.md, 0 for success; stoker_error() returns
+ * the cause. Networks may be used from any thread; calls on one network wait for each other. */
 #ifndef STOKER_H
 #define STOKER_H
 
@@ -26,7 +26,7 @@ typedef struct stoker_network stoker_network;
 STOKER_API const char* stoker_version(void);
 
 /* Opens a run directory, or one checkpoint of it. `which`: "best" or "last" of a run; NULL: the best. NULL on failure:
- * stoker_error() says why. */
+ * stoker_error() returns the cause. */
 STOKER_API stoker_network* stoker_open(const char* run_or_checkpoint, const char* which);
 
 /* Numbers in an answer: one per class, label or target. */
@@ -39,7 +39,7 @@ STOKER_API const char* stoker_name(const stoker_network* network, int64_t index)
  * long as the network. */
 STOKER_API const char* stoker_preprocess_json(const stoker_network* network);
 
-/* `bytes`: an image file (JPEG, PNG, WebP, BMP). `predictions`: room for stoker_outputs() numbers: probabilities, or
+/* `bytes`: an image file (JPEG, PNG, WebP, BMP). `predictions`: space for stoker_outputs() numbers: probabilities, or
  * numbers in the unit of the targets. */
 STOKER_API int stoker_classify_file_bytes(stoker_network* network, const void* bytes, size_t size, float* predictions);
 

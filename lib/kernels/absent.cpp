@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for the rest of this room in a build with -DSTOKER_KERNELS=OFF: no kernel is there, and none may be called.
+// Stands for the rest of this module in a build with -DSTOKER_KERNELS=OFF: no kernel is there, and none may be called.
 #include "core/error.h"
 #include "kernels/conv_weight_gradient.h"
 #include "kernels/cpu.h"

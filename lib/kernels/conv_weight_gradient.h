@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's weights, as loops over memory, for CPUs that multiply pairs of bfloat16
 // (AVX512-BF16). oneDNN turns its inputs round and adds up over threads here, at less than half the speed of its
-// forward pass; these loops pair up images, so that nothing is turned and no pair crosses an edge. Knows nothing of
+// forward pass; these loops pair up images, so that nothing is turned and no pair crosses an edge. Independent of
 // tensors.
 // Gain on one update of tiny_cnn: 1.52 times with LibTorch 1.13, 1.31 times with 2.6 (two threads, Zen 4); 1.16 to
 // 1.19 times per second of one core (Xeon without AMX). None for ResNets.

@@ -11,7 +11,7 @@ namespace stoker::kernels {
 using RangeWork = std::function<void(int64_t begin, int64_t end)>;
 
 /// Calls `work` until pieces [0, count) are done, at least `grain` pieces in a call except the last, and returns then.
-/// The rooms that have tensors pass at::parallel_for. Results of kernels do not depend on how pieces are spread.
+/// The modules that have tensors pass at::parallel_for. Results of kernels do not depend on how pieces are spread.
 using ParallelFor = void (*)(int64_t count, int64_t grain, const RangeWork& work);
 
 }  // namespace stoker::kernels

@@ -10,7 +10,7 @@
 namespace stoker::kernels {
 
 /// Weights are in units of 2^-kWeightBits: sums of 8-bit pixels times weights that add up to 1 fit 32 bits with sign
-/// and room for rounding.
+/// and a margin for rounding.
 inline constexpr int kWeightBits = 22;
 /// A weight is high * 2^kLowWeightBits + low, for multiplying pairs of 16-bit numbers.
 inline constexpr int kLowWeightBits = 11;

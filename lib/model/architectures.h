@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The factories behind make_model(), one per family. Only this room includes this file.
+// The factories behind make_model(), one per family. Only this module includes this file.
 #pragma once
 
 #include <memory>

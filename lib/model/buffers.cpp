@@ -17,7 +17,7 @@ int64_t padded(int64_t numbers, const torch::Tensor& buffer) {
 /// Buffers that can share a tensor, or do.
 struct Row {
   std::vector<torch::Tensor> buffers;
-  int64_t numbers = 0;  ///< from the begin of the first to the end of the last
+  int64_t numbers = 0;  ///< from the start of the first to the end of the last
 };
 
 bool can_join(const torch::Tensor& a, const torch::Tensor& b) {

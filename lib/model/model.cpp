@@ -62,7 +62,7 @@ const RegistryEntry& known_entry(const ModelSpec& spec) {
 std::shared_ptr<ImageModel> make_backbone(ModelSpec spec) {
   spec.num_classes = 0;
   std::shared_ptr<ImageModel> backbone = known_entry(spec).factory(spec);
-  if (backbone->feature_channels() == 0) backbone->features({});  // says what is wrong
+  if (backbone->feature_channels() == 0) backbone->features({});  // throws with the cause
   return backbone;
 }
 

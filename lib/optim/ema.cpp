@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moving average of weights; knows no optimizer.
+// The moving average of weights, for any optimizer.
 #include "optim/ema.h"
 
 #include <algorithm>

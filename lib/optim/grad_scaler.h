@@ -17,7 +17,7 @@ struct GradScalerSettings {
   int64_t growth_interval = 2000;  ///< updates without inf or NaN before the scale grows
 };
 
-/// What a scaler says of itself, as plain numbers.
+/// The state of a scaler, as plain numbers.
 struct LossScale {
   double scale = 0;
   int64_t skipped = 0;         ///< updates so far

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer steps on the CPU: each reads and writes every value once. Only this room includes this file.
+// Optimizer steps on the CPU: each reads and writes every value once. Only this module includes this file.
 #pragma once
 
 #include <torch/types.h>

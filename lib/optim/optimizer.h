@@ -43,12 +43,12 @@ class Optimizer {
   /// alone.
   void step(const UpdateRates& rates, const torch::Tensor& found_inf = {});
   void zero_grad();  ///< frees the gradients
-  /// From now on foreach operations in the place of fused kernels or one pass: for measuring what these bring.
+  /// From now on foreach operations instead of fused kernels or one pass: for measuring what these bring.
   void use_plain_kernels() { plain_ = true; }
 
   /// All state tensors, created if need be, in a fixed order: for saving, and for restoring with copy_().
   std::vector<NamedState> state();
-  /// Adam's t; skipped steps do not count. A host sync after fused steps that were told of found_inf.
+  /// Adam's t; skipped steps do not count. A host sync after fused steps that were given found_inf.
   int64_t steps_taken() const;
   void set_steps_taken(int64_t steps);
 

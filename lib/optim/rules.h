@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of one optimizer step, as every kernel of this room takes them.
+// The numbers of one optimizer step, as every kernel of this module takes them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learning rates and momenta by formula. Knows no optimizer.
+// Learning rates and momenta by formula, for any optimizer.
 #include "optim/schedule.h"
 
 #include <algorithm>

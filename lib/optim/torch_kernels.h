@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of LibTorch that work on all tensors at once, and all that differs between its releases here.
-// Only this room and tests include this file. Tensors may be on any device that has the kernel; nothing syncs with the
-// host.
+// Only this module and tests include this file. Tensors may be on any device that has the kernel; nothing syncs with
+// the host.
 #pragma once
 
 #include <torch/types.h>

@@ -21,7 +21,7 @@ constexpr double kCpuMargin = 0.2, kDeviceMargin = 0.1;  // of what is free: oth
 
 }  // namespace
 
-config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs inputs, const MemoryBudget& room) {
+config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs inputs, const MemoryBudget& budget) {
   const int64_t replicas = inputs.replicas;
   const int64_t total = rules.total_batch_size / replicas, images = inputs.train_images;
   int64_t most = inputs.on_cpu() ? kUsefulOnCpu : kUsefulOnDevice;
@@ -32,9 +32,9 @@ config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs input
   }
   if (!rules.val_batch_is_given) inputs.val_batch_size = most;
   const double margin = inputs.on_cpu() ? kCpuMargin : kDeviceMargin;
-  int64_t batch = largest_batch(inputs, room, most, margin);
+  int64_t batch = largest_batch(inputs, budget, most, margin);
   if (batch == 0) {
-    throw Error(ErrorKind::out_of_memory, "not even one image fits: " + shortage(make_memory_plan(inputs), room),
+    throw Error(ErrorKind::out_of_memory, "not even one image fits: " + shortage(make_memory_plan(inputs), budget),
                 "choose a smaller --img-size or --model, or fewer --num-workers");
   }
   const bool is_capped = batch == most;

@@ -17,6 +17,6 @@ struct BatchRules {
 /// What batch-size auto takes: the largest that fits with a margin, that divides total-batch-size where one
 /// is given, and that is no larger than is useful (docs/how-to/fit-memory.md). Throws Error{out_of_memory}
 /// when no image fits.
-config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs inputs, const MemoryBudget& room);
+config::Measured<int64_t> choose_batch(const BatchRules& rules, PlanInputs inputs, const MemoryBudget& budget);
 
 }  // namespace stoker::plan

@@ -70,8 +70,8 @@ Cells times_of(const DevicePlan& plan, double first_rate) {
           core::duration_text(plan.epoch_seconds()),
           text_of_bytes(plan.exchange_bytes),
           time.is_tried   ? "tried"
-          : time.exchange ? "foreseen"
-                          : "foreseen without the exchange"};
+          : time.exchange ? "predicted"
+                          : "predicted without the exchange"};
 }
 
 const TriedUpdate& nearest_of(const std::vector<TriedUpdate>& tries, int64_t devices) {

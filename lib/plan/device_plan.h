@@ -18,11 +18,11 @@ struct UpdateTime {
   double compute = 0;              ///< with the data, and with what ranks wait for the slowest
   std::optional<double> exchange;  ///< that is not hidden behind it; absent: never seen, and not part of update()
   double validation = 0;
-  bool is_tried = false;  ///< as many processes computed at the same time for some seconds; else foreseen from others
+  bool is_tried = false;  ///< as many processes computed at the same time for some seconds; else predicted from others
   double update() const { return compute + exchange.value_or(0); }
 };
 
-/// A run on so many devices of one machine; a process for each device.
+/// A run on a number of devices of one machine; a process for each device.
 struct DevicePlan {
   int64_t devices = 1;
   int64_t replicas = 1, accumulation_steps = 1, batch_size = 1;
@@ -31,7 +31,7 @@ struct DevicePlan {
   double learning_rate = 0;                      ///< at its peak
   PlanInputs inputs;                             ///< of each process
   MemoryPlan memory;                             ///< of each process
-  MemoryBudget room;                             ///< of each process, when as many share the machine
+  MemoryBudget budget;                           ///< of each process, when as many share the machine
   std::string short_of;                          ///< "": fits
   int64_t exchange_bytes = 0;                    ///< of the sum over ranks in each update
   std::optional<UpdateTime> time;                ///< absent: not known
@@ -40,7 +40,7 @@ struct DevicePlan {
   double epoch_seconds() const { return time ? static_cast<double>(updates_per_epoch) * time->update() : 0; }
 };
 
-/// What some seconds of training took, by so many processes at once.
+/// What some seconds of training took, by one process per device at once.
 struct TriedUpdate {
   int64_t devices = 1;
   int64_t batches = 1;          ///< of each process in an update

@@ -116,16 +116,16 @@ void add_host_lines(const PlanInputs& inputs, std::vector<PlanLine>& lines) {
            format("{} worker{} for each split", readers, readers == 1 ? "" : "s"));
 }
 
-bool fits(const MemoryPlan& plan, const MemoryBudget& room, double margin) {
+bool fits(const MemoryPlan& plan, const MemoryBudget& budget, double margin) {
   const auto within = [margin](int64_t needed, int64_t held, int64_t free) {
     return free <= 0 || static_cast<double>(needed - held) <= (1 - margin) * static_cast<double>(free);
   };
-  return within(plan.host_bytes, room.host_held_bytes, room.host_free_bytes) &&
-         (plan.device == "cpu" || within(plan.device_bytes, room.device_held_bytes, room.device_free_bytes));
+  return within(plan.host_bytes, budget.host_held_bytes, budget.host_free_bytes) &&
+         (plan.device == "cpu" || within(plan.device_bytes, budget.device_held_bytes, budget.device_free_bytes));
 }
 
-bool fits(const PlanInputs& inputs, const MemoryBudget& room, double margin = 0) {
-  return fits(make_memory_plan(inputs), room, margin);
+bool fits(const PlanInputs& inputs, const MemoryBudget& budget, double margin = 0) {
+  return fits(make_memory_plan(inputs), budget, margin);
 }
 
 /// With evaluation batches that are no larger.
@@ -158,8 +158,8 @@ std::string memory_line(const std::string& where, int64_t bytes, int64_t held, i
   for (const PlanLine& line : lines) {
     parts += format("{}{} {}", parts.empty() ? "" : " + ", line.name, size_of(line.bytes));
   }
-  const std::string room = free > 0 ? format(" of {}", size_of(held + free)) : "";
-  return format("memory    {} {}{}: {}", where, size_of(bytes), room, parts);
+  const std::string available = free > 0 ? format(" of {}", size_of(held + free)) : "";
+  return format("memory    {} {}{}: {}", where, size_of(bytes), available, parts);
 }
 
 core::Json lines_json(const std::vector<PlanLine>& lines) {
@@ -205,62 +205,62 @@ MemoryPlan make_memory_plan(const PlanInputs& inputs) {
   return plan;
 }
 
-std::string shortage(const MemoryPlan& plan, const MemoryBudget& room) {
-  if (fits(plan, room, /*margin=*/0)) return "";
+std::string shortage(const MemoryPlan& plan, const MemoryBudget& budget) {
+  if (fits(plan, budget, /*margin=*/0)) return "";
   MemoryPlan host_alone = plan;
   host_alone.device = "cpu";
-  if (!fits(host_alone, room, 0)) {
+  if (!fits(host_alone, budget, 0)) {
     return format("the run would take {} of memory, {} more than this process holds; {} are free",
-                  size_of(plan.host_bytes), size_of(plan.host_bytes - room.host_held_bytes),
-                  size_of(room.host_free_bytes));
+                  size_of(plan.host_bytes), size_of(plan.host_bytes - budget.host_held_bytes),
+                  size_of(budget.host_free_bytes));
   }
   return format("the run would take {} of memory on {}, {} more than this process holds there; {} are free",
-                size_of(plan.device_bytes), plan.device, size_of(plan.device_bytes - room.device_held_bytes),
-                size_of(room.device_free_bytes));
+                size_of(plan.device_bytes), plan.device, size_of(plan.device_bytes - budget.device_held_bytes),
+                size_of(budget.device_free_bytes));
 }
 
-int64_t largest_batch(PlanInputs inputs, const MemoryBudget& room, int64_t most, double margin) {
+int64_t largest_batch(PlanInputs inputs, const MemoryBudget& budget, int64_t most, double margin) {
   int64_t fitting = 0, beyond = most + 1;
   while (fitting + 1 < beyond) {
     const int64_t middle = fitting + (beyond - fitting) / 2;
-    (fits(with_batch(inputs, middle), room, margin) ? fitting : beyond) = middle;
+    (fits(with_batch(inputs, middle), budget, margin) ? fitting : beyond) = middle;
   }
   return fitting;
 }
 
-std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& room) {
+std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& budget) {
   PlanInputs uncached = inputs;
   uncached.cache_bytes = 0;
-  if (inputs.cache_bytes > 0 && fits(uncached, room)) return "--cache none";
+  if (inputs.cache_bytes > 0 && fits(uncached, budget)) return "--cache none";
   PlanInputs alone = inputs;  // the batch stays, what surrounds it shrinks
   alone.cache_bytes = 0;
   for (alone.num_workers = inputs.num_workers / 2; alone.num_workers > 0; alone.num_workers /= 2) {
-    if (!fits(alone, room)) continue;
+    if (!fits(alone, budget)) continue;
     return format("{}--num-workers {}", inputs.cache_bytes > 0 ? "--cache none " : "", alone.num_workers);
   }
-  if (const int64_t batch = largest_batch(inputs, room, inputs.batch_size - 1, /*margin=*/0); batch > 0) {
+  if (const int64_t batch = largest_batch(inputs, budget, inputs.batch_size - 1, /*margin=*/0); batch > 0) {
     return batch_flags(inputs, with_batch(inputs, batch));
   }
   PlanInputs least = uncached;
   least.prefetch_factor = 1;
   least.num_workers = std::min<int64_t>(1, inputs.num_workers);
-  const int64_t batch = largest_batch(least, room, inputs.batch_size, /*margin=*/0);
+  const int64_t batch = largest_batch(least, budget, inputs.batch_size, /*margin=*/0);
   if (batch == 0) return "";
   return format("{}--num-workers {} --prefetch-factor 1 {}", inputs.cache_bytes > 0 ? "--cache none " : "",
                 least.num_workers, batch_flags(inputs, with_batch(least, batch)));
 }
 
-std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryBudget& room) {
+std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryBudget& budget) {
   std::vector<std::string> lines = {
-      memory_line("host", plan.host_bytes, room.host_held_bytes, room.host_free_bytes, plan.on_host)};
+      memory_line("host", plan.host_bytes, budget.host_held_bytes, budget.host_free_bytes, plan.on_host)};
   if (!plan.on_device.empty()) {
-    lines.push_back(
-        memory_line(plan.device, plan.device_bytes, room.device_held_bytes, room.device_free_bytes, plan.on_device));
+    lines.push_back(memory_line(plan.device, plan.device_bytes, budget.device_held_bytes, budget.device_free_bytes,
+                                plan.on_device));
   }
   return lines;
 }
 
-std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& room) {
+std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& budget) {
   std::vector<std::string> table;
   const auto add = [&](const std::string& where, const std::vector<PlanLine>& lines, int64_t bytes, int64_t held,
                        int64_t free) {
@@ -274,24 +274,24 @@ std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& 
                  : "  highest";
     table.push_back(format("{:<9} {:<15}{:>10}{}", where, "in all", size_of(bytes), room_text));
   };
-  add("host", plan.on_host, plan.host_bytes, room.host_held_bytes, room.host_free_bytes);
-  add(plan.device, plan.on_device, plan.device_bytes, room.device_held_bytes, room.device_free_bytes);
+  add("host", plan.on_host, plan.host_bytes, budget.host_held_bytes, budget.host_free_bytes);
+  add(plan.device, plan.on_device, plan.device_bytes, budget.device_held_bytes, budget.device_free_bytes);
   return table;
 }
 
-core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& room) {
+core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& budget) {
   core::Json json = {{"host",
                       {{"bytes", plan.host_bytes},
-                       {"held_bytes", bytes_or_null(room.host_held_bytes)},
-                       {"free_bytes", bytes_or_null(room.host_free_bytes)},
+                       {"held_bytes", bytes_or_null(budget.host_held_bytes)},
+                       {"free_bytes", bytes_or_null(budget.host_free_bytes)},
                        {"lines", lines_json(plan.on_host)}}},
                      {"device", nullptr},
                      {"checkpoint_bytes", plan.checkpoint_bytes}};
   if (!plan.on_device.empty()) {
     json["device"] = {{"name", plan.device},
                       {"bytes", plan.device_bytes},
-                      {"held_bytes", bytes_or_null(room.device_held_bytes)},
-                      {"free_bytes", bytes_or_null(room.device_free_bytes)},
+                      {"held_bytes", bytes_or_null(budget.device_held_bytes)},
+                      {"free_bytes", bytes_or_null(budget.device_free_bytes)},
                       {"lines", lines_json(plan.on_device)}};
   }
   return json;

@@ -37,7 +37,7 @@ struct PlanInputs {
   int64_t highest_so_far_bytes = 0;  ///< that the process has held at once before this plan
   int64_t proof_bytes = 0;           ///< that this process and the one that proves the libraries hold, before training
   bool resumes = false;              ///< a checkpoint is read before training begins
-  /// What one batch of training and one of evaluation of so many images take: input, activations and, of training,
+  /// What one batch of training and one of evaluation of `images` images take: input, activations and, of training,
   /// gradients. Empty: not known.
   std::function<int64_t(int64_t images)> training_bytes, evaluation_bytes;
   /// On the CPU, where it is known: how far the memory grows that batches of such sizes are worked on in, their inputs
@@ -69,20 +69,20 @@ struct MemoryBudget {
   int64_t device_held_bytes = 0, device_free_bytes = 0, device_total_bytes = 0;
 };
 /// "" when the plan fits; else what is short, in one sentence.
-std::string shortage(const MemoryPlan& plan, const MemoryBudget& room);
+std::string shortage(const MemoryPlan& plan, const MemoryBudget& budget);
 /// The least change that fits, as flags: without a cache, the largest batch, fewer workers, all of it. "" when there is
 /// none.
-std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& room);
+std::string largest_that_fits(const PlanInputs& inputs, const MemoryBudget& budget);
 /// The largest batch in [1, most] that leaves `margin` (a share) of what there is; 0 when not even one image
 /// fits. Evaluation takes no larger batches than training then.
-int64_t largest_batch(PlanInputs inputs, const MemoryBudget& room, int64_t most, double margin);
+int64_t largest_batch(PlanInputs inputs, const MemoryBudget& budget, int64_t most, double margin);
 
 /// For the banner: one line per memory.
-std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryBudget& room);
+std::vector<std::string> plan_summary(const MemoryPlan& plan, const MemoryBudget& budget);
 /// For `train plan`: a table.
-std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& room);
+std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& budget);
 /// {"host": {"bytes": ..., "free_bytes": ..., "lines": [{"name", "bytes", "detail"}]}, "device": ...,
 /// "checkpoint_bytes": ...}
-core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& room);
+core::Json plan_json(const MemoryPlan& plan, const MemoryBudget& budget);
 
 }  // namespace stoker::plan

@@ -15,24 +15,24 @@ void refuse_or_warn(const std::string& short_of, const std::string& hint, const 
 
 }  // namespace
 
-void refuse_what_does_not_fit(const PlanInputs& inputs, const MemoryBudget& room, bool plan_check) {
-  const std::string short_of = shortage(make_memory_plan(inputs), room);
+void refuse_what_does_not_fit(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
+  const std::string short_of = shortage(make_memory_plan(inputs), budget);
   if (short_of.empty()) return;
-  const std::string flags = largest_that_fits(inputs, room);
+  const std::string flags = largest_that_fits(inputs, budget);
   refuse_or_warn(
       short_of,
       flags.empty() ? "nothing smaller fits either: choose a smaller --model or --img-size" : "this fits: " + flags,
-      "; train plan shows each part, --no-plan-check tries it all the same", plan_check);
+      "; train plan shows each part, --no-plan-check tries it anyway", plan_check);
 }
 
-void refuse_evaluation_that_does_not_fit(const PlanInputs& inputs, const MemoryBudget& room, bool plan_check) {
-  const std::string short_of = shortage(make_memory_plan(inputs), room);
+void refuse_evaluation_that_does_not_fit(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
+  const std::string short_of = shortage(make_memory_plan(inputs), budget);
   if (short_of.empty()) return;
-  const int64_t batch = largest_batch(inputs, room, inputs.val_batch_size, /*margin=*/0);
+  const int64_t batch = largest_batch(inputs, budget, inputs.val_batch_size, /*margin=*/0);
   refuse_or_warn(short_of,
                  batch > 0 ? core::format("this may fit: --val-batch-size {}", batch)
                            : "not even one image fits: choose a smaller --img-size",
-                 "; --no-plan-check tries it all the same", plan_check);
+                 "; --no-plan-check tries it anyway", plan_check);
 }
 
 }  // namespace stoker::plan

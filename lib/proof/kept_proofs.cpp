@@ -91,7 +91,7 @@ std::string environment_text() {
   return core::format("{}", fmt::join(entries, "\n"));
 }
 
-/// Whether nobody but this user could have written it.
+/// Whether only this user could have written it.
 bool is_private(const std::string& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&

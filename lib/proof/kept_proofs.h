@@ -24,7 +24,7 @@ class KeptProofs {
 
   /// Nothing where none was kept, or others than this user could have written it.
   std::optional<Proof> find(const core::Json& machine, const Request& request, const Remedy& before) const;
-  /// Keeps a proof that all is right. Says nothing where it cannot.
+  /// Keeps a proof that all is right. No error where it cannot.
   void keep(const core::Json& machine, const Request& request, const Remedy& before, const Proof& proof) const;
 
  private:

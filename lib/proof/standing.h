@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process knows of the libraries that it computes with: what was proven, what is wrong, and the remedy in
+// The state of the libraries that this process computes with: what was proven, what is wrong, and the remedy in
 // force. Of the process, as the libraries are.
 #pragma once
 
@@ -26,13 +26,13 @@ struct Standing {
 };
 const Standing& standing();
 
-/// Proves the request unless this process has done so or the file of an earlier proof says so, and computes with the
+/// Proves the request unless this process or the file of an earlier proof has done so, and computes with the
 /// remedy from here on. `program`: path of stoker-prove; empty: not installed, so that nothing is proven. Throws
 /// Error{backend} where there is no way in which all operations are right.
 void prove_and_apply(const Request& request, Effort effort, const std::string& program, const std::string& device_text,
                      bool may_limit_isa);
 
-/// What standing() says, for another rank of the run, which takes it over with follow().
+/// The value of standing(), for another rank of the run, which takes it over with follow().
 std::string standing_json();
 void follow(const std::string& json);
 

@@ -32,7 +32,7 @@ struct Trial {
   double seconds() const;  ///< of all calls of the passes together
 };
 
-/// When a trial has said enough.
+/// When a trial has measured enough.
 struct Patience {
   double most_seconds = std::numeric_limits<double>::infinity();  ///< of all calls together
   bool ends_at_fault = false;                                     ///< at the first operation that is wrong

@@ -28,7 +28,7 @@ double ece_of(const std::vector<BinSums>& sums, double answers) {
   return ece;
 }
 
-/// The ece of answers that are right by chance, each as often as it says.
+/// The ece of answers that are right by chance, each as often as its confidence.
 double trial(const std::vector<float>& confidence, const std::vector<size_t>& bin, int64_t answers, int bins,
              core::Rng& rng) {
   std::vector<BinSums> sums(static_cast<size_t>(bins));
@@ -88,11 +88,11 @@ Calibration calibration_of(const EvaluatedSamples& samples, uint64_t seed) {
   if (samples.task == config::TaskKind::multiclass) {
     for (size_t i = 0; i < samples.samples.size(); ++i) {
       confidence.push_back(samples.confidence[i]);
-      right.push_back(samples.truth_class[i] == samples.said_class[i] ? 1 : 0);
+      right.push_back(samples.truth_class[i] == samples.predicted_class[i] ? 1 : 0);
     }
   } else {
-    for (size_t i = 0; i < samples.said.size(); ++i) {
-      confidence.push_back(static_cast<float>(1 / (1 + std::exp(-double{samples.said[i]}))));
+    for (size_t i = 0; i < samples.outputs.size(); ++i) {
+      confidence.push_back(static_cast<float>(1 / (1 + std::exp(-double{samples.outputs[i]}))));
       right.push_back(samples.truth[i] > 0.5f ? 1 : 0);
     }
   }

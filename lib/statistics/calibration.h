@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what is said with 80 % confidence is right in 80 of 100 cases.
+// Whether predictions with 80 % confidence are right in 80 of 100 cases.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Calibration {
   /// Expected calibration error, 0 to 1: mean over answers of |confidence - share that is right| of their bin (Naeini,
   /// Cooper, Hauskrecht, AAAI 2015; Guo et al., ICML 2017).
   double ece = 0;
-  /// What a network that is right exactly as often as it says would show on so many answers, exceeded by 5 in 100: an
-  /// ece below it is no finding.
+  /// The ece that a perfectly calibrated network exceeds in 5 of 100 cases on the same number of answers: an ece below
+  /// it is no finding.
   double chance_ece = 0;
   double confidence = 0, right = 0;  ///< means over all answers
   std::vector<ReliabilityBin> bins;
@@ -35,7 +35,7 @@ inline constexpr int kReliabilityBins = 15;
 /// confidence [n] in [0, 1]; right [n], 0 or 1. All 0 for no answer.
 Calibration calibration_of(const std::vector<float>& confidence, const std::vector<uint8_t>& right, uint64_t seed,
                            int bins = kReliabilityBins);
-/// Of the class that is said (multiclass), of the probability that is given to a positive (binary; multilabel: of all
+/// Of the predicted class (multiclass), of the probability that is given to a positive (binary; multilabel: of all
 /// labels together). Not for tasks that learn numbers.
 Calibration calibration_of(const EvaluatedSamples& samples, uint64_t seed);
 

@@ -35,10 +35,10 @@ EvaluatedSamples part_of(const EvaluatedSamples& all, const std::vector<size_t>&
   part.samples = rows_of(all.samples, kept, 1);
   part.loss = rows_of(all.loss, kept, 1);
   part.truth_class = rows_of(all.truth_class, kept, 1);
-  part.said_class = rows_of(all.said_class, kept, 1);
+  part.predicted_class = rows_of(all.predicted_class, kept, 1);
   part.in_top5 = rows_of(all.in_top5, kept, 1);
   part.confidence = rows_of(all.confidence, kept, 1);
-  part.said = rows_of(all.said, kept, columns);
+  part.outputs = rows_of(all.outputs, kept, columns);
   part.truth = rows_of(all.truth, kept, columns);
   return part;
 }

@@ -48,8 +48,8 @@ struct Comparison {
 /// agree too much. Throws core::StopRequested.
 Certainty certainty_of(const EvaluatedSamples& samples, const BootstrapSettings& settings);
 
-/// Each resample draws samples for both, so that what is hard for both cancels out. Of the same task; samples are told
-/// by their index. Throws core::StopRequested.
+/// Each resample draws samples for both, so that what is hard for both cancels out. Of the same task; samples are
+/// matched by their index. Throws core::StopRequested.
 Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second, const BootstrapSettings& settings);
 
 }  // namespace stoker::statistics

@@ -21,13 +21,13 @@ class ClassMetrics : public WeightedMetrics {
       if (weights[i] == 0) continue;
       const double weight = weights[i];
       const auto truth = static_cast<size_t>(samples_.truth_class[i]),
-                 said = static_cast<size_t>(samples_.said_class[i]);
+                 answer = static_cast<size_t>(samples_.predicted_class[i]);
       all += weight;
       loss += weight * double{samples_.loss[i]};
       top5 += weight * samples_.in_top5[i];
       actual[truth] += weight;
-      predicted[said] += weight;
-      if (truth != said) continue;
+      predicted[answer] += weight;
+      if (truth != answer) continue;
       top1 += weight;
       hits[truth] += weight;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network said of each sample of a split and what was true, as plain values.
+// Predictions and targets of each sample of a split, as plain values.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@ namespace stoker::statistics {
 struct EvaluatedSamples {
   config::TaskKind task = config::TaskKind::multiclass;
   int64_t columns = 0;     ///< classes of multiclass, 1 of binary, else labels or targets
-  double threshold = 0.5;  ///< binary, multilabel: positive is said from this probability on
+  double threshold = 0.5;  ///< binary, multilabel: positive is predicted from this probability on
 
   std::vector<int64_t> samples;  ///< [n] index in the source
   std::vector<float> loss;       ///< [n]
 
   // multiclass
-  std::vector<int32_t> truth_class, said_class;  ///< [n]
-  std::vector<uint8_t> in_top5;                  ///< [n] 0 or 1
-  std::vector<float> confidence;                 ///< [n] probability of the class that is said
+  std::vector<int32_t> truth_class, predicted_class;  ///< [n]
+  std::vector<uint8_t> in_top5;                       ///< [n] 0 or 1
+  std::vector<float> confidence;                      ///< [n] probability of the predicted class
 
   // the others
-  std::vector<float> said;   ///< [n, columns] logits of labels, numbers in the unit of the targets
-  std::vector<float> truth;  ///< [n, columns] 0 or 1, or numbers
+  std::vector<float> outputs;  ///< [n, columns] logits of labels, numbers in the unit of the targets
+  std::vector<float> truth;    ///< [n, columns] 0 or 1, or numbers
 
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
 };

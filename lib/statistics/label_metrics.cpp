@@ -31,10 +31,11 @@ class LabelMetrics : public WeightedMetrics {
     }
     // As engine/task compares: logits against the logit of the threshold.
     const auto least = static_cast<float>(std::log(samples.threshold / (1 - samples.threshold)));
-    for (const float logit : samples.said) said_.push_back(logit >= least ? 1 : 0);
+    for (const float logit : samples.outputs) predicted_.push_back(logit >= least ? 1 : 0);
     for (const float truth : samples.truth) truth_.push_back(truth > 0.5f ? 1 : 0);
     for (size_t label = 0; label < labels_; ++label) {
-      ranked_.emplace_back(samples.said.data() + label, samples.truth.data() + label, samples.count(), samples.columns);
+      ranked_.emplace_back(samples.outputs.data() + label, samples.truth.data() + label, samples.count(),
+                           samples.columns);
     }
   }
 
@@ -46,11 +47,11 @@ class LabelMetrics : public WeightedMetrics {
       const double weight = weights[i];
       size_t wrong = 0;
       for (size_t label = 0; label < labels_; ++label) {
-        const bool said = said_[i * labels_ + label] != 0, truth = truth_[i * labels_ + label] != 0;
-        counts[label].predicted += said ? weight : 0;
+        const bool predicted = predicted_[i * labels_ + label] != 0, truth = truth_[i * labels_ + label] != 0;
+        counts[label].predicted += predicted ? weight : 0;
         counts[label].actual += truth ? weight : 0;
-        counts[label].hits += said && truth ? weight : 0;
-        wrong += said != truth ? 1 : 0;
+        counts[label].hits += predicted && truth ? weight : 0;
+        wrong += predicted != truth ? 1 : 0;
       }
       all += weight;
       loss += weight * double{samples_.loss[i]};
@@ -99,8 +100,8 @@ class LabelMetrics : public WeightedMetrics {
   const EvaluatedSamples& samples_;
   const size_t labels_;
   const bool is_binary_;
-  std::vector<uint8_t> said_, truth_;  ///< [n, labels]
-  std::vector<RankedSamples> ranked_;  ///< [labels]
+  std::vector<uint8_t> predicted_, truth_;  ///< [n, labels]
+  std::vector<RankedSamples> ranked_;       ///< [labels]
 };
 
 }  // namespace

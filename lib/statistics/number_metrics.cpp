@@ -22,8 +22,8 @@ class NumberMetrics : public WeightedMetrics {
     } else {
       names_.push_back({"r2"});
     }
-    for (size_t i = 0; i < samples.said.size(); ++i) {
-      double error = double{samples.truth[i]} - double{samples.said[i]};
+    for (size_t i = 0; i < samples.outputs.size(); ++i) {
+      double error = double{samples.truth[i]} - double{samples.outputs[i]};
       if (are_angles_) error -= kTurn * std::nearbyint(error / kTurn);
       errors_.push_back(error);
     }

@@ -20,8 +20,8 @@ class RankedSamples {
   /// scores, positive [n], at `stride` from each other.
   RankedSamples(const float* scores, const float* positive, int64_t n, int64_t stride);
   Areas areas(const std::vector<uint32_t>& weights) const;
-  /// Calls visit(score, hits, misses) for each distinct score from the highest down: so many positives and negatives
-  /// have at least this score, each sample once.
+  /// Calls visit(score, hits, misses) for each distinct score from the highest down: numbers of positives and negatives
+  /// that have at least this score, each sample once.
   template <typename Visit>
   void for_each_score(const Visit& visit) const {
     int64_t hits = 0, misses = 0;

@@ -15,19 +15,19 @@ struct Totals {
   double positives = 0, negatives = 0;
 };
 
-/// The figures when so many positives and negatives are said to be positive.
+/// The metrics when `hits` positives and `misses` negatives are predicted to be positive.
 struct Figures {
   double f1 = 0, accuracy = 0, balanced_accuracy = 0;
 };
 
 Figures figures_of(double hits, double misses, const Totals& totals) {
-  const double said = hits + misses, right = hits + totals.negatives - misses;
-  return {said + totals.positives > 0 ? 2 * hits / (said + totals.positives) : 0,
+  const double predicted = hits + misses, right = hits + totals.negatives - misses;
+  return {predicted + totals.positives > 0 ? 2 * hits / (predicted + totals.positives) : 0,
           right / (totals.positives + totals.negatives),
           0.5 * (hits / totals.positives + (totals.negatives - misses) / totals.negatives)};
 }
 
-/// A choice that says label `said_from` and all scores above, but not the one below.
+/// Takes `threshold` when it is better than the best so far, or as good and nearer to the present one.
 void offer(double threshold, double value, double now, BestThreshold& best) {
   const bool is_better = value > best.value + 1e-12;
   const bool is_nearer = value > best.value - 1e-12 && std::abs(threshold - now) < std::abs(best.threshold - now);
@@ -41,7 +41,7 @@ LabelThresholds thresholds_of(const RankedSamples& ranked, double now) {
   struct Step {
     double score, hits, misses;
   };
-  std::vector<Step> steps = {{std::numeric_limits<double>::infinity(), 0, 0}};  // nothing is said
+  std::vector<Step> steps = {{std::numeric_limits<double>::infinity(), 0, 0}};  // no label is predicted
   ranked.for_each_score([&](float score, int64_t hits, int64_t misses) {
     steps.push_back({score, static_cast<double>(hits), static_cast<double>(misses)});
   });
@@ -58,7 +58,7 @@ LabelThresholds thresholds_of(const RankedSamples& ranked, double now) {
     offer(threshold, figures.f1, now, best.f1);
     offer(threshold, figures.accuracy, now, best.accuracy);
     offer(threshold, figures.balanced_accuracy, now, best.balanced_accuracy);
-    if (steps[i].score < static_cast<float>(least)) continue;  // not said now
+    if (steps[i].score < static_cast<float>(least)) continue;  // not predicted at the present threshold
     best.f1.value_now = figures.f1;
     best.accuracy.value_now = figures.accuracy;
     best.balanced_accuracy.value_now = figures.balanced_accuracy;
@@ -71,7 +71,7 @@ LabelThresholds thresholds_of(const RankedSamples& ranked, double now) {
 std::vector<LabelThresholds> best_thresholds(const EvaluatedSamples& samples) {
   std::vector<LabelThresholds> thresholds;
   for (int64_t label = 0; label < samples.columns; ++label) {
-    const RankedSamples ranked(samples.said.data() + label, samples.truth.data() + label, samples.count(),
+    const RankedSamples ranked(samples.outputs.data() + label, samples.truth.data() + label, samples.count(),
                                samples.columns);
     thresholds.push_back(thresholds_of(ranked, samples.threshold));
   }

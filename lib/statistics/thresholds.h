@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From which probability on a label should be said.
+// From which probability on a label should be predicted.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library libstoker_torchscript.so: TorchScript files as networks. Only here is LibTorch's loader linked, which
-// runs code of the file; `train` opens this library when --trust-model says so, and never else.
+// runs code of the file; `train` opens this library only with --trust-model.
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>

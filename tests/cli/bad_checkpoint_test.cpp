@@ -74,7 +74,7 @@ const std::vector<BadInput>& damaged() {
        named([](const Workplace& work) { cut(newest_file(work, "model.safetensors")); }),
        kData,
        {"checkpoint run/checkpoints/step-00000008: model.safetensors is truncated or longer: it has ",
-        "the manifest says "}},
+        "the manifest lists "}},
       {"EmptyFile",
        named([](const Workplace& work) { fs::resize_file(newest_file(work, "optimizer.safetensors"), 0); }),
        kData,

@@ -97,7 +97,7 @@ TEST_F(ReplayCommandTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
   EXPECT_TRUE(has(last_line(quiet.err), "reason=nothing-found")) << quiet.out;
   const Ended diverged = ask(words_of("far", {"--lr", "1e30", "--sched", "constant"}));
   ASSERT_EQ(diverged.exit_code, 80) << diverged.err;
-  EXPECT_TRUE(has(diverged.err, "train inspect blame far says in which update")) << diverged.err;
+  EXPECT_TRUE(has(diverged.err, "train inspect blame far shows in which update")) << diverged.err;
   const Ended ended = ask({"inspect", "blame", "far"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(has(ended.out, "began     epoch 1, update 2: ")) << ended.out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libstoker says of images what `train predict` says, says what is wrong, and the examples that come with it work.
+// libstoker predicts what `train predict` predicts, reports errors, and the examples that come with it work.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,14 +60,14 @@ class LibraryTest : public ::testing::Test {
     EXPECT_NE(network_, nullptr) << stoker_error();
     return network_;
   }
-  static std::vector<float> said_of(stoker_network* network, const std::string& file) {
-    std::vector<float> said(static_cast<size_t>(stoker_outputs(network)));
-    EXPECT_EQ(stoker_classify_file_bytes(network, file.data(), file.size(), said.data()), 0) << stoker_error();
-    return said;
+  static std::vector<float> predictions_of(stoker_network* network, const std::string& file) {
+    std::vector<float> predictions(static_cast<size_t>(stoker_outputs(network)));
+    EXPECT_EQ(stoker_classify_file_bytes(network, file.data(), file.size(), predictions.data()), 0) << stoker_error();
+    return predictions;
   }
-  static void expect_near(const std::vector<float>& said, const std::vector<float>& expected) {
-    ASSERT_EQ(said.size(), expected.size());
-    for (size_t i = 0; i < said.size(); ++i) EXPECT_NEAR(said[i], expected[i], 2e-6) << i;
+  static void expect_near(const std::vector<float>& predictions, const std::vector<float>& expected) {
+    ASSERT_EQ(predictions.size(), expected.size());
+    for (size_t i = 0; i < predictions.size(); ++i) EXPECT_NEAR(predictions[i], expected[i], 2e-6) << i;
   }
   /// Standard output of a command that ends well.
   static std::string out_of(const std::string& command) {
@@ -90,21 +90,21 @@ TEST_F(LibraryTest, FilesAndPixelsGetTheProbabilitiesOfPredict) {
   open(work_ / "run");
   bool differ = false;
   for (int i = 0; i < kImages; ++i) {
-    const std::vector<float> said = said_of(network_, contents_[static_cast<size_t>(i)]);
-    expect_near(said, expected[static_cast<size_t>(i)]);
+    const std::vector<float> predictions = predictions_of(network_, contents_[static_cast<size_t>(i)]);
+    expect_near(predictions, expected[static_cast<size_t>(i)]);
     const std::vector<uint8_t> pixels(8 * 8, gray_of(i));
-    std::vector<float> of_pixels(said.size());
+    std::vector<float> of_pixels(predictions.size());
     ASSERT_EQ(stoker_classify_pixels(network_, pixels.data(), 8, 8, 1, of_pixels.data()), 0) << stoker_error();
-    EXPECT_EQ(of_pixels, said);
-    differ |= said != said_of(network_, contents_[0]);
+    EXPECT_EQ(of_pixels, predictions);
+    differ |= predictions != predictions_of(network_, contents_[0]);
   }
-  EXPECT_TRUE(differ) << "a network that says the same of all images shows nothing";
+  EXPECT_TRUE(differ) << "a network with the same predictions for all images shows nothing";
 }
 
 TEST_F(LibraryTest, OpensBestOrLastAndCheckpoints) {
   const auto last = predicted({"--which", "last"});
-  expect_near(said_of(open(work_ / "run", "last"), contents_[1]), last[1]);
-  expect_near(said_of(open(work_ / "run/checkpoints/step-00000008"), contents_[1]), last[1]);
+  expect_near(predictions_of(open(work_ / "run", "last"), contents_[1]), last[1]);
+  expect_near(predictions_of(open(work_ / "run/checkpoints/step-00000008"), contents_[1]), last[1]);
 }
 
 TEST_F(LibraryTest, NamesAndPreprocessingAreThoseOfTheCheckpoint) {
@@ -125,16 +125,16 @@ TEST_F(LibraryTest, WhatIsWrongIsACodeAndAText) {
 
   open(work_ / "run");
   EXPECT_STREQ(stoker_error(), "");
-  float said[10];
-  EXPECT_EQ(stoker_classify_file_bytes(network_, "no image", 8, said), 65);
+  float predictions[10];
+  EXPECT_EQ(stoker_classify_file_bytes(network_, "no image", 8, predictions), 65);
   EXPECT_NE(std::string(stoker_error()).find("image"), std::string::npos) << stoker_error();
-  EXPECT_EQ(stoker_classify_file_bytes(network_, nullptr, 0, said), 65);
-  EXPECT_EQ(stoker_classify_file_bytes(nullptr, "x", 1, said), 64);
+  EXPECT_EQ(stoker_classify_file_bytes(network_, nullptr, 0, predictions), 65);
+  EXPECT_EQ(stoker_classify_file_bytes(nullptr, "x", 1, predictions), 64);
   EXPECT_EQ(stoker_classify_file_bytes(network_, "x", 1, nullptr), 64);
   const uint8_t pixels[64] = {};
-  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 8, 4, 2, said), 64);
-  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 0, 8, 1, said), 64);
-  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 8, 8, 1, said), 0) << "after errors it goes on";
+  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 8, 4, 2, predictions), 64);
+  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 0, 8, 1, predictions), 64);
+  EXPECT_EQ(stoker_classify_pixels(network_, pixels, 8, 8, 1, predictions), 0) << "it works after errors";
   EXPECT_STREQ(stoker_error(), "");
   stoker_close(nullptr);
 }
@@ -142,11 +142,11 @@ TEST_F(LibraryTest, WhatIsWrongIsACodeAndAText) {
 TEST_F(LibraryTest, SeveralThreadsMayAskOneNetwork) {
   open(work_ / "run");
   std::vector<std::vector<float>> expected;
-  for (const std::string& content : contents_) expected.push_back(said_of(network_, content));
+  for (const std::string& content : contents_) expected.push_back(predictions_of(network_, content));
   std::vector<std::thread> threads;
   for (int i = 0; i < kImages; ++i) {
     threads.emplace_back([&, image = static_cast<size_t>(i)] {
-      for (int round = 0; round < 20; ++round) EXPECT_EQ(said_of(network_, contents_[image]), expected[image]);
+      for (int round = 0; round < 20; ++round) EXPECT_EQ(predictions_of(network_, contents_[image]), expected[image]);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -160,11 +160,11 @@ TEST_F(LibraryTest, ExamplesInCCppAndPythonSayTheClassThatPredictSays) {
   for (const std::string program : {STOKER_EXAMPLE_IN_C, STOKER_EXAMPLE_IN_CPP,
                                     "LD_LIBRARY_PATH=" STOKER_LIBRARY_FOLDER " python3 " STOKER_EXAMPLE_IN_PYTHON}) {
     std::istringstream words(out_of(program + run_and_image));
-    std::string path, said;
+    std::string path, label;
     double probability = 0;
-    words >> path >> said >> probability;
+    words >> path >> label >> probability;
     EXPECT_EQ(path, path_of(2)) << program;
-    EXPECT_EQ(said, name) << program;
+    EXPECT_EQ(label, name) << program;
     EXPECT_NEAR(probability, *best, 2e-6) << program;
   }
 }

@@ -23,15 +23,15 @@ PlanInputs inputs_of(const std::string& device, int64_t train_images) {
   return inputs;
 }
 
-MemoryBudget free_room(int64_t free_megabytes) {
-  MemoryBudget room;
-  room.host_held_bytes = 100 * kMB;
-  room.host_free_bytes = room.device_free_bytes = free_megabytes * kMB;
-  return room;
+MemoryBudget budget_with(int64_t free_megabytes) {
+  MemoryBudget budget;
+  budget.host_held_bytes = 100 * kMB;
+  budget.host_free_bytes = budget.device_free_bytes = free_megabytes * kMB;
+  return budget;
 }
 
 int64_t chosen(const BatchRules& rules, const PlanInputs& inputs, int64_t free_megabytes) {
-  return choose_batch(rules, inputs, free_room(free_megabytes)).value;
+  return choose_batch(rules, inputs, budget_with(free_megabytes)).value;
 }
 
 BatchRules rules_for(int64_t total_batch_size) {
@@ -91,14 +91,14 @@ TEST(BatchChoiceTest, ARefusalNamesWhatFits) {
   inputs.batch_size = 64;
   inputs.val_batch_size = 64;
   const auto failure =
-      fixtures::failure_of([&] { refuse_what_does_not_fit(inputs, free_room(33), /*plan_check=*/true); });
+      fixtures::failure_of([&] { refuse_what_does_not_fit(inputs, budget_with(33), /*plan_check=*/true); });
   EXPECT_EQ(failure.kind, core::ErrorKind::out_of_memory);
   EXPECT_NE(
       failure.hint.find("this fits: --batch-size 33, or for the same update --batch-size 32 --accumulation-steps 2"),
       std::string::npos)
       << failure.hint;
-  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, free_room(100), /*plan_check=*/true));
-  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, free_room(33), /*plan_check=*/false));
+  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, budget_with(100), /*plan_check=*/true));
+  EXPECT_NO_THROW(refuse_what_does_not_fit(inputs, budget_with(33), /*plan_check=*/false));
 }
 
 }  // namespace

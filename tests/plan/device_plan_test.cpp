@@ -58,7 +58,7 @@ TEST(DevicePlanTest, AnExchangeThatNobodyHasSeenIsNotForeseen) {
   plans[0].time = two;
   const std::string line = device_table(plans).back();
   EXPECT_NE(line.find("400.0 ms         -  400.0 ms"), std::string::npos) << line;
-  EXPECT_NE(line.find("foreseen without the exchange"), std::string::npos) << line;
+  EXPECT_NE(line.find("predicted without the exchange"), std::string::npos) << line;
   EXPECT_TRUE(device_plans_json(plans).at(0).at("time").at("exchange_seconds").is_null());
 }
 

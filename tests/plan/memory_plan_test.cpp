@@ -38,11 +38,11 @@ int64_t line_of(const std::vector<PlanLine>& lines, const std::string& name) {
   return 0;
 }
 
-MemoryBudget room_of(int64_t free_megabytes) {
-  MemoryBudget room;
-  room.host_held_bytes = 215 * kMegabyte;
-  room.host_free_bytes = free_megabytes * kMegabyte;
-  return room;
+MemoryBudget budget_of(int64_t free_megabytes) {
+  MemoryBudget budget;
+  budget.host_held_bytes = 215 * kMegabyte;
+  budget.host_free_bytes = free_megabytes * kMegabyte;
+  return budget;
 }
 
 TEST(MemoryPlanTest, ACopyThatCheckpointsAreWrittenFromIsHeldAllTheTime) {
@@ -145,56 +145,56 @@ TEST(MemoryPlanTest, WhatWasNeededBeforeTrainingIsNotForgotten) {
 
 TEST(MemoryPlanTest, ARunThatFitsIsNotShort) {
   const MemoryPlan plan = make_memory_plan(small_run());
-  const int64_t more = (plan.host_bytes - room_of(0).host_held_bytes) / kMegabyte;
-  EXPECT_EQ(shortage(plan, room_of(more + 1)), "");
-  const std::string sentence = shortage(plan, room_of(more));
+  const int64_t more = (plan.host_bytes - budget_of(0).host_held_bytes) / kMegabyte;
+  EXPECT_EQ(shortage(plan, budget_of(more + 1)), "");
+  const std::string sentence = shortage(plan, budget_of(more));
   EXPECT_NE(sentence.find("the run would take 303."), std::string::npos) << sentence;
   EXPECT_NE(sentence.find(" are free"), std::string::npos) << sentence;
-  EXPECT_EQ(shortage(plan, room_of(0)), "") << "where nothing is known nothing is refused";
+  EXPECT_EQ(shortage(plan, budget_of(0)), "") << "where nothing is known nothing is refused";
 }
 
 TEST(MemoryPlanTest, TheLargestBatchIsTheLastOneThatFits) {
   const PlanInputs inputs = small_run();
-  const int64_t batch = largest_batch(inputs, room_of(60), 1000, /*margin=*/0);
+  const int64_t batch = largest_batch(inputs, budget_of(60), 1000, /*margin=*/0);
   ASSERT_GT(batch, 0);
   for (const bool one_more : {false, true}) {
     PlanInputs tried = inputs;
     tried.batch_size = batch + (one_more ? 1 : 0);
     tried.val_batch_size = std::min(tried.val_batch_size, tried.batch_size);
-    EXPECT_EQ(shortage(make_memory_plan(tried), room_of(60)).empty(), !one_more) << batch;
+    EXPECT_EQ(shortage(make_memory_plan(tried), budget_of(60)).empty(), !one_more) << batch;
   }
-  EXPECT_EQ(largest_batch(inputs, room_of(60), 8, 0), 8) << "no more than asked for";
-  EXPECT_LT(largest_batch(inputs, room_of(60), 1000, /*margin=*/0.5), batch);
-  EXPECT_EQ(largest_batch(inputs, room_of(5), 1000, 0), 0);
+  EXPECT_EQ(largest_batch(inputs, budget_of(60), 8, 0), 8) << "no more than asked for";
+  EXPECT_LT(largest_batch(inputs, budget_of(60), 1000, /*margin=*/0.5), batch);
+  EXPECT_EQ(largest_batch(inputs, budget_of(5), 1000, 0), 0);
 }
 
 TEST(MemoryPlanTest, TheLeastChangeThatFitsIsNamed) {
   PlanInputs inputs = small_run();
   inputs.cache_bytes = 100 * kMegabyte;
-  EXPECT_EQ(largest_that_fits(inputs, room_of(100)), "--cache none");
+  EXPECT_EQ(largest_that_fits(inputs, budget_of(100)), "--cache none");
   inputs.cache_bytes = 0;
   inputs.num_workers = 16;
-  EXPECT_EQ(largest_that_fits(inputs, room_of(110)), "--num-workers 8");
+  EXPECT_EQ(largest_that_fits(inputs, budget_of(110)), "--num-workers 8");
   inputs.num_workers = 2;
-  const int64_t batch = largest_batch(inputs, room_of(50), 64, 0);
+  const int64_t batch = largest_batch(inputs, budget_of(50), 64, 0);
   ASSERT_LT(batch, 32);
   ASSERT_GT(batch, 16);
   EXPECT_EQ(
-      largest_that_fits(inputs, room_of(50)),
+      largest_that_fits(inputs, budget_of(50)),
       core::format("--batch-size {0} --val-batch-size {0}, or for the same update --batch-size 16 --val-batch-size {0} "
                    "--accumulation-steps 4",
                    batch));
-  EXPECT_EQ(largest_that_fits(inputs, room_of(1)), "");
+  EXPECT_EQ(largest_that_fits(inputs, budget_of(1)), "");
 }
 
 TEST(MemoryPlanTest, TheSummaryNamesEveryPart) {
-  const std::vector<std::string> lines = plan_summary(make_memory_plan(small_run()), room_of(1000));
+  const std::vector<std::string> lines = plan_summary(make_memory_plan(small_run()), budget_of(1000));
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0],
             "memory    host 303.6 MB of 1.2 GB: program 200.0 MB + data 5.0 MB + batch buffers 480.0 kB + decode "
             "scratch 4.0 MB + "
             "weights 10.0 MB + optimizer 10.0 MB + gradients 10.0 MB + activations 64.1 MB");
-  EXPECT_EQ(plan_json(make_memory_plan(small_run()), room_of(1000))["host"]["lines"].size(), 8u);
+  EXPECT_EQ(plan_json(make_memory_plan(small_run()), budget_of(1000))["host"]["lines"].size(), 8u);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::vector<double> values(const EvaluatedSamples& samples, const std::vector<ui
 EvaluatedSamples repeated(const EvaluatedSamples& all) {
   EvaluatedSamples repeated = all;
   const auto columns = static_cast<size_t>(all.columns);
-  for (auto* const list : {&repeated.truth_class, &repeated.said_class}) {
+  for (auto* const list : {&repeated.truth_class, &repeated.predicted_class}) {
     if (!list->empty()) list->insert(list->end(), {(*list)[0], (*list)[0]});
   }
   if (!all.in_top5.empty()) repeated.in_top5.insert(repeated.in_top5.end(), 2, all.in_top5[0]);
@@ -33,8 +33,8 @@ EvaluatedSamples repeated(const EvaluatedSamples& all) {
   }
   for (int times = 0; times < 2; ++times) {
     repeated.samples.push_back(all.count() + times);
-    for (size_t k = 0; k < columns && !all.said.empty(); ++k) {
-      repeated.said.push_back(all.said[k]);
+    for (size_t k = 0; k < columns && !all.outputs.empty(); ++k) {
+      repeated.outputs.push_back(all.outputs[k]);
       repeated.truth.push_back(all.truth[k]);
     }
   }
@@ -69,7 +69,7 @@ TEST(CertaintyTest, EveryFigureLiesInItsInterval) {
 
 TEST(CertaintyTest, AFlawlessNetworkIsNotCertain) {
   EvaluatedSamples flawless = simulated(TaskKind::multiclass, 50, 1);
-  flawless.said_class = flawless.truth_class;
+  flawless.predicted_class = flawless.truth_class;
   const Certainty certainty = certainty_of(flawless, {});
   EXPECT_EQ(certainty.metrics[1].name, "top1");
   EXPECT_EQ(certainty.metrics[1].value, 100);
@@ -78,12 +78,12 @@ TEST(CertaintyTest, AFlawlessNetworkIsNotCertain) {
 
 TEST(ComparisonTest, ABetterNetworkWinsOnTheSamplesThatBothHaveSeen) {
   EvaluatedSamples good = simulated(TaskKind::multiclass, 500, 1), bad = good;
-  for (size_t i = 0; i < 40; ++i) bad.said_class[i] = (bad.truth_class[i] + 1) % 6;
+  for (size_t i = 0; i < 40; ++i) bad.predicted_class[i] = (bad.truth_class[i] + 1) % 6;
   // The same in another order, and a sample that only one has.
   std::reverse(bad.samples.begin(), bad.samples.end());
   std::reverse(bad.loss.begin(), bad.loss.end());
   std::reverse(bad.truth_class.begin(), bad.truth_class.end());
-  std::reverse(bad.said_class.begin(), bad.said_class.end());
+  std::reverse(bad.predicted_class.begin(), bad.predicted_class.end());
   std::reverse(bad.in_top5.begin(), bad.in_top5.end());
   std::reverse(bad.confidence.begin(), bad.confidence.end());
   bad.samples.front() = 777;
@@ -102,7 +102,7 @@ TEST(ComparisonTest, ABetterNetworkWinsOnTheSamplesThatBothHaveSeen) {
 TEST(ComparisonTest, OfTheSameSamplesIsSurerThanTwoIntervals) {
   const EvaluatedSamples first = simulated(TaskKind::binary, 1000, 1);
   EvaluatedSamples second = first;
-  for (size_t i = 0; i < second.said.size(); i += 25) second.said[i] = -second.said[i];
+  for (size_t i = 0; i < second.outputs.size(); i += 25) second.outputs[i] = -second.outputs[i];
   const Comparison comparison = compare(first, second, {});
   const Certainty of_first = certainty_of(first, {}), of_second = certainty_of(second, {});
   EXPECT_EQ(comparison.metrics[1].winner(), 1) << "accuracy";
@@ -145,7 +145,7 @@ EvaluatedSamples binary_of(const std::vector<float>& logits, const std::vector<f
   EvaluatedSamples samples;
   samples.task = TaskKind::binary;
   samples.columns = 1;
-  samples.said = logits;
+  samples.outputs = logits;
   samples.truth = truth;
   for (size_t i = 0; i < logits.size(); ++i) samples.samples.push_back(static_cast<int64_t>(i));
   samples.loss.assign(logits.size(), 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts what networks said, from standard input, through statistics/certainty.h and writes what it gives, for
+// Reads predictions from standard input and writes what statistics/certainty.h computes of them, for
 // scripts/parity/certainty_parity.py. A case is
 //   TASK COLUMNS THRESHOLD ROWS RESAMPLES
-// and ROWS lines: the loss, then of multiclass the class, the one that was said, whether it is among the first five,
-// and the confidence; else what was said and what is true, COLUMNS numbers each. Answers are lines `name values...`,
+// and ROWS lines: the loss, then of multiclass the class, the predicted one, whether it is among the first five,
+// and the confidence; else predictions and targets, COLUMNS numbers each. Answers are lines `name values...`,
 // and a line `end`. A case of task `wilson HITS SAMPLES` gives that interval.
 #include <cstdio>
 #include <iostream>
@@ -18,19 +18,19 @@ using stoker::statistics::EvaluatedSamples;
 
 void read_row(EvaluatedSamples& samples) {
   float number = 0;
-  int32_t truth = 0, said = 0, in_top5 = 0;
+  int32_t truth = 0, predicted = 0, in_top5 = 0;
   samples.samples.push_back(samples.count());
   std::cin >> number;
   samples.loss.push_back(number);
   if (samples.task == stoker::config::TaskKind::multiclass) {
-    std::cin >> truth >> said >> in_top5 >> number;
+    std::cin >> truth >> predicted >> in_top5 >> number;
     samples.truth_class.push_back(truth);
-    samples.said_class.push_back(said);
+    samples.predicted_class.push_back(predicted);
     samples.in_top5.push_back(static_cast<uint8_t>(in_top5));
     samples.confidence.push_back(number);
     return;
   }
-  for (auto* const list : {&samples.said, &samples.truth}) {
+  for (auto* const list : {&samples.outputs, &samples.truth}) {
     for (int64_t k = 0; k < samples.columns; ++k) {
       std::cin >> number;
       list->push_back(number);

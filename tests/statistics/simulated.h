@@ -34,7 +34,7 @@ inline EvaluatedSamples simulated(config::TaskKind task, int64_t samples, uint64
         higher += logit > logits[truth] ? 1 : 0;
       }
       drawn.truth_class.push_back(static_cast<int32_t>(truth));
-      drawn.said_class.push_back(static_cast<int32_t>(best - logits.begin()));
+      drawn.predicted_class.push_back(static_cast<int32_t>(best - logits.begin()));
       drawn.in_top5.push_back(higher < 5 ? 1 : 0);
       drawn.confidence.push_back(static_cast<float>(1 / sum));
       drawn.loss.push_back(static_cast<float>(std::log(sum) + *best - logits[truth]));
@@ -43,15 +43,15 @@ inline EvaluatedSamples simulated(config::TaskKind task, int64_t samples, uint64
     double loss = 0;
     for (int64_t k = 0; k < drawn.columns; ++k) {
       if (task == TaskKind::regression) {
-        const double truth = rng.normal(), said = truth + 0.5 * rng.normal();
+        const double truth = rng.normal(), output = truth + 0.5 * rng.normal();
         drawn.truth.push_back(static_cast<float>(truth));
-        drawn.said.push_back(static_cast<float>(said));
-        loss += std::abs(said - truth) / 2;
+        drawn.outputs.push_back(static_cast<float>(output));
+        loss += std::abs(output - truth) / 2;
       } else {
         const bool truth = rng.chance(0.3);
         const double logit = rng.normal() + (truth ? skill / 2 : -skill / 2);
         drawn.truth.push_back(truth ? 1 : 0);
-        drawn.said.push_back(static_cast<float>(logit));
+        drawn.outputs.push_back(static_cast<float>(logit));
         loss += std::log1p(std::exp(truth ? -logit : logit)) / static_cast<double>(drawn.columns);
       }
     }

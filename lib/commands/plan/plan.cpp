@@ -149,7 +149,7 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
     plans = plan_devices(question, configuration, settings, prepared.inputs, prepared.room);
   }
   const plan::PlanInputs& inputs = plans.empty() ? prepared.inputs : plans.back().inputs;
-  const plan::MemoryBudget& room = plans.empty() ? prepared.room : plans.back().room;
+  const plan::MemoryBudget& room = plans.empty() ? prepared.room : plans.back().budget;
   const plan::MemoryPlan memory = plan::make_memory_plan(inputs);
   const std::string short_of = plan::shortage(memory, room);
   const DiskPlan disk = disk_plan(options.run, memory.checkpoint_bytes);

@@ -68,15 +68,15 @@ class DevicePlanner {
     if (facts.num_workers && facts.num_workers->value > facts.machine.cpus) {
       facts.num_workers = {facts.machine.cpus, facts.machine.cpus_reason};
     }
-    plan.room = room_of_each(room_, devices);
+    plan.budget = room_of_each(room_, devices);
     const config::Resolution before = config::resolve(given, facts);
     plan::PlanInputs inputs = inputs_of(before.options, plan.devices);
     if (before.was_automatic(before.options.loader.batch_size)) {
-      facts.batch_size = plan::choose_batch(batch_rules(before), inputs, plan.room);
+      facts.batch_size = plan::choose_batch(batch_rules(before), inputs, plan.budget);
     }
     const config::ResolvedOptions options = config::resolve(given, facts).options;
     inputs = inputs_of(options, plan.devices);
-    inputs.cache_bytes = cache_of(inputs, plan.room);
+    inputs.cache_bytes = cache_of(inputs, plan.budget);
     fill(options, inputs, plan);
     return plan;
   }
@@ -113,7 +113,7 @@ class DevicePlanner {
     plan.learning_rate = options.optim.lr;
     plan.inputs = inputs;
     plan.memory = plan::make_memory_plan(inputs);
-    plan.short_of = plan::shortage(plan.memory, plan.room);
+    plan.short_of = plan::shortage(plan.memory, plan.budget);
     if (plan.devices > 1) plan.exchange_bytes = inputs.gradient_bytes + inputs.buffer_bytes;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that says how a process ended, made ready while all is well: who handles a crash can allocate nothing.
+// A file that records how a process ended, prepared in advance: the handler of a crash can allocate nothing.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace stoker::core {
 
 struct CrashFile {
   std::string path, temporary;  ///< what is replaced, and by the rename of what
-  std::string begin;            ///< of its content; the rest is told by the crash
+  std::string begin;            ///< of its content; the rest is added by the crash
 };
 
 /// From now on a crash replaces `path` by a file that begins with `begin`. Instead of what was prepared before.

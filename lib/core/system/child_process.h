@@ -15,7 +15,7 @@ struct ChildCommand {
 
 /// Runs it with this process's standard streams and with the usual actions of signals, and returns its exit code, or
 /// 128 + the signal that ended it. A signal to this process does not end the wait. Throws Error{os} where it cannot be
-/// started; a program that is not there may be told as exit code 127.
+/// started; a program that is not there may be reported as exit code 127.
 int run_child(const ChildCommand& command);
 
 }  // namespace stoker::core

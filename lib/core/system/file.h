@@ -72,7 +72,7 @@ int remove_tree(const std::string& path, FileSystem& files = posix_file_system()
 /// so there are no stale locks. The file names the holder.
 class LockFile {
  public:
-  /// Throws run_dir_in_use naming the holder, within a second; `what` is locked, `hint` says what can be done.
+  /// Throws run_dir_in_use naming the holder, within a second; `what` is locked, `hint` is the remedy.
   explicit LockFile(const std::string& path, const std::string& what = "run directory",
                     const std::string& hint = "wait for it, stop it, or choose another --run-dir");
   ~LockFile();

@@ -67,7 +67,7 @@ class PosixFile : public File {
   int close() override {
     const int fd = fd_;
     fd_ = -1;
-    // Linux has closed the file even when it says EINTR: to repeat the call could close somebody else's.
+    // Linux has closed the file even when it returns EINTR: to repeat the call could close somebody else's.
     return ::close(fd) == 0 || errno == EINTR ? 0 : errno;
   }
 

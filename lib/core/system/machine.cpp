@@ -277,8 +277,8 @@ std::optional<MachineCpuSeconds> read_allowed_cpu_seconds() {
 
 std::optional<RunDelay> read_run_delay() {
   RunDelay delay;
-  std::error_code trouble;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", trouble)) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
     // Nanoseconds on a CPU, nanoseconds of waiting for one, time slices; see Documentation/scheduler/sched-stats.
     std::istringstream line(first_line(entry.path().string() + "/schedstat"));
     double ran = 0, waited = 0;

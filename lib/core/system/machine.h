@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this process may use of this machine: CPUs by affinity and cgroup, memory by cgroup, SIMD level.
-// Torch-free; whoever knows about accelerators fills in what is said of them and of LibTorch.
+// Torch-free; the engine fills in the facts about accelerators and LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct AcceleratorFacts {
 
 struct Accelerators {
   std::vector<AcceleratorFacts> devices;
-  std::string trouble{};  ///< why there are none although the machine has a driver for them; empty: all is well
+  std::string failure{};  ///< why there are none although the machine has a driver for them; empty: all is well
   std::string absence{};  ///< why there are none, where nothing is wrong: "there is no NVIDIA driver here"
 };
 

@@ -22,7 +22,7 @@ class PipedChild {
   PipedChild& operator=(const PipedChild&) = delete;
 
   /// The next line of its standard output, without its end. Nothing at the end of the output, and where none came for
-  /// `patience_seconds`: hangs() tells them apart. Throws StopRequested.
+  /// `patience_seconds`: hangs() distinguishes the two. Throws StopRequested.
   std::optional<std::string> read_line(double patience_seconds);
   bool hangs() const { return hangs_; }
   /// Waits for its end: its exit code, or 128 + the signal that ended it; -1 where that is lost. One that hangs is

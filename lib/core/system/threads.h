@@ -7,7 +7,7 @@
 
 namespace stoker::core {
 
-/// Makes `count` threads at once and lets them end. Throws Error{os} that says how many could be made.
+/// Makes `count` threads at once and lets them end. Throws Error{os} with the number that could be made.
 void require_threads(int64_t count);
 
 }  // namespace stoker::core

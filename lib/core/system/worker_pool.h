@@ -11,8 +11,8 @@
 
 namespace stoker::core {
 
-/// One owner, who adds threads and waits for them. The destructor waits: whoever owns a pool of threads that wait for
-/// something tells them to end before.
+/// One owner, who adds threads and waits for them. The destructor waits: the owner of a pool of threads that wait for
+/// something makes them end before.
 class WorkerPool {
  public:
   WorkerPool() = default;

@@ -4,8 +4,8 @@
 
 namespace stoker::core {
 
-/// Always true in `train`. tests/hooks links another definition, which says false during some updates, into a program
-/// that tells what measuring costs. Any thread.
+/// Always true in `train`. tests/hooks links another definition, which returns false during some updates, into a
+/// program that reports what measuring costs. Any thread.
 bool is_instrumented();
 
 }  // namespace stoker::core

@@ -57,7 +57,7 @@ void add(const Span& span) {
   }
 }
 
-/// As the kernel knows it; threads that have ended have none.
+/// The name in the kernel; threads that have ended have none.
 std::string thread_name(int32_t track) {
   if (track == kDeviceTrack) return "device";
   if (track == ::getpid()) return "training";

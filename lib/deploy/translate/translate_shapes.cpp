@@ -101,7 +101,7 @@ void expand_as(const Operation& op) {
   op.set_result(op.add("Add", {op.add("Mul", {op.tensor(1), op.number_constant(0)}), op.tensor(0)}));
 }
 
-// to(input, dtype, ...), and what changes nothing that ONNX knows of
+// to(input, dtype, ...), and what changes nothing that ONNX represents
 void convert(const Operation& op) {
   const at::ScalarType from = op.element(0);
   at::ScalarType to = from;

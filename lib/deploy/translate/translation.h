@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of one translation: what values of the graph are called in the file, and which are constants. For this
-// room alone.
+// module alone.
 #pragma once
 
 #include <torch/csrc/jit/ir/constants.h>

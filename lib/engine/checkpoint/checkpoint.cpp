@@ -83,7 +83,7 @@ core::Error diverged_error(const std::string& cause, const CheckpointFiles& file
   const std::string left = saved.empty() ? "no checkpoint has been written yet"
                                          : "the last good checkpoint is kept: " + files.path_of(saved.front());
   return {ErrorKind::diverged, "training diverged: " + cause,
-          "train inspect blame " + run_of(files) + " says in which update, sample and layer it began; " + advice +
+          "train inspect blame " + run_of(files) + " shows in which update, sample and layer it began; " + advice +
               "; " + left};
 }
 

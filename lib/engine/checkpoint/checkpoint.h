@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a checkpoint holds: weights, optimizer, loss scale, average, random state, where the run stands, and the
-// identity of the run. Everything that is needed to go on with the same bits.
+// identity of the run. Everything that a bit-identical continuation needs.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@
 
 namespace stoker::engine {
 
-/// The error for a loss or weights that are no longer finite; says which checkpoint is left, if any.
+/// The error for a loss or weights that are no longer finite; names the checkpoint that is left, if any.
 core::Error diverged_error(const std::string& cause, const CheckpointFiles& files,
                            const std::string& advice = "lower --lr, add --warmup-epochs or --clip-grad 1");
 
@@ -98,8 +98,8 @@ struct SavedModel {
 };
 /// Reads and verifies. `path` is a checkpoint folder.
 SavedModel load_saved_model(const std::string& path);
-/// The file of the weights that are evaluated: the average where the checkpoint in the folder `path` says that it has
-/// one. Throws Error{data}.
+/// The file of the weights that are evaluated: the average where the manifest in the folder `path` lists one. Throws
+/// Error{data}.
 std::string evaluated_weights(const std::string& path);
 
 }  // namespace stoker::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint says of where it comes from: digests of its weights, of options and data, and of the checkpoint
-// before it. Knows files and texts, no tensors.
+// The origin of a checkpoint, as it records it: digests of its weights, of options and data, and of the checkpoint
+// before it. Reads and writes files and texts, no tensors.
 #pragma once
 
 #include <cstdint>

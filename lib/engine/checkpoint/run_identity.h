@@ -19,7 +19,7 @@ struct RunIdentity {
   std::vector<config::TrainingOption> training_options;
   std::string data_fingerprint;
   std::vector<std::string> class_names;
-  // Not compared; bits depend on them, so a change is said out loud.
+  // Not compared; results depend on them bit for bit, so a change is logged as a warning.
   int64_t threads = 1;
   std::string computed_by;  ///< device and LibTorch: "cpu, LibTorch 1.13.0, CPU build"; empty: not known
   int64_t ranks = 0;        ///< whose gradients are added in an order that depends on their number; 0: none are

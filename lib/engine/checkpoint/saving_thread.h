@@ -16,7 +16,7 @@ namespace stoker::engine {
 class SavingThread {
  public:
   SavingThread() = default;
-  /// Waits. What ended a save that nobody took is said in the log.
+  /// Waits. An error of a save that nobody took is logged.
   ~SavingThread();
   SavingThread(const SavingThread&) = delete;
   SavingThread& operator=(const SavingThread&) = delete;

@@ -9,7 +9,7 @@
 
 namespace stoker::engine {
 
-/// Throws Error{data} listing (at most 20) tensors that are missing, surplus, or of another type or shape.
+/// Throws Error{data} listing (at most 20) tensors that are missing, unexpected, or of another type or shape.
 void require_same_table(const std::vector<model::NamedTensor>& wanted, const std::vector<model::NamedTensor>& given,
                         const std::string& what);
 /// Copies values; the tables must be the same.

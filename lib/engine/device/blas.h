@@ -14,7 +14,7 @@ struct BlasFacts {
 };
 BlasFacts blas_facts();
 
-/// What a path says: "libopenblas", "openblas-openmp/libblas.so.3", ...
+/// The library that a path names: "libopenblas", "openblas-openmp/libblas.so.3", ...
 BlasFacts blas_of_path(const std::string& path);
 
 }  // namespace stoker::engine

@@ -37,8 +37,8 @@ void try_to_compute(torch::Device device) {
 
 torch::Device open_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
-  const auto [accelerators, trouble, absence] = list_accelerators();
-  const std::string& why = trouble.empty() ? absence : trouble;
+  const auto [accelerators, failure, absence] = list_accelerators();
+  const std::string& why = failure.empty() ? absence : failure;
   if (accelerators.empty()) {
     throw core::Error(core::ErrorKind::unavailable,
                       core::format("device {} was asked for, but {} sees no CUDA device{}", name, libtorch_text(),

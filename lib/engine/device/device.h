@@ -31,7 +31,7 @@ struct BackendSettings {
   bool deterministic = false;  ///< only algorithms that give the same bits each time
   bool benchmark = true;       ///< CUDA: let cuDNN time its algorithms; off when deterministic
 };
-/// Throws Error{os} when so many threads cannot be had; LibTorch would wait for them for ever.
+/// Throws Error{os} when that many threads cannot be created; LibTorch would wait for them for ever.
 void configure_backends(const BackendSettings& settings);
 
 /// For its lifetime cuDNN takes the algorithms that it thinks best, without trying them: trials take memory and time

@@ -17,7 +17,7 @@ namespace stoker::engine {
 
 namespace {
 
-/// The kernel's part of it, or that of Windows. /dev/nvidiactl says nothing: libcuda makes it where it may.
+/// The kernel's part of it, or that of Windows. /dev/nvidiactl is no sign: libcuda creates it where it may.
 bool has_driver() { return ::access("/proc/driver/nvidia/version", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0; }
 
 /// No device and no driver are answers. Anything else is a machine that should compute and does not.
@@ -29,7 +29,7 @@ core::Accelerators none_because_of(cudaError_t error) {
   } else if (error == cudaErrorNoDevice) {
     none.absence = "CUDA sees none (is CUDA_VISIBLE_DEVICES set?)";
   } else {
-    none.trouble = cudaGetErrorString(error);
+    none.failure = cudaGetErrorString(error);
   }
   return none;
 }
@@ -45,7 +45,7 @@ core::Accelerators list_accelerators() {
   for (int index = 0; index < count; ++index) {  // makes no context, which would take memory of the device
     cudaDeviceProp properties{};
     if (const cudaError_t error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
-      found.trouble = core::format("device {}: {}", index, cudaGetErrorString(error));
+      found.failure = core::format("device {}: {}", index, cudaGetErrorString(error));
       cudaGetLastError();  // clears it
       return found;
     }

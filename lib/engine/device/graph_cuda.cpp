@@ -92,7 +92,7 @@ class CudaGraphRunner : public GraphRunner {
     if (cudaStreamIsCapturing(stream_.stream(), &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
       try {
         record.end();
-      } catch (const std::exception&) {  // it says that the record is invalid, which is why we are here
+      } catch (const std::exception&) {  // it reports that the record is invalid, which is why we are here
       }
     }
     cudaGetLastError();  // clears it

@@ -25,8 +25,8 @@ class RecordedWork {
 class GraphRunner {
  public:
   virtual ~GraphRunner() = default;
-  /// Does `work` as ever, on the stream on which record() listens: libraries make there what they need once. Ordered as
-  /// if it were work of the current stream.
+  /// Does `work` without recording it, on the stream that record() records: libraries create there what they need once.
+  /// Ordered as if it were work of the current stream.
   virtual void warm_up(const std::function<void()>& work) = 0;
   /// Calls `work` and records what it gives to the device; nothing of it is done. Memory that it allocates belongs to
   /// the record, also behind its tensors' life. The same work was warmed up before. Throws what `work` throws, and

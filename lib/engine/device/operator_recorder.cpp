@@ -50,7 +50,7 @@ std::string shapes_text(const KinetoEvent& event) {
   return text;
 }
 
-/// Autograd knows functions of C++ by their types: "torch::autograd::CppNode<a::(anonymous namespace)::Norm>" becomes
+/// Autograd names functions of C++ by their types: "torch::autograd::CppNode<a::(anonymous namespace)::Norm>" becomes
 /// "stoker::NormBackward", as functions of LibTorch's are called. With what autograd writes before it.
 std::string short_name(std::string name) {
   static const std::string node = "torch::autograd::CppNode<";

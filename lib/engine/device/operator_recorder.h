@@ -15,8 +15,8 @@ namespace stoker::engine {
 /// One thread: that of the trainer. Not recorded, an update costs nothing more.
 class OperatorRecorder {
  public:
-  /// `may_use_events`: where the profiler knows nothing of a CUDA device's kernels, events around each operator say
-  /// what the device took. Not while updates are recorded as graphs.
+  /// `may_use_events`: where the profiler cannot see a CUDA device's kernels, events around each operator measure the
+  /// time on the device. Not while updates are recorded as graphs.
   OperatorRecorder(torch::Device device, bool may_use_events) : device_(device), may_use_events_(may_use_events) {}
 
   /// Of the next updates leaves out `skipped`, which LibTorch and its libraries prepare themselves in, and records

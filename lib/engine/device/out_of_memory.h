@@ -10,11 +10,11 @@ namespace stoker::engine {
 /// std::bad_alloc, CUDA's OutOfMemoryError, what the CPU allocator throws, and our own Error{out_of_memory}. By type
 /// where there is one and by its words elsewhere: cuBLAS and cuDNN say so in words only.
 bool is_out_of_memory(const std::exception& error);
-/// For a device of whose memory the share `free` (0 to 1) is left. Where memory is short cuDNN says no more than that
-/// it finds no way to compute something, which also is what it says when there is none.
+/// For a device of whose memory the share `free` (0 to 1) is left. Where memory is short cuDNN reports only that it
+/// finds no algorithm, which is also its error when there is none.
 bool is_out_of_memory(const std::exception& error, double free);
 
-/// What an exception says, without the list of frames that LibTorch adds.
+/// The message of an exception, without the list of frames that LibTorch adds.
 std::string short_text_of(const std::exception& error);
 
 }  // namespace stoker::engine

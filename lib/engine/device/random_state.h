@@ -19,7 +19,7 @@ RandomState random_state(torch::Device device);
 /// A state of a CUDA generator is left out where `device` is none.
 void restore_random_state(const RandomState& state, torch::Device device);
 
-/// One of `device` that is nobody else's.
+/// One of `device` that nothing shares.
 at::Generator make_generator(uint64_t seed, torch::Device device);
 
 }  // namespace stoker::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of work on a device between threads: one computes, another one works beside it on a stream of its own.
-// A CPU needs none of this: what a call was told is done when it returns.
+// A CPU needs none of this: its calls return when their work is done.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -26,7 +26,7 @@ class StreamOrder {
   virtual void on_own_stream(const std::function<void()>& work) = 0;
 };
 
-/// With so many marks; null for a CPU.
+/// With `marks` marks; null for a CPU.
 std::unique_ptr<StreamOrder> stream_order(const c10::Device& device, size_t marks);
 
 /// Waits until all is done that the calling thread has given to its current stream of any device; nothing to wait for

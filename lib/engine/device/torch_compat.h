@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that knows that LibTorch releases differ: autocast's names changed in 2.4. Everything else in
-// this room is written against what 1.13 and 2.x share.
+// The one place where differences between LibTorch releases are handled: autocast's names changed in 2.4. Everything
+// else in this module is written against what 1.13 and 2.x share.
 #pragma once
 
 #include <ATen/autocast_mode.h>

@@ -113,7 +113,7 @@ void verify_file(const std::string& checkpoint, const std::string& name, const F
   } while (got > 0);
   if (bytes != static_cast<uint64_t>(record.bytes)) {
     broken(checkpoint,
-           format("{} is truncated or longer: it has {} bytes, the manifest says {}", shown, bytes, record.bytes));
+           format("{} is truncated or longer: it has {} bytes, the manifest lists {}", shown, bytes, record.bytes));
   }
   if (hasher.hex() != record.digest) broken(checkpoint, shown + " is damaged: its digest differs from the manifest's");
 }

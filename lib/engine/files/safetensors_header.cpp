@@ -83,7 +83,7 @@ std::map<std::string, std::string> parse_metadata(const core::Json& value, const
   return metadata;
 }
 
-/// For bytes that do not begin with a plausible header length: says so when they are a zip archive or a pickle.
+/// For bytes that do not begin with a plausible header length: the error names a zip archive or a pickle.
 void refuse_other_formats(std::string_view bytes, const std::string& what) {
   const bool zip = bytes.substr(0, 4) == "PK\x03\x04";
   const bool pickle = bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;

@@ -11,10 +11,10 @@
 
 namespace stoker::engine {
 
-/// What the header says of one tensor.
+/// The entry of one tensor in the header.
 struct TensorRecord {
   std::string name;
-  std::string dtype;  ///< one that safetensors_element_bytes() knows
+  std::string dtype;  ///< one that safetensors_element_bytes() supports
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0;  ///< bytes within the data section; end - begin fits shape and dtype
 };

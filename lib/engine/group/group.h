@@ -16,7 +16,7 @@
 
 namespace stoker::engine {
 
-/// What abort() is told by a rank that was asked to stop: this, and the name of the signal.
+/// The cause that a rank passes to abort() when it was asked to stop: this, and the name of the signal.
 inline constexpr const char* kStoppedBySignal = "stopped by SIG";
 /// The name of the signal, as in "TERM", where that is why a rank is gone; else empty. That is no failure of the other
 /// ranks, which the same signal may not have reached yet.
@@ -49,15 +49,15 @@ class Group {
   virtual std::string from_root(const std::string& bytes) = 0;
   /// The bytes of all ranks, by rank, on every rank.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
-  /// Tells all ranks that this one cannot go on, and why; wakes those that wait. Returns whether it is the first to say
-  /// so: what a later one says is not heard. Does not throw.
+  /// Reports to all ranks that this one cannot continue, and why; wakes those that wait. Returns whether it is the
+  /// first to do so: later causes are ignored. Does not throw.
   virtual bool abort(const std::string& why) noexcept = 0;
 
   /// By sums so far, on this rank.
   virtual int64_t bytes_sent() const { return 0; }
 
-  /// Says what this rank does from here on: something that may take any time, such as a checkpoint, or something that
-  /// takes all ranks about as long, such as an update. One that the others wait for too long is lost only in the
+  /// Announces what this rank does from here on: something that may take any time, such as a checkpoint, or something
+  /// that takes all ranks about as long, such as an update. One that the others wait for too long is lost only in the
   /// latter; one that gives no sign of life, in both. A rank begins with long work.
   virtual void does_long_work(bool /*is_long*/) noexcept {}
 

@@ -29,14 +29,14 @@ using core::format;
 using Clock = std::chrono::steady_clock;
 
 constexpr off_t kPlace = 64;     // bytes of a rank
-constexpr double kPatience = 3;  // seconds without a word to the user
+constexpr double kPatience = 3;  // seconds without a log line
 constexpr std::chrono::milliseconds kBetweenTries(20);
 
 /// Of the user, for all jobs of this machine.
 std::string private_folder() {
-  std::error_code trouble;
-  const fs::path place = fs::temp_directory_path(trouble);
-  return ((trouble ? fs::path("/tmp") : place) / format("stoker-{}", ::geteuid())).string();
+  std::error_code error;
+  const fs::path place = fs::temp_directory_path(error);
+  return ((error ? fs::path("/tmp") : place) / format("stoker-{}", ::geteuid())).string();
 }
 
 struct flock places_of(int first, int count) {
@@ -65,7 +65,7 @@ void make_folder(const std::string& path) {
   throw core::errno_error(errno, "create the folder in which ranks meet,", path, ErrorKind::cannot_create);
 }
 
-/// Nobody else enters or leaves meanwhile, unless is_busy().
+/// No other process enters or leaves meanwhile, unless is_busy().
 class Door {
  public:
   Door() : path_(private_folder()) {
@@ -156,7 +156,7 @@ std::string LostRankFinder::look(double now, const std::vector<SignOfLife>& sign
 
 void wait_until_here(const std::function<std::string()>& missing, double seconds, const std::string& hint,
                      const bool& speaks) {
-  std::string told;
+  std::string reported;
   for (const Clock::time_point begin = Clock::now();; std::this_thread::sleep_for(kBetweenTries)) {
     const std::string what = missing();
     if (what.empty()) return;
@@ -165,9 +165,9 @@ void wait_until_here(const std::function<std::string()>& missing, double seconds
     if (waited > seconds) {
       throw Error(ErrorKind::peer_lost, format("{} did not come within {:g} s", what, seconds), hint);
     }
-    if (waited < kPatience || what == told || !speaks) continue;
+    if (waited < kPatience || what == reported || !speaks) continue;
     core::log_warning("waiting for {} ...", what);
-    told = what;
+    reported = what;
   }
 }
 
@@ -195,8 +195,8 @@ bool MeetingFolder::enter() {
   bool is_of_earlier = false;
   for (int rank = 0; rank < size_; ++rank) is_of_earlier |= sign_of(rank).is_here() && !is_held(ranks_, rank, 1);
   is_of_earlier &= !is_held(ranks_, size_, 1);  // one that starts its ranks itself names each job anew
-  const int trouble = is_of_earlier ? EAGAIN : hold(ranks_, rank_);
-  if (trouble == 0) {
+  const int error = is_of_earlier ? EAGAIN : hold(ranks_, rank_);
+  if (error == 0) {
     give_sign({1, SignOfLife::Doing::long_work, ::getpid()});
     return true;
   }
@@ -204,8 +204,8 @@ bool MeetingFolder::enter() {
   ::close(ranks_);
   ranks_ = -1;
   if (is_of_earlier) return false;
-  if (trouble == EAGAIN || trouble == EACCES) throw second_of_rank(rank_, size_, process);
-  throw core::errno_error(trouble, "lock a file in", path_, ErrorKind::os);
+  if (error == EAGAIN || error == EACCES) throw second_of_rank(rank_, size_, process);
+  throw core::errno_error(error, "lock a file in", path_, ErrorKind::os);
 }
 
 void MeetingFolder::leave() noexcept {
@@ -236,7 +236,7 @@ std::string MeetingFolder::cause() {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::string MeetingFolder::say(const std::string& cause) {
+std::string MeetingFolder::publish_cause(const std::string& cause) {
   const int file = ::open((path_ + "/cause").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file >= 0) {
     [[maybe_unused]] const ssize_t ignored = ::write(file, cause.data(), cause.size());

@@ -14,18 +14,18 @@
 
 namespace stoker::engine {
 
-/// Asks again and again what is `missing` ("rank 3 of 4"), until nothing is; says so to the user after some seconds,
-/// unless `speaks` is false by then. Throws Error{peer_lost} after `seconds`; core::StopRequested.
+/// Polls what is `missing` ("rank 3 of 4"), until nothing is; logs it after some seconds, unless `speaks` is false by
+/// then. Throws Error{peer_lost} after `seconds`; core::StopRequested.
 void wait_until_here(const std::function<std::string()>& missing, double seconds, const std::string& hint,
                      const bool& speaks = true);
 
-/// What a rank says of itself.
+/// The state of a rank, as it publishes it.
 struct SignOfLife {
   enum class Doing : int64_t {
     waits,      ///< for others
     computes,   ///< something that takes all ranks about as long: an update
     long_work,  ///< something that may take any time: start-up, a checkpoint
-    ended,      ///< in good order, or after it has said why not
+    ended,      ///< in good order, or after it has published why not
   };
   int64_t number = 0;  ///< grows with each sign; 0: the rank has not come yet
   Doing doing = Doing::long_work;
@@ -71,20 +71,21 @@ class Meeting {
   virtual ~Meeting() = default;
   virtual void give_sign(const SignOfLife& sign) = 0;
   virtual SignOfLife sign_of(int rank) = 0;
-  /// Why the ranks cannot go on, as the first of them has said it; empty while they can.
+  /// Why the ranks cannot continue, as the first of them has published it; empty while they can.
   virtual std::string cause() = 0;
-  /// Gives them a cause, unless there is one; returns what stands there.
-  virtual std::string say(const std::string& cause) = 0;
-  /// Whether the process of a rank is gone that had come and did not say that it ends; false where nobody can tell.
+  /// Publishes a cause, unless there is one; returns the one that stands.
+  virtual std::string publish_cause(const std::string& cause) = 0;
+  /// Whether the process of a rank is gone that had come and did not announce its end; false where that cannot be found
+  /// out.
   virtual bool is_dead(int /*rank*/) { return false; }
-  /// Why none of these can be known or said any more; empty: they can.
-  virtual std::string trouble() { return ""; }
+  /// Why none of these can be read or published any more; empty: they can.
+  virtual std::string failure() { return ""; }
 };
 
-/// For a second process that says it is the same rank.
+/// For a second process that claims to be the same rank.
 core::Error second_of_rank(int rank, int size, int64_t process);
 
-/// The folder `name` of a job below one of the user's own in TMPDIR, which nobody else can enter. Each rank holds a
+/// The folder `name` of a job below one of the user's own in TMPDIR, which no other user can enter. Each rank holds a
 /// lock in it, which the kernel takes away with the process. Who comes removes all folders whose processes are gone.
 /// Where an earlier job of the same name is not gone as a whole (one of its ranks has ended, another has not), it waits
 /// for that; so that only ranks that are there together meet.
@@ -102,7 +103,7 @@ class MeetingFolder : public Meeting {
   void give_sign(const SignOfLife& sign) override;
   SignOfLife sign_of(int rank) override;
   std::string cause() override;
-  std::string say(const std::string& cause) override;
+  std::string publish_cause(const std::string& cause) override;
   bool is_dead(int rank) override;
 
  private:

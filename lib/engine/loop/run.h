@@ -23,7 +23,7 @@ struct Run {
   double elapsed_seconds() const { return core::seconds_since(begin); }
   /// Training and validation, over all processes of the run.
   double train_seconds() const { return seconds_before + elapsed_seconds(); }
-  /// Whether another update of the epoch follows, of which there are so many.
+  /// Whether another update of the epoch follows.
   bool trains(int64_t updates_per_epoch) const {
     return !end && !is_cut_short && at.update_in_epoch < updates_per_epoch;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is measured and told of a run while it trains: times of updates and of ranks, windows of reports, digests,
-// profiles, the trial of graphs, and the slot between updates. It changes nothing that is trained.
+// All that is measured and reported of a run while it trains: times of updates and of ranks, windows of reports,
+// digests, profiles, the trial of graphs, and the slot between updates. It changes nothing that is trained.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ struct TelemetrySettings {
 /// All are borrowed, and outlive the telemetry.
 struct TelemetryParts {
   Updater& updater;
-  StepTimer& timer;  ///< that the updater tells
+  StepTimer& timer;  ///< that the updater calls
   const data::Loader& loader;
   Group& group;
   Observer& observer;
@@ -42,7 +42,7 @@ struct TelemetryParts {
   SplitOverlap& split_overlap;      ///< finds samples that are in both splits
 };
 
-/// What tells whether training still learns.
+/// The figures that show whether training still learns.
 struct TrainingFigures {
   double train_loss = 0;  ///< mean over the images since the last report
   optim::LossScale loss_scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training loop. Read trainer.cpp to learn what training does here; everything that it calls is a part that is
-// handed in. It knows nothing of consoles, files, flags or how the parts were made.
+// handed in. It depends on no console, file or flag, nor on how the parts were made.
 #pragma once
 
 #include <utility>
@@ -44,7 +44,8 @@ struct TrainerParts {
   RunTelemetry& telemetry;
 };
 
-/// Nobody else drives the learner while run() is under way, but in the slot that RunTelemetry gives. One thread.
+/// Only run() uses the learner while it is under way, but for the slot between updates that RunTelemetry gives. One
+/// thread.
 ///
 /// These hold between the private steps, of a run and where it stands, `run.at`:
 ///  - Weights, optimizer, average and loss scale are those after `at.updates` updates; `at.update_in_epoch`,
@@ -54,7 +55,7 @@ struct TrainerParts {
 ///  - `at.epoch` moves on in finish_epoch() alone, after validation. What ends the run earlier leaves `at` at the end
 ///    of the epoch under way (`at.update_in_epoch` == plan.updates()): a resume validates again, and goes on from
 ///    there.
-///  - Observers hear of a finished epoch before a checkpoint says that it is finished.
+///  - Observers hear of a finished epoch before a checkpoint records that it is finished.
 ///
 /// A checkpoint is written beside training: an error of that ends the run after the next update, at the next save or at
 /// the end, whichever comes first. run() returns once the last one is written and verified.

@@ -48,7 +48,7 @@ class AddressRange {
     void* const begin = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return false;
     ::madvise(begin, bytes,
-              MADV_HUGEPAGE);  // fewer faults and TLB misses; a kernel without them says no, and that is all
+              MADV_HUGEPAGE);  // fewer faults and TLB misses; a kernel without them returns an error, which is ignored
     begin_ = static_cast<char*>(begin);
     reserved_ = bytes;
     return true;
@@ -130,7 +130,7 @@ class Arena {
     blocks_.erase(found);
     try {
       heap_.release(range_.offset_of(memory), bytes);
-    } catch (const std::bad_alloc&) {  // a tensor must be able to end all the same: its offset is lost
+    } catch (const std::bad_alloc&) {  // a tensor must still be able to end: its offset is lost
     }
   }
 

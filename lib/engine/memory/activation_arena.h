@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that an update or an evaluation works with on the CPU: activations, gradients and what operations hold on the
-// way, cut from one range of addresses as BestFitHeap says. It does not shrink by itself, so that pages fault in once,
-// and a plan that runs the same BestFitHeap on a trace knows how far it will grow. Torch-free header.
+// way, cut from one range of addresses by BestFitHeap. It does not shrink by itself, so that pages fault in once, and a
+// plan that runs the same BestFitHeap on a trace predicts how far it will grow. Torch-free header.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ int64_t activation_arena_held();
 
 /// Smaller blocks, weights of small layers and statistics among them, come from the C library at all times.
 inline constexpr int64_t kArenaBlockBytes = 16 << 10;
-/// What a block of so many bytes takes of working memory: whole cache lines; 0 where it is not cut from it.
+/// What a block of `bytes` takes of working memory: whole cache lines; 0 where it is not cut from it.
 constexpr int64_t arena_block_bytes(int64_t bytes) {
   constexpr int64_t kLine = 64;
   return bytes < kArenaBlockBytes ? 0 : (bytes + kLine - 1) / kLine * kLine;

@@ -19,7 +19,7 @@ AllocationTrace trace_allocations(const std::function<void()>& work);
 /// The most that was held at once.
 int64_t peak_bytes(const AllocationTrace& trace);
 
-/// A trace of work on so many images.
+/// A trace of work on `images` images.
 struct TracedWork {
   int64_t images = 0;
   AllocationTrace trace;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heap that takes the smallest gap that is large enough, merges neighbours, grows at its end and shrinks when it is
-// told to: where blocks lie, as numbers. Holds no memory.
+// A heap that takes the smallest gap that is large enough, merges neighbours, grows at its end and shrinks on
+// request: where blocks lie, as numbers. Holds no memory.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a piece of work can be done per second, when doing it for the first time takes longer. Torch-free; knows
-// neither the work nor the device.
+// How often a piece of work can be done per second, when doing it for the first time takes longer. Torch-free, for any
+// work and device.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace stoker::engine {
 struct CallRateSettings {
   double seconds = 0.3;        ///< of measuring, about
   int64_t warm_up_calls = 0;   ///< left out, whatever they take: libraries and kernels are loaded, algorithms tried
-  int64_t calls_per_look = 1;  ///< between two looks at the clock; at least so many are counted
+  int64_t calls_per_look = 1;  ///< between two looks at the clock; at least that many are counted
 };
 
 /// A CPU's first call, which makes plans and buffers, counts only where it takes the whole time.

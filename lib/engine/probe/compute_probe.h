@@ -21,7 +21,7 @@ struct ComputeSpeed {
 /// of which the best counts, since a neighbour only slows. 0: this build cannot.
 double peak_flop_per_second(const std::string& device, const std::string& dtype, double seconds);
 
-/// Forward products of matrices and a 3x3 convolution of 64 channels, each for about `seconds_each`. Polls stops.
+/// Forward matrix multiplications and a 3x3 convolution of 64 channels, each for about `seconds_each`. Polls stops.
 std::vector<ComputeSpeed> probe_compute(const std::string& device, double seconds_each);
 
 struct ThreadSpeed {

@@ -9,7 +9,7 @@
 
 namespace stoker::engine {
 
-/// What so many updates took, from when the device had nothing left to do until it had done them.
+/// What `updates` updates took, from when the device had nothing left to do until it had done them.
 struct MeasuredUpdates {
   int64_t updates = 0, images = 0;
   double seconds = 0;
@@ -26,10 +26,11 @@ class MeasuredTraining {
                    const EpochPlan& plan, const optim::UpdateRates& rates, StepTimer* timer = nullptr,
                    Group& group = alone());
 
-  /// So many updates; the device has done them when this returns. Throws as training does, core::StopRequested.
+  /// Computes `updates` updates; the device has done them when this returns. Throws as training does,
+  /// core::StopRequested.
   void warm_up(int64_t updates);
-  /// Updates until `is_enough` says so of those since the call, at least one. The device must have done all that was
-  /// asked of it before. Throws as warm_up().
+  /// Updates until `is_enough` returns true for those since the call, at least one. The device must have done all that
+  /// was asked of it before. Throws as warm_up().
   MeasuredUpdates measure(const std::function<bool(const MeasuredUpdates& so_far)>& is_enough);
 
  private:

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kScoutSide = 128, kUsualSide = 192, kLargeSide = 256;  // pixels
 constexpr int64_t kFewImages = 2, kMaxOnDevice = 256;
-constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be foreseen
+constexpr double kPatienceSeconds = 4;  // for all passes together, as far as it can be predicted
 
 /// What was there before is left out. On a device the peak alone is known: a trace of one block.
 TracedWork traced(int64_t images, torch::Device device, const std::function<void()>& work) {
@@ -74,7 +74,7 @@ class Prober {
 
   bool is_on_device() const { return !learner_.device.is_cpu(); }
   torch::Device device() const { return learner_.device; }
-  /// Whether the network that trains takes squares of so many pixels.
+  /// Whether the network that trains takes squares of `side` pixels.
   bool takes(int64_t side) {
     learner_.model->train();
     return takes_squares_of(*learner_.model, settings_, side, learner_.device);
@@ -103,8 +103,8 @@ ActivationModel passes_on(Prober& prober, int64_t side, int64_t few, int64_t mor
 
 using PeakOf = std::function<int64_t(int64_t images)>;
 
-/// Of a device the peak alone is known. It is tried on so many images that convolutions choose the way that they choose
-/// for a batch; on fewer where so many do not fit, and never on more than `max_images`.
+/// Of a device the peak alone is known. It is tried on enough images that convolutions choose the algorithm that they
+/// choose for a batch; on fewer where these do not fit, and never on more than `max_images`.
 std::vector<PeakLine> lines_on_device(const std::vector<PeakOf>& peaks, int64_t side, torch::Device device,
                                       int64_t max_images) {
   const auto is_too_much = [&](const std::exception& error) {
@@ -137,7 +137,7 @@ ActivationModel passes_on_device(Prober& prober, int64_t side) {
   return model;
 }
 
-/// So few that it does not take long, so many that convolutions choose the way that they choose for a batch: LibTorch
+/// Few enough to be quick, and enough that convolutions choose the algorithm that they choose for a batch: LibTorch
 /// computes inputs of up to 20,480 numbers without oneDNN.
 std::pair<int64_t, int64_t> images_to_try(int64_t side) {
   if (side < kScoutSide) return {4, 8};
@@ -167,7 +167,7 @@ bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scout
   return !fits || seconds > kPatienceSeconds;
 }
 
-/// An image of so many times the area takes as much as so many images.
+/// An image of N times the area takes as much as N images.
 int64_t by_area(const ActivationModel& model, int64_t images) {
   return std::llround(static_cast<double>(images) * model.area_factor);
 }

@@ -34,8 +34,8 @@ struct ActivationModel {
 ActivationModel probe_memory(Learner& learner, const Task& task, const ProbeSettings& settings);
 
 /// Of evaluation alone: the figures of training stay empty. Forward on a few images twice; images above 256 pixels are
-/// foreseen from small ones, by their area, as far as the network takes those. No more than `max_images` (1 or more) of
-/// full size are tried at once. Throws what the network throws.
+/// predicted from small ones, by their area, as far as the network takes those. No more than `max_images` (1 or more)
+/// of full size are tried at once. Throws what the network throws.
 ActivationModel probe_evaluation_memory(model::ImageModel& model, const Task& task, torch::Device device,
                                         const ProbeSettings& settings, int64_t max_images);
 

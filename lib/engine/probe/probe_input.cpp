@@ -43,7 +43,7 @@ bool takes_squares_of(model::ImageModel& model, const ProbeSettings& settings, i
   try {
     model.forward(noise_batch(settings, /*images=*/2, side, device).images);
     return true;
-  } catch (const std::exception& error) {  // a network of one size says so in whatever way
+  } catch (const std::exception& error) {  // a network of one size rejects others with any exception
     if (is_out_of_memory(error, free_memory_share(device))) throw;
     return false;
   }

@@ -27,17 +27,17 @@ struct ProbeSettings {
 int64_t side_of(const ProbeSettings& settings);
 bool is_square(const ProbeSettings& settings);
 
-/// `images` of noise as the feed would hand them over, of `side` pixels in the place of the longer side.
+/// `images` of noise as the feed would hand them over, with `side` pixels as the longer side.
 data::Batch noise_batch(const ProbeSettings& settings, int64_t images, int64_t side, torch::Device device);
 
 /// Whether the network computes squares of `side` pixels, in the mode in which it is: one forward pass over two of
-/// noise, without gradients. Buffers and random state are for the caller to restore. Throws what says that memory ran
+/// noise, without gradients. Buffers and random state are for the caller to restore. Throws when memory ran
 /// out, which is no answer.
 bool takes_squares_of(model::ImageModel& model, const ProbeSettings& settings, int64_t side, torch::Device device);
 
-/// Pixels of the squares that tell how much `model` computes: those of its input, or 256 where these are above 512 and
-/// takes_squares_of() says that it takes such images, too. Of larger ones two may not fit in memory, and what they say
-/// of speed smaller ones say. Throws as takes_squares_of().
+/// Pixels of the squares on which the speed of `model` is measured: those of its input, or 256 where these are above
+/// 512 and takes_squares_of() returns true for such images, too. Of larger ones two may not fit in memory, and smaller
+/// ones show the same speed. Throws as takes_squares_of().
 int64_t side_to_try(model::ImageModel& model, const ProbeSettings& settings, torch::Device device);
 
 /// For its lifetime a learner may be tried: buffers, gradients and random state are as before afterwards, whichever way

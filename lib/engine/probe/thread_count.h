@@ -8,7 +8,7 @@
 
 namespace stoker::engine {
 
-/// For its lifetime LibTorch computes with so many CPU threads, whichever way it ends.
+/// For its lifetime LibTorch computes with `threads` CPU threads; then with as many as before.
 class ThreadCount {
  public:
   explicit ThreadCount(int64_t threads) : before_(at::get_num_threads()) { set(threads); }

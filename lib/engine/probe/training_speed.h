@@ -12,7 +12,7 @@ namespace stoker::engine {
 
 /// One way to train the same network.
 struct TrainingWay {
-  Learner* learner = nullptr;  ///< with weights in the layout that `settings` says
+  Learner* learner = nullptr;  ///< with weights in the layout of `settings`
   ProbeSettings settings;      ///< and the precision
   int64_t threads = 1;         ///< of the CPU
 };
@@ -22,12 +22,12 @@ struct TrainingWay {
 /// compared_seconds() (compared_passes.h). Large squares are tried smaller. Takes about `least_seconds` for each way,
 /// half of that where it is clear whether one is `gain_that_counts` times as fast as the first, or two passes over 2
 /// images where these are long. Learners and number of threads are as before afterwards. Throws
-/// what the first way throws, core::StopRequested, and what says that memory ran out.
+/// what the first way throws, core::StopRequested, and any error of memory that ran out.
 std::vector<double> training_seconds(const std::vector<TrainingWay>& ways, const Task& task, PassClock clock,
                                      int64_t batch_size, double least_seconds, double gain_that_counts);
 
 /// Seconds that pass in forward and backward on `images` images, the median of a few passes; on a CPU, with as many
-/// threads as `way` says, whoever else keeps CPUs busy. Of noise. Takes about `least_seconds`, or one pass where that
+/// threads as `way` has, whatever else keeps CPUs busy. Of noise. Takes about `least_seconds`, or one pass where that
 /// is long. Learner and number of threads are as before afterwards. Throws as training_seconds().
 double pass_seconds(const TrainingWay& way, const Task& task, int64_t images, double least_seconds);
 

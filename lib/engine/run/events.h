@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run tells the world, as plain values, and the interface that listens. The loop knows this file and
-// nothing of consoles or files; the observe room implements it. Torch-free.
+// The events of a run, as plain values, and the interface of their observers. The loop depends on this file, on no
+// console or file; the observe module implements it. Torch-free.
 #pragma once
 
 #include <cstdint>

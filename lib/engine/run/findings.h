@@ -58,11 +58,11 @@ enum class Verdict {
   device                   ///< the device computes all the time
 };
 
-/// What limits a run, and the one knob to turn.
+/// What limits a run, and the one option to change.
 struct Diagnosis {
   Verdict verdict = Verdict::nothing;
   std::vector<std::string> evidence;  ///< short facts with figures
-  std::string knob;                   ///< "--num-workers"; "": none can be turned
+  std::string option;                 ///< "--num-workers"; "": none helps
   std::string value;                  ///< "4"
   std::string advice;                 ///< "--num-workers 4", or what to do where no option helps
   double gain_percent = 0;            ///< more images per second; >= 0

@@ -10,9 +10,9 @@ namespace stoker::engine {
 /// tenth at least, since a record takes memory.
 class GraphTrial {
  public:
-  /// Looks at a window of updates; one of too few says nothing. Returns whether those that follow are replayed.
+  /// Looks at a window of updates; one of too few is ignored. Returns whether those that follow are replayed.
   bool judge(const StepTimings& window);
-  /// Whether both ways have been measured: says nothing else from there on.
+  /// Whether both ways have been measured: stays true.
   bool is_decided() const { return state_ == State::decided; }
   /// Seconds per update, as measured; 0 where not yet.
   double launched_seconds() const { return launched_seconds_; }

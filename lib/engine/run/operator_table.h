@@ -15,7 +15,7 @@ namespace stoker::engine {
 struct OperatorCall {
   std::string name;            ///< "aten::convolution"
   std::string shapes;          ///< of its inputs: "32x64 64x64"; empty: none
-  uint64_t id = 0;             ///< by which DeviceCall knows it
+  uint64_t id = 0;             ///< by which DeviceCall refers to it
   uint64_t thread = 0;         ///< which one, by any number
   int64_t begin = 0, end = 0;  ///< nanoseconds
   double seconds = 0;          ///< that it took; may be known better than by begin and end

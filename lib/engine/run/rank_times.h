@@ -13,7 +13,7 @@ namespace stoker::engine {
 struct RankTotals {
   std::string host;
   int64_t updates = 0;
-  double update = 0;          ///< from the begin of one to the begin of the next
+  double update = 0;          ///< from the start of one to the start of the next
   double wait = 0;            ///< for the loader
   double exchange = 0;        ///< waiting for the other ranks: for sums, and for those that come later
   double records = 0;         ///< reports and checkpoints, which rank 0 alone writes

@@ -27,12 +27,12 @@ struct RunProgress {
   int64_t best_updates = -1;  ///< names the checkpoint of the best epoch
   int64_t epochs_without_improvement = 0;
 
-  /// In so many each batch is computed since memory ran out; see UpdateStep::set_micro_batches().
+  /// The number of micro-batches of each batch since memory ran out; see UpdateStep::set_micro_batches().
   int64_t micro_batches = 1;
 
   double train_seconds = 0;  ///< training and validation, over all processes of the run; a clock, not bits
 
-  /// One more update of the epoch under way is done, on so many images. `rate`: its learning rate.
+  /// One more update of the epoch under way is done, on `new_images` images. `rate`: its learning rate.
   void add_update(int64_t new_images, double rate, int64_t batch_micro_batches);
   /// An evaluation of it came to `value`. Returns whether that is the best so far; less than `min_delta` better than
   /// the best counts as no improvement.

@@ -12,7 +12,7 @@
 
 namespace stoker::engine {
 
-/// What the training thread does between the begin of an update and the begin of the next.
+/// What the training thread does between the start of an update and the start of the next.
 enum class StepPart {
   wait,       ///< for the loader
   copy,       ///< onto the device, or into normalised floats on the CPU
@@ -45,12 +45,12 @@ struct StepTimings {
   int64_t updates = 0;
   double seconds = 0;       ///< of all of them
   double wall_seconds = 0;  ///< from reading to reading: what the loader's and the CPU's figures are of
-  core::Spread update;      ///< from the begin of one to the begin of the next
+  core::Spread update;      ///< from the start of one to the start of the next
   StepParts parts;          ///< by the clock of the training thread
   core::Spread exchange;  ///< seconds per update in which sums over ranks were under way, also behind the backward pass
   double exchanged_bytes = 0;  ///< that this rank sent per update; 0 where it is alone
   bool has_device = false;
-  double lag_seconds = 0;  ///< how long after the host the device comes to the begin of an update; near 0: it waits for
+  double lag_seconds = 0;  ///< how long after the host the device comes to the start of an update; near 0: it waits for
                            ///< what the host launches
   StepParts device;        ///< by the clock of a CUDA device: `wait` and `copy` are one there, and all that it idles
   StageSpreads sample;

@@ -11,7 +11,7 @@ class BatchFeed {
  public:
   virtual ~BatchFeed() = default;
   /// The next batch; every image of it may have been skipped. `may_stop`: throws core::StopRequested once a stop is
-  /// asked for, before anything is taken; else waits all the same.
+  /// asked for, before anything is taken; else still waits.
   virtual data::Batch next(bool may_stop) = 0;
   /// Goes back to the first batch of `window`, whose update is done again.
   virtual void go_back_to(const UpdateWindow& window) = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says when the backward pass is done with the gradient of a parameter.
+// Calls back when the backward pass is done with the gradient of a parameter.
 #pragma once
 
 #include <torch/types.h>

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kFewestBytes = 256 * 1024, kMaxBytes = 4 * 1024 * 1024;
 constexpr int64_t kAlignment = 64;  // bytes: kernels see a sum as they see a tensor of its own
 
-/// With the room up to where the next one begins.
+/// With the padding up to where the next one begins.
 int64_t numbers_of(const at::Tensor& tensor) {
   const auto step = kAlignment / static_cast<int64_t>(tensor.element_size());
   return (tensor.numel() + step - 1) / step * step;

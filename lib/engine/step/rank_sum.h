@@ -31,7 +31,7 @@ struct Bucket {
 std::vector<Bucket> buckets_of(const std::vector<at::Tensor>& tensors, size_t parameters);
 
 /// One thread gives the parts of this rank, another one, which this has, exchanges them. Between begin() and the return
-/// of wait() or abandon() nobody else uses the group.
+/// of wait() or abandon() nothing else uses the group.
 ///
 /// On a device with streams the exchanging thread has a stream of its own, or it would wait for the rest of the
 /// backward pass. What orders its work with that of the thread that computes:

@@ -63,9 +63,9 @@ class ReplicaSum {
   /// Takes the gradients of the learner, so that those of the next replica begin from nothing.
   void end_replica(int64_t turn, const ReplicaCount& count);
 
-  /// Tells all ranks the counts of all replicas, and whether memory ran out on this one, in which case not all of its
-  /// replicas need have ended. Returns whether it did on any: then nothing else may be called. Throws Error{peer_lost};
-  /// {bug} when ranks train different networks.
+  /// Shares the counts of all replicas with all ranks, and whether memory ran out on this one, in which case not all of
+  /// its replicas need have ended. Returns whether it did on any: then nothing else may be called. Throws
+  /// Error{peer_lost}; {bug} when ranks train different networks.
   bool agree(bool ran_out_of_memory);
   /// By replica, after agree().
   const std::vector<ReplicaCount>& counts() const { return counts_; }

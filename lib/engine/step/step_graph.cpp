@@ -15,7 +15,7 @@
 namespace stoker::engine {
 namespace {
 
-/// So many batches of other kinds in a row, and the recorded kind was the wrong one.
+/// After this number of batches of other kinds in a row, the recorded kind was the wrong one.
 constexpr int64_t kOthersInRow = 64;
 
 void add_layout(const torch::Tensor& tensor, std::vector<int64_t>& kind) {
@@ -106,7 +106,7 @@ bool StepGraph::can_record(const MicroBatch& input, const Compute& compute) {
     throw core::Error(core::ErrorKind::config, "graphs on is not possible: an update cannot be recorded: " + cause,
                       "leave --graphs out, or say --graphs off");
   }
-  core::log_warning("updates cannot be recorded as a graph, and are computed as ever: {}", cause);
+  core::log_warning("updates cannot be recorded as a graph, and are computed without one: {}", cause);
   return false;
 }
 

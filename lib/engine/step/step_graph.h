@@ -22,7 +22,7 @@ struct MicroBatch {
   data::Batch batch;           ///< its images mixed, where any are
   data::Batch partners;        ///< the other labels and targets of mixed images; empty when nothing is mixed
   double lambda = 1;           ///< of a mixed image's own label, in [0, 1]; 1: nothing is mixed
-  torch::Tensor shares;        ///< both shares as float32 [2] on the device, read in the place of lambda; or undefined
+  torch::Tensor shares;        ///< both shares as float32 [2] on the device, read instead of lambda; or undefined
   int64_t planned_images = 0;  ///< of the update: what the gradient is averaged over
 
   bool is_mixed() const { return lambda < 1; }
@@ -50,8 +50,8 @@ class StepGraph {
       : runner_(runner), learner_(learner), is_required_(is_required) {}
 
   /// What `compute` gives for `input`. A kind of batch (sizes, types, images of the update, mixed or not) that comes
-  /// kWarmUps times in a row is recorded at the next one; batches of other kinds are computed as ever. The result holds
-  /// until the next call. Throws Error{config} when it cannot be recorded, but is required.
+  /// kWarmUps times in a row is recorded at the next one; batches of other kinds are computed directly. The result
+  /// holds until the next call. Throws Error{config} when it cannot be recorded, but is required.
   PassResult compute(const MicroBatch& input, const Compute& compute);
   /// Drops the record with its memory; another one may follow.
   void forget();

@@ -100,7 +100,7 @@ double StepTimer::seconds_so_far(StepPart part) const {
 
 void StepTimer::end_epoch() { end_update_under_way(/*update_follows=*/false); }
 
-/// The begin of the next update ends this one on the device, too.
+/// The start of the next update ends this one on the device, too.
 void StepTimer::end_update_under_way(bool update_follows) {
   if (update_ < 0) return;
   done(StepPart::other);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps account of where the time of updates goes, while they happen, without a host sync: clocks on the
-// training thread, marks in the device's stream that are read when they have been passed, and what the loader
-// says. Tells the trace too, while one is recorded.
+// training thread, marks in the device's stream that are read when they have been passed, and the loader's
+// figures. Writes to the trace too, while one is recorded.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class StepTimer {
 
   void begin_epoch();
   void begin_update(int64_t number);
-  void fetched();  ///< a batch: as much as the loader says was waiting, the rest copying
+  void fetched();  ///< a batch: waiting as long as the loader reports, the rest copying
   void done(StepPart part);
   /// Sums over ranks took so long, in part perhaps while the training thread did something else.
   void exchanged(std::chrono::nanoseconds under_way, int64_t bytes_sent);
@@ -64,7 +64,7 @@ class StepTimer {
   const std::unique_ptr<DeviceTimeline> timeline_;
   Clock::time_point last_, update_begin_;
   int64_t update_ = -1;               ///< the one under way; -1: none
-  double waited_before_ = 0;          ///< what the loader said at last_
+  double waited_before_ = 0;          ///< what the loader had reported at last_
   Nanoseconds now_{}, device_now_{};  ///< of the update under way
   int64_t exchange_now_ = 0;          ///< likewise
   DeviceTimeline::Mark device_last_;

@@ -32,7 +32,7 @@ struct Forward : PassResult {
 
 class UpdateStep {
  public:
-  /// `timer` is told which part is done; may be absent.
+  /// `timer` is notified when a part is done; may be absent.
   UpdateStep(const UpdateSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr)
       : settings_(settings), task_(task), learner_(learner), timer_(timer) {}
 
@@ -53,7 +53,7 @@ class UpdateStep {
   Forward accumulate(const data::Batch& batch, int64_t images_in_update, const Mix& mix = {}) const {
     return accumulate(batch, images_in_update, mix, Along());
   }
-  /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was told.
+  /// After skipped images: the mean is over `images`, not over the `planned` that accumulate() was given.
   void correct_mean(int64_t planned, int64_t images);
   /// Moves the weights along the gradients, unless fp16 made them overflow; then frees the gradients. Without any
   /// gradient nothing happens. No host sync with fused optimizers.

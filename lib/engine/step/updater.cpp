@@ -195,7 +195,7 @@ void Updater::split_batches(const UpdateWindow& window, const std::string& cause
     throw core::Error(core::ErrorKind::out_of_memory,
                       core::format("out of memory at update {} with {} images at a time: {}", window.number + 1,
                                    std::max<int64_t>(1, batch / micro_batches), cause),
-                      "choose a smaller --img-size or --model, or --grad-checkpointing; train plan says what fits");
+                      "choose a smaller --img-size or --model, or --grad-checkpointing; train plan shows what fits");
   }
   step_.set_micro_batches(2 * micro_batches);
   core::log_warning(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One optimizer update, whoever asks for it: takes the batches of a window from a feed, mixes them, gathers their
+// One optimizer update, for all callers: takes the batches of a window from a feed, mixes them, gathers their
 // gradients and applies these. Training, the estimate of an epoch's time and the benchmarks all go through here.
 #pragma once
 
@@ -28,13 +28,13 @@ struct UpdaterSettings {
   bool overlap = true;  ///< gradients are summed over ranks while others are computed; each stage of the network runs
                         ///< once in a backward pass
   bool requires_graphs = false;  ///< full batches are recorded at once, and a record that fails is an error; else they
-                                 ///< are while use_graphs() says so
+                                 ///< are while use_graphs() is on
 };
 
 /// One thread. `learner` is in training mode whenever update() is called.
 class Updater {
  public:
-  /// `timer` is told where the time goes; may be absent.
+  /// `timer` measures where the time goes; may be absent.
   /// `group`: whose ranks do each update together. `graphs`: records on the learner's device; null: nothing is
   /// recorded. All are borrowed.
   Updater(const UpdaterSettings& settings, const Task& task, Learner& learner, StepTimer* timer = nullptr,
@@ -57,7 +57,7 @@ class Updater {
   /// Left out are skipped images, and a batch that skipping left with one image where batch norm cannot train on it;
   /// the gradient is the mean over the others. When memory runs out and auto_micro_batch is on, everything is put back
   /// to where the update began, batches are computed in twice as many micro-batches from here on, and the update is
-  /// done again: its bits are those of a run that had so many micro-batches from this update on. Throws
+  /// done again: it is bit-identical to a run that had that many micro-batches from this update on. Throws
   /// Error{out_of_memory} when micro-batches of two images do not fit.
   int64_t update(BatchFeed& feed, const UpdateWindow& window, const optim::UpdateRates& rates);
 

@@ -18,7 +18,7 @@ TargetErrors target_errors(const torch::Tensor& predicted, const torch::Tensor& 
   const torch::Tensor unexplained = residuals.square().sum(0);
   const torch::Tensor spread = (wanted - wanted.mean(0)).square().sum(0);
   const torch::Tensor exact = (unexplained == 0).to(at::kDouble);
-  const torch::Tensor constant = wanted.amax(0) == wanted.amin(0);  // told apart from a mean that was rounded
+  const torch::Tensor constant = wanted.amax(0) == wanted.amin(0);  // unlike a mean that was rounded
   errors.r2 = torch::where(constant, exact, 1 - unexplained / spread);
   return errors;
 }

@@ -72,15 +72,15 @@ void GatheredSamples::add(const torch::Tensor& outputs, const data::Batch& batch
 
 void GatheredSamples::add_classes(const torch::Tensor& outputs, const torch::Tensor& labels) {
   append(labels.to(at::kInt), samples_.truth_class);
-  append(likeliest(outputs).to(at::kInt), samples_.said_class);
+  append(likeliest(outputs).to(at::kInt), samples_.predicted_class);
   const int64_t k = std::min<int64_t>(5, outputs.size(1));
   const torch::Tensor best = std::get<1>(outputs.topk(k, /*dim=*/1));  // as evaluation has it
   append((best == labels.unsqueeze(1)).any(1).to(at::kByte), samples_.in_top5);
   append(outputs.softmax(1).amax(1).to(at::kFloat), samples_.confidence);
 }
 
-void GatheredSamples::add_numbers(const torch::Tensor& said, const torch::Tensor& truth) {
-  append(said.to(at::kFloat), samples_.said);
+void GatheredSamples::add_numbers(const torch::Tensor& predictions, const torch::Tensor& truth) {
+  append(predictions.to(at::kFloat), samples_.outputs);
   append(truth.to(at::kFloat), samples_.truth);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network says of each sample of an evaluation, gathered as plain values: what statistics and audits work on.
+// The predictions for each sample of an evaluation, gathered as plain values: what statistics and audits work on.
 #pragma once
 
 #include <torch/types.h>
@@ -26,7 +26,7 @@ class GatheredSamples {
 
  private:
   void add_classes(const torch::Tensor& outputs, const torch::Tensor& labels);
-  void add_numbers(const torch::Tensor& said, const torch::Tensor& truth);
+  void add_numbers(const torch::Tensor& predictions, const torch::Tensor& truth);
 
   const TaskSpec spec_;
   const Task& task_;

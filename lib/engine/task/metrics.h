@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of loss and score that stay on the device until somebody asks: reading them is the host sync. What the score
-// is, the task says.
+// Sums of loss and score that stay on the device until they are read, which is the host sync. The task defines the
+// score.
 #pragma once
 
 #include <torch/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is learned: how many outputs the network needs, what a batch costs, and what its results are judged
-// by. One file per task implements it. Knows nothing of the loop, of models or of files.
+// by. One file per task implements it. Independent of the loop, of models and of files.
 #pragma once
 
 #include <torch/types.h>
@@ -24,7 +24,7 @@ struct ResultTable {
   std::string name;    ///< file name without .csv: "per_class"
   std::string corner;  ///< heads the column of row names: "class"
   std::vector<std::string> columns;
-  size_t whole_columns = 0;  ///< so many columns from the left are counts
+  size_t whole_columns = 0;  ///< the number of columns, from the left, that are counts
   std::vector<Row> rows;
 };
 
@@ -70,7 +70,7 @@ struct TaskSpec {
 };
 std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device);
 
-/// A metric under the name that --eval-metric knows, with `_` for `-` as columns have it.
+/// A metric under its name in --eval-metric, with `_` for `-` as columns have it.
 Metric metric(config::EvalMetric which, MetricUnit unit, double value = 0);
 bool lower_is_better(config::EvalMetric which);
 

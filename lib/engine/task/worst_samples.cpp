@@ -46,9 +46,10 @@ std::vector<WorstSample> WorstSamples::read() const {
   for (int64_t i = 0; i < errors.size(0); ++i) {
     const double error = errors.data_ptr<float>()[i];
     if (!std::isfinite(error)) continue;
-    const float* const said = predictions.data_ptr<float>() + i * predictions.size(1);
-    list.push_back(
-        {samples_[static_cast<size_t>(positions.data_ptr<int64_t>()[i])], error, {said, said + predictions.size(1)}});
+    const float* const output = predictions.data_ptr<float>() + i * predictions.size(1);
+    list.push_back({samples_[static_cast<size_t>(positions.data_ptr<int64_t>()[i])],
+                    error,
+                    {output, output + predictions.size(1)}});
   }
   return list;
 }

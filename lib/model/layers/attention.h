@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention: Vaswani et al., "Attention Is All You Need", 2017, equation 1. The one place
-// that knows that LibTorch has a fused kernel for it from 2.0.
+// that handles LibTorch's fused kernel for it, which exists from 2.0.
 #pragma once
 
 #include <torch/types.h>

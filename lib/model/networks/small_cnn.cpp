@@ -15,7 +15,7 @@
 namespace stoker::model {
 namespace {
 
-/// Convolution without bias, batch norm, and ReLU unless told otherwise.
+/// Convolution without bias, batch norm, and ReLU by default.
 class ConvNorm : public torch::nn::Module {
  public:
   ConvNorm(int64_t in, int64_t out, int64_t kernel, int64_t stride) {

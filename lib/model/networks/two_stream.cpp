@@ -23,7 +23,7 @@
 namespace stoker::model {
 namespace {
 
-constexpr int64_t kLowQualityScale = 4;  // the low-quality view keeps one pixel of so many in each direction
+constexpr int64_t kLowQualityScale = 4;  // the low-quality view keeps one pixel of this number in each direction
 
 /// Frames [N, C, H, W] at a quarter of the resolution, at their old size: fine detail is lost.
 torch::Tensor low_quality(const torch::Tensor& frames) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network whose code is not in this program: what libstoker_torchscript.so makes of a file, and all that the program
-// knows of it. Both sides are compiled from this header; neither links the other.
+// sees of it. Both sides are compiled from this header; neither links the other.
 #pragma once
 
 #include <torch/types.h>
@@ -19,7 +19,7 @@ struct ForeignPart {
     torch::Tensor tensor;
   };
   std::string name;       ///< dotted, "layer1.0.bn1"; that of the whole network is empty
-  bool has_mode = false;  ///< it can be told whether it trains
+  bool has_mode = false;  ///< it has a switch between training and evaluation
   std::vector<Tensor> parameters, buffers;
 };
 

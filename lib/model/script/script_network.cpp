@@ -33,7 +33,7 @@ class ScriptPart : public torch::nn::Module {
   size_t place_;
 };
 
-/// The last line that says something: the interpreter puts its stack of calls before it.
+/// The last line that is not empty, the error itself: the interpreter puts its stack of calls before it.
 std::string last_line_of(const std::string& text) {
   size_t end = text.size();
   while (end > 0) {
@@ -100,7 +100,7 @@ ScriptNetwork::ScriptNetwork(std::unique_ptr<ForeignNetwork> network, std::strin
                 "torch.jit.freeze() and optimize_for_inference() turn parameters into constants: save it without them");
   }
   if (!has_mode_) {
-    core::log_warning("{} cannot be told that it trains: dropout and batch norm do as when it was saved", name_);
+    core::log_warning("{} has no training mode: dropout and batch norm do as when it was saved", name_);
   }
 }
 

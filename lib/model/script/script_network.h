@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network of a file as one of ours: its parameters and buffers under their names, in a tree of modules that mirrors
-// its own. Knows no file format.
+// its own. Independent of file formats.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class ScriptNetwork : public ImageModel {
   /// `name` is for messages. Throws Error{config} where there is nothing to learn, or parameters are not float32.
   ScriptNetwork(std::unique_ptr<ForeignNetwork> network, std::string name);
 
-  /// Throws c10::Error with what the network says.
+  /// Throws c10::Error with the error of the network.
   torch::Tensor forward(torch::Tensor images) override;
   /// The module of the last parameter.
   std::string head_prefix() const override { return head_prefix_; }
@@ -25,7 +25,7 @@ class ScriptNetwork : public ImageModel {
   void set_stage_runner(StageRunner) override;
   /// Of a file of the same kind, with the weights as they are now, in evaluation mode.
   std::string saved(const std::map<std::string, std::string>& extra);
-  /// Whether no part can be told that it trains: then dropout and batch norm do as when it was written.
+  /// False when no part can be switched to training: then dropout and batch norm do as when it was written.
   bool has_mode() const { return has_mode_; }
 
  private:
@@ -37,8 +37,8 @@ class ScriptNetwork : public ImageModel {
 };
 
 /// Of the file that `spec.name` is the path of. Tries it on two images. Throws as the functions of network_library.h,
-/// and Error{config} where it does not take the images or gives other outputs than `spec` says, or where the options
-/// ask for what only networks of ours can do.
+/// and Error{config} where it does not take the images or gives other outputs than those of `spec`, or where the
+/// options ask for what only networks of ours can do.
 std::shared_ptr<ImageModel> make_script_network(const ModelSpec& spec);
 
 }  // namespace stoker::model

@@ -73,7 +73,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
 core::Json diagnosis_json(const Diagnosis& diagnosis) {
   return {{"verdict", verdict_text(diagnosis.verdict)},
           {"evidence", diagnosis.evidence},
-          {"knob", diagnosis.knob},
+          {"knob", diagnosis.option},
           {"value", diagnosis.value},
           {"advice", diagnosis.advice},
           {"gain_percent", diagnosis.gain_percent}};

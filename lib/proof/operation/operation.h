@@ -35,7 +35,7 @@ Operation for_images(const Operation& of_two, const Operation& of_three, int64_t
 std::string key_of(const Operation& operation);
 std::string key_of(const std::string& name, at::ArrayRef<const c10::IValue> arguments);
 
-/// The same text for operations that differ in the number of images alone, as far as that can be told from one call:
+/// The same text for operations that differ in the number of images alone, as far as one call shows that:
 /// the first size and stride of tensors, all sizes of a product of matrices. Weights of convolutions keep theirs.
 std::string family_of(const std::string& name, at::ArrayRef<const c10::IValue> arguments);
 std::string family_of(const Operation& operation);

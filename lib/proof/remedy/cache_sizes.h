@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A known fault of oneDNN 3.2 to 3.7: where a hypervisor hides the caches of an AMD processor (CPUID leaf 0x8000001D is
-// zero), it takes each of them for one byte, and blocks weights and images wrongly. The function that says how large
-// they are is exported by the library; a program that defines it, too, answers in its place.
+// zero), it takes each of them for one byte, and blocks weights and images wrongly. The function that returns
+// their sizes is exported by the library; a program that defines it, too, answers in its place.
 #pragma once
 
 namespace stoker::proof {
@@ -10,8 +10,8 @@ namespace stoker::proof {
 /// that its releases with the fault stumble over.
 bool cache_sizes_are_wrong();
 
-/// From here on oneDNN is told 32 KiB, 512 KiB and 1 MiB, what its later releases assume where nothing is known, or
-/// again what it finds itself.
+/// From here on oneDNN is given 32 KiB, 512 KiB and 1 MiB, what its later releases assume for unknown caches, or again
+/// what it finds itself.
 void answer_cache_sizes(bool answer);
 
 }  // namespace stoker::proof

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices by plain loops: slow, and right whatever the libraries do.
+// Matrix multiplication by plain loops: slow, and right whatever the libraries do.
 #pragma once
 
 #include <torch/types.h>

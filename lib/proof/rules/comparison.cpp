@@ -17,7 +17,7 @@ constexpr double kFloatUnit = 0x1p-24;  // half the distance of neighbours, rela
 constexpr double kOrdersOfAdding = 8;   // times the usual error of a sum in float32
 constexpr int64_t kRepeats = 2;         // of each channel, image, row and column
 constexpr int64_t kBorders = 8;         // elements more at each edge
-constexpr double kCheapTerms = 1e6, kDearTerms = 8e6;  // sums of so many terms in all are quick; take long
+constexpr double kCheapTerms = 1e6, kDearTerms = 8e6;  // total terms of sums that are quick; that take long
 constexpr int64_t kMostElements = 4096;
 
 double smallest(at::ScalarType type) { return type == at::kHalf ? 0x1p-23 : 1e-36; }

@@ -17,7 +17,7 @@ namespace {
 using torch::jit::Stack;
 
 constexpr double kSpread = 0.1;     // least variance that a running one is set to
-constexpr double kUsualEps = 1e-5;  // where a gradient is not told
+constexpr double kUsualEps = 1e-5;  // where a gradient is not given it
 constexpr int64_t kNoPixels = 8;    // more than dimensions: a result without borders
 constexpr double kSquaredMean =
     0x1p-8;  // of power: what a mean rounded to bfloat16 adds to a variance, to its rounding
@@ -113,7 +113,7 @@ bool rounds_on_the_way(const NormCall& call) {
   return is_reduced(call.input) && call.input.is_cpu() && call.dy.strides() != call.input.strides();
 }
 
-/// A sum that is rounded after each image: the errors of so many roundings, in any direction. Twice their usual size:
+/// A sum that is rounded after each image: the errors of these roundings, in any direction. Twice their usual size:
 /// among thousands of channels some come near the worst (1.06 times the usual size was seen in 36,000 operations).
 double rounding_of_partial_sums(const NormCall& call, const Expected& sum) {
   return 2 * rounding(call.input.scalar_type()) *

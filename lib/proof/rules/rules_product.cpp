@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices, alone or in batches, with what is added to them.
+// Matrix multiplications, alone or in batches, with what is added to them.
 #include <ATen/ops/zeros.h>
 
 #include <cmath>

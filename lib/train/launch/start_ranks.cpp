@@ -206,7 +206,7 @@ class Attempt {
     // A rank that fails says why, to all and to the user, one that crashes to the user alone; who cannot say it any
     // more is spoken for here.
     if (is_first && !is_explained) {
-      meeting_.say(end_of(rank, child));
+      meeting_.publish_cause(end_of(rank, child));
       if (code != lost && !core::fault_of_exit_code(code)) core::log_error("{}", end_of(rank, child));
     }
     if (is_first) {

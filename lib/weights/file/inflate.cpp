@@ -50,16 +50,16 @@ void inflate_into(const data::ByteReader& file, const Storage& storage, const st
       stream.next_in = piece.data();
       stream.avail_in = static_cast<uInt>(count);
     }
-    const uint64_t room = std::min(kPiece, storage.bytes - written);
-    stream.next_out = room > 0 ? bytes + written : &beyond;
-    stream.avail_out = room > 0 ? static_cast<uInt>(room) : 1;
+    const uint64_t space = std::min(kPiece, storage.bytes - written);
+    stream.next_out = space > 0 ? bytes + written : &beyond;
+    stream.avail_out = space > 0 ? static_cast<uInt>(space) : 1;
     const uInt out_before = stream.avail_out, in_before = stream.avail_in;
     result = ::inflate(&stream, Z_NO_FLUSH);
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
       fail_stored(file, name, "is a damaged deflate stream");
     const uint64_t made = out_before - stream.avail_out;
-    if (room == 0 && made > 0) fail_stored(file, name, "inflates to more bytes than it should");
+    if (space == 0 && made > 0) fail_stored(file, name, "inflates to more bytes than it should");
     written += made;
     if (result != Z_STREAM_END && made == 0 && stream.avail_in == in_before && read == storage.stored_bytes) {
       fail_stored(file, name, "is a deflate stream that was cut short");

@@ -32,7 +32,7 @@ NumberType type_of(const std::string& name) {
   throw core::Error(core::ErrorKind::bug, "the dtype " + name + " has a size but no type");
 }
 
-/// Tensors by the file that an index says they lie in.
+/// Tensors by the file that an index gives for them.
 std::map<std::string, std::vector<std::string>> read_index(const std::string& path) {
   const core::Json json = core::parse_json(core::read_file(path, kMaxIndex), printable(path), /*max_depth=*/8);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {

@@ -15,7 +15,7 @@ WeightFile open_safetensors(std::shared_ptr<const data::ByteReader> file);
 
 /// Whether a file begins as JSON does.
 bool is_shard_index(const data::ByteReader& file);
-/// The tensors that an index names, each from the file that it says, which lies in the folder of the index. Throws
+/// The tensors that an index names, each from the file that it gives, which lies in the folder of the index. Throws
 /// Error{data, no_input}.
 WeightFile open_shards(const std::string& index_path);
 

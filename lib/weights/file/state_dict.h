@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the values of a pickle to tensors by name. Knows what dictionaries mean, not where bytes lie.
+// From the values of a pickle to tensors by name. Interprets dictionaries; where bytes lie is left to others.
 #pragma once
 
 #include <functional>

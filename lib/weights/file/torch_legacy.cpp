@@ -41,7 +41,7 @@ class TorchLegacy {
     WeightFile weights;
     weights.format = "PyTorch file of before 1.6";
     weights.files = {file_};
-    // Sizes of storages follow from their types, which the object says.
+    // Sizes of storages follow from their types, which the object gives.
     std::unordered_map<std::string_view, NumberType> types;
     for (const PickleValue& value : object.values) {
       if (value.kind != ValueKind::storage) continue;
@@ -75,7 +75,7 @@ class TorchLegacy {
 
   void require_little_endian(const PickleTree& machine) const {
     const PickleValue& facts = machine.at(machine.root);
-    if (facts.kind != ValueKind::dictionary) fail("what it says of its machine is damaged");
+    if (facts.kind != ValueKind::dictionary) fail("its description of the machine is damaged");
     for (size_t i = 0; i + 1 < facts.items.size(); i += 2) {
       const PickleValue& value = machine.at(facts.items[i + 1]);
       if (machine.at(facts.items[i]).text != "little_endian") continue;

@@ -82,7 +82,7 @@ class ZipReader {
         fail("it is spread over several files");
       }
       if (directory.begin > end || directory.bytes != end - directory.begin) {
-        fail("its directory is not where its end says");
+        fail("its directory is not where its end record points");
       }
       if (directory.bytes > kMaxDirectory || directory.members > directory.bytes / kEntryBytes) {
         fail(core::format("its directory cannot have {} members", directory.members));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the members of a zip archive lie (PKWARE's APPNOTE 6.3, with zip64): stored or deflated, not encrypted, on one
-// disk, none over another. Trusts nothing: what the directory says is compared with the file and the local headers.
+// disk, none over another. Trusts nothing: the directory is compared with the file and the local headers.
 #pragma once
 
 #include <cstdint>

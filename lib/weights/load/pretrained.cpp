@@ -23,7 +23,7 @@ std::vector<std::string> names_of(const std::vector<NamedTensor>& tensors) {
   return names;
 }
 
-/// Where the file says the weights are, in words.
+/// The origin of the weights by the file, in words.
 std::string origin_text(const WeightFile& file, const NamePlan& plan) {
   std::string text = format("{}, names of {}", file.format, plan.dialect);
   if (!plan.group.empty()) text += ", under " + printable(plan.group);
@@ -40,7 +40,7 @@ std::string origin_text(const WeightFile& file, const NamePlan& plan) {
     for (const NamePlan::Source& source : plan.sources) names.push_back(printable(file.tensors[source.theirs[0]].name));
     reason = format("{} of its {} tensors have names of {}, as far as libraries are known; it has {}", plan.matched,
                     plan.sources.size(), network, core::list_text(names, 8));
-    hint = "train import FILE lists them; --model says which network they are for";
+    hint = "train import FILE lists them; --model names the network that they are for";
   }
   throw core::Error(core::ErrorKind::data, format("{}: {}", printable(path), reason), hint);
 }

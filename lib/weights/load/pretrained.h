@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting weights for a network from a file of any kind that weights/file reads, in any dialect that weights/names
-// knows: adapted where the network has other classes, input channels or another image size, all or nothing.
+// supports: adapted where the network has other classes, input channels or another image size, all or nothing.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dialects of each family; the first of each is torchvision's, which is ours. Only this room includes this file.
+// The dialects of each family; the first of each is torchvision's, which is ours. Only this module includes this file.
 #pragma once
 
 #include <string>

@@ -55,7 +55,7 @@ TEST(PlanDevicesTest, EveryDeviceAddsABatchWorkersMemoryAndLearningRate) {
     EXPECT_DOUBLE_EQ(plans[i].learning_rate, rates[i]);
     EXPECT_NEAR(static_cast<double>(plans[i].memory.host_bytes), static_cast<double>(plans[0].memory.host_bytes),
                 0.2e9);
-    EXPECT_EQ(plans[i].room.host_held_bytes + plans[i].room.host_free_bytes, 62'000 * kMB / plans[i].devices);
+    EXPECT_EQ(plans[i].budget.host_held_bytes + plans[i].budget.host_free_bytes, 62'000 * kMB / plans[i].devices);
   }
   EXPECT_EQ(plans[0].exchange_bytes, 0);
   EXPECT_EQ(plans[1].exchange_bytes, 100 * kMB);

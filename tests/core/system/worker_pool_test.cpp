@@ -21,7 +21,7 @@ TEST(WorkerPoolTest, WaitReturnsWhatTheFirstFailedThreadThrew) {
   const std::exception_ptr failure = pool.wait();
   ASSERT_NE(failure, nullptr);
   EXPECT_THROW(std::rethrow_exception(failure), std::runtime_error);
-  EXPECT_EQ(pool.wait(), nullptr) << "it was told once";
+  EXPECT_EQ(pool.wait(), nullptr) << "it was reported once";
 }
 
 TEST(WorkerPoolTest, EachIndexIsVisitedOnceWhateverTheThreads) {

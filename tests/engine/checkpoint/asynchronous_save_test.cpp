@@ -86,7 +86,7 @@ TEST_F(AsynchronousSaveTest, WhatIsWrittenIsWhatWasThereWhenTheSaveBegan) {
   ASSERT_TRUE(saved);
   EXPECT_EQ(saved->updates, 1);
   EXPECT_EQ(saved_weight(1), 1);
-  EXPECT_FALSE(checkpoints_->finish_save()) << "its end is told once";
+  EXPECT_FALSE(checkpoints_->finish_save()) << "its end is reported once";
   begin(2);
   checkpoints_->finish_save();
   EXPECT_EQ(saved_weight(2), 7);

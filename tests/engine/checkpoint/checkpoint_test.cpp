@@ -60,8 +60,8 @@ class CheckpointsTest : public ::testing::Test {
 };
 
 TEST_F(CheckpointsTest, AnotherDeviceIsSaidAndNotRefused) {
-  std::vector<std::string> said;
-  core::set_console_writer([&](core::LogLevel, std::string_view line) { said.emplace_back(line); });
+  std::vector<std::string> lines;
+  core::set_console_writer([&](core::LogLevel, std::string_view line) { lines.emplace_back(line); });
   const auto on = [](const std::string& device) {
     RunIdentity of_device = identity();
     of_device.computed_by = device;
@@ -71,11 +71,11 @@ TEST_F(CheckpointsTest, AnotherDeviceIsSaidAndNotRefused) {
   of(on("Card A (9.0)")).save(state_at(1), learner, {}, false);
   const std::string path = checkpoints_.files().path_of(1);
   EXPECT_TRUE(of(on("Card A (9.0)")).differences(path).empty());
-  EXPECT_TRUE(said.empty());
+  EXPECT_TRUE(lines.empty());
   EXPECT_TRUE(of(on("Card B (8.0)")).differences(path).empty());
   core::set_console_writer(nullptr);
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("computed by Card A (9.0), this run is by Card B (8.0)"), std::string::npos) << said[0];
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("computed by Card A (9.0), this run is by Card B (8.0)"), std::string::npos) << lines[0];
 }
 
 TEST_F(CheckpointsTest, LoadsWhatWasSaved) {
@@ -174,16 +174,16 @@ TEST_F(CheckpointsTest, AnOptionThatTheCheckpointLacksHasTheValueFromBeforeItExi
 }
 
 TEST_F(CheckpointsTest, AnOptionThatWasRemovedIsNoDifferenceAndSaidWhereBitsDependedOnIt) {
-  std::vector<std::string> said;
-  core::set_console_writer([&](core::LogLevel, std::string_view line) { said.emplace_back(line); });
+  std::vector<std::string> lines;
+  core::set_console_writer([&](core::LogLevel, std::string_view line) { lines.emplace_back(line); });
   for (const std::string value : {"false", "true"}) {
     core::Json manifest = manifest_of(identity());
     manifest["training_options"]["winograd"] = value;
     EXPECT_TRUE(differences(identity(), manifest, "run/checkpoints/step-00000001").empty()) << value;
-    EXPECT_EQ(said.size(), value == "true" ? 1u : 0u);
+    EXPECT_EQ(lines.size(), value == "true" ? 1u : 0u);
   }
   core::set_console_writer(nullptr);
-  EXPECT_NE(said.at(0).find("trained with --winograd, which was removed"), std::string::npos) << said.at(0);
+  EXPECT_NE(lines.at(0).find("trained with --winograd, which was removed"), std::string::npos) << lines.at(0);
 }
 
 TEST_F(CheckpointsTest, WhatHasAnotherNameSinceIsComparedByWhatItMeans) {

@@ -33,19 +33,19 @@ TEST(OutOfMemoryTest, MemoryIsKnownToHaveRunOutByTypeAndByWords) {
 }
 
 /// What CUDA, cuBLAS and cuDNN say.
-c10::Error said(const std::string& text) { return c10::Error({"f", "f.cpp", 1}, text); }
+c10::Error error_with(const std::string& text) { return c10::Error({"f", "f.cpp", 1}, text); }
 
 TEST(OutOfMemoryTest, EveryTextThatMeansItIsKnown) {
   for (const char* const text : {"CUDA out of memory. Tried to allocate 2.00 GiB", "CUDA error: out of memory",
                                  "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
                                  "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
                                  "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"}) {
-    EXPECT_TRUE(is_out_of_memory(said(text), /*free=*/0.9)) << text;
+    EXPECT_TRUE(is_out_of_memory(error_with(text), /*free=*/0.9)) << text;
   }
   for (const char* const text :
        {"CUDA error: an illegal memory access was encountered", "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
         "CUDA error: device-side assert triggered"}) {
-    EXPECT_FALSE(is_out_of_memory(said(text), /*free=*/0.01)) << text;
+    EXPECT_FALSE(is_out_of_memory(error_with(text), /*free=*/0.01)) << text;
   }
 }
 
@@ -53,8 +53,8 @@ TEST(OutOfMemoryTest, ALackOfConvolutionsIsALackOfMemoryWhereThereIsLittle) {
   for (const char* const text : {"FIND was unable to find an engine to execute this computation",
                                  "GET was unable to find an engine to execute this computation",
                                  "Unable to find a valid cuDNN algorithm to run convolution"}) {
-    EXPECT_TRUE(is_out_of_memory(said(text), /*free=*/0.05)) << text;
-    EXPECT_FALSE(is_out_of_memory(said(text), /*free=*/0.5)) << text;
+    EXPECT_TRUE(is_out_of_memory(error_with(text), /*free=*/0.05)) << text;
+    EXPECT_FALSE(is_out_of_memory(error_with(text), /*free=*/0.5)) << text;
     EXPECT_FALSE(is_out_of_memory(std::runtime_error(text), /*free=*/0.05)) << "not LibTorch's";
   }
 }
@@ -62,7 +62,7 @@ TEST(OutOfMemoryTest, ALackOfConvolutionsIsALackOfMemoryWhereThereIsLittle) {
 TEST(OutOfMemoryTest, AskingADeviceThatWasNeverUsedForItsMemoryDoesNotThrow) {
   const DeviceMemory memory = device_memory_by([](DeviceMemory& known) {
     known.free_bytes = 1;
-    throw said("Allocator not initialized for device 0: did you call init?");
+    throw error_with("Allocator not initialized for device 0: did you call init?");
   });
   EXPECT_EQ(memory.free_bytes, 1) << "what was read before is kept";
   EXPECT_EQ(memory.peak_bytes, 0);

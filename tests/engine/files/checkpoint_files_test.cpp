@@ -103,7 +103,7 @@ TEST_F(CheckpointFilesTest, SaysWhatIsWrongWithADamagedCheckpoint) {
   damage(1, "hellO");
   EXPECT_NE(problem_with(1).find("data is damaged: its digest differs"), std::string::npos) << problem_with(1);
   damage(1, "hel");
-  EXPECT_NE(problem_with(1).find("it has 3 bytes, the manifest says 5"), std::string::npos) << problem_with(1);
+  EXPECT_NE(problem_with(1).find("it has 3 bytes, the manifest lists 5"), std::string::npos) << problem_with(1);
   fs::remove(files_.path_of(1) + "/data");
   EXPECT_NE(problem_with(1).find("data cannot be opened: No such file"), std::string::npos);
   std::ofstream(files_.path_of(1) + "/manifest.json")

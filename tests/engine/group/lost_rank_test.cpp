@@ -64,7 +64,7 @@ TEST(LostRankTest, ASignIsReadAsItWasWritten) {
   EXPECT_EQ(sign.number, 12);
   EXPECT_EQ(sign.process, 4711);
   EXPECT_EQ(sign.doing, Doing::computes);
-  EXPECT_EQ(SignOfLife::read("").doing, Doing::long_work) << "who has said nothing yet, starts";
+  EXPECT_EQ(SignOfLife::read("").doing, Doing::long_work) << "a rank without a sign yet, starts";
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ TEST_F(MeetingTest, RanksSeeWhatOthersSayAndWhoIsThere) {
   EXPECT_EQ(one->sign_of(1).doing, Doing::waits);
   EXPECT_EQ(one->sign_of(1).process, 4711);
   EXPECT_EQ(one->cause(), "");
-  EXPECT_EQ(other->say("first"), "first");
-  EXPECT_EQ(one->say("second"), "first");
+  EXPECT_EQ(other->publish_cause("first"), "first");
+  EXPECT_EQ(one->publish_cause("second"), "first");
   EXPECT_EQ(one->cause(), "first");
 }
 
@@ -97,7 +97,7 @@ TEST_F(MeetingTest, ASecondRankOfOneNumberIsRefusedWithoutHarmToTheFirst) {
 TEST_F(MeetingTest, NothingOfADeadJobIsMet) {
   {
     const auto one = come(0), other = come(1);
-    one->say("the disk was full");
+    one->publish_cause("the disk was full");
     fs::copy(folder(), place_ + "/kept", fs::copy_options::recursive);
   }
   EXPECT_FALSE(fs::exists(folder() + "/job")) << "the last one removes the folder";
@@ -115,7 +115,7 @@ TEST_F(MeetingTest, AnEarlierJobOfTheSameNameIsWaitedForAndNotJoined) {
   EXPECT_EQ(refusal_of(1).first, 76) << "rank 0 is still there";
   std::thread ends([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    of_earlier->say("it was lost");
+    of_earlier->publish_cause("it was lost");
     of_earlier.reset();
   });
   const auto next = come(1, /*seconds=*/60);
@@ -126,13 +126,13 @@ TEST_F(MeetingTest, AnEarlierJobOfTheSameNameIsWaitedForAndNotJoined) {
 
 TEST_F(MeetingTest, WhatTheStarterOfTheRanksHoldsIsNoEarlierJob) {
   const auto starter = come(2);
-  come(0)->say("rank 0 failed: stopped by SIGTERM");
+  come(0)->publish_cause("rank 0 failed: stopped by SIGTERM");
   EXPECT_EQ(come(1)->cause(), "rank 0 failed: stopped by SIGTERM");
 }
 
 TEST_F(MeetingTest, TwoJobsMeetBesideEachOther) {
   const auto one = come(0, 0, "job"), other = come(0, 0, "another");
-  one->say("lost");
+  one->publish_cause("lost");
   EXPECT_EQ(other->cause(), "");
   EXPECT_NE(one->path(), other->path());
 }

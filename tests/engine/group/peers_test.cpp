@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over peers have the bits of the tree that a group promises.
+// Sums over peers are bit-identical to the tree that a group promises.
 #include "engine/group/peers.h"
 
 #include <ATen/Functions.h>

@@ -63,7 +63,7 @@ class ThreadGroup : public Group {
   const int rank_;
 };
 
-/// Runs `work` on so many ranks, each on a thread of its own; a rank that throws aborts the group. Returns what each
+/// Runs `work` on `ranks` ranks, each on a thread of its own; a rank that throws aborts the group. Returns what each
 /// rank threw, by rank; null where it came to its end.
 std::vector<std::exception_ptr> run_ranks(int ranks, const std::function<void(Group&)>& work);
 

@@ -9,7 +9,7 @@
 namespace stoker::engine {
 namespace {
 
-/// So many updates of 0.1 s each, of which some is waited for other ranks.
+/// `updates` updates of 0.1 s each, of which some is spent waiting for other ranks.
 StepTimings timings(int64_t updates, double exchange_seconds) {
   StepTimings times;
   times.updates = updates;

@@ -73,10 +73,10 @@ TinyOptions options_on(torch::Device device) {
   return options;
 }
 
-/// What a run ends with: its state, what its newest checkpoint holds and what it told.
+/// What a run ends with: its state, what its newest checkpoint holds and what it reported.
 struct Ended {
   std::vector<NamedTensor> state, saved;
-  std::vector<double> told;
+  std::vector<double> reported;
   int64_t skipped = 0;
   std::string failure;  ///< of the run or of the device; empty: none
 };
@@ -87,7 +87,7 @@ bool same(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) 
 }
 
 bool same(const Ended& a, const Ended& b) {
-  return same(a.state, b.state) && same(a.saved, b.saved) && a.told == b.told && a.failure == b.failure;
+  return same(a.state, b.state) && same(a.saved, b.saved) && a.reported == b.reported && a.failure == b.failure;
 }
 
 void read_end(TinyRun& run, Ended& end) {
@@ -97,12 +97,13 @@ void read_end(TinyRun& run, Ended& end) {
   end.saved = read_trained_state(run.checkpoints().files().newest_verified());
   for (const ReportEvent& report : run.recorder_.reports) {
     const bool has_norm = std::isfinite(report.gradient_norm);  // not of an update that is skipped
-    end.told.insert(end.told.end(), {report.train_loss, report.train_score.value, has_norm ? report.gradient_norm : -1,
-                                     report.loss_scale, static_cast<double>(report.skipped_updates)});
+    end.reported.insert(end.reported.end(),
+                        {report.train_loss, report.train_score.value, has_norm ? report.gradient_norm : -1,
+                         report.loss_scale, static_cast<double>(report.skipped_updates)});
     end.skipped = report.skipped_updates;
   }
   for (const EpochEvent& epoch : run.recorder_.epochs) {
-    end.told.insert(end.told.end(), {epoch.train_loss, epoch.eval_loss});
+    end.reported.insert(end.reported.end(), {epoch.train_loss, epoch.eval_loss});
   }
 }
 
@@ -181,7 +182,7 @@ TEST_F(SimulatedRunTest, ARunHasTheBitsOfTheCpuInAnyOrderOfThings) {
     const Ended device = on_device(seed);
     EXPECT_EQ(device.failure, "");
     EXPECT_EQ(compare_states(cpu.state, device.state).different, std::vector<std::string>{}) << seed;
-    EXPECT_EQ(cpu.told, device.told);
+    EXPECT_EQ(cpu.reported, device.reported);
     EXPECT_TRUE(same(cpu, device)) << seed;
   }
 }
@@ -288,7 +289,7 @@ TEST_F(SimulatedRunTest, StateThatLiesOnTheHostIsRefused) {
   EXPECT_THROW(at::_foreach_add_({momentum}, {weight}, 1), c10::Error);
 }
 
-/// Adam that skips where found_inf says so, as CUDA has it; LibTorch 1.13 has none for the CPU. The arithmetic is that
+/// Adam that skips where found_inf is set, as CUDA has it; LibTorch 1.13 has none for the CPU. The arithmetic is that
 /// of the run that it is compared with.
 void fused_adam(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   fixtures::queue(operation, *stack, [](torch::jit::Stack& arguments) {

@@ -31,7 +31,7 @@ namespace stoker::engine::tiny_run {
 
 inline constexpr int64_t kBadRow = 3;
 
-/// Gray images of 4x4 noise with a bright row that tells the class.
+/// Gray images of 4x4 noise with a bright row that marks the class.
 class RowSource : public data::LeafSource {
  public:
   /// `left_out`: of a larger source, the image that this one lacks; -1: none.
@@ -68,7 +68,7 @@ class RowSource : public data::LeafSource {
   std::vector<uint8_t> pixels_;
 };
 
-/// Memory that holds any number of images in the first passes forward, and only so many at once after them.
+/// Memory that holds any number of images in the first passes forward, and only a few at once after them.
 struct TightMemory {
   int64_t roomy_passes = 0;
   int64_t images_at_once = std::numeric_limits<int64_t>::max();
@@ -241,7 +241,7 @@ class TinyRun {
     return trainer.run(at);
   }
 
-  /// The first update, each of its batches mixed as it says here.
+  /// The first update, each of its batches mixed as `mixes` has it.
   void update_by_hand(const std::vector<Mix>& mixes) {
     TaskSpec spec;
     spec.num_classes = 4;

@@ -49,7 +49,7 @@ TEST_F(TrainerImagesTest, AResumeGoesOnWithTheMicroBatchesThatItsCheckpointHas) 
     core::request_stop(0);
     TinyOptions after = tight_options();
     after.memory.roomy_passes -= 2 * update;  // of the second process
-    if (update >= 6) after.memory = {};       // nothing runs out any more: the checkpoint says how to go on
+    if (update >= 6) after.memory = {};       // nothing runs out any more: the checkpoint has the micro-batches
     TinyRun second(folder, after);
     second.go();
     EXPECT_TRUE(torch::equal(second.weight(), wanted)) << "stopped after update " << update;

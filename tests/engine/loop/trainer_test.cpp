@@ -144,7 +144,7 @@ TEST_F(TrainerTest, AListenerThatLooksForStopRequestsIsABugAndALostRecordEndsThe
     } catch (const core::Error& error) {
       EXPECT_EQ(error.kind(), looks_for_stops ? core::ErrorKind::bug : core::ErrorKind::io);
     }
-    EXPECT_TRUE(run.checkpoints().files().list().empty()) << "no checkpoint says that an epoch is done that has no row";
+    EXPECT_TRUE(run.checkpoints().files().list().empty()) << "no checkpoint records an epoch as done that has no row";
   }
 }
 

@@ -117,10 +117,10 @@ TEST_F(ActivationArenaTest, GrowsAsFarAsTheProbeOfAFewImagesForesees) {
   const ActivationModel model = probe_memory(run.learner, *run.task, run.settings);
   constexpr int64_t kImages = 512;
   trim_activation_arena();
-  const int64_t foreseen = model.working_bytes({kImages, 0, 0, 0});
+  const int64_t predicted = model.working_bytes({kImages, 0, 0, 0});
   run.measured_bytes(kImages);
   const auto grown = static_cast<double>(activation_arena_high_water_mark());
-  EXPECT_NEAR(static_cast<double>(foreseen) / grown, 1, 0.03);
+  EXPECT_NEAR(static_cast<double>(predicted) / grown, 1, 0.03);
 }
 
 }  // namespace

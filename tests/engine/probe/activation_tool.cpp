@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// activation_tool MODEL SIDE IMAGES: what a forward and backward pass takes, foreseen from a few images, and measured.
+// activation_tool MODEL SIDE IMAGES: what a forward and backward pass takes, predicted from a few images, and measured.
 // For scripts/bench/plan_vs_observed.py.
 #include <cstdio>
 #include <cstdlib>

@@ -86,7 +86,7 @@ TEST(TreeSumTest, AddsPartsAsTheTreeHasThemWheneverTheyCome) {
     for (int trial = 0; trial < 50; ++trial) {
       std::shuffle(places.begin(), places.end(), random);
       TreeSum<std::string> sum(static_cast<int64_t>(parts));
-      size_t kept = random() % (parts + 1);  // so many of the last ones are not added at once
+      size_t kept = random() % (parts + 1);  // the number of the last ones that are not added at once
       for (size_t i = 0; i < parts; ++i) {
         sum.put(places[i], std::to_string(places[i]), i + kept < parts ? add : TreeSum<std::string>::Add());
       }

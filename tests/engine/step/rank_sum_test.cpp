@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients that are exchanged while others are computed have the bits of those that are not.
+// Gradients that are exchanged while others are computed are bit-identical to those that are not.
 #include "engine/step/rank_sum.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST(RankSumTest, SumsHaveTheBitsOfTheGroupInWhateverOrderTensorsAreReady) {
   }
 }
 
-/// Says when it is asked for a sum.
+/// Reports when a sum is requested.
 class HeardGroup : public Group {
  public:
   int rank() const override { return 0; }

@@ -29,7 +29,7 @@ namespace stoker::engine {
 
 inline constexpr int64_t kClasses = 4, kImagesPerBatch = 6;
 
-/// What the network of a learner tells a test and does for it.
+/// What the network of a learner reports to a test and does for it.
 struct Watched {
   std::mutex mutex;
   std::map<float, float> drawn;  ///< by the first number that a pass sees, the first one that it draws

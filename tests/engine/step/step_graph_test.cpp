@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates whose forward and backward passes are replayed from a record have the bits of updates that are computed
+// Updates whose forward and backward passes are replayed from a record are bit-identical to updates that are computed
 // operation by operation, whatever comes between. The device that records is a double; see recorded_operations.h.
 #include "engine/step/step_graph.h"
 

@@ -50,11 +50,11 @@ TEST(InferTest, WithoutAugmentationOutputsAreThoseOfOnePass) {
 
 TEST(InferTest, TheMirrorImagesTakeLittleMoreMemoryAndAPlanKnowsIt) {
   fixtures::ProbedRun run("small_cnn", 32, /*width=*/8);
-  const auto foreseen = [&run](TestTimeAugmentation tta) {
+  const auto predicted = [&run](TestTimeAugmentation tta) {
     run.settings.tta = tta;
     return probe_memory(run.learner, *run.task, run.settings).evaluation_bytes(16);
   };
-  const int64_t once = foreseen(TestTimeAugmentation::none), twice = foreseen(TestTimeAugmentation::hflip);
+  const int64_t once = predicted(TestTimeAugmentation::none), twice = predicted(TestTimeAugmentation::hflip);
   const int64_t input_bytes = 16 * 3 * 32 * 32 * 4;
   EXPECT_GT(twice, once);
   EXPECT_LE(twice, once + input_bytes + 4096)

@@ -117,8 +117,8 @@ TEST(MulticlassMetricsTest, TablesEqualScikitLearn) {
   TaskSpec spec;
   spec.num_classes = 3;
   const auto metrics = make_task(spec, torch::kCPU)->make_metrics(/*with_tables=*/true);
-  const torch::Tensor said = torch::tensor({0, 0, 0, 1, 1, 1, 1, 0, 0, 1}, at::kLong);
-  metrics->add(torch::one_hot(said, 3).to(at::kFloat), labelled({0, 0, 0, 0, 0, 1, 1, 1, 2, 2}));
+  const torch::Tensor predicted = torch::tensor({0, 0, 0, 1, 1, 1, 1, 0, 0, 1}, at::kLong);
+  metrics->add(torch::one_hot(predicted, 3).to(at::kFloat), labelled({0, 0, 0, 0, 0, 1, 1, 1, 2, 2}));
   const std::vector<ResultTable> tables = metrics->tables({"a", "b", "c"});
   ASSERT_EQ(tables.size(), 2u);
   const auto near = [](const std::vector<double>& a, const std::vector<double>& b) {

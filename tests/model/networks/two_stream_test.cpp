@@ -82,7 +82,7 @@ TEST(TwoStreamTest, RefusesABackboneWithoutFeatureMap) {
 }
 
 /// Gray clips of six frames under noise, three dark and three bright: all dark ones first (0), or in turn
-/// (1). No frame alone, nor their mean, tells the class.
+/// (1). No frame alone, nor their mean, shows the class.
 struct FlickerClips {
   torch::Tensor images;  ///< [count, 6, 3, 16, 16]
   torch::Tensor labels;  ///< int64 [count]

@@ -64,7 +64,7 @@ TEST(DiagnosisTest, AmpIsAdvisedForAGpuWithoutItWithoutAProbe) {
   facts.on_cpu = false;
   facts.times = on_device(/*computes_ms=*/20);
   facts.native_bfloat16 = true;
-  EXPECT_EQ(diagnose(facts).knob, "--amp");
+  EXPECT_EQ(diagnose(facts).option, "--amp");
   facts.native_bfloat16 = false;
   EXPECT_EQ(diagnose(facts).verdict, Verdict::nothing);
   facts.native_bfloat16 = facts.amp = true;

@@ -322,7 +322,7 @@ TEST(DiagnosisTest, EveryBottleneckHasItsVerdictItsOptionAndItsGain) {
   for (const Golden& row : table()) {
     const Diagnosis found = row.facts.diagnosed();
     EXPECT_STREQ(verdict_text(found.verdict), verdict_text(row.verdict)) << row.name << ": " << diagnosis_text(found);
-    EXPECT_EQ(found.knob, row.option) << row.name;
+    EXPECT_EQ(found.option, row.option) << row.name;
     EXPECT_EQ(found.value, row.value) << row.name;
     EXPECT_NEAR(found.gain_percent, row.gain_percent, std::max(5.0, 0.05 * row.gain_percent)) << row.name;
     EXPECT_FALSE(row.verdict != Verdict::nothing && found.evidence.empty()) << row.name;

@@ -51,7 +51,7 @@ std::string deflated_zip() {
   return made_zip({{"w/data.pkl", good_pickle()}, storage});
 }
 
-/// A storage that says that it inflates from 3 MB to 3 GB.
+/// A storage whose header claims that it inflates from 3 MB to 3 GB.
 std::string large_bomb() {
   constexpr uint64_t kBytes3G = 3'000'000'000;
   std::string noise;  // deflates to as much
@@ -108,7 +108,7 @@ std::vector<BadArchive> bad_zips() {
       {"MoreMembersThanItsDirectory", with_end(3, zip.size() - 22 - directory, directory), "cannot have 3 members"},
       {"FewerMembersThanItsDirectory", with_end(1, zip.size() - 22 - directory, directory),
        "bytes that belong to no member"},
-      {"DirectorySomewhereElse", with_end(2, 92, 0), "its directory is not where its end says"},
+      {"DirectorySomewhereElse", with_end(2, 92, 0), "its directory is not where its end record points"},
       {"LongEndOutsideTheFile", overwritten(far_end, place_of(far_end, "PK\6\7") + 8, little_endian(1ull << 60, 8)),
        "its zip64 end lies outside the file"},
       {"LongEndMissing", overwritten(far_end, place_of(far_end, "PK\6\7") + 8, little_endian(0, 8)),
@@ -159,15 +159,15 @@ std::vector<BadArchive> bad_older_files() {
 
 TEST(BadArchiveTest, IsRefusedWithAReason) {
   for (const BadArchive& bad : bad_zips()) {
-    const std::string said = refusal(bad.bytes);
-    EXPECT_NE(said.find(bad.reason), std::string::npos) << bad.name << " was " << said;
+    const std::string message = refusal(bad.bytes);
+    EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.name << " was " << message;
   }
 }
 
 TEST(BadArchiveTest, OfTheOlderLayoutIsRefusedWithAReason) {
   for (const BadArchive& bad : bad_older_files()) {
-    const std::string said = refusal(bad.bytes);
-    EXPECT_NE(said.find(bad.reason), std::string::npos) << bad.name << " was " << said;
+    const std::string message = refusal(bad.bytes);
+    EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.name << " was " << message;
   }
 }
 

@@ -171,16 +171,16 @@ const std::vector<BadPickle>& bad_pickles() {
 
 TEST(BadPickleTest, IsRefusedWithAReason) {
   for (const BadPickle& bad : bad_pickles()) {
-    const std::string said = fixtures::refusal(fixtures::zip_around(bad.pickle));
-    EXPECT_NE(said.find(bad.reason), std::string::npos) << bad.name << " was " << said;
-    EXPECT_EQ(said.rfind("w.pth: ", 0), 0u) << bad.name;
+    const std::string message = fixtures::refusal(fixtures::zip_around(bad.pickle));
+    EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.name << " was " << message;
+    EXPECT_EQ(message.rfind("w.pth: ", 0), 0u) << bad.name;
   }
 }
 
 TEST(BadPickleTest, IsRefusedInTheOlderLayoutAsWell) {
   for (const char* global : {"os", "builtins"}) {
-    const std::string said = fixtures::refusal(fixtures::torch_legacy_file(call(global, "eval"), {two_numbers()}));
-    EXPECT_NE(said.find("it names " + std::string(global) + ".eval"), std::string::npos) << said;
+    const std::string message = fixtures::refusal(fixtures::torch_legacy_file(call(global, "eval"), {two_numbers()}));
+    EXPECT_NE(message.find("it names " + std::string(global) + ".eval"), std::string::npos) << message;
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 using fixtures::MadeTensor;
 using fixtures::opened;
 
-/// All tensors of a network, under other names where `rename` has a row for the begin of a name.
+/// All tensors of a network, under other names where `rename` has a row for the start of a name.
 WeightFile file_of(const model::ImageModel& model,
                    const std::vector<std::pair<std::string, std::string>>& rename = {}) {
   std::vector<MadeTensor> tensors;

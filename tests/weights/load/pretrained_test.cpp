@@ -66,8 +66,8 @@ TEST(PretrainedTest, ReplacesOnlyTheClassifierAndSaysSo) {
   const fixtures::TemporaryDirectory folder;
   const auto source = network(1000), target = network(7);
   engine::write_safetensors(folder / "w.safetensors", model::state_of(*source));
-  const std::string said = load(*target, folder / "w.safetensors");
-  EXPECT_NE(said.find("starts fresh: fc.weight and fc.bias"), std::string::npos) << said;
+  const std::string report = load(*target, folder / "w.safetensors");
+  EXPECT_NE(report.find("starts fresh: fc.weight and fc.bias"), std::string::npos) << report;
   EXPECT_EQ(differences(*source, *target), std::vector<std::string>{});
 }
 
@@ -105,8 +105,8 @@ TEST(PretrainedTest, GrayImagesSumTheChannelsOfRgbWeights) {
   const fixtures::TemporaryDirectory folder;
   const auto source = network(4), gray = network(4, 1), six = network(4, 6);
   engine::write_safetensors(folder / "w", model::state_of(*source));
-  const std::string said = load(*gray, folder / "w");
-  EXPECT_NE(said.find("changed conv1.weight: its 3 input channels summed to 1"), std::string::npos) << said;
+  const std::string report = load(*gray, folder / "w");
+  EXPECT_NE(report.find("changed conv1.weight: its 3 input channels summed to 1"), std::string::npos) << report;
   const torch::Tensor wanted = tensor_of(*source, "conv1.weight").sum(1, true);
   EXPECT_TRUE(torch::allclose(tensor_of(*gray, "conv1.weight"), wanted));
   load(*six, folder / "w");
@@ -123,8 +123,8 @@ TEST(PretrainedTest, AViTTakesWeightsOfAnotherImageSize) {
     tensor_of(*source, "encoder.pos_embedding").slice(1, 1).copy_(rows);
   }
   engine::write_safetensors(folder / "w", model::state_of(*source));
-  const std::string said = load(*target, folder / "w", "vit_s_16");
-  EXPECT_NE(said.find("encoder.pos_embedding: resampled from 36 to 16 positions"), std::string::npos) << said;
+  const std::string report = load(*target, folder / "w", "vit_s_16");
+  EXPECT_NE(report.find("encoder.pos_embedding: resampled from 36 to 16 positions"), std::string::npos) << report;
   const torch::Tensor positions = tensor_of(*target, "encoder.pos_embedding");
   EXPECT_TRUE(torch::equal(positions.slice(1, 0, 1), tensor_of(*source, "encoder.pos_embedding").slice(1, 0, 1)));
   const torch::Tensor grid = positions.slice(1, 1).reshape({4, 4, 384});
@@ -137,9 +137,9 @@ TEST(PretrainedTest, BothBackbonesOfATwoStreamNetworkTakeWeightsOfTheirKind) {
   const fixtures::TemporaryDirectory folder;
   const auto source = network(1000, 3, "mobilenet_v3_small"), target = network(2, 3, "two_stream_convlstm");
   engine::write_safetensors(folder / "w", model::state_of(*source));
-  const std::string said = load(*target, folder / "w", "two_stream_convlstm");
-  EXPECT_NE(said.find("loaded into 2 backbones"), std::string::npos) << said;
-  EXPECT_NE(said.find("left out: classifier.0.bias"), std::string::npos) << said;
+  const std::string report = load(*target, folder / "w", "two_stream_convlstm");
+  EXPECT_NE(report.find("loaded into 2 backbones"), std::string::npos) << report;
+  EXPECT_NE(report.find("left out: classifier.0.bias"), std::string::npos) << report;
   for (const char* name : {"features.0.0.weight", "features.12.1.running_var"}) {
     for (const char* stream : {"high_quality.backbone.", "low_quality.backbone."}) {
       EXPECT_TRUE(torch::equal(tensor_of(*target, std::string(stream) + name), tensor_of(*source, name))) << name;

@@ -37,7 +37,7 @@ inline constexpr const char* kCpuCard = "cpu";
 std::string why_not_between(const std::vector<std::string>& cards);
 
 /// Every rank makes this call, each with a card of its own that no other rank has. `peers` outlives the result, and
-/// tells what happens to other ranks. Throws as DevicePeers::wait().
+/// reports what happens to other ranks. Throws as DevicePeers::wait().
 std::unique_ptr<DevicePeers> connect_devices(WatchedPeers& peers, const at::Device& device);
 
 }  // namespace stoker::engine

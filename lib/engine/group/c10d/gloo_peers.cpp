@@ -43,11 +43,11 @@ GlooPeers::GlooPeers(Settings settings, Meeting& meeting, const std::function<c1
     wait_for_ranks();
     connect(store);
   } catch (const std::exception& error) {
-    say(error.what());
+    publish_cause(error.what());
     end_watch();
     throw;
   } catch (...) {  // a stop; ranks that connect meanwhile do not look for one
-    say(format("rank {} failed: {}{}", rank(), kStoppedBySignal, core::stop_signal_name()));
+    publish_cause(format("rank {} failed: {}{}", rank(), kStoppedBySignal, core::stop_signal_name()));
     end_watch();
     throw;
   }
@@ -62,7 +62,7 @@ void GlooPeers::end_watch() {
 }
 
 void GlooPeers::wait_for_ranks() {
-  bool is_first = false;  // of those that are here: it tells the user
+  bool is_first = false;  // of those that are here: it logs who is missing
   const auto missing = [&] {
     throw_if_broken();
     std::string ranks;
@@ -81,7 +81,7 @@ void GlooPeers::connect(const std::function<c10::intrusive_ptr<c10d::Store>()>& 
   auto options =
       c10d::ProcessGroupGloo::Options::create(milliseconds(static_cast<int64_t>(1000 * settings_.timeout_seconds)));
   options->threads = 2;
-  waits_ = true;  // whoever says nothing meanwhile is lost
+  waits_ = true;  // a rank that gives no sign of life meanwhile is lost
   try {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(settings_.address));
     gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store(), rank(), size(), options);
@@ -188,9 +188,9 @@ void GlooPeers::wait_for_last_word() {
   throw_if_broken();
 }
 
-std::string GlooPeers::say(const std::string& cause) noexcept {
+std::string GlooPeers::publish_cause(const std::string& cause) noexcept {
   try {
-    return meeting_.say(cause);
+    return meeting_.publish_cause(cause);
   } catch (...) {
     return cause;
   }
@@ -212,7 +212,7 @@ SignOfLife GlooPeers::sign_of(int rank) noexcept {
   }
 }
 
-/// The connection to `peer` broke. The reason is what the first rank said, and that may be on its way.
+/// The connection to `peer` broke. The reason is what the first rank published, and that may be on its way.
 void GlooPeers::lose(int peer, const std::string& what) {
   waits_ = false;
   {
@@ -226,11 +226,11 @@ void GlooPeers::lose(int peer, const std::string& what) {
     std::this_thread::sleep_for(kWatch);
     cause = this->cause();
   }
-  if (cause.empty()) cause = meeting_.trouble();
+  if (cause.empty()) cause = meeting_.failure();
   if (cause.empty()) {
-    cause = say(sign_of(peer).has_ended() ? format("rank {} has ended", peer)
-                : what.empty()            ? format("rank {} is gone", peer)
-                                          : format("rank {} is gone, or the connection to it is broken", peer));
+    cause = publish_cause(sign_of(peer).has_ended() ? format("rank {} has ended", peer)
+                          : what.empty()            ? format("rank {} is gone", peer)
+                                         : format("rank {} is gone, or the connection to it is broken", peer));
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -261,7 +261,7 @@ void GlooPeers::watch() {
                                     : SignOfLife::Doing::computes);
       }
       cause = find_lost_rank(now);
-      if (!cause.empty()) cause = say(cause);
+      if (!cause.empty()) cause = publish_cause(cause);
     }
     if (cause.empty()) continue;
     broken_at = now;
@@ -272,7 +272,7 @@ void GlooPeers::watch() {
 void GlooPeers::give_sign(SignOfLife::Doing doing) noexcept {
   try {
     meeting_.give_sign({++signs_, doing, ::getpid()});
-  } catch (...) {  // meeting_.trouble()
+  } catch (...) {  // meeting_.failure()
   }
 }
 
@@ -289,7 +289,7 @@ std::string GlooPeers::find_lost_rank(double now) {
   if (exchange < 0 || !finder_.wants_signs(now)) return "";
   std::vector<SignOfLife> signs;
   for (int other = 0; other < size(); ++other) signs.push_back(sign_of(other));
-  return meeting_.trouble().empty() ? finder_.look(now, signs) : meeting_.trouble();
+  return meeting_.failure().empty() ? finder_.look(now, signs) : meeting_.failure();
 }
 
 /// Ends the wait of the thread that trains.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes between ranks that are processes, through Gloo. A thread watches the meeting meanwhile: it says that this rank
-// lives, hears what went wrong elsewhere, and finds the rank that others wait for in vain.
+// Bytes between ranks that are processes, through Gloo. A thread watches the meeting meanwhile: it gives signs of life
+// of this rank, reads what went wrong elsewhere, and finds the rank that others wait for in vain.
 #pragma once
 
 #include <atomic>
@@ -44,8 +44,8 @@ class GlooPeers : public WatchedPeers {
   void wait_for_last_word() override;
   /// What this rank does until the next call.
   void does_long_work(bool is_long) { does_long_work_ = is_long; }
-  /// Tells all ranks why they cannot go on, unless somebody has; returns what stands there.
-  std::string say(const std::string& cause) noexcept;
+  /// Publishes to all ranks why they cannot continue, unless a rank has; returns the cause that stands.
+  std::string publish_cause(const std::string& cause) noexcept;
 
  private:
   static constexpr std::chrono::milliseconds kWatch{100};  ///< between two looks at the meeting

@@ -70,7 +70,7 @@ class C10dGroup : public Group {
   bool abort(const std::string& why) noexcept override {
     try {
       const std::string cause = format("rank {} failed: {}", rank(), why);
-      return peers_.say(cause) == cause;
+      return peers_.publish_cause(cause) == cause;
     } catch (...) {
       return true;
     }
@@ -86,12 +86,12 @@ class C10dGroup : public Group {
     const std::vector<std::string> cards = gather(device.is_cpu() ? kCpuCard : card_of(device));
     devices_.reset();
     if (std::count(cards.begin(), cards.end(), kCpuCard) == size()) return true;
-    const std::string trouble = why_not_between(cards);
-    if (!trouble.empty() && rank() == 0) {
-      core::log_warning("what GPUs have computed is added in the memory of the host, which takes longer: {}", trouble);
+    const std::string obstacle = why_not_between(cards);
+    if (!obstacle.empty() && rank() == 0) {
+      core::log_warning("what GPUs have computed is added in the memory of the host, which takes longer: {}", obstacle);
     }
-    if (trouble.empty()) devices_ = connect_devices(peers_, device);
-    return trouble.empty();
+    if (obstacle.empty()) devices_ = connect_devices(peers_, device);
+    return obstacle.empty();
   }
   /// Queues `work` and waits until the device has done it.
   template <typename Work>
@@ -145,12 +145,12 @@ class StoreMeeting : public Meeting {
   void give_sign(const SignOfLife& sign) override { set(sign_key(rank_), sign.text()); }
   SignOfLife sign_of(int rank) override { return SignOfLife::read(find(sign_key(rank))); }
   std::string cause() override { return find("cause"); }
-  std::string say(const std::string& cause) override {
+  std::string publish_cause(const std::string& cause) override {
     if (add_one("causes") == 1) set("cause", cause);  // compareSet() of some releases sets no new key
     const std::string there = find("cause");
     return there.empty() ? cause : there;
   }
-  std::string trouble() override {
+  std::string failure() override {
     return is_broken_ ? format("{}, where the ranks meet, does not answer: {} is gone, or cut off", where_, whose_)
                       : "";
   }
@@ -176,7 +176,7 @@ class StoreMeeting : public Meeting {
   }
   /// A TCPStore waits for an answer for ever; who asks here does not. It is not asked again after that.
   std::string ask(const std::function<std::string(c10d::Store&)>& question) {
-    if (is_broken_) throw Error(ErrorKind::peer_lost, trouble());
+    if (is_broken_) throw Error(ErrorKind::peer_lost, failure());
     std::packaged_task<std::string()> task([store = store_, question] { return question(*store); });
     std::future<std::string> answer = task.get_future();
     std::thread(std::move(task)).detach();
@@ -187,7 +187,7 @@ class StoreMeeting : public Meeting {
       core::log_debug("{}: {}", where_, error.what());
     }
     is_broken_ = true;
-    throw Error(ErrorKind::peer_lost, trouble());
+    throw Error(ErrorKind::peer_lost, failure());
   }
 
   const c10::intrusive_ptr<c10d::Store> store_;
@@ -247,13 +247,13 @@ std::string own_address(const Joining& joining) {
 /// The store of rank 0 itself.
 c10::intrusive_ptr<c10d::TCPStore> served_store(const Joining& joining, milliseconds timeout) {
   int bound = -1;
-  std::string trouble = "no address has this name";
+  std::string cause = "no address has this name";
   const auto is_bound = [&](int socket, const addrinfo& place) {
     const int one = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     bound = socket;
     const bool is_done = ::bind(socket, place.ai_addr, place.ai_addrlen) == 0;
-    if (!is_done) trouble = std::strerror(errno);
+    if (!is_done) cause = std::strerror(errno);
     return is_done;
   };
   const bool is_any = joining.listen == "0.0.0.0" || joining.listen == "::";
@@ -263,11 +263,11 @@ c10::intrusive_ptr<c10d::TCPStore> served_store(const Joining& joining, millisec
       return compat::make_store<c10d::TCPStoreOptions>(host, joining.port, true, timeout, bound);
     }
   } catch (const std::exception& error) {
-    trouble = error.what();
+    cause = error.what();
   }
   throw Error(ErrorKind::os,
               format("cannot listen at {}:{}, where ranks are to meet: {}", joining.listen, joining.port,
-                     trouble.substr(0, trouble.find('\n'))),
+                     cause.substr(0, cause.find('\n'))),
               "name a free port in MASTER_PORT, and an address of this machine with --listen");
 }
 

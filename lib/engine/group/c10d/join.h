@@ -14,7 +14,7 @@ namespace stoker::engine {
 
 struct Joining {
   int rank = 0, size = 1;
-  std::string job;  ///< tells jobs, and attempts of one, apart: all ranks have the same
+  std::string job;  ///< distinguishes jobs, and attempts of one: all ranks have the same
   bool is_one_machine = true;
   // Of several machines:
   std::string host;              ///< where the ranks meet

@@ -137,7 +137,7 @@ class NcclPeers : public DevicePeers {
     if (result == ncclInProgress) peers_.wait_for([&] { return is_settled(); });
   }
 
-  /// Whether NCCL has done what it was told, apart from what is queued on the device.
+  /// Whether NCCL has finished its calls, apart from what is queued on the device.
   bool is_settled() {
     ncclResult_t state = ncclSuccess;
     expect(ncclCommGetAsyncError(communicator_.comm, &state));
@@ -154,8 +154,9 @@ class NcclPeers : public DevicePeers {
     if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError) {
       peers_.wait_for_last_word();
     }
-    throw Error(ErrorKind::os, format("the GPUs cannot exchange, NCCL says: {}", what),
-                "NCCL_DEBUG=INFO in the environment says more; NCCL_P2P_DISABLE=1 avoids direct access between cards");
+    throw Error(
+        ErrorKind::os, format("the GPUs cannot exchange, NCCL reports: {}", what),
+        "NCCL_DEBUG=INFO in the environment prints details; NCCL_P2P_DISABLE=1 avoids direct access between cards");
   }
 
   WatchedPeers& peers_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A double of NCCL for tests without a GPU: ranks are threads, memory of a device is that of the host. It is as lazy as
-// NCCL may be: nothing is complete when a call returns, only once somebody asks for it.
+// NCCL may be: nothing is complete when a call returns, only once a call queries it.
 #pragma once
 
 #include <nccl.h>
@@ -9,7 +9,8 @@ namespace stoker::fake_nccl {
 
 /// From here on: no ranks, no failures, no counts.
 void reset();
-/// So many asks for the state of a communicator that is being made, or has been given an exchange, get "in progress".
+/// The first `asks` queries of the state of a communicator that is being made, or has been given an exchange, get "in
+/// progress".
 void set_slow_starts(int asks);
 /// The `at`-th exchange of every communicator fails with `result`; 0: none.
 void set_failure(int at, ncclResult_t result);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks tell NCCL, and what they do with its answers, shown with a double of it: no GPU is needed, and nothing is
-// said about NCCL itself.
+// What ranks call in NCCL, and what they do with its answers, shown with a double of it: no GPU is needed, and NCCL
+// itself is not tested.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
@@ -144,8 +144,9 @@ TEST_F(NcclTest, AnErrorOfNcclIsSaidUnlessAnotherRankHasTheCause) {
         throw;
       }
     });
-    EXPECT_EQ(thrown[0], cause.empty() ? "71 the GPUs cannot exchange, NCCL says: unhandled system error (cable pulled)"
-                                       : "76 rank 1 failed: disk full");
+    EXPECT_EQ(thrown[0], cause.empty()
+                             ? "71 the GPUs cannot exchange, NCCL reports: unhandled system error (cable pulled)"
+                             : "76 rank 1 failed: disk full");
   }
 }
 
