@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels spread their work over threads without knowing whose threads they are.
+// How kernels spread their work over threads whatever library owns the threads.
 #pragma once
 
 #include <cstdint>

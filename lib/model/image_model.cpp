@@ -52,8 +52,8 @@ void to_channels_last(torch::nn::Module& module) {
   for (torch::Tensor& parameter : module.parameters()) {
     if (parameter.dim() != 4) continue;
     torch::Tensor weight = parameter.detach().contiguous(c10::MemoryFormat::ChannelsLast);
-    // One input channel lies the same way in either order, but only strides that say so make the convolution answer in
-    // it.
+    // One input channel lies the same way in either order, but only strides for channels-last make the convolution
+    // answer in it.
     if (weight.size(1) == 1) {
       const int64_t height = weight.size(2), width = weight.size(3);
       weight = weight.as_strided(weight.sizes(), {height * width, 1, width, 1});

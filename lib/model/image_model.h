@@ -37,7 +37,7 @@ class ImageModel : public torch::nn::Module {
 
   /// From now on every stage runs through `runner`; empty: directly.
   virtual void set_stage_runner(StageRunner runner) { stage_runner_ = std::move(runner); }
-  /// These parts, frozen batch norms say, stay in evaluation mode while the rest trains.
+  /// These parts, such as frozen batch norms, stay in evaluation mode while the rest trains.
   void keep_in_evaluation(std::vector<std::shared_ptr<torch::nn::Module>> parts) { still_ = std::move(parts); }
   void train(bool on = true) override;
 
@@ -54,7 +54,7 @@ class ImageModel : public torch::nn::Module {
   /// of one dimension (biases, norms) are left to the optimizer.
   bool decays(const std::string& parameter) const;
   /// The last parts of the names of parameters that weight decay leaves alone although they have more than one
-  /// dimension: "layer_scale", say.
+  /// dimension: "layer_scale", for example.
   virtual std::vector<std::string> no_weight_decay() const { return {}; }
 
  protected:

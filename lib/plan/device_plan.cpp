@@ -97,7 +97,7 @@ core::Json time_json(const DevicePlan& plan) {
 
 }  // namespace
 
-UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus) {
+UpdateTime predict_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus) {
   UpdateTime time;
   if (tries.empty()) return time;
   const TriedUpdate& nearest = nearest_of(tries, plan.devices);

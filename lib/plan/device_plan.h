@@ -51,7 +51,7 @@ struct TriedUpdate {
 /// The time of an update of `plan`. From the try with as many devices, if there is one; else from the nearest: as long
 /// for each batch, and longer where processes share `cpus` (0: each has a device of its own). The exchange then follows
 /// from the nearest try that exchanged, by the bytes that a rank sends.
-UpdateTime foresee_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus);
+UpdateTime predict_update(const DevicePlan& plan, const std::vector<TriedUpdate>& tries, int64_t cpus);
 
 /// Two tables, for people: settings and totals; times. The latter is left out where no time is known.
 std::vector<std::string> device_table(const std::vector<DevicePlan>& plans);

@@ -269,10 +269,10 @@ std::vector<std::string> plan_table(const MemoryPlan& plan, const MemoryBudget& 
       table.push_back(format("{:<9} {:<15}{:>10}{}", where, line.name, size_of(line.bytes),
                              line.detail.empty() ? "" : "  " + line.detail));
     }
-    const std::string room_text =
+    const std::string budget_text =
         free > 0 ? format("  highest; this process holds {} now, {} are free", size_of(held), size_of(free))
                  : "  highest";
-    table.push_back(format("{:<9} {:<15}{:>10}{}", where, "in all", size_of(bytes), room_text));
+    table.push_back(format("{:<9} {:<15}{:>10}{}", where, "in all", size_of(bytes), budget_text));
   };
   add("host", plan.on_host, plan.host_bytes, budget.host_held_bytes, budget.host_free_bytes);
   add(plan.device, plan.on_device, plan.device_bytes, budget.device_held_bytes, budget.device_free_bytes);

@@ -10,7 +10,7 @@
 
 namespace stoker::proof {
 
-/// How much --prove-backend asks for.
+/// How much --prove-backend proves.
 enum class Effort { off, automatic, full };
 
 struct Standing {

@@ -25,7 +25,7 @@ std::string signal_text(int exit_code) {
   return name == nullptr ? core::format("signal {}", exit_code - 128) : core::format("SIG{}", name);
 }
 
-/// One process of the trial: what its lines say.
+/// One process of the trial: the contents of its lines.
 class Attempt {
  public:
   Attempt(const ProverSettings& settings, const Json& order, const Remedy& remedy)

@@ -53,7 +53,7 @@ class Worker {
     network_ = model::make_model(request_.network);
     if (!request_.freeze.empty()) model::freeze(*network_, request_.freeze);
     network_->to(device_);
-    require_room_for_passes();
+    require_memory_for_passes();
     // One number of threads after the other: it decides how a library shares the work out.
     std::set<int64_t> thread_counts;
     for (const Pass& pass : request_.passes) thread_counts.insert(pass.threads);
@@ -75,7 +75,7 @@ class Worker {
   }
 
   /// Passes over 3 images must not drive other work out of memory.
-  void require_room_for_passes() const {
+  void require_memory_for_passes() const {
     constexpr double kImages = 3, kHeldOverInput = 60;  // activations and their gradients, as usual networks have them
     double bytes = kImages * kHeldOverInput * sizeof(float);
     for (const int64_t size : request_.input) bytes *= static_cast<double>(size);
@@ -142,8 +142,8 @@ class Worker {
     for (torch::Tensor& parameter : network_->parameters()) parameter.mutable_grad().reset();
   }
 
-  /// What is far too large must not drive other work out of memory: that it does not fit is for the plan to say.
-  static bool has_room_for(const Operation& operation) {
+  /// What is far too large must not drive other work out of memory: the plan reports that it does not fit.
+  static bool has_memory_for(const Operation& operation) {
     constexpr int64_t kCopies = 8;  // arguments, two results, and both as float32
     const int64_t available = core::read_machine_facts().ram_available_bytes;
     return available == 0 || argument_bytes(operation) < available / kCopies;
@@ -172,7 +172,7 @@ class Worker {
         write({{"end", id}, {"right", false}, {"fault", kUntried}, {"ratio", 0.0}, {"seconds", 0.0}});
         continue;
       }
-      if (!has_room_for(counted.operation)) {
+      if (!has_memory_for(counted.operation)) {
         write({{"refused", id}, {"why", "memory is too small to try it"}});
         continue;
       }

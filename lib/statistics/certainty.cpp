@@ -9,7 +9,7 @@
 namespace stoker::statistics {
 namespace {
 
-constexpr int64_t kFew = 20;  // samples with or without a property, of which resamples hold too few to tell
+constexpr int64_t kFew = 20;  // samples with or without a property, of which resamples hold too few to judge
 
 bool has_labels(config::TaskKind task) {
   return task == config::TaskKind::binary || task == config::TaskKind::multilabel;

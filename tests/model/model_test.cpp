@@ -159,7 +159,7 @@ TEST(ModelTest, AVitIsMadeForOneImageSize) {
     FAIL() << "40 pixels were accepted";
   } catch (const core::Error& error) {
     EXPECT_STREQ(error.what(), "vit_s_16 cuts images into patches of 16 pixels, but img-size is 40");
-    EXPECT_EQ(error.hint(), "say --img-size 32");
+    EXPECT_EQ(error.hint(), "use --img-size 32");
   }
 }
 

@@ -25,8 +25,8 @@ DevicePlan plan_on(int64_t devices) {
 const TriedUpdate kAlone = {1, 8, 0.8, 0, 6};
 const TriedUpdate kPair = {2, 4, 0.5, 0.04, 4};
 
-TEST(DevicePlanTest, WhatWasTriedIsWhatIsForeseen) {
-  const UpdateTime time = foresee_update(plan_on(2), {kAlone, kPair}, /*cpus=*/4);
+TEST(DevicePlanTest, WhatWasTriedIsWhatIsPredicted) {
+  const UpdateTime time = predict_update(plan_on(2), {kAlone, kPair}, /*cpus=*/4);
   EXPECT_TRUE(time.is_tried);
   EXPECT_DOUBLE_EQ(time.compute, 0.5);
   EXPECT_DOUBLE_EQ(time.exchange.value(), 0.04);
@@ -34,7 +34,7 @@ TEST(DevicePlanTest, WhatWasTriedIsWhatIsForeseen) {
 }
 
 TEST(DevicePlanTest, MoreDevicesShareTheBatches) {
-  const UpdateTime time = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/4);
+  const UpdateTime time = predict_update(plan_on(4), {kAlone, kPair}, /*cpus=*/4);
   EXPECT_FALSE(time.is_tried);
   EXPECT_DOUBLE_EQ(time.compute, 0.25) << "2 batches each, as long as with two processes";
   // Two processes sent half of the sum, twice; four send three quarters.
@@ -42,18 +42,18 @@ TEST(DevicePlanTest, MoreDevicesShareTheBatches) {
 }
 
 TEST(DevicePlanTest, ProcessesThatShareCpusComputeSlower) {
-  const UpdateTime time = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/2);
+  const UpdateTime time = predict_update(plan_on(4), {kAlone, kPair}, /*cpus=*/2);
   EXPECT_DOUBLE_EQ(time.compute, 0.5);
-  const UpdateTime own_devices = foresee_update(plan_on(4), {kAlone, kPair}, /*cpus=*/0);
+  const UpdateTime own_devices = predict_update(plan_on(4), {kAlone, kPair}, /*cpus=*/0);
   EXPECT_DOUBLE_EQ(own_devices.compute, 0.25);
 }
 
-TEST(DevicePlanTest, AnExchangeThatNobodyHasSeenIsNotForeseen) {
-  const UpdateTime two = foresee_update(plan_on(2), {kAlone}, /*cpus=*/4);
+TEST(DevicePlanTest, AnExchangeThatWasNeverMeasuredIsNotPredicted) {
+  const UpdateTime two = predict_update(plan_on(2), {kAlone}, /*cpus=*/4);
   EXPECT_FALSE(two.exchange.has_value());
   EXPECT_DOUBLE_EQ(two.update(), 0.4);
-  const UpdateTime one = foresee_update(plan_on(1), {kPair}, /*cpus=*/4);
-  EXPECT_DOUBLE_EQ(one.exchange.value(), 0) << "alone there is nobody to exchange with";
+  const UpdateTime one = predict_update(plan_on(1), {kPair}, /*cpus=*/4);
+  EXPECT_DOUBLE_EQ(one.exchange.value(), 0) << "alone there is no rank to exchange with";
   std::vector<DevicePlan> plans = {plan_on(2)};
   plans[0].time = two;
   const std::string line = device_table(plans).back();
@@ -64,7 +64,7 @@ TEST(DevicePlanTest, AnExchangeThatNobodyHasSeenIsNotForeseen) {
 
 TEST(DevicePlanTest, TheTableHasSettingsTotalsAndTimes) {
   std::vector<DevicePlan> plans = {plan_on(1), plan_on(2)};
-  for (DevicePlan& plan : plans) plan.time = foresee_update(plan, {kAlone, kPair}, 4);
+  for (DevicePlan& plan : plans) plan.time = predict_update(plan, {kAlone, kPair}, 4);
   plans[1].short_of = "memory";
   const std::vector<std::string> lines = device_table(plans);
   ASSERT_EQ(lines.size(), 7u);

@@ -88,7 +88,7 @@ TEST(WilsonTest, HoldsWhereAllAreHits) {
 
 class CoverageTest : public ::testing::TestWithParam<config::TaskKind> {};
 
-/// 1,000 take a minute of a CPU for all tasks; STOKER_EVALUATIONS asks for fewer.
+/// 1,000 take a minute of a CPU for all tasks; STOKER_EVALUATIONS sets fewer.
 int evaluations() {
   const char* const asked = std::getenv("STOKER_EVALUATIONS");
   return asked == nullptr ? 1000 : std::stoi(asked);

@@ -126,7 +126,7 @@ TEST(CalibrationTest, BinsHoldWhatTheyShould) {
   EXPECT_NEAR(calibration.ece, (2 * 0.45 + 0.25 + 1) / 4, 1e-6);
 }
 
-TEST(CalibrationTest, WhoIsRightAsOftenAsSaidStaysBelowChance) {
+TEST(CalibrationTest, ACalibratedNetworkStaysBelowChance) {
   core::Rng rng(3, core::RngPurpose::probe, 0, 0);
   std::vector<float> confidence;
   std::vector<uint8_t> honest, boasting;

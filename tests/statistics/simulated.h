@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluations of networks that do not exist: what they say is drawn from known distributions.
+// Evaluations of networks that do not exist: their outputs are drawn from known distributions.
 #pragma once
 
 #include <algorithm>

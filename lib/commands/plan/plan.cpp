@@ -87,7 +87,7 @@ class DeviceTimes {
     if (tries_.empty() && !plans.empty() && plans.front().short_of.empty()) try_in_this_process();
     for (plan::DevicePlan& plan : plans) {
       if (tries_.empty() || !plan.short_of.empty()) continue;
-      plan.time = plan::foresee_update(plan, tries_, on_cpu_ ? cpus_ : 0);
+      plan.time = plan::predict_update(plan, tries_, on_cpu_ ? cpus_ : 0);
     }
   }
   /// Of the last number of devices that was tried.

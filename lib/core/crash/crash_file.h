@@ -15,7 +15,7 @@ struct CrashFile {
 void prepare_crash_file(const std::string& path, const std::string& begin);
 /// A crash writes none any more.
 void drop_crash_file();
-/// For a signal handler, which then owns it: nobody changes or frees it. nullptr: none is prepared.
+/// For a signal handler, which then owns it: no other code changes or frees it. nullptr: none is prepared.
 const CrashFile* take_crash_file();
 
 }  // namespace stoker::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stack of its own for signal handlers: a thread that has used up its stack can then still say so.
+// A stack of its own for signal handlers: a thread that has used up its stack can then still report that.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class SignalStack {
   void* memory_ = nullptr;
 };
 
-/// From now on threads that ask for one get one; this thread has one until the process ends.
+/// From now on threads that request one get one; this thread has one until the process ends.
 void enable_signal_stacks();
 
 }  // namespace stoker::core

@@ -80,7 +80,8 @@ std::optional<int64_t> field_of(const std::string& path, const std::string& name
   return std::nullopt;
 }
 
-/// Memory that a cgroup cannot give back, without file pages that it can drop; nothing when the folder does not say.
+/// Memory that a cgroup cannot give back, without file pages that it can drop; nothing when the folder has no such
+/// files.
 std::optional<int64_t> used_in_cgroup(const std::string& folder) {
   for (const auto& [current, inactive] :
        {std::pair("/memory.current", "inactive_file "), std::pair("/memory.usage_in_bytes", "total_inactive_file ")}) {

@@ -26,7 +26,7 @@ struct Accelerators {
 struct MachineFacts {
   int cpus = 1;             ///< usable at once: min(affinity, cgroup quota rounded up)
   std::string cpus_reason;  ///< "2 by affinity, no cgroup limit"
-  std::string cpu_model;    ///< "AMD EPYC 9R14"; empty where the kernel does not say
+  std::string cpu_model;    ///< "AMD EPYC 9R14"; empty where the kernel does not report it
   int64_t ram_bytes = 0;    ///< min(physical, cgroup limit)
   int64_t ram_available_bytes =
       0;  ///< what can be taken now: without swapping, and of each cgroup's limit what is left

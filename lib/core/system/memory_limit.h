@@ -8,7 +8,7 @@
 namespace stoker::core {
 
 /// While it lives, this process cannot allocate more than the machine has free now: std::bad_alloc, or what a
-/// library makes of ENOMEM. Sets RLIMIT_DATA of the whole process; one at a time. Where the machine does not say how
+/// library makes of ENOMEM. Sets RLIMIT_DATA of the whole process; one at a time. Where the machine does not report how
 /// much is free there is no bound. Not for processes with a device at work: drivers reserve without using.
 class MemoryLimit {
  public:

@@ -19,7 +19,7 @@ bool stop_requested();
 std::string stop_signal_name();
 /// True once per SIGUSR2 received since the last call.
 bool take_save_request();
-/// Asks for a stop as if `signal_number` had arrived (deadlines, tests). 0 clears the request.
+/// Requests a stop as if `signal_number` had arrived (deadlines, tests). 0 clears the request.
 void request_stop(int signal_number);
 
 /// Thrown by work that is not inside an update (scan, decode probe, evaluation) when a stop is requested.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that work on one thing until it is done. What they share, and when they end, is for their owner to say.
+// Threads that work on one thing until it is done. Their owner decides what they share, and when they end.
 #pragma once
 
 #include <cstdint>

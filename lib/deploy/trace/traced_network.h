@@ -16,7 +16,7 @@
 
 namespace stoker::deploy {
 
-/// From the input of the exported network to its output, by way of `model`, say with a normalisation before it.
+/// From the input of the exported network to its output, by way of `model`, for example with a normalisation before it.
 using NetworkForward = std::function<torch::Tensor(const torch::Tensor& input)>;
 
 /// Shares its tensors with the network that was traced.

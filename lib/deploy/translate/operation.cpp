@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What translations ask of an operation, and what they say of it.
+// What translations read from an operation, and the results they give it.
 #include "deploy/translate/translation.h"
 
 namespace stoker::deploy {

@@ -57,7 +57,7 @@ void gelu(const Operation& op) {
 // softmax(input, dim, dtype)
 void softmax(const Operation& op) { op.set_result(op.add("Softmax", {op.tensor(0)}, {{"axis", op.integer(1)}})); }
 
-/// Over whole maps, readers know a pooling best.
+/// Over whole maps, a pooling is what most readers support.
 Translation reduction(const char* over_maps, const char* over_any) {
   return [over_maps, over_any](const Operation& op) {  // (input, dims, keepdim, ...)
     const Integers axes = op.integers(1);

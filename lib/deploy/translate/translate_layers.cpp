@@ -42,7 +42,7 @@ void batch_norm(const Operation& op) {
 }
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias over the last dimension: Ba et al. 2016. In single steps, since
-/// LayerNormalization came with opset 17, which older readers do not know.
+/// LayerNormalization came with opset 17, which older readers do not support.
 // layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
 void layer_norm(const Operation& op) {
   if (op.integers(1).size() != 1) op.refuse("only norms over the last dimension are translated");

@@ -95,7 +95,7 @@ void stack(const Operation& op) {
   op.set_result(op.add("Concat", pieces, {{"axis", dimension}}));
 }
 
-/// other * 0 + input: readers differ in what they know of shapes that are computed, but all of them broadcast.
+/// other * 0 + input: readers differ in their support for computed shapes, but all of them broadcast.
 // expand_as(input, other)
 void expand_as(const Operation& op) {
   op.set_result(op.add("Add", {op.add("Mul", {op.tensor(1), op.number_constant(0)}), op.tensor(0)}));

@@ -43,7 +43,7 @@ torch::Device open_device(const std::string& name) {
     throw core::Error(core::ErrorKind::unavailable,
                       core::format("device {} was asked for, but {} sees no CUDA device{}", name, libtorch_text(),
                                    why.empty() ? "" : ": " + why),
-                      "check the driver with nvidia-smi and that LibTorch is a CUDA build, or say --device cpu");
+                      "check the driver with nvidia-smi and that LibTorch is a CUDA build, or use --device cpu");
   }
   const torch::Device device(name);
   if (device.index() >= static_cast<int>(accelerators.size())) {

@@ -66,7 +66,8 @@ void forget_device_peak(torch::Device device);
 /// Gives memory that no tensor uses back to the device.
 void release_unused_memory(torch::Device device);
 
-/// How the driver's tools may know a CUDA device, the first that they know being the right one: as a part of a card
+/// The names that the driver's tools may have for a CUDA device, the first that they have being the right one: as a
+/// part of a card
 /// ("MIG-..."), as a card ("GPU-..."), by its place ("00000000:3b:00.0"). Of a part the place is that of the whole
 /// card. None for the CPU.
 std::vector<std::string> driver_names(torch::Device device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks in the stream of work of a device, whose times are read once it has passed them: nobody waits. The
+// Marks in the stream of work of a device, whose times are read once it has passed them: no thread waits. The
 // part with CUDA headers lives in device_cuda.cpp; CPUs have no time line of their own.
 #pragma once
 

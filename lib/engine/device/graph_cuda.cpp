@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs through LibTorch's CUDAGraph, which gives their memory a pool of its own and lets the default generator of the
-// device draw on at each replay. LibTorch before 2.1 records in a mode in which any other thread that asks CUDA for
-// memory or for an event, as workers of the loader do, spoils the record.
+// device draw on at each replay. LibTorch before 2.1 records in a mode in which any other thread that requests
+// memory or an event of CUDA, as workers of the loader do, spoils the record.
 #include "engine/device/graph_runner.h"
 #include "engine/device/torch_compat.h"
 

@@ -8,7 +8,7 @@
 namespace stoker::engine {
 
 /// std::bad_alloc, CUDA's OutOfMemoryError, what the CPU allocator throws, and our own Error{out_of_memory}. By type
-/// where there is one and by its words elsewhere: cuBLAS and cuDNN say so in words only.
+/// where there is one and by its words elsewhere: cuBLAS and cuDNN report it in words only.
 bool is_out_of_memory(const std::exception& error);
 /// For a device of whose memory the share `free` (0 to 1) is left. Where memory is short cuDNN reports only that it
 /// finds no algorithm, which is also its error when there is none.

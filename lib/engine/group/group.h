@@ -39,8 +39,8 @@ class Group {
   /// recorded. All lie on one device, the CPU or one that sums_on() was true for; the sums are complete, also on the
   /// device, when this returns.
   virtual void sum(const std::vector<at::Tensor>& tensors) = 0;
-  /// Whether sum() adds tensors of this rank's device where they are; else they have to be on the CPU. All ranks ask,
-  /// each for its device, and get the same answer. May take some seconds the first time, for ranks connect then.
+  /// Whether sum() adds tensors of this rank's device where they are; else they have to be on the CPU. All ranks call
+  /// it, each with its device, and get the same result. May take some seconds the first time, for ranks connect then.
   virtual bool sums_on(const at::Device& device) { return device.is_cpu(); }
   /// Sums one contiguous tensor, in whatever order its transport adds: all ranks end with the same bits, but these may
   /// depend on the number of ranks.

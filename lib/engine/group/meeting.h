@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks that are processes tell each other besides tensors: that they are here, what they do, and why they cannot
-// go on. Ranks of one machine tell it in a private folder, in which c10d's FileStore lies as well; those of several
+// What ranks that are processes exchange besides tensors: that they are here, what they do, and why they cannot
+// go on. Ranks of one machine write it to a private folder, in which c10d's FileStore lies as well; those of several
 // machines in c10d's TCPStore (c10d/join.cpp). The file of a FileStore only grows, and a reader of it waits for ever
 // where a writer was killed halfway: it holds the addresses of Gloo, and nothing else.
 #pragma once
@@ -49,7 +49,7 @@ class LostRankFinder {
   bool wants_signs(double now) const { return now - begin_ >= timeout_ / 4; }
   /// `signs` [ranks]: the newest of each. Returns why no more can be waited; empty: it is still worth it.
   ///  - A rank without a new sign for half of the timeout is lost, whatever it was doing.
-  ///  - A rank that gives signs is lost when all others have waited for it for the timeout and nobody does long work.
+  ///  - A rank that gives signs is lost when all others have waited for it for the timeout and none does long work.
   ///  - When all wait, for as long twice, messages are lost between them.
   std::string look(double now, const std::vector<SignOfLife>& signs);
 
@@ -59,7 +59,7 @@ class LostRankFinder {
   const int rank_;
   const double timeout_;
   double begin_ = 0;         ///< of the wait
-  double without_long_ = 0;  ///< since when nobody does long work
+  double without_long_ = 0;  ///< since when no rank does long work
   bool has_looked_ = false;
   std::vector<SignOfLife> last_;
   std::vector<double> last_at_;

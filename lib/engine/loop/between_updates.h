@@ -14,7 +14,7 @@ class BetweenUpdates {
   /// Here it does nothing. Called on the training thread. May run the learner on its own input, and leaves it as it
   /// was: weights, buffers, gradients, random state, training mode, number of threads. Begins nothing once
   /// seconds_allowed is spent. A stop request ends it early, by returning or by core::StopRequested: the trainer sees
-  /// the request after telling its listeners of the window. What it returns goes to the listeners with the window's
+  /// the request after notifying its observers of the window. What it returns goes to the observers with the window's
   /// event.
   virtual Findings run(Learner& /*learner*/, const Interlude& /*interlude*/) { return {}; }
 };

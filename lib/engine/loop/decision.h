@@ -20,8 +20,8 @@ struct Decision {
   double waited = 0;                ///< seconds: the least that any rank has waited for the others
 };
 
-/// From this process's signals, clock and counts. Every rank asks after the same updates, and all get the same
-/// answer: a stop or a save that any rank wants, and the limit that rank 0 has reached, whose clock is that of the
+/// From this process's signals, clock and counts. Every rank calls this after the same updates, and all get the same
+/// result: a stop or a save that any rank wants, and the limit that rank 0 has reached, whose clock is that of the
 /// run. One thread. Throws core::Error{peer_lost}.
 class Decisions {
  public:

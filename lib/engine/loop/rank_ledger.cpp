@@ -49,7 +49,7 @@ void RankLedger::begin_epoch() {
 }
 
 void RankLedger::read(const StepTimings& so_far) {
-  if (group_.is_alone()) return;  // there is nobody to compare with
+  if (group_.is_alone()) return;  // there is no rank to compare with
   const auto total = [&](StepPart part) {
     return so_far.parts[part].mean_seconds * static_cast<double>(so_far.updates);
   };

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kJudgedSeconds = 3;  // of training, before its times say what limits it
+constexpr double kJudgedSeconds = 3;  // of training, before its times show what limits it
 constexpr double kSlotShare = 0.005;  // of the run's time, that work between updates may take
 
 }  // namespace

@@ -89,7 +89,7 @@ class RunTelemetry {
 
  private:
   struct Figures;
-  /// What the last report saw, to tell what is new in the next one.
+  /// The totals at the last report, from which the next one takes what is new.
   struct Window {
     SumValues sums;
     double wait_seconds = 0;

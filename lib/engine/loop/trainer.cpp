@@ -108,7 +108,7 @@ bool Trainer::update(Run& run) {
   return true;
 }
 
-/// Ranks agree on what follows an update, and on the clock of the run; they tell each other of bad samples.
+/// Ranks agree on what follows an update, and on the clock of the run; they exchange bad samples.
 Decision Trainer::decide(Run& run) {
   RunProgress& at = run.at;
   data::Loader& loader = train_feed_.loader();
@@ -146,7 +146,7 @@ void Trainer::finish_epoch(Run& run) {
     }
   }
   event.best_value = next.best_value;
-  // Tell, before the save: a row without its checkpoint is cut on resume, never the reverse.
+  // Notify observers before the save: a row without its checkpoint is cut on resume, never the reverse.
   event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
   telemetry_.examine_epoch(run, event);
   next.train_seconds = run.train_seconds();

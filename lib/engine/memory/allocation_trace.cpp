@@ -16,7 +16,7 @@
 namespace stoker::engine {
 namespace {
 
-/// Stands before LibTorch's allocator while a trace is taken. Blocks know their way back: one that outlives the trace
+/// Stands before LibTorch's allocator while a trace is taken. Blocks keep their deleter: one that outlives the trace
 /// is freed as any other.
 class TracingAllocator final : public CpuAllocator<TracingAllocator> {
  public:
@@ -121,7 +121,7 @@ int64_t within_peaks(double peak, const TracedWork& small, const TracedWork& lar
   return std::llround(std::clamp(peak, share, of_small));
 }
 
-/// Blocks of a trace in working memory. A trace does not say which of several equal blocks is given back: here it is
+/// Blocks of a trace in working memory. A trace does not record which of several equal blocks is given back: here it is
 /// the latest, as it is for what a forward pass keeps for the backward pass.
 class TracedBlocks {
  public:

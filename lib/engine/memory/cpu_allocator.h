@@ -9,7 +9,7 @@
 namespace stoker::engine {
 
 /// `Self` has static functions `c10::DataPtr block(size_t bytes)` and `void free_block(void*)`. Whether allocate() is
-/// const and whether copy_data() exists depends on the release: without `override` each is there for those that ask for
+/// const and whether copy_data() exists depends on the release: without `override` each is there for those that need
 /// it.
 template <class Self>
 class CpuAllocator : public c10::Allocator {

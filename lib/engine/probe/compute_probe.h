@@ -35,7 +35,7 @@ struct ThreadSpeed {
 ThreadSpeed probe_threads(int64_t threads, double seconds);
 
 /// How many times as fast as in float32 convolutions are in bfloat16; 0 where this build cannot. Draws nothing random:
-/// a run may ask between updates.
+/// a run may call it between updates.
 double bfloat16_speed(const std::string& device, double seconds);
 
 }  // namespace stoker::engine

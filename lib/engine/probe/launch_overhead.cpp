@@ -39,7 +39,7 @@ double seconds_on(UpdateStep& step, Learner& learner, const data::Batch& batch, 
 
 double overhead_seconds(Learner& learner, const Task& task, const ProbeSettings& settings, int64_t batch_size,
                         double least_seconds) {
-  constexpr int64_t kTimes = 4, kTinyBatch = 8;  // a few images more take memory that nobody misses
+  constexpr int64_t kTimes = 4, kTinyBatch = 8;  // a few images more take little memory
   const int64_t images = batch_size <= kTinyBatch ? batch_size : batch_size / kTimes;
   const ScopedSnapshot undisturbed(learner);
   UpdateStep step(settings.update, task, learner);

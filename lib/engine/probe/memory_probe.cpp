@@ -153,8 +153,8 @@ ActivationModel passes(Prober& prober, int64_t side) {
 
 bool is_large_square(const ProbeSettings& settings) { return is_square(settings) && side_of(settings) > kLargeSide; }
 
-/// Large images may neither fit nor end: small ones say so beforehand. Nothing when they do both, or when the network
-/// takes no other size than its own.
+/// Large images may neither fit nor end: small ones show that beforehand. Nothing when they do both, or when the
+/// network takes no other size than its own.
 bool scout(Prober& prober, const ProbeSettings& settings, ActivationModel& scouted) {
   if (!is_large_square(settings) || !prober.takes(kScoutSide)) return false;
   const double side = static_cast<double>(side_of(settings)) / kScoutSide;

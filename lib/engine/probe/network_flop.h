@@ -16,7 +16,7 @@ struct NetworkFlop {
 /// Convolutions and matrix products, as LibTorch's dispatcher meets them: an addition and a multiplication are two.
 /// Normalizations, activations and the like are not counted, as in fvcore and in PyTorch's FlopCounterMode. One image
 /// is computed in float32, large squares smaller and scaled by their area; the learner is as before afterwards. Throws
-/// what the network throws, when it takes no images of another size, say.
+/// what the network throws, for example when it takes no images of another size.
 NetworkFlop network_flop(Learner& learner, const ProbeSettings& settings);
 
 }  // namespace stoker::engine

@@ -17,38 +17,38 @@ std::string reason_text(StopReason reason, const std::string& signal_name) {
   return "unknown";
 }
 
-template <typename Tell>
-void Observers::tell_all(const Tell& tell) const {
+template <typename Notify>
+void Observers::notify_all(const Notify& notify) const {
   try {
-    for (Observer* observer : observers_) tell(*observer);
+    for (Observer* observer : observers_) notify(*observer);
   } catch (const core::StopRequested&) {
     throw core::Error(core::ErrorKind::bug, "a listener of the run looked for a stop request");
   }
 }
 
 void Observers::on_start(const StartEvent& event) {
-  tell_all([&](Observer& observer) { observer.on_start(event); });
+  notify_all([&](Observer& observer) { observer.on_start(event); });
 }
 void Observers::on_update(const UpdateEvent& event) {
-  tell_all([&](Observer& observer) { observer.on_update(event); });
+  notify_all([&](Observer& observer) { observer.on_update(event); });
 }
 void Observers::on_digest(const DigestEvent& event) {
-  tell_all([&](Observer& observer) { observer.on_digest(event); });
+  notify_all([&](Observer& observer) { observer.on_digest(event); });
 }
 void Observers::on_report(const ReportEvent& event) {
-  tell_all([&](Observer& observer) { observer.on_report(event); });
+  notify_all([&](Observer& observer) { observer.on_report(event); });
 }
 void Observers::on_evaluation(int64_t images_done, int64_t images_total) {
-  tell_all([&](Observer& observer) { observer.on_evaluation(images_done, images_total); });
+  notify_all([&](Observer& observer) { observer.on_evaluation(images_done, images_total); });
 }
 void Observers::on_epoch(const EpochEvent& event) {
-  tell_all([&](Observer& observer) { observer.on_epoch(event); });
+  notify_all([&](Observer& observer) { observer.on_epoch(event); });
 }
 void Observers::on_checkpoint(const CheckpointEvent& event) {
-  tell_all([&](Observer& observer) { observer.on_checkpoint(event); });
+  notify_all([&](Observer& observer) { observer.on_checkpoint(event); });
 }
 void Observers::on_finish(const FinishEvent& event) {
-  tell_all([&](Observer& observer) { observer.on_finish(event); });
+  notify_all([&](Observer& observer) { observer.on_finish(event); });
 }
 
 }  // namespace stoker::engine

@@ -168,8 +168,8 @@ class Observers : public Observer {
   void on_finish(const FinishEvent& event) override;
 
  private:
-  template <typename Tell>
-  void tell_all(const Tell& tell) const;
+  template <typename Notify>
+  void notify_all(const Notify& notify) const;
 
   std::vector<Observer*> observers_;
 };

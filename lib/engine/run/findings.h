@@ -13,7 +13,7 @@
 
 namespace stoker::engine {
 
-/// One look at a GPU; what its driver or board does not tell is absent.
+/// One look at a GPU; what its driver or board does not report is absent.
 struct GpuReading {
   std::optional<double> busy_percent;  ///< share of the driver's last sample period with a kernel running
   std::optional<double> memory_used_bytes, memory_total_bytes;  ///< of all processes

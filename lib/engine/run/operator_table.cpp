@@ -76,7 +76,7 @@ void OperatorTable::add_update(double seconds, uint64_t thread, const std::vecto
       add_device(launcher->second, work.seconds);
       continue;
     }
-    Sums& sums = sums_[{work.name, ""}];  // of a recorded graph, say
+    Sums& sums = sums_[{work.name, ""}];  // of a recorded graph, for example
     ++sums.calls;
     sums.device_own += work.seconds;
     for (double& total : sums.device_total) total += work.seconds;

@@ -31,7 +31,7 @@ struct RankTimes {
   double least_exchange = 0;  ///< as of RankTotals
 };
 
-/// What the times of several ranks say.
+/// A summary of the times of several ranks.
 struct RankSummary {
   int64_t ranks = 0;
   /// Of the time, 0 to 1: what in each update the rank that waits least for the others waits. The last to come waits

@@ -11,7 +11,7 @@
 
 namespace stoker::engine {
 
-/// The buffers of a module (batch norm's running statistics, say) as they were when this was made.
+/// The buffers of a module (such as batch norm's running statistics) as they were when this was made.
 class BufferSnapshot {
  public:
   explicit BufferSnapshot(const torch::nn::Module& module);

@@ -43,13 +43,13 @@ torch::Tensor& gradient_of(const optim::NamedParameter& parameter) { return para
 
 PassResult StepGraph::compute(const MicroBatch& input, const Compute& compute) {
   if (has_given_up_) return compute(input);
-  const torch::NoGradGuard no_gradients;  // of copies; what is computed asks for them itself
-  const auto as_ever = [&] {
+  const torch::NoGradGuard no_gradients;  // of copies; what is computed enables them itself
+  const auto directly = [&] {
     const torch::AutoGradMode with_gradients(true);
     return compute(input);
   };
   const Kind kind = kind_of(input);
-  if (record_ && kind != kind_ && ++others_in_row_ < kOthersInRow) return as_ever();
+  if (record_ && kind != kind_ && ++others_in_row_ < kOthersInRow) return directly();
   if (record_ && (kind != kind_ || has_moved())) forget();
   others_in_row_ = 0;
   if (!record_) {
@@ -58,10 +58,10 @@ PassResult StepGraph::compute(const MicroBatch& input, const Compute& compute) {
     if (warm_ups_ < kWarmUps) {
       ++warm_ups_;
       PassResult result;
-      runner_.warm_up([&] { result = as_ever(); });
+      runner_.warm_up([&] { result = directly(); });
       return result;
     }
-    if (!can_record(input, compute)) return as_ever();
+    if (!can_record(input, compute)) return directly();
   }
   return replay(input);
 }

@@ -139,7 +139,7 @@ void Updater::use_graphs(bool use) {
   uses_graph_ = use;
 }
 
-/// All of a full batch, in one micro-batch, that nobody looks at on its way.
+/// All of a full batch, in one micro-batch, that no watcher looks at on its way.
 bool Updater::suits_graph(const data::Batch& batch, const UpdateWindow& window) const {
   return graph_ && uses_graph_ && window.replicas == 1 && !watcher_ && step_.micro_batches() == 1 &&
          batch.image_count() == window.batch_size && batch.planned_images == window.batch_size;

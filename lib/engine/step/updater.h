@@ -71,7 +71,7 @@ class Updater {
   /// In how many micro-batches each batch is computed; see UpdateStep::set_micro_batches.
   int64_t micro_batches() const { return step_.micro_batches(); }
   void set_micro_batches(int64_t micro_batches) { step_.set_micro_batches(micro_batches); }
-  /// Looks on from the next update on; borrowed. null: nobody.
+  /// Looks on from the next update on; borrowed. null: none.
   void set_watcher(StepWatcher* watcher) { watcher_ = watcher; }
   /// Whether full batches are replayed from a record of what the host launched for one of them. From the next update
   /// on; without effect where nothing can be recorded. No bit depends on it.

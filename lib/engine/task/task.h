@@ -56,9 +56,9 @@ class Task {
   virtual torch::Tensor score_sum(const torch::Tensor& outputs, const data::Batch& batch) const = 0;
   /// What evaluation reports besides the loss, without values; the first two are the ones to look at.
   virtual std::vector<Metric> metrics() const = 0;
-  /// `with_tables`: tables() will be asked for.
+  /// `with_tables`: tables() will be called.
   virtual std::unique_ptr<EvalMetrics> make_metrics(bool with_tables) const = 0;
-  /// What the outputs say, float32: probabilities per class or label, numbers in the unit of the targets.
+  /// The predictions of the outputs, float32: probabilities per class or label, numbers in the unit of the targets.
   virtual torch::Tensor predictions(const torch::Tensor& outputs) const = 0;
 };
 

@@ -162,7 +162,7 @@ std::shared_ptr<ImageModel> make_vision_transformer(const ModelSpec& spec) {
     throw core::Error(
         core::ErrorKind::config,
         core::format("{} cuts images into patches of {} pixels, but img-size is {}", spec.name, kPatch, spec.img_size),
-        core::format("say --img-size {}", std::max(kPatch, spec.img_size / kPatch * kPatch)));
+        core::format("use --img-size {}", std::max(kPatch, spec.img_size / kPatch * kPatch)));
   }
   if (spec.num_classes == 0) {
     throw core::Error(core::ErrorKind::config, spec.name + " gives no feature map, which a larger network needs of it",

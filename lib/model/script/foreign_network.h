@@ -27,7 +27,7 @@ class ForeignNetwork {
  public:
   virtual ~ForeignNetwork() = default;
 
-  /// images [B, C, H, W] -> what its forward() gives, [B, outputs]. Throws std::exception saying what went wrong in it.
+  /// images [B, C, H, W] -> what its forward() gives, [B, outputs]. Throws std::exception with its error.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   /// Every part, a part after that around it. The same in each call.
   virtual std::vector<ForeignPart> parts() const = 0;

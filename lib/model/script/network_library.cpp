@@ -40,7 +40,7 @@ OpenForeignNetwork open_library() {
   return opened;
 }
 
-/// The lines that say something: LibTorch adds pages of C++ frames and generated code.
+/// The lines of the error itself: LibTorch adds pages of C++ frames and generated code.
 std::string first_lines(const std::string& text) {
   constexpr size_t kMax = 400;
   return text.size() <= kMax ? text : text.substr(0, kMax) + " ...";

@@ -67,7 +67,7 @@ void try_out(ScriptNetwork& network, const ModelSpec& spec) {
     throw Error(ErrorKind::config,
                 format("{} does not take images [2, {}, {}, {}]: {}", spec.name, spec.in_chans, spec.img_size,
                        spec.img_size, error.what_without_backtrace()),
-                "--in-chans and --img-size say what it is given; forward() must take and give one tensor");
+                "--in-chans and --img-size set what it is given; forward() must take and give one tensor");
   }
   network.train();
   if (outputs.dim() == 2 && outputs.size(0) == 2 && outputs.size(1) == spec.num_classes) return;
@@ -83,7 +83,7 @@ void try_out(ScriptNetwork& network, const ModelSpec& spec) {
 ScriptNetwork::ScriptNetwork(std::unique_ptr<ForeignNetwork> network, std::string name)
     : network_(std::move(network)), name_(std::move(name)) {
   mirror_parts();
-  add_layer({""});  // its code does not say where layers begin
+  add_layer({""});  // its code does not show where layers begin
   bool learns = false;
   for (const auto& item : named_parameters()) {
     const size_t dot = item.key().rfind('.');
@@ -148,7 +148,7 @@ void ScriptNetwork::train(bool on) {
 
 void ScriptNetwork::set_stage_runner(StageRunner) {
   throw Error(ErrorKind::config,
-              name_ + ": the code of a file does not say where stages begin whose activations could be computed again",
+              name_ + ": the code of a file does not show where stages begin whose activations could be computed again",
               "leave --grad-checkpointing out");
 }
 

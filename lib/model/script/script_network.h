@@ -38,7 +38,7 @@ class ScriptNetwork : public ImageModel {
 
 /// Of the file that `spec.name` is the path of. Tries it on two images. Throws as the functions of network_library.h,
 /// and Error{config} where it does not take the images or gives other outputs than those of `spec`, or where the
-/// options ask for what only networks of ours can do.
+/// options request what only networks of ours can do.
 std::shared_ptr<ImageModel> make_script_network(const ModelSpec& spec);
 
 }  // namespace stoker::model

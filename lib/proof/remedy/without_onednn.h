@@ -4,7 +4,7 @@
 
 namespace stoker::proof {
 
-/// For its lifetime LibTorch does not ask oneDNN, in any thread.
+/// For its lifetime LibTorch does not use oneDNN, in any thread.
 class WithoutOnednn {
  public:
   WithoutOnednn();

@@ -22,7 +22,7 @@ struct Dialect {
   std::vector<NameRow> rows;      ///< the first that fits counts
   std::vector<std::string> idle;  ///< patterns of tensors that our network has no use for
   double norm_eps = 0;            ///< of their batch norms; 0: as ours
-  std::string remark;             ///< what users should know of such weights; empty: nothing
+  std::string remark;             ///< a note for users of such weights; empty: none
 };
 
 struct OurName {

@@ -27,7 +27,7 @@ struct NamePlan {
   std::string group, prefix, dialect;     ///< what was chosen; group and prefix may be empty
   std::vector<std::string> other_groups;  ///< that hold tensors, too
   double norm_eps = 0;                    ///< of their batch norms; 0: as ours
-  std::string remark;                     ///< what users should know of such weights; may be empty
+  std::string remark;                     ///< a note for users of such weights; may be empty
   size_t matched = 0;                     ///< sources that the network has a tensor for
 };
 

@@ -20,7 +20,7 @@ class LineReaderTest : public testing::Test {
     for (std::string line; reader.next(line);) lines.push_back(line);
     return lines;
   }
-  ErrorKind kind_of_trouble(const std::string& name) const {
+  ErrorKind kind_of_failure(const std::string& name) const {
     try {
       LineReader(folder_ / name, 10);
     } catch (const Error& error) {
@@ -59,7 +59,7 @@ TEST_F(LineReaderTest, OnlyRegularFilesAreOpened) {
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   ASSERT_EQ(::mkdir((folder_ / "folder").c_str(), 0700), 0);
   for (const char* const name : {"fifo", "folder", "missing"}) {
-    EXPECT_EQ(kind_of_trouble(name), ErrorKind::no_input) << name;
+    EXPECT_EQ(kind_of_failure(name), ErrorKind::no_input) << name;
   }
 }
 

@@ -50,7 +50,7 @@ TEST(MachineTest, WhatACgroupAlreadyUsesIsNotAvailable) {
   const std::string user = made_cgroup(place, "user", "max", "9000000000", "0");
   const std::string slice = made_cgroup(place, "slice", "9000000000", "8000000000", "0");
   EXPECT_EQ(cgroup_memory_left({job}), 5'500'000'000);
-  EXPECT_EQ(cgroup_memory_left({job, user}), 5'500'000'000) << "no limit, nothing to say";
+  EXPECT_EQ(cgroup_memory_left({job, user}), 5'500'000'000) << "no limit, nothing to report";
   EXPECT_EQ(cgroup_memory_left({job, user, slice}), 1'000'000'000) << "a group around it has less left";
   EXPECT_EQ(cgroup_memory_left({user}), std::nullopt);
   EXPECT_EQ(cgroup_memory_left({made_cgroup(place, "full", "10", "20", "0")}), 0);

@@ -19,7 +19,7 @@ bool can_allocate(int64_t bytes) {
 
 TEST(MemoryLimitTest, MoreThanIsFreeCannotBeAllocatedWhileItLives) {
   const int64_t available = read_machine_facts().ram_available_bytes;
-  if (available == 0) GTEST_SKIP() << "the machine does not say how much is free";
+  if (available == 0) GTEST_SKIP() << "the machine does not report how much is free";
   constexpr int64_t kGigabyte = 1'000'000'000;
   {
     const MemoryLimit limit;

@@ -25,7 +25,7 @@ Rows rows_of(const std::string& text, std::vector<int64_t>* lines = nullptr) {
 }
 
 /// What comes after the folder's name in the message.
-std::string csv_trouble(const std::string& text) {
+std::string csv_error(const std::string& text) {
   try {
     rows_of(text);
   } catch (const Error& error) {
@@ -45,18 +45,18 @@ TEST(CsvReaderTest, ReadsQuotesByteOrderMarksAndBothLineEnds) {
   EXPECT_EQ(rows_of(",\n"), Rows({{"", ""}}));
 }
 
-TEST(CsvReaderTest, TroubleHasFileAndLine) {
-  EXPECT_EQ(csv_trouble("a,b\nc\"d,e\n"), "x.csv:2: quote inside an unquoted field");
-  EXPECT_EQ(csv_trouble("a,b\n\"c\nd,e\n"), "x.csv:2: the quote that opens here is never closed");
-  EXPECT_EQ(csv_trouble("\"a\"b\n"), "x.csv:1: text after a closing quote");
-  EXPECT_EQ(csv_trouble("a\rb\n"), "x.csv:1: carriage return inside a row");
-  EXPECT_EQ(csv_trouble(std::string("a\n\0b\n", 5)), "x.csv:2: NUL byte");
-  EXPECT_EQ(csv_trouble("a\n" + std::string(70000, 'x')), "x.csv:2: row longer than 65536 bytes");
+TEST(CsvReaderTest, AnErrorHasFileAndLine) {
+  EXPECT_EQ(csv_error("a,b\nc\"d,e\n"), "x.csv:2: quote inside an unquoted field");
+  EXPECT_EQ(csv_error("a,b\n\"c\nd,e\n"), "x.csv:2: the quote that opens here is never closed");
+  EXPECT_EQ(csv_error("\"a\"b\n"), "x.csv:1: text after a closing quote");
+  EXPECT_EQ(csv_error("a\rb\n"), "x.csv:1: carriage return inside a row");
+  EXPECT_EQ(csv_error(std::string("a\n\0b\n", 5)), "x.csv:2: NUL byte");
+  EXPECT_EQ(csv_error("a\n" + std::string(70000, 'x')), "x.csv:2: row longer than 65536 bytes");
   EXPECT_EQ(rows_of(std::string(65000, 'x') + "\n" + std::string(65000, 'y')).size(), 2u);
 }
 
 TEST(CsvReaderTest, HalfAByteOrderMarkIsRefused) {
-  EXPECT_EQ(csv_trouble("\xEF\xBBpath,label\n"), "x.csv:1: begins with half a byte order mark");
+  EXPECT_EQ(csv_error("\xEF\xBBpath,label\n"), "x.csv:1: begins with half a byte order mark");
 }
 
 TEST(CsvReaderTest, TheLongestRowIsForTheCallerToSay) {

@@ -59,7 +59,7 @@ class CheckpointsTest : public ::testing::Test {
   Checkpoints checkpoints_{{folder_ / "checkpoints"}, identity()};
 };
 
-TEST_F(CheckpointsTest, AnotherDeviceIsSaidAndNotRefused) {
+TEST_F(CheckpointsTest, AnotherDeviceIsLoggedAndNotRefused) {
   std::vector<std::string> lines;
   core::set_console_writer([&](core::LogLevel, std::string_view line) { lines.emplace_back(line); });
   const auto on = [](const std::string& device) {
@@ -173,7 +173,7 @@ TEST_F(CheckpointsTest, AnOptionThatTheCheckpointLacksHasTheValueFromBeforeItExi
   EXPECT_TRUE(of(newer).differences(checkpoints_.files().path_of(1)).empty()) << "it had no value, and has none";
 }
 
-TEST_F(CheckpointsTest, AnOptionThatWasRemovedIsNoDifferenceAndSaidWhereBitsDependedOnIt) {
+TEST_F(CheckpointsTest, AnOptionThatWasRemovedIsNoDifferenceAndLoggedWhereBitsDependedOnIt) {
   std::vector<std::string> lines;
   core::set_console_writer([&](core::LogLevel, std::string_view line) { lines.emplace_back(line); });
   for (const std::string value : {"false", "true"}) {

@@ -32,7 +32,7 @@ TEST(OutOfMemoryTest, MemoryIsKnownToHaveRunOutByTypeAndByWords) {
   }
 }
 
-/// What CUDA, cuBLAS and cuDNN say.
+/// Messages of CUDA, cuBLAS and cuDNN.
 c10::Error error_with(const std::string& text) { return c10::Error({"f", "f.cpp", 1}, text); }
 
 TEST(OutOfMemoryTest, EveryTextThatMeansItIsKnown) {

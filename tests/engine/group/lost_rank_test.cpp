@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank is lost, from what all of them say of themselves, at times that the tests make up.
+// Which rank is lost, from the signs of all of them, at times that the tests make up.
 #include "engine/group/meeting.h"
 
 #include <gtest/gtest.h>

@@ -70,7 +70,7 @@ class RowSource : public data::LeafSource {
 
 /// Memory that holds any number of images in the first passes forward, and only a few at once after them.
 struct TightMemory {
-  int64_t roomy_passes = 0;
+  int64_t unlimited_passes = 0;
   int64_t images_at_once = std::numeric_limits<int64_t>::max();
 };
 
@@ -87,7 +87,7 @@ class LinearModel : public model::ImageModel {
     if (is_training()) {
       trained_on_.add_(images.size(0));
       searches_[images.size(0)] = at::globalContext().benchmarkCuDNN();
-      if (++passes_ > memory_.roomy_passes && images.size(0) > memory_.images_at_once) throw std::bad_alloc();
+      if (++passes_ > memory_.unlimited_passes && images.size(0) > memory_.images_at_once) throw std::bad_alloc();
     }
     const torch::Tensor rows = images.flatten(1);
     return fc_(norm_ ? norm_(rows) : rows);
@@ -132,7 +132,7 @@ struct TinyOptions {
   GraphRunner* graphs = nullptr;            ///< required, where there is one
 };
 
-/// Remembers events and can ask for a stop after an update.
+/// Remembers events and can request a stop after an update.
 class Recorder : public Observer {
  public:
   int64_t stop_after_update = -1;

@@ -15,7 +15,7 @@ TinyOptions tight_options() {
   TinyOptions options;
   options.batch_size = 8;
   options.accumulation = 2;
-  options.memory = {/*roomy_passes=*/11, /*images_at_once=*/3};
+  options.memory = {/*unlimited_passes=*/11, /*images_at_once=*/3};
   options.auto_micro_batch = true;
   options.mix.mixup_alpha = 0.4;
   return options;
@@ -24,16 +24,16 @@ TinyOptions tight_options() {
 TEST_F(TrainerImagesTest, WhenMemoryRunsOutTheUpdateIsDoneAgainInSmallerMicroBatches) {
   TinyRun tight(folder_ / "tight", tight_options());
   const FinishEvent finish = tight.go();
-  TinyOptions roomy_options = tight_options();
-  roomy_options.memory = {};
-  TinyRun roomy(folder_ / "roomy", roomy_options);
-  EXPECT_EQ(finish.updates, roomy.go().updates) << "an update sees as many images as before";
-  EXPECT_TRUE(torch::allclose(tight.weight(), roomy.weight(), 1e-5, 1e-6));
-  EXPECT_FALSE(torch::equal(tight.weight(), roomy.weight())) << "no micro-batch was ever smaller";
+  TinyOptions unlimited_options = tight_options();
+  unlimited_options.memory = {};
+  TinyRun unlimited(folder_ / "unlimited", unlimited_options);
+  EXPECT_EQ(finish.updates, unlimited.go().updates) << "an update sees as many images as before";
+  EXPECT_TRUE(torch::allclose(tight.weight(), unlimited.weight(), 1e-5, 1e-6));
+  EXPECT_FALSE(torch::equal(tight.weight(), unlimited.weight())) << "no micro-batch was ever smaller";
   EXPECT_EQ(tight.trained_on(), 3 * 103) << "what the failed update had done is undone";
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(tight.recorder_.epochs[i].images, 103);
-    EXPECT_NEAR(tight.recorder_.epochs[i].train_loss, roomy.recorder_.epochs[i].train_loss, 1e-5);
+    EXPECT_NEAR(tight.recorder_.epochs[i].train_loss, unlimited.recorder_.epochs[i].train_loss, 1e-5);
   }
 }
 
@@ -48,8 +48,8 @@ TEST_F(TrainerImagesTest, AResumeGoesOnWithTheMicroBatchesThatItsCheckpointHas) 
     }
     core::request_stop(0);
     TinyOptions after = tight_options();
-    after.memory.roomy_passes -= 2 * update;  // of the second process
-    if (update >= 6) after.memory = {};       // nothing runs out any more: the checkpoint has the micro-batches
+    after.memory.unlimited_passes -= 2 * update;  // of the second process
+    if (update >= 6) after.memory = {};           // nothing runs out any more: the checkpoint has the micro-batches
     TinyRun second(folder, after);
     second.go();
     EXPECT_TRUE(torch::equal(second.weight(), wanted)) << "stopped after update " << update;

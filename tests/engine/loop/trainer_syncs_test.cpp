@@ -37,7 +37,7 @@ TinyOptions sync_options() {
   options.accumulation = 2;
   options.limits.epochs = 2;
   options.has_batch_norm = true;
-  // Before, SGD asks whether it is to be skipped.
+  // Before, SGD reads whether it is to be skipped.
   options.scaling.enabled = TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4);
   options.mix.mixup_alpha = 0.2;
   options.report_every = config::Interval::updates(3);

@@ -112,7 +112,7 @@ TEST_F(ActivationArenaTest, MoreThanThereIsIsRefusedAndNothingIsLost) {
   EXPECT_EQ(at::ones({kFloats}).sum().item<float>(), kFloats);
 }
 
-TEST_F(ActivationArenaTest, GrowsAsFarAsTheProbeOfAFewImagesForesees) {
+TEST_F(ActivationArenaTest, GrowsAsFarAsTheProbeOfAFewImagesPredicts) {
   fixtures::ProbedRun run("small_cnn", 32, /*width=*/16);
   const ActivationModel model = probe_memory(run.learner, *run.task, run.settings);
   constexpr int64_t kImages = 512;

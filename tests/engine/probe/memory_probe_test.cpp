@@ -21,7 +21,7 @@ namespace {
 
 using fixtures::ProbedRun;
 
-TEST(MemoryProbeTest, MoreImagesAreForeseenFromFew) {
+TEST(MemoryProbeTest, MoreImagesArePredictedFromFew) {
   for (const auto& [name, side] : {std::pair("small_cnn", 32), std::pair("peer_cnn", 32), std::pair("resnet18", 64)}) {
     ProbedRun run(name, side, /*width=*/8);
     const ActivationModel model = probe_memory(run.learner, *run.task, run.settings);
@@ -42,7 +42,7 @@ int64_t measured_evaluation(ProbedRun& run, int64_t images) {
          }));
 }
 
-TEST(MemoryProbeTest, EvaluationsOfMoreImagesAreForeseenWithoutALearner) {
+TEST(MemoryProbeTest, EvaluationsOfMoreImagesArePredictedWithoutALearner) {
   for (const auto& [name, side] : {std::pair("small_cnn", 32), std::pair("resnet18", 64), std::pair("resnet18", 512)}) {
     ProbedRun run(name, side, /*width=*/8);
     const int64_t images = side > 256 ? 2 : 16;
@@ -86,7 +86,7 @@ TEST(LaunchProbeTest, TakesNoMoreMemoryThanABatchThatIsNotTiny) {
   EXPECT_LT(held, 1.1 * static_cast<double>(run.measured_bytes(64)));
 }
 
-TEST(MemoryProbeTest, ImagesTooLargeToTryAreForeseenFromSmallOnes) {
+TEST(MemoryProbeTest, ImagesTooLargeToTryArePredictedFromSmallOnes) {
   ProbedRun run("small_cnn", 4096, /*width=*/8);
   run.settings.memory_bytes = 500'000'000;
   const ActivationModel model = probe_memory(run.learner, *run.task, run.settings);

@@ -47,7 +47,7 @@ TEST(NetworkFlopTest, AttentionIsCountedOnce) {
   }
 }
 
-TEST(NetworkFlopTest, LargeImagesAreForeseenFromSmallOnes) {
+TEST(NetworkFlopTest, LargeImagesArePredictedFromSmallOnes) {
   ProbedRun small("small_cnn", 256, /*width=*/8), large("small_cnn", 1024, /*width=*/8);
   const double ratio =
       network_flop(large.learner, large.settings).forward / network_flop(small.learner, small.settings).forward;

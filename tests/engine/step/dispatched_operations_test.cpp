@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many operations an update asks LibTorch for, as a device would be asked: a device that is faster than its host
+// How many operations an update calls in LibTorch, as on a device: a device that is faster than its host
 // waits for the host to launch them. Ceilings, so that a loop over tensors does not slip in.
 #include <gtest/gtest.h>
 #include <torch/version.h>
@@ -89,7 +89,7 @@ TEST_P(OperationsOfNetworksTest, AnUpdateStaysBelowItsCeiling) {
             (TORCH_VERSION_MAJOR > 1 ? 1.25 : 1) * static_cast<double>(GetParam().forward_and_backward));
   const int64_t scaled = operations_of_scaled_update(GetParam().model, GetParam().side);
   std::printf("%s: all with autocast and a loss scale %lld\n", GetParam().model, static_cast<long long>(scaled));
-  // Without the kernel for gradients of weights, on CPUs with AMX say, autocast converts each weight by itself.
+  // Without the kernel for gradients of weights, such as on CPUs with AMX, autocast converts each weight by itself.
   const double without_kernel = kernels::has_conv_weight_gradient() ? 1 : 1.12;
   EXPECT_LE(static_cast<double>(scaled),
             (TORCH_VERSION_MAJOR > 1 ? 1.25 : without_kernel) * static_cast<double>(GetParam().scaled));

@@ -259,7 +259,7 @@ TEST(StepGraphTest, SmallerMicroBatchesAfterALackOfMemoryAreComputed) {
   for (const int64_t tight_from : {1, 3, 9}) {
     Trained setup;
     setup.auto_micro_batch = true;
-    setup.skipped = {9};  // a replay asks for no memory: a batch that is computed finds the lack
+    setup.skipped = {9};  // a replay allocates no memory: a batch that is computed finds the lack
     setup.between = [&](int64_t update, Learner& learner, Updater&) {
       static_cast<Watched&>(*learner.model).images_at_once = update >= tight_from ? kBatch / 2 : kBatch;
     };

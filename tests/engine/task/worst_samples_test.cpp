@@ -63,7 +63,7 @@ TEST(WorstSamplesTest, OfNumbersAreTheFarthestFromTheirTargets) {
   EXPECT_NEAR(list[0].error, 3, 1e-5);
 }
 
-TEST(WorstSamplesTest, FewerThanWantedAndNotANumberAreNoTrouble) {
+TEST(WorstSamplesTest, FewerThanWantedAndNotANumberAreNoError) {
   const auto task = task_of(config::TaskKind::multiclass, 2);
   WorstSamples worst(*task, 16);
   EXPECT_TRUE(worst.read().empty());

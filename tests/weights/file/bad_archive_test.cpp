@@ -66,7 +66,7 @@ std::string large_bomb() {
   return overwritten(zip, place_of(zip, "PK\1\2", 1) + kBytes, little_endian(kBytes3G, 4));
 }
 
-/// Two entries that say the same.
+/// Two equal entries.
 std::string with_its_entry_twice() {
   const std::string zip = made_zip({{"w/data.pkl", good_pickle()}});
   const size_t directory = place_of(zip, "PK\1\2"), end = place_of(zip, "PK\5\6");

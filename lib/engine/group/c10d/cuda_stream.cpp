@@ -14,7 +14,7 @@
 namespace stoker::engine {
 namespace {
 
-/// Of the running kernel: containers of one machine have it in common, and their names need not tell machines apart.
+/// Of the running kernel: containers of one machine have it in common, and their names need not distinguish machines.
 std::string machine_name() {
   std::string id;
   if (std::ifstream("/proc/sys/kernel/random/boot_id") >> id) return id;

@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 
 using MakeStore = std::function<c10::intrusive_ptr<c10d::Store>()>;
 
-// That the rank with the store waits for the others to end; where one of them is lost, until they know.
+// That the rank with the store waits for the others to end; where one of them is lost, until they have seen it.
 constexpr milliseconds kFarewell(4000), kShortFarewell(1000);
 constexpr milliseconds kBetweenLooks(20);
 
@@ -96,7 +96,8 @@ class C10dGroup : public Group {
   /// Queues `work` and waits until the device has done it.
   template <typename Work>
   void on_devices(const Work& work) {
-    if (!devices_) throw Error(ErrorKind::bug, "tensors of a device are to be added, and sums_on() did not say yes");
+    if (!devices_)
+      throw Error(ErrorKind::bug, "tensors of a device are to be added, and sums_on() did not return true");
     const int64_t before = devices_->bytes_sent();
     work(*devices_);
     devices_->wait();
@@ -136,7 +137,7 @@ class StoreMeeting : public Meeting {
       for (milliseconds waited(0); waited < longest && !all_have_ended(); waited += kBetweenLooks) {
         std::this_thread::sleep_for(kBetweenLooks);
       }
-    } catch (const Error&) {  // nobody could see it any more
+    } catch (const Error&) {  // no rank could see it any more
     }
   }
   StoreMeeting(const StoreMeeting&) = delete;
@@ -159,23 +160,23 @@ class StoreMeeting : public Meeting {
   static std::string sign_key(int rank) { return format("sign/{}", rank); }
 
   void set(const std::string& key, const std::string& value) {
-    ask([key, value](c10d::Store& store) {
+    query([key, value](c10d::Store& store) {
       store.set(key, std::vector<uint8_t>(value.begin(), value.end()));
       return "";
     });
   }
   int add_one(const std::string& key) {
-    return std::stoi(ask([key](c10d::Store& store) { return std::to_string(store.add(key, 1)); }));
+    return std::stoi(query([key](c10d::Store& store) { return std::to_string(store.add(key, 1)); }));
   }
   std::string find(const std::string& key) {
-    return ask([key](c10d::Store& store) {
+    return query([key](c10d::Store& store) {
       if (!store.check({key})) return std::string();
       const std::vector<uint8_t> bytes = store.get(key);
       return std::string(bytes.begin(), bytes.end());
     });
   }
-  /// A TCPStore waits for an answer for ever; who asks here does not. It is not asked again after that.
-  std::string ask(const std::function<std::string(c10d::Store&)>& question) {
+  /// A TCPStore waits for an answer for ever; a query does not, and is the last one after a timeout.
+  std::string query(const std::function<std::string(c10d::Store&)>& question) {
     if (is_broken_) throw Error(ErrorKind::peer_lost, failure());
     std::packaged_task<std::string()> task([store = store_, question] { return question(*store); });
     std::future<std::string> answer = task.get_future();

@@ -122,7 +122,7 @@ TEST_F(NcclTest, ARankThatDoesNotComeToConnectIsNotWaitedForWhenItIsLost) {
   EXPECT_EQ(fake_nccl::aborted(), 1);
 }
 
-TEST_F(NcclTest, AnErrorOfNcclIsSaidUnlessAnotherRankHasTheCause) {
+TEST_F(NcclTest, AnErrorOfNcclIsReportedUnlessAnotherRankHasTheCause) {
   for (const std::string cause : {"", "rank 1 failed: disk full"}) {
     fake_nccl::reset();
     fake_nccl::set_failure(3, ncclSystemError);
