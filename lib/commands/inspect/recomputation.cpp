@@ -48,7 +48,7 @@ Recomputation::Recomputation(const config::CommandLine& line, const RecordedRun&
   feed_ = training_feed(options, prepared_.datasets.train, learner.device);
   plan_ = plan_epoch(options, feed_->loader());
   schedule_.emplace(options.schedule, options.optim.lr, options.train.epochs * plan_.updates(), plan_.updates());
-  at_ = start_or_resume(checkpoint, *checkpoints_, learner, feed_->loader());
+  at_ = start_or_resume(checkpoint, *checkpoints_, learner, feed_->loader(), options.run.override_resume);
   updater_.emplace(updater_settings(options, precision_of(options, learner.device)), *prepared_.task, learner);
   updater_->set_micro_batches(at_.micro_batches);
   batches_.emplace(*feed_);

@@ -120,9 +120,7 @@ class TrainingRun {
   Outcome already_finished() const;
   bool has_ended() const { return end_.has_value(); }
   /// Makes the run directory agree with where the run goes on.
-  void claim() {
-    if (ranks_.is_root()) take_over_checkpoints(checkpoint_, at_, *checkpoints_);
-  }
+  void claim();
   engine::FinishEvent train();
   Outcome wrap_up(const engine::FinishEvent& finish);
 
@@ -195,7 +193,7 @@ void TrainingRun::refuse() {
   plan::refuse_what_does_not_fit(prepared_.inputs, prepared_.room, options_.run.plan_check);
   const engine::RunIdentity identity = identity_of(options_, prepared_.datasets, ranks_.place().size);
   refuse_unequal_ranks(ranks_, identity);
-  checkpoints_.emplace(checkpoint_settings(options_.run, files_.directory()), identity);
+  checkpoints_.emplace(checkpoint_settings(options_, files_.directory()), identity);
   if (checkpoint_.empty()) return;
   extension_ = extension_of(checkpoint_, options_.train.epochs);
   refuse_other_run(*checkpoints_, checkpoint_, options_.run.override_resume, extension_);
@@ -208,7 +206,8 @@ void TrainingRun::build() {
   val_feed_ = evaluation_feed(options_, prepared_.datasets.val, device, ranks_.share(), /*is_repeated=*/true);
   const engine::EpochPlan plan = plan_epoch(options_, train_feed_->loader());
   refuse_batch_of_one(options_, plan, *prepared_.datasets.train, prepared_.learner);
-  at_ = start_or_resume(checkpoint_, *checkpoints_, prepared_.learner, train_feed_->loader());
+  at_ = start_or_resume(checkpoint_, *checkpoints_, prepared_.learner, train_feed_->loader(),
+                        options_.run.override_resume);
   give_back_freed_memory();  // a checkpoint was read into it
   training_ = trainer_settings(options_, plan, precision_of(options_, device), at_.train_seconds);
   training_.telemetry.backend = proof::summary_text(proof::standing());
@@ -238,6 +237,15 @@ observe::BannerFacts TrainingRun::facts_of_banner() {
   return facts;
 }
 
+void TrainingRun::claim() {
+  if (checkpoint_.empty()) return;
+  const std::string at = ranks_.from_root([&] {
+    take_over_checkpoints(checkpoint_, !end_, at_, *checkpoints_);
+    return at_.to_json().dump();
+  });
+  if (!ranks_.is_root()) at_ = engine::RunProgress::from_json(core::parse_json(at, "rank 0"), "rank 0");
+}
+
 void TrainingRun::announce() {
   const observe::BannerFacts facts = facts_of_banner();
   for (const std::string& line : observe::banner_lines(facts)) core::log_info("{}", line);
@@ -254,10 +262,15 @@ Outcome TrainingRun::dry_run() const {
 }
 
 Outcome TrainingRun::already_finished() const {
-  core::log_info("already finished ({}): nothing to do in {}; --epochs {} trains further, --fresh starts over",
-                 engine::reason_text(*end_, ""), options_.run.run_dir, 2 * options_.train.epochs);
+  using Reason = engine::StopReason;
+  const config::ResolvedTrainOptions& train = options_.train;
+  const std::string further = *end_ == Reason::max_updates      ? format("--max-updates {}", 2 * train.max_updates)
+                              : *end_ == Reason::no_improvement ? format("--patience {}", 2 * train.patience)
+                                                                : format("--epochs {}", 2 * train.epochs);
+  core::log_info("already finished ({}): nothing to do in {}; {} trains further, --fresh starts over",
+                 engine::reason_text(*end_, ""), options_.run.run_dir, further);
   Outcome outcome = {core::kExitOk, "already-finished", at_.updates, checkpoint_};
-  add_result(best(), at_.best_epoch, at_.best_value, outcome);
+  add_result(best(), at_.best.epoch, at_.best.value, outcome);
   return outcome;
 }
 

@@ -295,8 +295,9 @@ void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o) {
                            {"DELTA", o, &Of::min_delta, number_codec(kNotNegative)}})
       .alias({"early-stopping"})
       .help(
-          "Stop after EPOCHS epochs in which eval-metric did not improve by more than DELTA. Set it where you do not "
-          "know how long to train; 0: never.")
+          "Stop at an evaluation EPOCHS or more epochs after the last improvement: eval-metric was better by more than "
+          "DELTA than at the improvement before. Evaluations that only a stop caused do not count. Set it where you do "
+          "not know how long to train; 0: never.")
       .free_on_resume();
 }
 

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/hash.h"
+#include "core/log.h"
 #include "core/system/file.h"
 #include "core/time/elapsed.h"
 #include "engine/checkpoint/all_finite.h"
@@ -51,6 +52,18 @@ void refuse_non_finite(const std::vector<NamedTensor>& tensors, const Checkpoint
     if (!entry.tensor.is_floating_point() || all_finite(entry.tensor.detach())) continue;
     throw diverged_error(entry.name + " holds inf or NaN; no checkpoint was written", files);
   }
+}
+
+/// By which the best result is chosen; empty where the manifest does not have it.
+std::string metric_of(const core::Json& manifest) {
+  const config::OptionTexts options = saved_options(manifest);
+  const auto found = options.find("eval-metric");
+  return found == options.end() ? "" : found->second;
+}
+
+/// Whether results can be compared.
+bool same_metric(const core::Json& saved, const core::Json& own) {
+  return metric_of(saved).empty() || metric_of(saved) == metric_of(own);
 }
 
 core::Json read_state_file(const std::string& path) {
@@ -147,17 +160,19 @@ CheckpointEvent Checkpoints::write(const Content& content) {
   chain_.saved({state.updates, committed.digest});
   event.bytes = committed.bytes;
   files_.point("last", state.updates);
-  if (content.is_best) files_.point("best", state.updates);
+  point_best(state);
   files_.prune(settings_.keep_last,
-               settings_.keep_best ? std::vector<int64_t>{state.best_updates} : std::vector<int64_t>{});
+               settings_.keep_best
+                   ? std::vector<int64_t>{state.best.updates, state.due_best.updates, files_.pointed("best")}
+                   : std::vector<int64_t>{});
+  if (!settings_.keep_best) point_best(state);
   event.path = files_.path_of(state.updates);
   event.updates = state.updates;
   event.seconds = core::seconds_since(begin);
   return event;
 }
 
-void Checkpoints::begin_save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
-                             bool is_best) {
+void Checkpoints::begin_save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad) {
   const uint64_t free_now = core::free_bytes(files_.directory());
   if (settings_.space_check && free_now > 0 && last_bytes_ > 0 && free_now < static_cast<uint64_t>(last_bytes_)) {
     throw Error(ErrorKind::io,
@@ -166,7 +181,6 @@ void Checkpoints::begin_save(const RunProgress& state, Learner& learner, const s
                 "free some space, then run the same command again: older checkpoints are whole");
   }
   const auto content = std::make_shared<Content>(content_of(state, learner, bad));
-  content->is_best = is_best;
   const auto save = [this, content] { return write(*content); };
   if (!settings_.asynchronous) return saving_.run_here(save);
   if (!staging_) staging_.emplace(learner.device);
@@ -189,10 +203,9 @@ std::optional<CheckpointEvent> Checkpoints::finish_save() {
   return take_saved();
 }
 
-CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
-                                  bool is_best) {
+CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad) {
   finish_save();
-  begin_save(state, learner, bad, is_best);
+  begin_save(state, learner, bad);
   return *finish_save();
 }
 
@@ -200,35 +213,59 @@ std::vector<std::string> Checkpoints::differences(const std::string& path, const
   return engine::differences(identity_, read_manifest(path).extra, path, free_option);  // load() verifies the files
 }
 
-RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad) {
-  verify_checkpoint(path);
+RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad,
+                              bool in_spite_of_differences) {
+  const Manifest manifest = verify_checkpoint(path);
   const core::Json json = read_state_file(path);
   const std::vector<NamedTensor> weights = read_safetensors(path + "/" + kModelFile).tensors;
   const std::vector<NamedTensor> optimizer = read_safetensors(path + "/" + kOptimizerFile).tensors;
   const std::vector<NamedTensor> random = read_safetensors(path + "/" + kRandomFile).tensors;
   std::vector<NamedTensor> average, average_target;
-  if (learner.ema) {
+  std::vector<std::string> lines;  // of what does not fit
+  const bool has_average = manifest.files.count(kAverageFile) > 0;
+  const bool takes_average = learner.ema && (has_average || !in_spite_of_differences);
+  if (takes_average) {
     average = read_safetensors(path + "/" + kAverageFile).tensors;
     average_target = average_state(learner);
+  } else if (learner.ema) {
+    lines.push_back("the average of weights begins fresh: at the weights of the checkpoint");
+  } else if (has_average) {
+    lines.push_back("the average of weights is left out");
   }
   const Lineage lineage = Lineage::from_state(json, path + "/" + kStateFile);
   // Everything is compared before anything is changed.
   const auto weights_target = model::state_of(*learner.model);
-  const auto optimizer_target = optimizer_state(learner);
+  auto optimizer_target = optimizer_state(learner);
   require_same_table(weights_target, weights, path + "/" + kModelFile);
-  require_same_table(optimizer_target, optimizer, path + "/" + kOptimizerFile);
+  bool takes_steps = true;  // of Adam, whose first averages are corrected by them
+  if (in_spite_of_differences) {
+    auto fitting = those_that_fit(optimizer_target, optimizer, lines);
+    takes_steps = optimizer_target.empty() || !fitting.empty();
+    optimizer_target = std::move(fitting);
+  } else {
+    require_same_table(optimizer_target, optimizer, path + "/" + kOptimizerFile);
+  }
   require_same_table(average_target, average, path + "/" + kAverageFile);
   try {
-    const RunProgress state = RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
-    for (const core::Json& sample : json.at("bad_samples")) {
+    RunProgress state = RunProgress::from_json(json.at("train"), path + "/" + kStateFile);
+    if (!same_metric(manifest.extra, manifest_of(identity_))) {
+      lines.push_back("the best result so far is that of another metric: it begins fresh");
+      state.best = state.due_best = state.counted = state.latest = {};
+      state.counted.epoch = state.epoch - 1;
+      state.epochs_without_improvement = 0;
+    }
+    const bool same_data = manifest.extra.value("data_fingerprint", "") == identity_.data_fingerprint;
+    if (!same_data && !json.at("bad_samples").empty()) lines.push_back("bad images are looked for again");
+    for (const core::Json& sample : same_data ? json.at("bad_samples") : core::Json::array()) {
       bad.push_back({sample.at("sample").get<int64_t>(), sample.at("name").get<std::string>(),
                      sample.at("reason").get<std::string>()});
     }
-    learner.optimizer->set_steps_taken(json.at("optimizer_steps").get<int64_t>());
-    if (learner.ema) learner.ema->set_updates(json.at("ema_updates").get<int64_t>());
+    learner.optimizer->set_steps_taken(takes_steps ? json.at("optimizer_steps").get<int64_t>() : 0);
+    if (takes_average) learner.ema->set_updates(json.at("ema_updates").get<int64_t>());
     copy_by_name(weights_target, weights);
     copy_by_name(optimizer_target, optimizer);
     copy_by_name(average_target, average);
+    if (learner.ema && !takes_average) copy_by_name(average_state(learner), weights);
     try {
       restore_random_state(random, learner.device);
     } catch (const c10::Error& error) {
@@ -236,20 +273,53 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
                                           error.what_without_backtrace()));
     }
     chain_.loaded({state.updates, checkpoint_digest(path)}, lineage.before);
+    for (const std::string& line : lines) core::log_warning("--override-resume: {}", line);
     return state;
   } catch (const core::Json::exception& error) {
     bad_state(path, error);
   }
 }
 
-void Checkpoints::repair_links(const RunProgress& state) {
-  if (files_.pointed("last") != state.updates) files_.point("last", state.updates);
-  if (state.best_updates >= 0 && files_.pointed("best") != state.best_updates) {
-    const std::vector<int64_t> present = files_.list();
-    if (std::find(present.begin(), present.end(), state.best_updates) != present.end()) {
-      files_.point("best", state.best_updates);
+/// By the value with which each was saved, of the same metric. What cannot be read is no candidate.
+Evaluated Checkpoints::best_present(const RunProgress& state) const {
+  const core::Json own = manifest_of(identity_);
+  Evaluated best;
+  for (const int64_t updates : files_.list()) {
+    if (updates > state.updates) continue;
+    try {
+      const Evaluated one = read_progress(files_.path_of(updates)).latest;
+      const bool is_comparable =
+          one.updates == updates && same_metric(read_manifest(files_.path_of(updates)).extra, own);
+      if (is_comparable && best.is_beaten_by(one.value, settings_.lower_is_better)) best = one;
+    } catch (const std::exception&) {
     }
   }
+  return best;
+}
+
+void Checkpoints::point_best(const RunProgress& state) {
+  const bool is_there = state.best.exists() && files_.has(state.best.updates);
+  const int64_t best = is_there ? state.best.updates : best_present(state).updates;
+  if (best == files_.pointed("best")) return;
+  if (best >= 0) return files_.point("best", best);
+  core::log_info("{} holds no evaluated checkpoint: there is no best one until the next evaluation",
+                 files_.directory());
+  files_.remove_link("best");
+}
+
+void Checkpoints::repair_links(const RunProgress& state) {
+  if (files_.pointed("last") != state.updates && files_.has(state.updates)) files_.point("last", state.updates);
+  point_best(state);
+}
+
+void Checkpoints::go_on_from(RunProgress& state) {
+  state.go_on();
+  if (!settings_.keep_best || !state.best.exists() || files_.has(state.best.updates)) return;
+  const std::string gone = files_.path_of(state.best.updates);
+  state.best = state.due_best = best_present(state);
+  core::log_info("the best checkpoint so far, {}, is not there: {}", gone,
+                 state.best.exists() ? "the best one that is left is " + files_.path_of(state.best.updates)
+                                     : "the next evaluation is the best one until there is a better one");
 }
 
 SavedModel load_saved_model(const std::string& path) {

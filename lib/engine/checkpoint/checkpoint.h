@@ -34,45 +34,51 @@ class Checkpoints {
     bool keep_best = true;
     bool space_check = true;
     core::FileSystem* file_system = &core::posix_file_system();  ///< outlives the checkpoints
-    bool asynchronous = true;  ///< training waits for a copy in host memory alone, which stays for the next save
+    bool asynchronous = true;      ///< training waits for a copy in host memory alone, which stays for the next save
+    bool lower_is_better = false;  ///< of the evaluation metric
   };
   Checkpoints(const Settings& settings, RunIdentity identity);
 
   /// Waits for a save that is under way.
   CheckpointFiles& files();
 
-  /// Copies what a checkpoint holds; a thread saves and verifies it, then moves `last` (and `best` when `is_best`) and
-  /// prunes. finish_save() or take_saved() must have had the end of the save before.
-  void begin_save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad, bool is_best);
+  /// Copies what a checkpoint holds; a thread saves and verifies it, then moves `last` and `best` and prunes.
+  /// finish_save() or take_saved() must have had the end of the save before.
+  void begin_save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad);
   /// The save that has ended since, if one has. Throws what ended it: Error{diverged} for weights that are not finite,
   /// Error{io} when the disk is full; older checkpoints stay.
   std::optional<CheckpointEvent> take_saved();
   /// take_saved() after a wait for the save that is under way; nothing where none is.
   std::optional<CheckpointEvent> finish_save();
   /// All of it at once.
-  CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad,
-                       bool is_best);
+  CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad);
 
   /// Lists, one per line, what differs between this run and the checkpoint's: options, but for the one of the name
   /// `free_option`, and data.
   std::vector<std::string> differences(const std::string& path, const std::string& free_option = "") const;
 
   /// Restores everything. The whole table of names, types and shapes is compared before anything is changed.
-  RunProgress load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad);
+  /// `in_spite_of_differences`: beside the weights, which must fit, what does not fit begins fresh, and the log names
+  /// it.
+  RunProgress load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad,
+                   bool in_spite_of_differences = false);
 
-  /// After a kill between the commit and the moving of links: makes `last` and `best` agree with `state`.
+  /// Makes `last` and `best` agree with `state`, also after a kill between the commit and the moving of links.
   void repair_links(const RunProgress& state);
+  /// A run goes on from `state`: where the checkpoint of its best result is gone, it is the best that is still there.
+  void go_on_from(RunProgress& state);
 
  private:
   /// What is written, as values of its own where it is written beside training.
   struct Content {
     RunProgress state;
-    bool is_best = false;
     std::vector<NamedTensor> weights, optimizer, random, average;  ///< no average: the run keeps none
     core::Json state_json;                                         ///< without its lineage
   };
   Content content_of(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad) const;
   CheckpointEvent write(const Content& content);
+  Evaluated best_present(const RunProgress& state) const;
+  void point_best(const RunProgress& state);
   std::map<std::string, FileRecord> write_files(const std::string& folder, const Content& content) const;
 
   Settings settings_;

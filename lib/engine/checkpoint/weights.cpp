@@ -3,6 +3,7 @@
 
 #include <c10/core/GradMode.h>
 
+#include <map>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -55,6 +56,35 @@ void require_same_table(const std::vector<NamedTensor>& wanted, const std::vecto
   if (problems.empty()) return;
   throw core::Error(core::ErrorKind::data, format("{}: {}", what, core::list_text(problems, 20)),
                     "check --model, --num-classes and --in-chans against those of the checkpoint");
+}
+
+std::vector<NamedTensor> those_that_fit(const std::vector<NamedTensor>& targets, const std::vector<NamedTensor>& given,
+                                        std::vector<std::string>& lines) {
+  constexpr size_t kNamed = 3;
+  std::map<std::string, std::vector<std::string>> fresh, left_out;  // by kind
+  const auto add = [](const std::string& name, std::map<std::string, std::vector<std::string>>& kinds) {
+    const size_t dot = name.find('.');
+    kinds[name.substr(0, dot)].push_back(core::printable(name.substr(dot + 1)));
+  };
+  auto left = by_name(given);
+  std::vector<NamedTensor> fitting;
+  for (const NamedTensor& target : targets) {
+    const auto found = left.find(target.name);
+    if (found != left.end() && same_kind(target.tensor, found->second)) {
+      fitting.push_back(target);
+      left.erase(found);
+    } else {
+      add(target.name, fresh);
+    }
+  }
+  for (const NamedTensor& entry : given) {
+    if (left.count(entry.name) > 0) add(entry.name, left_out);
+  }
+  for (const auto& [kind, names] : fresh)
+    lines.push_back(format("{} begins fresh: {}", kind, core::list_text(names, kNamed)));
+  for (const auto& [kind, names] : left_out)
+    lines.push_back(format("{} of the checkpoint is left out: {}", kind, core::list_text(names, kNamed)));
+  return fitting;
 }
 
 void copy_by_name(const std::vector<NamedTensor>& targets, const std::vector<NamedTensor>& sources) {

@@ -12,7 +12,12 @@ namespace stoker::engine {
 /// Throws Error{data} listing (at most 20) tensors that are missing, unexpected, or of another type or shape.
 void require_same_table(const std::vector<model::NamedTensor>& wanted, const std::vector<model::NamedTensor>& given,
                         const std::string& what);
-/// Copies values; the tables must be the same.
+/// Those of `targets` that `given` has under the same name, with the same type and shape. Adds to `lines`, one per kind
+/// of tensor ("exp_avg." of a name), which others begin fresh and what of `given` is left out.
+std::vector<model::NamedTensor> those_that_fit(const std::vector<model::NamedTensor>& targets,
+                                               const std::vector<model::NamedTensor>& given,
+                                               std::vector<std::string>& lines);
+/// Copies values; `sources` has all of `targets`.
 void copy_by_name(const std::vector<model::NamedTensor>& targets, const std::vector<model::NamedTensor>& sources);
 
 /// Both, for a whole module.

@@ -235,6 +235,13 @@ void CheckpointFiles::point(const std::string& name, int64_t updates) {
   require(files_.rename(temporary, link), "point link", link);
 }
 
+void CheckpointFiles::remove_link(const std::string& name) {
+  const std::string link = directory_ + "/" + name;
+  require(files_.remove(link), "remove link", link);
+}
+
+bool CheckpointFiles::has(int64_t updates) const { return core::file_exists(path_of(updates) + "/" + kManifest); }
+
 int64_t CheckpointFiles::pointed(const std::string& name) const {
   std::error_code missing;
   const fs::path target = fs::read_symlink(directory_ + "/" + name, missing);

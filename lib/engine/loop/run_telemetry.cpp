@@ -145,6 +145,7 @@ EpochEvent RunTelemetry::epoch_event(const RunProgress& at) {
   event.epoch = at.epoch;
   event.updates = at.updates;
   event.images = at.epoch_images;
+  event.update_in_epoch = at.update_in_epoch;
   event.train_loss = at.epoch_loss_sum / static_cast<double>(std::max<int64_t>(1, at.epoch_images));
   event.learning_rate = at.learning_rate;
   event.train_seconds = seconds;
@@ -222,8 +223,8 @@ FinishEvent RunTelemetry::finish(const Run& run) {
   event.signal_name = core::stop_signal_name();
   event.updates = run.at.updates;
   event.epochs_done = run.at.epoch;
-  event.best_value = run.at.best_value;
-  event.best_epoch = run.at.best_epoch;
+  event.best_value = run.at.best.value;
+  event.best_epoch = run.at.best.epoch;
   event.checkpoint = last_checkpoint_.path;
   event.elapsed_seconds = run.elapsed_seconds();
   parts_.observer.on_finish(event);

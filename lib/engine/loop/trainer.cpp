@@ -75,7 +75,7 @@ void Trainer::train_epoch(Run& run) {
     // Act: reports and saves read from the device.
     telemetry_.on_saved(checkpoints_.take_saved());
     if (next.reports) check_learning(run.at, telemetry_.report(run));
-    if (next.saves) save(with_sums(run.at), /*is_best=*/false);
+    if (next.saves) save(with_sums(run.at));
     run.follow(next);
   }
   telemetry_.end_epoch();
@@ -124,7 +124,8 @@ Decision Trainer::decide(Run& run) {
 
 /// Validates when due, notes whether this is the best epoch, and moves the run on to the next one. The epoch counts as
 /// finished only after all of that: a resume neither repeats nor skips part of an epoch's end. An epoch cut short by a
-/// limit is validated too but stays under way, so that a raised limit goes on from there.
+/// limit is validated too but stays under way, so that a raised limit goes on from there. What is validated only
+/// because the run stops counts for nothing once it goes on: a run ends the same whether or not it was stopped.
 void Trainer::finish_epoch(Run& run) {
   EpochEvent event = telemetry_.epoch_event(run.at);
   if (!run.is_cut_short && run.at.epoch_images == 0) {
@@ -132,20 +133,22 @@ void Trainer::finish_epoch(Run& run) {
                       core::format("epoch {}: none of its images could be used", run.at.epoch + 1),
                       "train check on the data names what is wrong with them");
   }
+  event.is_cut_short = run.is_cut_short;
   check_learning(run.at, {event.train_loss, telemetry_.read_loss_scale()});
   RunProgress next = run.at;
   if (!run.is_cut_short) next.begin_next_epoch();
   // Validate.
-  const bool run_ends = limit_reached(settings_.limits, next).has_value();
-  if (val_every_.due_after_epoch(next.epoch) || run_ends) {
+  const bool is_due =
+      !run.is_cut_short && (val_every_.due_after_epoch(next.epoch) || next.epoch >= settings_.limits.epochs);
+  if (is_due || limit_reached(settings_.limits, next)) {
     try {
-      validate(next, event);
+      validate(next, is_due, event);
     } catch (const core::StopRequested&) {  // the epoch's end is gone through again on resume
       run.end = StopReason::signal;
       return;
     }
   }
-  event.best_value = next.best_value;
+  event.best_value = next.best.value;
   // Notify observers before the save: a row without its checkpoint is cut on resume, never the reverse.
   event.bad_images = static_cast<int64_t>(bad_samples_of_all(train_feed_.loader().bad_samples(), group_).size());
   telemetry_.examine_epoch(run, event);
@@ -155,13 +158,13 @@ void Trainer::finish_epoch(Run& run) {
   // Decide and act.
   const Decision decision = decisions_.after_epoch(run.at);
   run.at.train_seconds = decision.train_seconds;
-  if (decision.saves || decision.limit || event.is_best) save(run.at, event.is_best);
+  if (decision.saves || decision.limit || event.is_best) save(run.at);
   run.end = decision.limit;
   if (!run.end && decision.stops) run.end = StopReason::signal;
 }
 
 /// Judges the averaged weights when the run keeps them, else the weights themselves.
-void Trainer::validate(RunProgress& at, EpochEvent& event) {
+void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   const core::TraceScope trace("validation");
   const Clock::time_point begin = Clock::now();
   WorstSamples worst(updater_.task(), kWorstSamples);
@@ -182,7 +185,7 @@ void Trainer::validate(RunProgress& at, EpochEvent& event) {
   event.metrics = result.metrics;
   event.eval_seconds = core::seconds_since(begin);
   event.is_best = at.note_result(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
-                                 settings_.min_delta);
+                                 settings_.min_delta, is_due);
   if (event.is_best) event.worst = worst.read();
   telemetry_.examine_validated(event);
 }
@@ -200,18 +203,18 @@ RunProgress Trainer::with_sums(RunProgress at) const {
 }
 
 /// All ranks come here together, and the root writes.
-void Trainer::save(const RunProgress& at, bool is_best) {
+void Trainer::save(const RunProgress& at) {
   const std::vector<data::BadSample> bad = bad_samples_of_all(train_feed_.loader().bad_samples(), group_);
   saved_at_ = {at.epoch, at.updates};
   if (!group_.is_root()) return;
   const Clock::time_point begin = Clock::now();
   telemetry_.on_saved(checkpoints_.finish_save());  // the one before: only one is written at a time
-  checkpoints_.begin_save(at, updater_.learner(), bad, is_best);
+  checkpoints_.begin_save(at, updater_.learner(), bad);
   telemetry_.on_save(core::seconds_since(begin), checkpoints_.take_saved());
 }
 
 FinishEvent Trainer::finish(const Run& run) {
-  if (saved_at_ != std::pair(run.at.epoch, run.at.updates)) save(run.at, /*is_best=*/false);
+  if (saved_at_ != std::pair(run.at.epoch, run.at.updates)) save(run.at);
   telemetry_.on_saved(checkpoints_.finish_save());
   return telemetry_.finish(run);
 }

@@ -77,10 +77,10 @@ class Trainer {
   bool update(Run& run);
   Decision decide(Run& run);
   void finish_epoch(Run& run);
-  void validate(RunProgress& at, EpochEvent& event);
+  void validate(RunProgress& at, bool is_due, EpochEvent& event);
   void check_learning(const RunProgress& at, const TrainingFigures& figures);
   RunProgress with_sums(RunProgress at) const;
-  void save(const RunProgress& at, bool is_best);
+  void save(const RunProgress& at);
   FinishEvent finish(const Run& run);
 
   const TrainerSettings settings_;

@@ -72,6 +72,8 @@ struct EpochEvent {
   int64_t epoch = 0;    ///< 0-based, the one that ended
   int64_t updates = 0;  ///< done in the run
   int64_t images = 0;   ///< trained on in this epoch
+  int64_t update_in_epoch = 0;
+  bool is_cut_short = false;  ///< a limit stopped the run within the epoch, which stays under way
   double train_loss = 0;
   double learning_rate = 0;  ///< of the last update
   bool has_eval = false;

@@ -2,7 +2,7 @@
 #include "engine/run/run_progress.h"
 
 #include <cmath>
-#include <string_view>
+#include <string>
 
 #include "core/error.h"
 
@@ -20,12 +20,31 @@ void for_each_field(State& state, Visit visit) {
   visit("epoch_loss_sum", state.epoch_loss_sum);
   visit("epoch_score_sum", state.epoch_score_sum);
   visit("epoch_images", state.epoch_images);
-  visit("best_value", state.best_value);
-  visit("best_epoch", state.best_epoch);
-  visit("best_updates", state.best_updates);
+  const auto visit_evaluated = [&](const std::string& name, auto& evaluated) {
+    visit(name + "_value", evaluated.value);
+    visit(name + "_epoch", evaluated.epoch);
+    visit(name + "_updates", evaluated.updates);
+  };
+  visit_evaluated("best", state.best);
+  visit_evaluated("due_best", state.due_best);
+  visit_evaluated("counted", state.counted);
+  visit_evaluated("latest", state.latest);
   visit("epochs_without_improvement", state.epochs_without_improvement);
   visit("pieces", state.micro_batches);
   visit("train_seconds", state.train_seconds);
+}
+
+/// Whether states of before have no such field.
+bool came_later(const std::string& name) {
+  return name == "pieces" || name.rfind("due_best_", 0) == 0 || name.rfind("counted_", 0) == 0 ||
+         name.rfind("latest_", 0) == 0;
+}
+
+/// What older states had one record for.
+void fill_evaluations(RunProgress& state) {
+  state.due_best = state.counted = state.best;
+  state.counted.epoch = state.epoch - 1 - state.epochs_without_improvement;
+  if (state.best.updates == state.updates) state.latest = state.best;
 }
 
 /// JSON would turn 1.5 or true into a count. The smallest value that a count can have is the one it starts with.
@@ -51,18 +70,20 @@ void RunProgress::add_update(int64_t new_images, double rate, int64_t batch_micr
   ++update_in_epoch;
 }
 
-bool RunProgress::note_result(double value, bool lower_is_better, double min_delta) {
-  const double gain = lower_is_better ? best_value - value : value - best_value;
-  const bool first = best_epoch < 0;
-  const bool best = std::isfinite(value) && (first || gain > 0);
-  const bool improved = std::isfinite(value) && (first || gain > min_delta);
-  epochs_without_improvement = improved ? 0 : epochs_without_improvement + 1;
-  if (best) {
-    best_value = value;
-    best_epoch = update_in_epoch == 0 ? epoch - 1 : epoch;
-    best_updates = updates;
-  }
-  return best;
+bool Evaluated::is_beaten_by(double other, bool lower_is_better, double by) const {
+  return std::isfinite(other) && (!exists() || (lower_is_better ? value - other : other - value) > by);
+}
+
+bool RunProgress::note_result(double value, bool lower_is_better, double min_delta, bool is_due) {
+  const Evaluated now = {value, update_in_epoch == 0 ? epoch - 1 : epoch, updates};
+  const bool is_best = best.is_beaten_by(value, lower_is_better);
+  if (is_best) best = now;
+  latest = std::isfinite(value) ? now : Evaluated();
+  if (!is_due) return is_best;
+  if (due_best.is_beaten_by(value, lower_is_better)) due_best = now;
+  if (counted.is_beaten_by(value, lower_is_better, min_delta)) counted = now;
+  epochs_without_improvement = now.epoch - counted.epoch;
+  return is_best;
 }
 
 void RunProgress::begin_next_epoch() {
@@ -74,19 +95,20 @@ void RunProgress::begin_next_epoch() {
 
 core::Json RunProgress::to_json() const {
   core::Json json = core::Json::object();
-  for_each_field(*this, [&](const char* name, const auto& field) { json[name] = field; });
+  for_each_field(*this, [&](const std::string& name, const auto& field) { json[name] = field; });
   return json;
 }
 
 RunProgress RunProgress::from_json(const core::Json& json, const std::string& what) {
   RunProgress state;
-  for_each_field(state, [&](const char* name, auto& field) {
+  for_each_field(state, [&](const std::string& name, auto& field) {
     const auto found = json.find(name);
-    if (found == json.end() && std::string_view(name) == "pieces") return;
+    if (found == json.end() && came_later(name)) return;
     if (found == json.end() || !read_field(*found, field)) {
       throw core::Error(core::ErrorKind::data, what + ": the training state lacks a usable field " + name);
     }
   });
+  if (json.find("latest_updates") == json.end()) fill_evaluations(state);
   return state;
 }
 

@@ -10,6 +10,17 @@
 
 namespace stoker::engine {
 
+/// What an evaluation came to, and when. There is none while `updates` is -1.
+struct Evaluated {
+  double value = 0;      ///< of the evaluation metric
+  int64_t epoch = -1;    ///< 0-based
+  int64_t updates = -1;  ///< names its checkpoint
+
+  bool exists() const { return updates >= 0; }
+  /// Whether `other` is better by more than `by`; any is where there is none yet.
+  bool is_beaten_by(double other, bool lower_is_better, double by = 0) const;
+};
+
 struct RunProgress {
   int64_t epoch = 0;            ///< epochs finished, validation included
   int64_t update_in_epoch = 0;  ///< updates done in the epoch under way
@@ -22,10 +33,11 @@ struct RunProgress {
   double epoch_score_sum = 0;  ///< see Task::score_sum
   int64_t epoch_images = 0;
 
-  double best_value = 0;      ///< of the evaluation metric; meaningless while best_epoch is -1
-  int64_t best_epoch = -1;    ///< 0-based
-  int64_t best_updates = -1;  ///< names the checkpoint of the best epoch
-  int64_t epochs_without_improvement = 0;
+  Evaluated best;      ///< of all evaluations so far
+  Evaluated due_best;  ///< of those that a run which is never stopped makes, too; `best` once the run goes on
+  Evaluated counted;   ///< of these the last improvement: better by more than min-delta than the one before it
+  Evaluated latest;    ///< the last one of all
+  int64_t epochs_without_improvement = 0;  ///< from `counted` to the last evaluation that was due
 
   /// The number of micro-batches of each batch since memory ran out; see UpdateStep::set_micro_batches().
   int64_t micro_batches = 1;
@@ -34,15 +46,17 @@ struct RunProgress {
 
   /// One more update of the epoch under way is done, on `new_images` images. `rate`: its learning rate.
   void add_update(int64_t new_images, double rate, int64_t batch_micro_batches);
-  /// An evaluation of it came to `value`. Returns whether that is the best so far; less than `min_delta` better than
-  /// the best counts as no improvement.
-  bool note_result(double value, bool lower_is_better, double min_delta);
+  /// An evaluation of it came to `value`. Returns whether that is the best so far. `is_due`: no stop caused it; only
+  /// then it may be an improvement, and epochs without one are counted.
+  bool note_result(double value, bool lower_is_better, double min_delta, bool is_due);
+  /// The run goes on: what was evaluated only because it stopped is no longer the best of it.
+  void go_on() { best = due_best; }
   /// The epoch under way is over: what is counted of it begins anew.
   void begin_next_epoch();
 
   core::Json to_json() const;
   /// Throws Error{data} naming the field that is missing or of the wrong type; `what` is a path for the message.
-  /// "pieces" may be missing: it came later.
+  /// Fields that came later may be missing.
   static RunProgress from_json(const core::Json& json, const std::string& what);
 };
 

@@ -192,7 +192,10 @@ void Progress::on_evaluation(int64_t images_done, int64_t images_total) {
 }
 
 void Progress::on_epoch(const engine::EpochEvent& event) {
-  std::string line = format("epoch {}/{} done  train loss {:.4f}", event.epoch + 1, start_.epochs, event.train_loss);
+  std::string line = format("epoch {}/{} ", event.epoch + 1, start_.epochs);
+  line +=
+      event.is_cut_short ? format("stopped at update {}/{}", event.update_in_epoch, start_.updates_per_epoch) : "done";
+  line += format("  train loss {:.4f}", event.train_loss);
   if (event.has_eval) {
     line += format("  val loss {:.4f}", event.eval_loss);
     for (size_t i = 0; i < std::min<size_t>(kShownMetrics, event.metrics.size()); ++i) {
@@ -207,6 +210,7 @@ void Progress::on_epoch(const engine::EpochEvent& event) {
   if (event.found.resources) core::log_debug("  {}", resource_text(*event.found.resources));
   for (const std::string& times : time_lines(event.times)) core::log_debug("  {}", times);
   if (event.found.diagnosis) say_diagnosis(*event.found.diagnosis);
+  if (event.is_cut_short) return;
   if (const std::string drift = drift_.judge(event); !drift.empty()) core::log_warning("slower: {}", drift);
 }
 

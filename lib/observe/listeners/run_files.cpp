@@ -190,6 +190,7 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch + 1},
                {"updates", event.updates},
+               {"cut_short", event.is_cut_short},
                {"train_loss", number_or_null(event.train_loss)},
                {"eval_loss", event.has_eval ? number_or_null(event.eval_loss) : Json(nullptr)},
                {"best", event.is_best},

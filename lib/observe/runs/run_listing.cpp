@@ -71,6 +71,7 @@ void read_status(ListedRun& run, int64_t now) {
   run.state = status.value("state", run.state);
   run.reason = status.value("reason", "");
   run.updates = static_cast<int64_t>(number_of(status, "updates", 0));
+  run.epochs_done = static_cast<int64_t>(number_of(status, "epochs_done", -1));  // of a run that has ended
   run.images_per_second = number_of(status, "images_per_second", -1);
   const int64_t written = seconds_of_utc(status.value("time", ""));
   if (written >= 0) run.age_seconds = static_cast<double>(std::max<int64_t>(0, now - written));
@@ -146,6 +147,7 @@ ListedRun list_run(const std::string& path, int64_t now) {
                       "name the directory of a run that has begun to train, as given to --run-dir");
   }
   run.state = "unknown";
+  run.epochs_done = -1;
   RunRecord record;
   record.path = run.path;
   const auto read_what_can_be_read = [](const auto& read) {
@@ -161,7 +163,7 @@ ListedRun list_run(const std::string& path, int64_t now) {
     if (core::file_exists(run.path + "/summary.csv")) read_summary(record, 1);
   });
   run.epochs = std::atoll(record.option("epochs").c_str());
-  run.epochs_done = static_cast<int64_t>(record.epoch_rows.size());
+  if (run.epochs_done < 0) run.epochs_done = static_cast<int64_t>(record.epoch_rows.size());
   read_best(record, run);
   const auto speeds = record.by_epoch.find("images_per_second");
   if (run.images_per_second < 0 && speeds != record.by_epoch.end()) run.images_per_second = speeds->second.y.back();

@@ -193,14 +193,15 @@ engine::RunLimits limits_of(const config::ResolvedOptions& options, double secon
           options.train.patience};
 }
 
-engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedRunOptions& options,
+engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions& options,
                                                   const std::string& directory) {
   engine::Checkpoints::Settings settings;
   settings.directory = directory;
-  settings.keep_last = options.keep_last;
-  settings.keep_best = options.save_best;
-  settings.space_check = options.space_check;
-  settings.asynchronous = options.async_save;
+  settings.keep_last = options.run.keep_last;
+  settings.keep_best = options.run.save_best;
+  settings.lower_is_better = engine::lower_is_better(options.train.eval_metric);
+  settings.space_check = options.run.space_check;
+  settings.asynchronous = options.run.async_save;
   return settings;
 }
 

@@ -77,8 +77,7 @@ std::unique_ptr<data::DeviceFeed> evaluation_feed(const config::ResolvedOptions&
 engine::EpochPlan plan_epoch(const config::ResolvedOptions& options, const data::Loader& loader);
 /// `seconds_before`: what earlier processes of the run have trained; --max-time is of this one.
 engine::RunLimits limits_of(const config::ResolvedOptions& options, double seconds_before);
-engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedRunOptions& options,
-                                                  const std::string& directory);
+engine::Checkpoints::Settings checkpoint_settings(const config::ResolvedOptions& options, const std::string& directory);
 /// `resumes`: a checkpoint is going to replace the weights, so that --init-from is not read.
 engine::Learner build_learner(const config::ResolvedOptions& options, torch::Device device, bool resumes = false);
 /// How training images are varied, in one line.

@@ -81,7 +81,7 @@ std::string choose_checkpoint(const config::ResolvedRunOptions& options, engine:
   }
   if (resume == "last" || resume == "best") {
     const int64_t updates = files.pointed(resume);
-    if (updates >= 0) return files.path_of(updates);
+    if (updates >= 0 && files.has(updates)) return files.path_of(updates);
     throw Error(ErrorKind::no_input,
                 format("--resume {}: there is no such checkpoint in {}", resume, files.directory()),
                 "use --resume auto to start or resume");
@@ -162,18 +162,19 @@ config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
 }
 
 engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
-                                    engine::Learner& learner, data::Loader& loader) {
+                                    engine::Learner& learner, data::Loader& loader, bool override_resume) {
   if (checkpoint.empty()) return {};
   std::vector<data::BadSample> bad;
-  const engine::RunProgress at = checkpoints.load(checkpoint, learner, bad);
+  const engine::RunProgress at = checkpoints.load(checkpoint, learner, bad, override_resume);
   loader.restore_bad_samples(bad);
   return at;
 }
 
-void take_over_checkpoints(const std::string& checkpoint, const engine::RunProgress& at,
+void take_over_checkpoints(const std::string& checkpoint, bool goes_on, engine::RunProgress& at,
                            engine::Checkpoints& checkpoints) {
   if (checkpoint.empty()) return;
   set_newer_aside(checkpoints.files(), at.updates);
+  if (goes_on) checkpoints.go_on_from(at);
   checkpoints.repair_links(at);
 }
 

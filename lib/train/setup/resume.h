@@ -38,13 +38,14 @@ std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epo
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
                       const std::optional<Extension>& extension);
 
-/// A fresh start or an exact continuation. Writes nothing.
+/// A fresh start or an exact continuation; see Checkpoints::load() for `override_resume`. Writes nothing.
 engine::RunProgress start_or_resume(const std::string& checkpoint, engine::Checkpoints& checkpoints,
-                                    engine::Learner& learner, data::Loader& loader);
+                                    engine::Learner& learner, data::Loader& loader, bool override_resume);
 
-/// Makes the run directory agree with a run that goes on from `at`: newer checkpoints are set aside, links follow.
-/// Nothing for an empty `checkpoint`. Only for who holds the lock of the run directory. Throws Error{io}.
-void take_over_checkpoints(const std::string& checkpoint, const engine::RunProgress& at,
+/// Makes the run directory agree with a run that stands at `at`: newer checkpoints are set aside, links follow. Where
+/// it goes on, `at` follows what is left: see Checkpoints::go_on_from(). Nothing for an empty `checkpoint`. Only for
+/// who holds the lock of the run directory. Throws Error{io}.
+void take_over_checkpoints(const std::string& checkpoint, bool goes_on, engine::RunProgress& at,
                            engine::Checkpoints& checkpoints);
 
 }  // namespace stoker::train

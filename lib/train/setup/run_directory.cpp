@@ -50,9 +50,13 @@ std::string find_checkpoint(const std::string& path, const std::string& which) {
   const engine::CheckpointFiles files(path + "/checkpoints");
   for (const std::string& name : {which, std::string("last")}) {
     const int64_t updates = files.pointed(name);
-    if (updates < 0) continue;
-    if (name != which) core::log_info("{} has no {} checkpoint yet: taking {}", path, which, name);
+    if (updates < 0 || !files.has(updates)) continue;
+    if (name != which) core::log_info("{} has no {} checkpoint: taking {}", path, which, name);
     return files.path_of(updates);
+  }
+  if (const std::vector<int64_t> present = files.list(); !present.empty()) {
+    core::log_info("{} has no {} checkpoint: taking {}", path, which, files.path_of(present.front()));
+    return files.path_of(present.front());
   }
   throw core::Error(core::ErrorKind::no_input, "no checkpoint in " + core::printable(path),
                     "name a run directory (it holds checkpoints/) or a checkpoint (it holds manifest.json)");

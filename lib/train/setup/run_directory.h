@@ -30,8 +30,9 @@ std::string numbered_directory(const std::string& path, bool make);
 /// Returns the new path or "". Throws Error{run_dir_in_use}, {cannot_create}.
 std::string set_run_aside(const std::string& path);
 
-/// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last; best
-/// falls back to last, with a note in the log, when the run has not evaluated yet). Throws Error{no_input}.
+/// The checkpoint folder meant by `path`: itself, or, when it is a run directory, its `which` (best or last; where
+/// its checkpoint is not there, best falls back to last and last to the newest, with a note in the log). Throws
+/// Error{no_input}.
 std::string find_checkpoint(const std::string& path, const std::string& which);
 
 /// The file that --init-from means: `path` itself; of a run directory or a checkpoint the weights that are evaluated

@@ -57,7 +57,7 @@ class AsynchronousSaveTest : public ::testing::Test {
     state.updates = updates;
     return state;
   }
-  void begin(int64_t updates) { checkpoints_->begin_save(at(updates), learner_, {}, /*is_best=*/false); }
+  void begin(int64_t updates) { checkpoints_->begin_save(at(updates), learner_, {}); }
   double saved_weight(int64_t updates) {
     Learner loaded = learner_of(-1);
     std::vector<data::BadSample> bad;
@@ -136,7 +136,7 @@ TEST_F(AsynchronousSaveTest, TheSameBytesAreWrittenWithoutACopy) {
   Checkpoints at_once({other / "checkpoints", 2, true, false, &core::posix_file_system(), /*asynchronous=*/false},
                       RunIdentity{});
   at_once.files().prepare();
-  at_once.save(at(1), learner_, {}, false);
+  at_once.save(at(1), learner_, {});
   begin(1);
   checkpoints_->finish_save();
   const Manifest ours = read_manifest(folder_ / "checkpoints/step-00000001"),

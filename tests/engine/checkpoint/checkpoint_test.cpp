@@ -20,9 +20,9 @@ RunProgress state_at(int64_t updates) {
   state.epoch = 3;
   state.update_in_epoch = 2;
   state.updates = updates;
-  state.best_value = 0.75;
-  state.best_epoch = 1;
-  state.best_updates = 1;
+  state.best.value = 0.75;
+  state.best.epoch = 1;
+  state.best.updates = 1;
   return state;
 }
 
@@ -39,9 +39,9 @@ class CheckpointsTest : public ::testing::Test {
  protected:
   void SetUp() override { checkpoints_.files().prepare(); }
 
-  void save(int64_t updates, double weight, bool is_best = false) {
+  void save(int64_t updates, double weight) {
     Learner learner = learner_of(weight);
-    checkpoints_.save(state_at(updates), learner, {{7, "a.png", "truncated"}}, is_best);
+    checkpoints_.save(state_at(updates), learner, {{7, "a.png", "truncated"}});
   }
   core::Error error_of_loading(Learner& learner) {
     try {
@@ -68,7 +68,7 @@ TEST_F(CheckpointsTest, AnotherDeviceIsLoggedAndNotRefused) {
     return of_device;
   };
   Learner learner = learner_of(1);
-  of(on("Card A (9.0)")).save(state_at(1), learner, {}, false);
+  of(on("Card A (9.0)")).save(state_at(1), learner, {});
   const std::string path = checkpoints_.files().path_of(1);
   EXPECT_TRUE(of(on("Card A (9.0)")).differences(path).empty());
   EXPECT_TRUE(lines.empty());
@@ -81,7 +81,7 @@ TEST_F(CheckpointsTest, AnotherDeviceIsLoggedAndNotRefused) {
 TEST_F(CheckpointsTest, LoadsWhatWasSaved) {
   Learner saved = learner_of(1.5);
   saved.optimizer->set_steps_taken(12);
-  const CheckpointEvent event = checkpoints_.save(state_at(12), saved, {{7, "a.png", "truncated"}}, false);
+  const CheckpointEvent event = checkpoints_.save(state_at(12), saved, {{7, "a.png", "truncated"}});
   EXPECT_EQ(event.path, checkpoints_.files().path_of(12));
   EXPECT_EQ(event.updates, 12);
   EXPECT_GT(event.bytes, 0);
@@ -102,7 +102,7 @@ TEST_F(CheckpointsTest, RandomNumbersGoOnWhereTheyWere) {
   Learner learner = learner_of(0);
   torch::manual_seed(5);
   torch::rand({3});
-  checkpoints_.save(state_at(1), learner, {}, false);
+  checkpoints_.save(state_at(1), learner, {});
   const torch::Tensor expected = torch::rand({8});
   std::vector<data::BadSample> bad;
   checkpoints_.load(checkpoints_.files().path_of(1), learner, bad);
@@ -140,7 +140,7 @@ TEST_F(CheckpointsTest, WeightsThatAreNotFiniteAreNeverSaved) {
 }
 
 TEST_F(CheckpointsTest, SavingMovesLinksAndPrunesAllButTheNewestAndTheBest) {
-  save(1, 1, /*is_best=*/true);
+  save(1, 1);
   for (int64_t updates = 2; updates <= 4; ++updates) save(updates, 1);
   EXPECT_EQ(checkpoints_.files().list(), (std::vector<int64_t>{4, 3, 1}));
   EXPECT_EQ(checkpoints_.files().pointed("last"), 4);
@@ -208,9 +208,96 @@ TEST_F(CheckpointsTest, RepairedLinksAgreeWithTheState) {
   EXPECT_EQ(checkpoints_.files().pointed("best"), 1);
 
   RunProgress gone = state_at(2);
-  gone.best_updates = 99;
+  gone.best.updates = 99;
   checkpoints_.repair_links(gone);
-  EXPECT_EQ(checkpoints_.files().pointed("best"), 1) << "a link never names what is not there";
+  EXPECT_EQ(checkpoints_.files().pointed("best"), -1) << "a link never names what is not there";
+  gone.updates = 77;
+  checkpoints_.repair_links(gone);
+  EXPECT_EQ(checkpoints_.files().pointed("last"), 2);
+}
+
+TEST_F(CheckpointsTest, WhereTheBestOneIsGoneItIsTheBestOneThatIsLeft) {
+  RunProgress state;
+  const auto evaluated = [&](int64_t updates, double value) {
+    state.updates = updates;
+    state.epoch = updates;
+    state.note_result(value, /*lower_is_better=*/false, 0, /*is_due=*/true);
+    Learner learner = learner_of(1);
+    checkpoints_.save(state, learner, {});
+  };
+  const auto remove = [&](int64_t updates) { fs::remove_all(checkpoints_.files().path_of(updates)); };
+  for (const auto& [updates, value] : {std::pair(1, 0.9), {2, 0.5}, {3, 0.7}}) evaluated(updates, value);
+  remove(1);
+  checkpoints_.go_on_from(state);
+  checkpoints_.repair_links(state);
+  EXPECT_EQ(state.best.updates, 3);
+  EXPECT_EQ(state.best.value, 0.7);
+  EXPECT_EQ(checkpoints_.files().pointed("best"), 3);
+  evaluated(4, 0.8);  // less than what is gone
+  EXPECT_EQ(checkpoints_.files().pointed("best"), 4);
+  for (const int64_t updates : {2, 3, 4}) remove(updates);
+  checkpoints_.go_on_from(state);
+  checkpoints_.repair_links(state);
+  EXPECT_FALSE(state.best.exists());
+  EXPECT_EQ(checkpoints_.files().pointed("best"), -1);
+}
+
+TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh) {
+  std::vector<std::string> said;
+  core::set_console_writer([&](core::LogLevel, std::string_view line) { said.emplace_back(line); });
+  const auto learner_with = [](config::OptimizerKind kind, double momentum, bool averages, bool thawed) {
+    Learner learner = learner_of(0);
+    config::ResolvedOptimOptions options;
+    options.opt = kind;
+    options.momentum = momentum;
+    std::vector<optim::NamedParameter> parameters;
+    for (const auto& item : learner.model->named_parameters()) {
+      if (thawed || item.key() == "fc.weight") parameters.push_back({item.key(), item.value()});
+    }
+    learner.optimizer = std::make_unique<optim::Optimizer>(parameters, options);
+    if (averages) learner.ema = std::make_unique<optim::Ema>(*learner.model, 0.9, /*warmup=*/false);
+    return learner;
+  };
+  using Kind = config::OptimizerKind;
+  Learner saved = learner_with(Kind::adam, 0, /*averages=*/false, /*thawed=*/false);
+  for (const auto& item : saved.model->named_parameters()) item.value().data().fill_(1.5);
+  for (const auto& entry : saved.optimizer->state()) torch::Tensor(entry.tensor).fill_(0.5);
+  saved.optimizer->set_steps_taken(12);
+  checkpoints_.save(state_at(1), saved, {});
+  const struct {
+    Kind kind;
+    double momentum;
+    bool averages, thawed;
+    int64_t steps;
+    std::vector<std::string> lines;
+  } cases[] = {
+      {Kind::adamw, 0, false, false, 12, {}},
+      {Kind::adam, 0, true, false, 12, {"the average of weights begins fresh: at the weights of the checkpoint"}},
+      {Kind::adam, 0, false, true, 12, {"exp_avg begins fresh: fc.bias", "exp_avg_sq begins fresh: fc.bias"}},
+      {Kind::sgd,
+       0.9,
+       false,
+       false,
+       0,
+       {"momentum begins fresh: fc.weight", "exp_avg of the checkpoint is left out: fc.weight",
+        "exp_avg_sq of the checkpoint is left out: fc.weight"}},
+  };
+  for (const auto& one : cases) {
+    said.clear();
+    Learner learner = learner_with(one.kind, one.momentum, one.averages, one.thawed);
+    std::vector<data::BadSample> bad;
+    checkpoints_.load(checkpoints_.files().path_of(1), learner, bad, /*in_spite_of_differences=*/true);
+    EXPECT_EQ(weight_of(learner), 1.5);
+    EXPECT_EQ(learner.optimizer->steps_taken(), one.steps);
+    const auto state = learner.optimizer->state();
+    EXPECT_EQ(state.at(0).tensor[0][0].item<double>(), one.kind == Kind::sgd ? 0 : 0.5);
+    if (learner.ema) EXPECT_EQ(learner.ema->averages().at(0).tensor[0][0].item<double>(), 1.5);
+    ASSERT_EQ(said.size(), one.lines.size());
+    for (size_t i = 0; i < said.size(); ++i) {
+      EXPECT_NE(said[i].find("--override-resume: " + one.lines[i]), std::string::npos) << said[i];
+    }
+  }
+  core::set_console_writer(nullptr);
 }
 
 TEST_F(CheckpointsTest, EvaluationReadsWeightsNamesAndOptions) {

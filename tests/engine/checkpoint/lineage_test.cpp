@@ -23,7 +23,7 @@ class LineageTest : public ::testing::Test {
     Learner learner = learner_of(weight);
     RunProgress state;
     state.updates = updates;
-    checkpoints.save(state, learner, {}, false);
+    checkpoints.save(state, learner, {});
   }
   std::string path(int64_t updates) const { return CheckpointFiles(folder_ / "checkpoints").path_of(updates); }
   const fixtures::TemporaryDirectory folder_;

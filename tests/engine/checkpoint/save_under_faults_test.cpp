@@ -34,8 +34,8 @@ class SavedRun {
     Learner learner = learner_of(static_cast<double>(updates));
     RunProgress state;
     state.updates = updates;
-    state.best_updates = 1;
-    checkpoints_.save(state, learner, {}, /*is_best=*/updates == 1);
+    state.best.updates = 1;
+    checkpoints_.save(state, learner, {});
   }
   /// Updates of the newest whole checkpoint, loaded as a resumed run loads it; -1 when there is none.
   int64_t resume() {

@@ -115,6 +115,7 @@ struct TinyOptions {
   bool has_batch_norm = false;
   RunLimits limits{/*epochs=*/3, 0, 0, 0};
   config::Interval save_every = config::Interval::epochs(1);
+  config::Interval val_every = config::Interval::epochs(1);
   MixSettings mix;
   TightMemory memory;
   bool auto_micro_batch = false;
@@ -211,6 +212,7 @@ class TinyRun {
     const std::string newest = checkpoints_.files().newest_verified();
     std::vector<data::BadSample> bad;
     if (!newest.empty()) at = checkpoints_.load(newest, learner_, bad);
+    if (!newest.empty() && !limit_reached(options_.limits, at)) checkpoints_.go_on_from(at);
     TaskSpec spec;
     spec.num_classes = 4;
     const std::unique_ptr<Task> task = make_task(spec, options_.device);
@@ -220,7 +222,7 @@ class TinyRun {
                      train_feed_->loader().batches_per_epoch(), options_.accumulation};
     settings.limits = options_.limits;
     settings.telemetry.digest_every = options_.digest_every;
-    settings.val_every = config::Interval::epochs(1);
+    settings.val_every = options_.val_every;
     settings.save_every = options_.save_every;
     settings.updater.mix = options_.mix;
     settings.updater.step.precision.device = options_.device;

@@ -239,6 +239,60 @@ TEST_F(TrainerTest, PatienceEndsARunThatNoLongerImproves) {
   EXPECT_EQ(finish.epochs_done, 2);
 }
 
+/// Where the run stands, but for its clock.
+core::Json state_of(TinyRun& run) {
+  const std::string path = run.checkpoints().files().newest_verified();
+  core::Json state = read_progress(path).to_json();
+  state.erase("train_seconds");
+  return state;
+}
+
+TEST_F(TrainerTest, StopsInsideEpochsLeaveNoTraceInTheStateThatARunEndsWith) {
+  TinyOptions options;  // 13 updates per epoch
+  options.limits.epochs = 12;
+  options.limits.patience = 4;
+  struct Case {
+    const char* name;
+    double lr;
+    int64_t val_every, ends_after, between_stops;
+  };
+  for (const Case& one : {Case{"learns", 0.05, 1, 12, 17}, Case{"rests", 0, 1, 5, 5}, Case{"every-second", 0, 2, 6, 5},
+                          Case{"every-third", 0, 3, 9, 13}}) {
+    options.lr = one.lr;
+    options.val_every = config::Interval::epochs(static_cast<double>(one.val_every));
+    options.limits.max_updates = 0;
+    TinyRun unbroken(folder_ / one.name, options);
+    const FinishEvent finish = unbroken.go();
+    if (one.lr == 0) EXPECT_EQ(finish.epochs_done, one.ends_after) << one.name;
+    const std::string folder = folder_ / (std::string(one.name) + "-stopped");
+    for (int64_t limit = one.between_stops;; limit += one.between_stops) {
+      options.limits.max_updates = limit;
+      TinyRun part(folder, options);
+      const FinishEvent stopped = part.go();
+      if (stopped.reason == StopReason::max_updates && stopped.updates < finish.updates) {
+        EXPECT_GE(part.checkpoints().files().pointed("best"), 0) << "what a stop has evaluated may be best";
+        continue;
+      }
+      EXPECT_EQ(stopped.epochs_done, finish.epochs_done) << one.name;
+      EXPECT_EQ(state_of(part), state_of(unbroken)) << one.name;
+      EXPECT_EQ(part.checkpoints().files().pointed("best"), unbroken.checkpoints().files().pointed("best"));
+      EXPECT_TRUE(torch::equal(part.weight(), unbroken.weight()));
+      break;
+    }
+  }
+}
+
+TEST_F(TrainerTest, AnEpochThatALimitCutsShortIsToldAsOne) {
+  TinyOptions options;
+  options.limits.max_updates = 20;
+  TinyRun run(folder_ / "a", options);
+  run.go();
+  ASSERT_EQ(run.recorder_.epochs.size(), 2u);
+  EXPECT_FALSE(run.recorder_.epochs[0].is_cut_short);
+  EXPECT_TRUE(run.recorder_.epochs[1].is_cut_short);
+  EXPECT_EQ(run.recorder_.epochs[1].update_in_epoch, 7);
+}
+
 TEST_F(TrainerTest, DivergenceIsAnErrorAndOverwritesNoCheckpoint) {
   TinyOptions good;
   good.limits.epochs = 1;

@@ -15,8 +15,8 @@ TEST(RunProgressTest, SurvivesJsonBitForBit) {
   state.epoch = 3;
   state.updates = 1234567890123;
   state.epoch_loss_sum = 0.1 + 0.2;
-  state.best_value = 1.0 / 3;
-  state.best_epoch = 2;
+  state.best.value = 1.0 / 3;
+  state.best.epoch = 2;
   const core::Json json = core::parse_json(state.to_json().dump(), "x");
   const RunProgress back = RunProgress::from_json(json, "x");
   EXPECT_EQ(back.to_json().dump(), state.to_json().dump());
@@ -24,23 +24,48 @@ TEST(RunProgressTest, SurvivesJsonBitForBit) {
   EXPECT_EQ(back.updates, state.updates);
 }
 
+TEST(RunProgressTest, SmallGainsAddUpToAnImprovement) {
+  RunProgress state;
+  state.updates = 10;
+  for (const double value : {2.0, 1.95, 1.91, 1.89}) {
+    ++state.epoch;
+    EXPECT_TRUE(state.note_result(value, /*lower_is_better=*/true, /*min_delta=*/0.1, /*is_due=*/true));
+    EXPECT_EQ(state.epochs_without_improvement, value == 1.95 ? 1 : value == 1.91 ? 2 : 0) << value;
+  }
+}
+
+TEST(RunProgressTest, WhatOnlyAStopEvaluatedIsForgottenOnceTheRunGoesOn) {
+  RunProgress state;
+  state.epoch = 1;
+  state.updates = 10;
+  EXPECT_TRUE(state.note_result(2, /*lower_is_better=*/true, 0, /*is_due=*/true));
+  RunProgress stopped = state;
+  stopped.update_in_epoch = 5;
+  stopped.updates = 15;
+  EXPECT_TRUE(stopped.note_result(1, /*lower_is_better=*/true, 0, /*is_due=*/false));
+  EXPECT_EQ(stopped.best.updates, 15);
+  EXPECT_EQ(stopped.epochs_without_improvement, 0);
+  stopped.go_on();
+  EXPECT_EQ(stopped.best.updates, 10);
+}
+
 TEST(RunProgressTest, AResultThatIsBarelyBetterIsTheBestOneAndNoImprovement) {
   RunProgress state;
   state.epoch = 1;
   state.updates = 10;
-  EXPECT_FALSE(state.note_result(std::nan(""), /*lower_is_better=*/true, 0.1));
-  EXPECT_EQ(state.best_epoch, -1);
-  EXPECT_TRUE(state.note_result(2, /*lower_is_better=*/true, 0.1));
+  EXPECT_FALSE(state.note_result(std::nan(""), /*lower_is_better=*/true, 0.1, true));
+  EXPECT_EQ(state.best.epoch, -1);
+  EXPECT_TRUE(state.note_result(2, /*lower_is_better=*/true, 0.1, true));
   EXPECT_EQ(state.epochs_without_improvement, 0);
   state.epoch = 2;
-  EXPECT_TRUE(state.note_result(1.95, /*lower_is_better=*/true, 0.1));
-  EXPECT_EQ(state.best_epoch, 1);
+  EXPECT_TRUE(state.note_result(1.95, /*lower_is_better=*/true, 0.1, true));
+  EXPECT_EQ(state.best.epoch, 1);
   EXPECT_EQ(state.epochs_without_improvement, 1);
+  EXPECT_EQ(state.counted.epoch, 0);
   state.update_in_epoch = 3;  // cut short by a limit
-  EXPECT_TRUE(state.note_result(3, /*lower_is_better=*/false, 0.1));
-  EXPECT_EQ(state.best_epoch, 2);
-  EXPECT_EQ(state.best_updates, 10);
-  EXPECT_FALSE(state.note_result(3, /*lower_is_better=*/false, 0.1));
+  EXPECT_TRUE(state.note_result(3, /*lower_is_better=*/false, 0.1, false));
+  EXPECT_EQ(state.best.epoch, 2);
+  EXPECT_EQ(state.best.updates, 10);
   EXPECT_EQ(state.epochs_without_improvement, 1);
 }
 
@@ -55,9 +80,9 @@ RunProgress state_in_an_epoch() {
   state.epoch_loss_sum = 1.5;
   state.epoch_score_sum = 2.5;
   state.epoch_images = 90;
-  state.best_value = 0.25;
-  state.best_epoch = 1;
-  state.best_updates = 20;
+  state.best.value = 0.25;
+  state.best.epoch = 1;
+  state.best.updates = 20;
   state.epochs_without_improvement = 4;
   state.train_seconds = 7;
   return state;
@@ -96,6 +121,23 @@ TEST(RunProgressTest, AStateFromBeforeMicroBatchesWereCountedHasOne) {
   EXPECT_EQ(RunProgress::from_json(json, "x").micro_batches, 1);
   json["pieces"] = 0;
   EXPECT_THROW(RunProgress::from_json(json, "x"), core::Error);
+}
+
+TEST(RunProgressTest, AStateFromBeforeImprovementsHadARecordGoesOnFromItsBest) {
+  RunProgress state = state_in_an_epoch();
+  state.epochs_without_improvement = 1;
+  core::Json json = state.to_json();
+  for (const std::string name : {"due_best", "counted", "latest"}) {
+    for (const char* const field : {"_value", "_epoch", "_updates"}) json.erase(name + field);
+  }
+  RunProgress read = RunProgress::from_json(json, "x");
+  EXPECT_EQ(read.due_best.updates, 20);
+  EXPECT_EQ(read.counted.value, 0.25);
+  EXPECT_FALSE(read.latest.exists());
+  read.epoch = 3;
+  read.update_in_epoch = 0;
+  EXPECT_FALSE(read.note_result(0.3, /*lower_is_better=*/true, 0, /*is_due=*/true));
+  EXPECT_EQ(read.epochs_without_improvement, 2);
 }
 
 TEST(RunProgressTest, NamesTheFieldThatIsMissingOrWrong) {
