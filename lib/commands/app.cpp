@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "commands/command.h"
@@ -68,19 +70,40 @@ Outcome run_command(const Command& command, const Context& context, const Progra
   program.begin(context.configuration.flags);
   const config::LogOptions& log = context.configuration.options.log;
   core::set_console_level(console_level(log, context.configuration.flags.verbose));
-  if (!log.log_file.empty()) core::open_log_file(log.log_file);
+  if (!log.log_file.empty()) {
+    const std::filesystem::path folder = std::filesystem::path(log.log_file).parent_path();
+    if (!folder.empty()) core::make_directories(folder.string());
+    core::open_log_file(log.log_file);
+  }
   return command.run(context);
 }
 
-Outcome failed(const Error& error) {
-  core::log_error("{}", error.text());
+/// Where the relative paths of files and presets that an error is about were looked for.
+std::string where_it_was_looked_for(const Error& error, const config::Table& table) {
+  using Kind = config::Origin::Kind;
+  const std::string message = error.what();
+  std::string text;
+  for (const config::Row& row : table.rows()) {
+    const bool is_path = row.placeholder == "DIR" || row.placeholder == "FILE";
+    const std::string path = is_path && row.origin.kind == Kind::file ? row.render() : "";
+    if (path.empty() || path == "auto" || path[0] == '/' || message.find(path) == std::string::npos) continue;
+    text += core::format("\nnote: {} {} ({}) was looked for at {}: relative paths start where the program was started",
+                         row.name, core::printable(path), row.origin.detail,
+                         core::printable(std::filesystem::absolute(path).string()));
+  }
+  return error.kind() == ErrorKind::no_input ? text : "";
+}
+
+Outcome failed(const Error& error, const config::Table& table) {
+  core::log_error("{}{}", error.text(), where_it_was_looked_for(error, table));
   if (error.kind() == ErrorKind::bug) core::log_error("this is a bug: please report it with the lines above");
   return {core::exit_code(error.kind()), "error"};
 }
 
 /// Turns whatever ends `work` into an outcome.
 template <typename Work>
-Outcome outcome_of(const Work& work, const Program& program, const config::Options& options) {
+Outcome outcome_of(const Work& work, const Program& program, const config::Configuration& configuration) {
+  const config::Options& options = configuration.options;
   try {
     return work();
   } catch (const core::StopRequested&) {  // before anything was trained: nothing to save
@@ -88,7 +111,7 @@ Outcome outcome_of(const Work& work, const Program& program, const config::Optio
     return {interrupted ? core::kExitInterrupted : static_cast<int>(options.run.stop_exit_code),
             "signal:" + core::stop_signal_name()};
   } catch (const std::exception& error) {
-    return failed(program.error_of(error, options));
+    return failed(program.error_of(error, options), configuration.table);
   }
 }
 
@@ -101,7 +124,10 @@ int end(const Outcome& outcome) {
   std::string line = core::format("train: exit={} reason={}", outcome.exit_code, outcome.reason);
   if (outcome.rank >= 0) line += core::format(" rank={}", outcome.rank);
   if (outcome.updates >= 0) line += core::format(" update={}", outcome.updates);
-  if (!outcome.metric.empty()) line += core::format(" metric={} value={:.6g}", outcome.metric, outcome.value);
+  if (!outcome.metric.empty()) {
+    const std::string value = std::isnan(outcome.value) ? "nan" : core::format("{:.6g}", outcome.value);  // never -nan
+    line += core::format(" metric={} value={}", outcome.metric, value);
+  }
   if (!outcome.checkpoint.empty()) line += " checkpoint=" + core::printable(outcome.checkpoint);
   write_last_line(line);
   return outcome.exit_code;
@@ -122,7 +148,7 @@ int run(int argc, const char* const* argv, const Program& program) {
         for (const Command& command : commands) context->line.others.push_back(&command);
         return run_command(*chosen.command, *context, program);
       },
-      program, configuration.options);
+      program, configuration);
   const bool was_help = configuration.flags.help || configuration.flags.help_all || configuration.flags.version;
   if (context && chosen.command->at_end && !was_help) chosen.command->at_end(*context, outcome);
   return end(outcome);

@@ -80,6 +80,8 @@ struct Facts {
   /// Whether these options were given: what stands in their place by default may give way to what suits data and
   /// optimizer.
   bool names_model = true, names_lr_base = true;
+  /// The number of epochs was written over a file or preset with a warm-up, which may become shorter.
+  bool warmup_may_give_way = false;
   /// amp with float16 is what a file or Lightning's --precision says, and no option the device: on a CPU it may give
   /// way.
   bool half_may_give_way = false;
@@ -106,6 +108,9 @@ struct Facts {
 inline int64_t ranks_of(const Devices& devices, const Facts& facts) {
   return facts.deals_replicas ? std::max(devices.count, facts.ranks) : 1;
 }
+
+/// Epochs of warm-up of a run whose own would leave nothing of it.
+inline double short_warmup(int64_t epochs) { return 0.2 * static_cast<double>(epochs); }
 
 /// What ImageNet has, for work without data.
 DataFacts usual_data(const Options& given);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/refusals.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -14,6 +16,10 @@ void refuse_or_warn(const std::string& short_of, const std::string& hint, const 
 }
 
 }  // namespace
+
+int64_t most_checkpoints(const config::ResolvedRunOptions& options) {
+  return std::max<int64_t>(2, options.keep_last) + (options.save_best ? 1 : 0) + 1;
+}
 
 void refuse_what_does_not_fit(const PlanInputs& inputs, const MemoryBudget& budget, bool plan_check) {
   const std::string short_of = shortage(make_memory_plan(inputs), budget);

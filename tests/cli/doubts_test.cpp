@@ -79,6 +79,25 @@ TEST(DoubtsTest, AClassifierOfOtherClassesIsWarnedOf) {
   EXPECT_TRUE(warns(train(work, from_run), "was trained on the classes cat and dog, but the data has cat and eel"));
 }
 
+TEST(DoubtsTest, AMetricThatASplitLeavesUndefinedIsSaidBeforeTraining) {
+  const Workplace work;
+  write_csv(work);
+  const Words binary = {"--task", "binary", "--batch-size", "4", "--dry-run"};
+  EXPECT_FALSE(warns(train(work, binary), "undefined"));
+  work.write("data/val.csv", "path,label\nimages/0.png,0\nimages/2.png,0\n");
+  EXPECT_TRUE(warns(train(work, binary), "warning: roc_auc is undefined on this validation split"));
+}
+
+TEST(DoubtsTest, ARelativePathOfAFileIsSaidWithThePlaceWhereItWasLookedFor) {
+  const Workplace work;
+  work.write("conf/a.yaml", "data-dir: photos\nlog-file: logs/new/a.log\n");
+  const Ended ended = run({"-c", "conf/a.yaml"}, work.path());
+  EXPECT_EQ(ended.exit_code, kNoInput) << ended.err;
+  EXPECT_TRUE(warns(ended, "data-dir photos (conf/a.yaml:1) was looked for at ")) << ended.err;
+  EXPECT_TRUE(warns(ended, "/photos: relative paths start where the program was started")) << ended.err;
+  EXPECT_TRUE(fs::exists(work / "logs/new/a.log"));
+}
+
 TEST(DoubtsTest, ImagesOfNumbersAreNotMirrored) {
   const Workplace work;
   write_csv(work);

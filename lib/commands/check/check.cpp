@@ -118,6 +118,20 @@ plan::EpochEstimate estimate_epoch(Settings& settings) {
   return measure_epoch(options, datasets, learner, *build_task(options, device));
 }
 
+/// What the options that were given look like as advice.
+std::vector<std::string> given_flags(const config::Table& table) {
+  std::vector<std::string> flags;
+  for (const config::Row& row : table.rows()) {
+    if (row.origin.kind == config::Origin::Kind::built_in || row.is_auto()) continue;
+    const std::string text = row.render();
+    const bool is_off = row.is_switch && (text == "false" || text == "off");
+    flags.push_back(is_off                            ? "--no-" + row.name
+                    : row.is_switch && text == "true" ? "--" + row.name
+                                                      : "--" + row.name + " " + text);
+  }
+  return flags;
+}
+
 /// Of the network that the options name, or the usual one.
 void prove_libraries(const config::ResolvedOptions& options, CheckFacts& facts) {
   NetworkUse use = benchmark_use(options, {options.data.in_chans, options.data.img_size, options.data.img_size});
@@ -147,6 +161,7 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
   const config::ResolvedOptions& options = settings.options();
   facts.device = options.device.device;
   facts.num_workers = options.loader.num_workers;
+  facts.given = given_flags(configuration.table);
   if (common.print_config) {
     learn_data_or_go_on(settings);
     write_result("-", config::render_yaml(configuration, settings.resolution()));

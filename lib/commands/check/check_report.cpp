@@ -141,6 +141,10 @@ std::vector<Advice> advice_from(const CheckFacts& facts) {
     advice.push_back(
         {format("--threads {}", threads.threads), format("{:.1f} times the speed of one thread", threads.speedup)});
   }
+  const auto is_given = [&](const Advice& one) {
+    return std::find(facts.given.begin(), facts.given.end(), one.flag) != facts.given.end();
+  };
+  advice.erase(std::remove_if(advice.begin(), advice.end(), is_given), advice.end());
   return advice;
 }
 

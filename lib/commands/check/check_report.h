@@ -37,6 +37,7 @@ struct CheckFacts {
   std::string files_trouble;                                   ///< why there are none; empty: none were asked for
   std::optional<plan::EpochEstimate> estimate;
   int64_t num_workers = 0;           ///< what auto takes
+  std::vector<std::string> given;    ///< "--threads 2": what was asked for, which is no advice
   std::vector<std::string> missing;  ///< what was asked for and is not there
 };
 

@@ -34,9 +34,7 @@ DiskPlan disk_plan(const config::ResolvedRunOptions& options, int64_t checkpoint
   std::filesystem::path folder = std::filesystem::absolute(options.run_dir);
   std::error_code ignored;
   while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  // One more while it is written.
-  return {checkpoint_bytes, options.keep_last + (options.save_best ? 1 : 0) + 1,
-          static_cast<double>(core::free_bytes(folder.string()))};
+  return {checkpoint_bytes, plan::most_checkpoints(options), static_cast<double>(core::free_bytes(folder.string()))};
 }
 
 std::string disk_line(const DiskPlan& disk) {

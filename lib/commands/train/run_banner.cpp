@@ -67,14 +67,26 @@ std::string input_text(const data::SampleShape& shape) {
 
 }  // namespace
 
-observe::BannerFacts banner_facts(const Context& context, const config::Resolution& resolution,
-                                  const data::Datasets& datasets, const engine::TrainerSettings& settings,
-                                  const engine::Learner& learner, const data::LoaderStats& loader) {
-  const config::ResolvedOptions& options = resolution.options;
+observe::BannerFacts known_facts(const Context& context, const config::ResolvedOptions& options,
+                                 const data::Datasets& datasets) {
   observe::BannerFacts facts;
   facts.version = STOKER_VERSION;
   facts.libtorch = engine::libtorch_text();
   facts.command_line = command_line_text(context);
+  facts.train_images = datasets.train->size();
+  facts.val_images = datasets.val->size();
+  facts.items = data::item_word(*datasets.train).several;
+  facts.num_classes = options.data.num_classes;
+  facts.task = config::task_name(options.data.task);
+  facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
+  return facts;
+}
+
+observe::BannerFacts banner_facts(const Context& context, const config::Resolution& resolution,
+                                  const data::Datasets& datasets, const engine::TrainerSettings& settings,
+                                  const engine::Learner& learner, const data::LoaderStats& loader) {
+  const config::ResolvedOptions& options = resolution.options;
+  observe::BannerFacts facts = known_facts(context, options, datasets);
   facts.device = options.device.device;
   facts.backend = proof::summary_text(proof::standing());
   if (learner.device.is_cuda()) {
@@ -83,12 +95,6 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
     facts.device += format(" {} ({})", device.name, core::bytes_text(static_cast<double>(device.memory_bytes)));
   }
   facts.precision = precision_text(options, settings.updater.step.precision) + graphs_text(options, learner.device);
-  facts.train_images = datasets.train->size();
-  facts.val_images = datasets.val->size();
-  facts.items = data::item_word(*datasets.train).several;
-  facts.num_classes = options.data.num_classes;
-  facts.task = config::task_name(options.data.task);
-  facts.learned = config::learns_numbers(options.data.task) ? "targets" : "classes";
   facts.augment = augment_text(options, *datasets.train, settings.updater.mix);
   facts.data_notes = context.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
@@ -116,6 +122,7 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
   facts.updates_per_epoch = settings.plan.updates();
   facts.epochs = options.train.epochs;
   facts.total_updates = engine::total_updates(settings.plan, settings.limits);
+  facts.max_updates = settings.limits.max_updates;
   facts.num_workers = loader.num_workers;
   facts.loader_ring_bytes = loader.ring_bytes;
   facts.recipe = recipe_lines(options);

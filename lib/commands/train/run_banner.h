@@ -10,6 +10,9 @@
 
 namespace stoker::train {
 
+/// What is known before anything is measured: program, command and data.
+observe::BannerFacts known_facts(const Context& context, const config::ResolvedOptions& options,
+                                 const data::Datasets& datasets);
 /// Without what ranks, caches, memory and the checkpoint add.
 observe::BannerFacts banner_facts(const Context& context, const config::Resolution& resolution,
                                   const data::Datasets& datasets, const engine::TrainerSettings& settings,

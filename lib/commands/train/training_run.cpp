@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training run of one rank, or of a process that is alone: set up, refuse, announce, train, wrap up.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include "commands/train/look_at_files.h"
@@ -60,16 +62,33 @@ void refuse_batch_of_one(const config::ResolvedOptions& options, const engine::E
                            : "use a larger --batch-size, or --freeze the batch norms");
 }
 
-/// A new checkpoint is written before an old one is removed, so a run needs room for two, and later for one more.
-void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint_bytes, const std::string& directory,
-                      bool resumes) {
+/// How many checkpoints a run still writes at most.
+int64_t saves_left(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
+                   const engine::RunLimits& limits, const engine::RunProgress& at) {
+  const int64_t updates = std::max<int64_t>(0, engine::total_updates(plan, limits) - at.updates);
+  const int64_t epochs = updates / std::max<int64_t>(1, plan.updates()) + 1;
+  const config::Interval& every = options.run.save_every;
+  if (every.unit == config::Interval::Unit::seconds) return std::numeric_limits<int64_t>::max();
+  if (every.unit != config::Interval::Unit::updates) return epochs;
+  return epochs + updates / std::max<int64_t>(1, std::llround(every.amount));
+}
+
+/// Room for all checkpoints that the run keeps, and the one that is written before an old one is removed; as far as it
+/// writes so many.
+void refuse_full_disk(const config::ResolvedOptions& options, int64_t checkpoint_bytes,
+                      const engine::CheckpointFiles& files, int64_t saves) {
+  const std::string& directory = files.directory();
+  const int64_t room = plan::most_checkpoints(options.run) - static_cast<int64_t>(files.list().size());
+  const int64_t count = std::min(std::max<int64_t>(1, room), saves);
   const auto available = static_cast<double>(core::free_bytes(directory));
-  const double needed = static_cast<double>(checkpoint_bytes) * (resumes ? 1 : 2);
+  const double needed = static_cast<double>(checkpoint_bytes) * static_cast<double>(count);
   if (!options.run.space_check || available <= 0 || available >= needed) return;
   throw Error(ErrorKind::cannot_create,
-              format("the disk under {} has {} free; checkpoints need {}", directory, core::bytes_text(available),
+              format("the disk under {} has {} free; {} of {} need {}", directory, core::bytes_text(available),
+                     core::counted(count, "checkpoint"), core::bytes_text(static_cast<double>(checkpoint_bytes)),
                      core::bytes_text(needed)),
-              "free some space, choose another --run-dir, or go on regardless with --no-space-check");
+              "free some space, choose another --run-dir, lower --keep-last, or go on regardless with "
+              "--no-space-check");
 }
 
 /// {n} of run-dir becomes a number.
@@ -140,7 +159,8 @@ class TrainingRun {
   RunJournal journal_;
   RunSetup prepared_;
   std::optional<engine::SplitOverlap> split_overlap_;
-  std::string checkpoint_;  ///< to go on from; empty: from scratch
+  std::vector<std::string> known_;  ///< lines of the banner that are printed before anything is measured
+  std::string checkpoint_;          ///< to go on from; empty: from scratch
   std::optional<Extension> extension_;
   std::optional<engine::Checkpoints> checkpoints_;
   plan::MemoryPlan memory_;
@@ -173,6 +193,8 @@ Outcome TrainingRun::print_config() {
 }
 
 void TrainingRun::set_up() {
+  known_ = observe::known_lines(known_facts(context_, options_, prepared_.datasets));
+  for (const std::string& line : known_) core::log_info("{}", line);
   split_overlap_.emplace(prepared_.datasets.train, prepared_.datasets.val);
   if (ranks_.is_root()) {
     checkpoint_ = ranks_.from_root([&] {
@@ -248,7 +270,9 @@ void TrainingRun::claim() {
 
 void TrainingRun::announce() {
   const observe::BannerFacts facts = facts_of_banner();
-  for (const std::string& line : observe::banner_lines(facts)) core::log_info("{}", line);
+  for (const std::string& line : observe::banner_lines(facts)) {
+    if (std::find(known_.begin(), known_.end(), line) == known_.end()) core::log_info("{}", line);
+  }
   for (const std::string& line : observe::banner_details(facts)) core::log_debug("{}", line);
   if (!ranks_.is_root()) return;
   for (const std::string& doubt : doubts_about(given_, options_, *settings_.facts().data, prepared_.datasets)) {
@@ -277,7 +301,8 @@ Outcome TrainingRun::already_finished() const {
 engine::FinishEvent TrainingRun::train() {
   const torch::Device device = prepared_.learner.device;
   if (ranks_.is_root()) {
-    refuse_full_disk(options_, memory_.checkpoint_bytes, files_.directory(), !checkpoint_.empty());
+    refuse_full_disk(options_, memory_.checkpoint_bytes, files_,
+                     saves_left(options_, training_.plan, training_.limits, at_));
   }
   journal_.begin(
       {options_, settings_.facts().machine, *settings_.facts().data, prepared_.datasets, *prepared_.task, device,

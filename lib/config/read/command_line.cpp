@@ -134,6 +134,21 @@ void name_run_dir(Configuration& out, std::vector<std::string>& problems) {
   run_dir = path;
 }
 
+/// Head poses are what these data sets hold, and 300W-LP is judged on AFLW2000.
+void follow_dataset(const Syntax& syntax, Configuration& out) {
+  DataOptions& o = out.options.data;
+  const bool is_300w = o.dataset == DatasetType::w300lp;
+  if (!is_300w && o.dataset != DatasetType::biwi) return;
+  const auto bring = [&](Row& row, const std::string& text) {
+    if (row.origin.kind != Origin::Kind::built_in || !syntax.takes(row)) return;
+    out.table.set(row, text, {Origin::Kind::preset, "for this dataset"});
+  };
+  bring(out.table.row_of(o.task), "head-pose");
+  const auto has = [&](const char* split) { return std::filesystem::is_directory(o.data_dir + "/" + split); };
+  if (is_300w && has("300W_LP")) bring(out.table.row_of(o.train_split), "300W_LP");
+  if (is_300w && has("AFLW2000") && o.val_fraction == 0) bring(out.table.row_of(o.val_split), "AFLW2000");
+}
+
 /// The level that Python trainers take from the environment, where no option says another.
 void apply_environment(Configuration& out) {
   const char* const given = std::getenv("TRAINER_LOG_LEVEL");
@@ -183,6 +198,7 @@ void parse(const CommandLine& line, bool options_alone, Configuration& out) {
   apply_environment(out);
 
   flags.names_data = names_data(out);
+  follow_dataset(*line.syntax, out);
   use_example(*line.syntax, out, problems);
   name_run_dir(out, problems.flags);
   if (problems.any()) throw_problems(problems, *line.syntax);

@@ -86,7 +86,7 @@ const char* const kIntroduction =
     "- `auto` is chosen from the machine or the data; the start-up banner and `--print-config` say what and "
     "why. `-1`\n"
     "  never means auto.\n"
-    "- Switches: `--tf32`, `--no-tf32`; in YAML `true` or `false` and nothing else.\n"
+    "- Switches: `--tf32`, `--no-tf32`; in YAML `true` or `false`, also written `True` or `TRUE`, and nothing else.\n"
     "- Several values have commas between them: `--scale 0.08,1`, in YAML `[0.08, 1]`. Those in brackets may be left "
     "out.\n"
     "- Names of older versions are answered with today's; runs that were stored with them open.\n"

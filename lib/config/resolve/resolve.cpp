@@ -157,6 +157,17 @@ void choose_model(Draft& draft, const Facts& facts) {
   draft.replace(o.model.model, hours <= kHours ? "resnet18" : "mobilenet_v3_small", reason);
 }
 
+/// Who tries a preset for an epoch or two gets its warm-up in small.
+void shorten_warmup(Draft& draft, const Facts& facts) {
+  const double asked = draft.options().schedule.warmup_epochs;
+  const int64_t epochs = draft.options().train.epochs;
+  if (!facts.warmup_may_give_way || asked < static_cast<double>(epochs)) return;
+  draft.replace(
+      draft.options().schedule.warmup_epochs, number_text(short_warmup(epochs)),
+      core::format("the {} epochs that were asked for leave nothing of a run of {}", number_text(asked), epochs),
+      ChoiceSource::configuration);
+}
+
 /// As the option is written.
 std::string tier_name(CacheTier tier) {
   return tier == CacheTier::ram ? "ram" : tier == CacheTier::compressed ? "compressed" : "none";
@@ -251,6 +262,7 @@ Resolution resolve(const Options& given, const Facts& facts) {
   draft.assume(!facts.data);
   choose_for_data(facts.data.value_or(usual_data(given)), draft);
   choose_model(draft, facts);
+  shorten_warmup(draft, facts);
   const BatchChoice batch = batch_from(given, draft.options().train.replicas.value(), facts);
   draft.assume(batch.is_assumed);
   draft.choose(draft.options().loader.batch_size, std::to_string(batch.batch_size.value), batch.batch_size);

@@ -180,7 +180,8 @@ Codec<Devices> devices_codec() {
 }
 
 std::string find_choice(const std::string& word, const std::vector<std::string>& choices, size_t& index) {
-  const auto found = std::find(choices.begin(), choices.end(), kebab(word));
+  const auto found = std::find_if(choices.begin(), choices.end(),
+                                  [&](const std::string& choice) { return kebab(choice) == kebab(word); });
   if (found != choices.end()) {
     index = static_cast<size_t>(found - choices.begin());
     return "";

@@ -20,8 +20,11 @@ class RowDraft {
   RowDraft(std::vector<Row>& rows, size_t index) : rows_(rows), index_(index) {}
 
   RowDraft& alias(std::initializer_list<const char*> names);
-  /// Like alias(); a plain number given by this name counts updates.
-  RowDraft& counted_alias(const char* name) { return with(&Row::counted_alias, Text(name)).alias({name}); }
+  /// Like alias(); a plain number given by this name counts `unit`s, and 0 or less means `none`: as elsewhere.
+  RowDraft& counted_alias(const char* name, const Text& unit, const Text& none) {
+    with(&Row::counted_alias, Text(name)).with(&Row::counted_unit, unit).with(&Row::counted_none, none);
+    return alias({name});
+  }
   RowDraft& unit(const Text& text) { return with(&Row::unit, text); }
   RowDraft& help(const Text& text) { return with(&Row::help, text); }
   RowDraft& placeholder(const Text& text) { return with(&Row::placeholder, text); }

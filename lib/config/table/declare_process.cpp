@@ -202,11 +202,11 @@ void declare_run(Declaration& d, RunOptionsOf<Pick>& o) {
           "on purpose.")
       .per_process();
   d.add("save-every", o.save_every, interval_codec())
-      .alias({"save-interval"})
+      .counted_alias("save-interval", "e", "never")
       .help("Time between checkpoints. Lower it on machines that may go away.")
       .per_process();
   d.add("report-every", o.report_every, interval_or_share_codec())
-      .counted_alias("log-interval")
+      .counted_alias("log-interval", "u", "never")
       .help(
           "Time between progress reports, also as a share of an epoch (0.1e). Raise it where thousands of lines are "
           "too many; each report waits once for the device.")

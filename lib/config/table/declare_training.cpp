@@ -214,11 +214,12 @@ void declare_length(Declaration& d, TrainOptionsOf<Pick>& o) {
           "Passes over the training split; of the whole run, not of this start. Raise it to continue a finished run, "
           "with the learning rates of a run of that length.");
   d.add("max-updates", o.max_updates, integer_codec(0, 1'000'000'000'000))
-      .alias({"max-steps"})
+      .counted_alias("max-steps", "", "0")
       .unit("updates")
       .help(
-          "Stop after this many optimizer updates of the whole run; 0: no limit. Use it for trials: the schedule still "
-          "follows epochs.")
+          "Stop after this many optimizer updates of the whole run, which also ends with epochs; 0: no limit. Use it "
+          "for "
+          "trials: the schedule spans all epochs.")
       .free_on_resume();
   d.add("max-time", o.max_time_seconds, duration_codec())
       .help(
@@ -272,7 +273,7 @@ template <template <typename> class Pick>
 void declare_evaluation(Declaration& d, TrainOptionsOf<Pick>& o) {
   using Of = TrainOptionsOf<Pick>;
   d.add("val-every", o.val_every, interval_codec())
-      .alias({"val-interval"})
+      .counted_alias("val-interval", "e", "never")
       .help(
           "Epochs between evaluations, as in 5e; the end of a run is always evaluated. Raise it where evaluation takes "
           "long.")

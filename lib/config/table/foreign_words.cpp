@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/table/foreign_words.h"
 
+#include <limits>
+
 #include "config/table/parse_value.h"
 
 namespace stoker::config {
@@ -24,18 +26,18 @@ const std::vector<ForeignWord>& words_of_others() {
       {"precision", "32|32-true=amp:off; 16|16-mixed=amp:float16; bf16|bf16-mixed=amp:bfloat16"},
       {"gpus", "0=device:cpu; 1=device:cuda; N=device:cuda,devices:*"},
       {"accelerator", "auto=device:auto; cpu=device:cpu; gpu|cuda=device:cuda"},
-      {"check-val-every-n-epoch", "N=val-every:*e"},
+      {"check-val-every-n-epoch", "N=val-every:*e; 0|-1=val-every:never"},
       {"use-specaugment", "true=freq-mask:2,time-mask:2; false=freq-mask:0,time-mask:0"},
       {"lr-warmup-method", "linear="},
       {"compile-model", "true|false=", "networks run as compiled C++, and there is no other compiler"},
       {"enable-progress-bar", "true|false=", "there is a moving line where the output is a terminal"},
-      {"log-every-n-steps", "N=", "--report-every 50u reports every 50 updates"},
+      {"log-every-n-steps", "I=", "--report-every 50u reports every 50 updates"},
       {"persistent-workers", "true|false=", "workers always live as long as the run"},
-      {"print-freq", "N=", "--report-every 10u reports every 10 updates"},
+      {"print-freq", "I=", "--report-every 10u reports every 10 updates"},
       {"profile-gpu-util", "true|false=", "GPU, VRAM, CPU and RAM are always sampled and reported"},
       {"profile-performance",
        "true|false=", "where time goes is always measured and reported; --profile 10u writes a trace"},
-      {"total-workers", "N=", "num-workers is the number of each process, and --devices N has N times as many"}};
+      {"total-workers", "I=", "num-workers is the number of each process, and --devices N has N times as many"}};
   return words;
 }
 
@@ -177,6 +179,7 @@ bool fits_pattern(const std::string& pattern, const std::string& text) {
   if (pattern == "*" || pattern == text) return true;
   if (pattern == "-") return text.empty() || text == "false" || text == "0" || text == "0.0";
   int64_t ignored = 0;
+  if (pattern == "I") return read_integer(text, -1, std::numeric_limits<int64_t>::max(), ignored).empty();
   return pattern == "N" && read_integer(text, 1, 1'000'000'000'000, ignored).empty();
 }
 

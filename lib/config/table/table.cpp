@@ -2,6 +2,7 @@
 #include "config/table/table.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <stdexcept>
 
@@ -93,9 +94,10 @@ const Group* Table::find_group(const std::string& name) const {
 
 std::string Table::expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments) {
   if (Row* row = find(name)) {
-    const bool counts =
-        !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && row->counted_alias == kebab(name);
-    assignments.push_back({row, counts ? text + "u" : text});
+    int64_t number = 0;
+    const bool counts = row->counted_alias == kebab(name) && !row->counted_alias.empty() &&
+                        read_integer(text, -1, std::numeric_limits<int64_t>::max(), number).empty();
+    assignments.push_back({row, !counts ? text : number > 0 ? text + row->counted_unit : row->counted_none});
     return "";
   }
   const Shorthand* shorthand = find_shorthand(name);
@@ -103,8 +105,9 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
   std::vector<std::string> words;
   bool counts = false;
   for (const auto& [pattern, values] : shorthand->choices) {
-    counts = counts || pattern == "N";
-    if (pattern != "N") words.push_back(pattern);
+    const bool is_number = pattern == "N" || pattern == "I";
+    counts = counts || is_number;
+    if (!is_number) words.push_back(pattern);
     if (!fits_pattern(pattern, kebab(text))) continue;
     for (const auto& [option, value] : values) assignments.push_back({find(option), filled_in(value, text)});
     return "";
@@ -118,7 +121,9 @@ std::string Table::expand(const std::string& name, const std::string& text, std:
 std::string Table::set(Row& row, const std::string& text, const Origin& origin) {
   const bool hidden = row.origin.kind > origin.kind;
   const std::string before = hidden ? row.render() : "";
-  const std::string problem = row.assign(text);
+  const char* const home = std::getenv("HOME");
+  const bool is_in_home = home != nullptr && text.rfind("~/", 0) == 0;
+  const std::string problem = row.assign(is_in_home ? home + text.substr(1) : text);
   if (!problem.empty()) return problem;
   if (hidden) {
     row.assign(row.default_text);

@@ -27,10 +27,12 @@ struct Row {
   std::string name;                      ///< canonical kebab-case long name, without dashes
   std::string group;                     ///< also the YAML group
   std::vector<std::string> aliases;      ///< long names accepted besides; one-letter aliases are short flags
-  std::string counted_alias;             ///< one of these: a plain number given by it counts updates; empty: none
-  std::string placeholder;               ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
-  std::string unit;                      ///< "images per device", "epochs"; empty when it has none
-  std::string range;                     ///< for people: "1 to 1048576"; empty when free
+  std::string counted_alias;             ///< one of these: a plain number given by it counts `counted_unit`s
+  std::string counted_unit;              ///< "u", "e"; "": as it is. What is not above 0 means `counted_none`
+  std::string counted_none;
+  std::string placeholder;  ///< stands for the value in --help: "N", "DIR"; empty for switches and choices
+  std::string unit;         ///< "images per device", "epochs"; empty when it has none
+  std::string range;        ///< for people: "1 to 1048576"; empty when free
   std::vector<std::string> choices;
   std::string help;
   std::string default_text;  ///< rendered built-in value
@@ -108,7 +110,8 @@ class Table {
   /// What `name` = `text` means: the option itself, or those behind a shorthand. Returns "" or what is wrong;
   /// nothing is stored.
   std::string expand(const std::string& name, const std::string& text, std::vector<Assignment>& assignments);
-  /// Checks the text and stores it, unless the row holds a value of a later kind of origin.
+  /// Checks the text and stores it, unless the row holds a value of a later kind of origin. "~/" is the home folder:
+  /// no shell has seen what a file says.
   /// Returns "" or what is wrong.
   std::string set(Row& row, const std::string& text, const Origin& origin);
 

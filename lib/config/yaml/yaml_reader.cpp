@@ -25,6 +25,12 @@ bool is_foreign_group(const std::string& name) {
   return name == "training" || name == "optimization" || name == "trainer";
 }
 
+/// YAML writes them in three ways.
+std::string yaml_switch(const std::string& text) {
+  if (text == "True" || text == "TRUE") return "true";
+  return text == "False" || text == "FALSE" ? "false" : text;
+}
+
 std::string text_of(const YamlNode& value) {
   std::string text = value.text;
   for (const YamlNode& item : value.items) text += (text.empty() ? "" : ",") + item.text;
@@ -164,6 +170,7 @@ class YamlAssigner {
       case YamlNode::Kind::scalar: break;
     }
     text = value.text;
+    if (!value.quoted && (!row || row->is_switch)) text = yaml_switch(text);
     if (is_list && text != row->default_text) return "takes a list, such as [0.5, 0.25]";
     const bool is_typed = row && !row->takes_list && (row->is_number || row->is_switch);
     if (is_typed && value.quoted && text != "auto") return shown(text) + " is in quotes, which makes it text";

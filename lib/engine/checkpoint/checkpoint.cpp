@@ -209,8 +209,9 @@ CheckpointEvent Checkpoints::save(const RunProgress& state, Learner& learner, co
   return *finish_save();
 }
 
-std::vector<std::string> Checkpoints::differences(const std::string& path, const std::string& free_option) const {
-  return engine::differences(identity_, read_manifest(path).extra, path, free_option);  // load() verifies the files
+std::vector<std::string> Checkpoints::differences(const std::string& path,
+                                                  const std::vector<std::string>& free_options) const {
+  return engine::differences(identity_, read_manifest(path).extra, path, free_options);  // load() verifies the files
 }
 
 RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::vector<data::BadSample>& bad,

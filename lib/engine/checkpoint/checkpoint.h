@@ -53,9 +53,10 @@ class Checkpoints {
   /// All of it at once.
   CheckpointEvent save(const RunProgress& state, Learner& learner, const std::vector<data::BadSample>& bad);
 
-  /// Lists, one per line, what differs between this run and the checkpoint's: options, but for the one of the name
-  /// `free_option`, and data.
-  std::vector<std::string> differences(const std::string& path, const std::string& free_option = "") const;
+  /// Lists, one per line, what differs between this run and the checkpoint's: options, but for those of the
+  /// names `free_options`, and data.
+  std::vector<std::string> differences(const std::string& path,
+                                       const std::vector<std::string>& free_options = {}) const;
 
   /// Restores everything. The whole table of names, types and shapes is compared before anything is changed.
   /// `in_spite_of_differences`: beside the weights, which must fit, what does not fit begins fresh, and the log names

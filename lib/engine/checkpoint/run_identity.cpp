@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/checkpoint/run_identity.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/format.h"
 #include "core/log.h"
@@ -45,7 +47,7 @@ core::Json manifest_of(const RunIdentity& identity) {
 }
 
 std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path,
-                                     const std::string& free_option) {
+                                     const std::vector<std::string>& free_options) {
   std::vector<std::string> different;
   try {
     const auto written = manifest.at("training_options").get<config::OptionTexts>();
@@ -55,7 +57,8 @@ std::vector<std::string> differences(const RunIdentity& identity, const core::Js
       const std::string missing = before_it_existed.empty() && !value.empty() ? "(not set)" : before_it_existed;
       const auto found = options.find(name);
       const std::string saved = found == options.end() ? missing : found->second;
-      if (saved != value && name != free_option)
+      const bool is_free = std::find(free_options.begin(), free_options.end(), name) != free_options.end();
+      if (saved != value && !is_free)
         different.push_back(core::format("--{}: the checkpoint has {}, this run {}", name, saved, value));
     }
     if (manifest.at("data_fingerprint").get<std::string>() != identity.data_fingerprint) {

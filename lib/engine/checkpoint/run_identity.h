@@ -36,6 +36,6 @@ core::Json manifest_of(const RunIdentity& identity);
 /// change bits only. `path` is for messages; `free_option`: the name of one that may differ. Throws Error{data} for a
 /// manifest that is none of ours.
 std::vector<std::string> differences(const RunIdentity& identity, const core::Json& manifest, const std::string& path,
-                                     const std::string& free_option = "");
+                                     const std::vector<std::string>& free_options = {});
 
 }  // namespace stoker::engine

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/task/task.h"
 
-#include <algorithm>
-
 #include "config/task_facts.h"
 #include "core/error.h"
 
@@ -20,9 +18,7 @@ std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device) {
 }
 
 Metric metric(config::EvalMetric which, MetricUnit unit, double value) {
-  std::string name = config::eval_metric_name(which);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return {std::move(name), unit, value};
+  return {config::eval_metric_name(which), unit, value};
 }
 
 bool lower_is_better(config::EvalMetric which) {

@@ -23,6 +23,7 @@ void DriftWatch::EpochWindow::append(const EpochWindow& next) {
   mix(images_per_second, next.images_per_second);
   mix(data_wait_share, next.data_wait_share);
   mix(other_cpus, next.other_cpus);
+  mix(waiting_threads, next.waiting_threads);
   mix(exchange_share, next.exchange_share);
   is_slowed = next.is_slowed;
   if (first == 0) first = next.first;
@@ -42,7 +43,8 @@ DriftWatch::EpochWindow DriftWatch::window_of(const engine::EpochEvent& event) {
   epoch.data_wait_share = event.data_wait_share;
   if (const auto ranks = engine::rank_summary(event.ranks)) epoch.exchange_share = ranks->exchange_share;
   if (event.found.resources) {
-    epoch.other_cpus = event.found.resources->other_cpus.value_or(0);
+    epoch.other_cpus = event.found.resources->other_cpus.value_or(-1);
+    epoch.waiting_threads = event.found.resources->threads_without_cpu.value_or(0);
     const engine::GpuReading& gpu = event.found.resources->gpu;
     epoch.is_slowed = gpu.clock_mhz && gpu.highest_clock_mhz && *gpu.clock_mhz < 0.9 * *gpu.highest_clock_mhz;
   }
@@ -54,17 +56,29 @@ std::string DriftWatch::cause(const EpochWindow& best, const EpochWindow& now) {
     return format("it waits for data {:.0f}% of the time, then {:.0f}%: storage or page cache gives less than it did",
                   100 * now.data_wait_share, 100 * best.data_wait_share);
   }
-  if (now.other_cpus > best.other_cpus + kMoreOthers) {
+  const bool knows_others = now.other_cpus >= 0 && best.other_cpus >= 0;
+  if (knows_others && now.other_cpus > best.other_cpus + kMoreOthers) {
     return format("other processes keep {:.1f} of its CPUs busy, then {:.1f}", now.other_cpus, best.other_cpus);
+  }
+  // CPUs that are busy already do not get busier with every process that starts, but waiting gets longer.
+  if (now.waiting_threads > best.waiting_threads + kMoreOthers) {
+    return format(
+        "{:.1f} of its threads wait for a CPU, then {:.1f}: other processes, or a limit of the container, take "
+        "the CPUs",
+        now.waiting_threads, best.waiting_threads);
   }
   if (now.is_slowed && !best.is_slowed) return "the GPU's clocks are lower than then: heat or its power limit";
   if (now.exchange_share > best.exchange_share + kMoreWaiting) {
     return format("the exchange between ranks takes {:.0f}% of the time, then {:.0f}%", 100 * now.exchange_share,
                   100 * best.exchange_share);
   }
-  return "the network itself computes slower, while data and other processes are as they were: clocks of a hot "
-         "machine, "
-         "a virtual machine that got less, or memory that is swapped";
+  return format(
+      "the network itself computes slower, while {}: clocks of a hot machine, a virtual machine that got less, "
+      "or memory that is swapped",
+      knows_others ? format("it waits for data as it did, and other processes keep {:.1f} of its CPUs busy, then "
+                            "{:.1f}",
+                            now.other_cpus, best.other_cpus)
+                   : "it waits for data as it did (what other processes do is not known here)");
 }
 
 std::string DriftWatch::judge(const engine::EpochEvent& event) {

@@ -24,7 +24,8 @@ class DriftWatch {
   struct EpochWindow {
     int64_t first = 0, last = 0;  ///< epochs, from 1; 0: none yet
     double seconds = 0, images_per_second = 0, data_wait_share = 0;
-    double other_cpus = 0;  ///< kept busy by other processes; 0 where unknown
+    double other_cpus = -1;      ///< kept busy by other processes; -1: not known
+    double waiting_threads = 0;  ///< of this process: ready to run, without a CPU; 0 where not known
     double exchange_share = 0;
     bool is_slowed = false;  ///< the GPU's clocks are below what the board allows
 

@@ -44,6 +44,21 @@ std::vector<std::string> batch_lines(const BannerFacts& facts) {
   return lines;
 }
 
+/// --max-updates is no length of the schedule.
+std::vector<std::string> length_lines(const BannerFacts& facts) {
+  const int64_t planned = facts.epochs * facts.updates_per_epoch;
+  std::vector<std::string> lines = {format("length    {} epoch{} x {} updates = {} updates", facts.epochs,
+                                           facts.epochs == 1 ? "" : "s", count_text(facts.updates_per_epoch),
+                                           count_text(planned))};
+  if (facts.max_updates > 0 && facts.total_updates < planned) {
+    lines.push_back(format("          stops after {} of {} updates; the schedule spans all of them",
+                           count_text(facts.total_updates), count_text(planned)));
+  } else if (facts.max_updates > planned) {
+    lines.push_back(format("          fewer than the {} of max-updates: raise epochs", count_text(facts.max_updates)));
+  }
+  return lines;
+}
+
 /// "memory    host 210.0 MB of 24.9 GB" without its parts.
 std::string whole_of(const std::string& memory_line) { return memory_line.substr(0, memory_line.find(": ")); }
 
@@ -51,16 +66,20 @@ constexpr size_t kMaxLines = 16;
 
 }  // namespace
 
-std::vector<std::string> banner_lines(const BannerFacts& facts) {
+std::vector<std::string> known_lines(const BannerFacts& facts) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  std::vector<std::string> lines = {
-      format("stoker train {}  {}  pid {} on {}", facts.version, facts.libtorch, ::getpid(), host),
-      "command   " + facts.command_line, "device    " + facts.device + ", " + facts.precision,
-      format("data      {} training and {} validation {}, {} {}{}", count_text(facts.train_images),
-             count_text(facts.val_images), facts.items, facts.num_classes, facts.learned,
-             facts.task == "multiclass" ? "" : ", task " + facts.task),
-      "augment   " + facts.augment};
+  return {format("stoker train {}  {}  pid {} on {}", facts.version, facts.libtorch, ::getpid(), host),
+          "command   " + facts.command_line,
+          format("data      {} training and {} validation {}, {} {}{}", count_text(facts.train_images),
+                 count_text(facts.val_images), facts.items, facts.num_classes, facts.learned,
+                 facts.task == "multiclass" ? "" : ", task " + facts.task)};
+}
+
+std::vector<std::string> banner_lines(const BannerFacts& facts) {
+  std::vector<std::string> lines = known_lines(facts);
+  lines.insert(lines.begin() + 2, "device    " + facts.device + ", " + facts.precision);
+  lines.push_back("augment   " + facts.augment);
   for (const std::string& line : model_lines(facts)) lines.push_back(line);
   if (!facts.backend.empty()) lines.push_back("backend   " + facts.backend);
   if (!facts.compute.empty()) lines.push_back("compute   " + facts.compute);
@@ -68,8 +87,7 @@ std::vector<std::string> banner_lines(const BannerFacts& facts) {
   for (const std::string& line : facts.recipe) {
     lines.push_back((line == facts.recipe.front() ? "recipe    " : "          ") + line);
   }
-  lines.push_back(format("length    {} epoch{} x {} updates = {} updates", facts.epochs, facts.epochs == 1 ? "" : "s",
-                         count_text(facts.updates_per_epoch), count_text(facts.total_updates)));
+  for (const std::string& line : length_lines(facts)) lines.push_back(line);
   for (const std::string& memory : facts.memory) lines.push_back(whole_of(memory));
   lines.push_back("run       " + facts.run_dir + ", " + facts.start + " (-v says more)");
   const std::vector<std::string>& notes = facts.data_notes;

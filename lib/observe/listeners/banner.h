@@ -29,7 +29,8 @@ struct BannerFacts {
   int64_t parameters = 0;
   int64_t frozen_parameters = 0;
   int64_t batch_size = 0, accumulation = 1, replicas = 1, ranks = 1, updates_per_epoch = 0, epochs = 0,
-          total_updates = 0;
+          total_updates = 0;          ///< as far as a limit lets it come
+  int64_t max_updates = 0;            ///< the limit; 0: none
   bool bits_depend_on_ranks = false;  ///< ranks add in an order that depends on their number
   int64_t num_workers = 0;
   int64_t loader_ring_bytes = 0;
@@ -42,6 +43,8 @@ struct BannerFacts {
   std::vector<config::Choice> choices;  ///< of automatic options
 };
 
+/// What is known before anything is measured: program, command, data. The first lines of banner_lines() and its fourth.
+std::vector<std::string> known_lines(const BannerFacts& facts);
 /// The first screen: at most 15 lines. What a narrow terminal breaks is the command alone, if it is long.
 std::vector<std::string> banner_lines(const BannerFacts& facts);
 /// The rest: workers, caches, memory by part, notes that found no room, and every automatic choice with its reason.

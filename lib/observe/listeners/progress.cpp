@@ -2,6 +2,7 @@
 #include "observe/listeners/progress.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/format.h"
 #include "core/log.h"
@@ -84,6 +85,7 @@ std::string verdict_and_advice(const engine::Diagnosis& diagnosis) {
 }  // namespace
 
 std::string metric_text(const engine::Metric& metric, int percent_digits) {
+  if (std::isnan(metric.value)) return metric.name + " undefined";
   switch (metric.unit) {
     case engine::MetricUnit::percent: return format("{} {:.{}f}%", metric.name, metric.value, percent_digits);
     case engine::MetricUnit::degrees: return format("{} {:.2f} degrees", metric.name, metric.value);

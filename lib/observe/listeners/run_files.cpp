@@ -43,6 +43,19 @@ void add_findings(const engine::Findings& found, Json& line) {
   if (found.resources) line["resources"] = resource_json(*found.resources);
 }
 
+/// Of a line of summary.csv: nothing in it needs quotes.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line) {
+    if (c == ',') {
+      cells.emplace_back();
+    } else if (c != '\r') {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
 /// A row of summary.csv: the first metrics stand beside the losses, the others at the end.
 std::string summary_row(std::vector<std::string> cells, const std::vector<std::string>& metrics) {
   const auto back = metrics.begin() + std::min(kFrontMetrics, static_cast<std::ptrdiff_t>(metrics.size()));
@@ -76,16 +89,38 @@ std::string summary_header(const std::vector<engine::Metric>& metrics) {
 }
 
 std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done) {
-  std::string kept = header + "\n";
+  using Cells = std::vector<std::string>;
+  Cells columns = cells_of(header), own = columns;
+  std::vector<std::pair<Cells, Cells>> rows;  // each with the header that it stands under
   std::istringstream lines(text.substr(0, text.find_last_of('\n') + 1));
   int64_t offset = 0;
   for (std::string line; std::getline(lines, line);) {
+    Cells cells = cells_of(line);
+    if (cells[0] == "epoch") {
+      own = cells;
+      for (const std::string& name : own) {
+        if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
+      }
+      continue;
+    }
     char* end = nullptr;
-    int64_t epoch = std::strtoll(line.c_str(), &end, 10);
-    if (end == line.c_str() || *end != ',') continue;
+    int64_t epoch = std::strtoll(cells[0].c_str(), &end, 10);
+    if (end == cells[0].c_str() || *end != '\0' || cells.size() < 2) continue;
     if (epoch == 0) offset = 1;  // an older program wrote it
     epoch += offset;
-    if (epoch <= epochs_done) kept += format("{}{}\n", epoch, end);
+    cells[0] = format("{}", epoch);
+    if (epoch <= epochs_done) rows.emplace_back(own, cells);
+  }
+  std::string kept = core::csv_row(columns) + "\n";
+  for (const auto& [names, cells] : rows) {
+    Cells row = cells;  // as it is where its header does not fit
+    if (cells.size() == names.size()) {
+      row.assign(columns.size(), "");
+      for (size_t k = 0; k < cells.size(); ++k) {
+        row[static_cast<size_t>(std::find(columns.begin(), columns.end(), names[k]) - columns.begin())] = cells[k];
+      }
+    }
+    kept += core::csv_row(row) + "\n";
   }
   return kept;
 }
@@ -105,8 +140,9 @@ void RunFiles::on_start(const engine::StartEvent& event) {
   start_ = event;
   const std::string path = run_dir_ + "/summary.csv";
   const std::string old = core::file_exists(path) ? core::read_file(path, kMaxSummaryBytes, files_) : "";
-  core::write_file_atomically(path, summary_until(old, summary_header(event.metrics), event.start_epoch),
-                              /*durable=*/true, files_);
+  const std::string summary = summary_until(old, summary_header(event.metrics), event.start_epoch);
+  summary_columns_ = cells_of(summary.substr(0, summary.find('\n'))).size();
+  core::write_file_atomically(path, summary, /*durable=*/true, files_);
   // A full disk or a kill may have left half a line: the next event must not be glued to it.
   core::cut_half_line(run_dir_ + "/metrics.jsonl", files_);
   is_training_ = true;
@@ -185,7 +221,9 @@ void RunFiles::on_epoch(const engine::EpochEvent& event) {
                                           format("{:.6f}", update.p95_seconds),
                                           format("{:.6f}", update.max_seconds),
                                           format("{:.4f}", exchange_share(event.ranks))};
-  core::append_file(run_dir_ + "/summary.csv", summary_row(cells, metrics) + "\n", /*durable=*/true, files_);
+  std::string row = summary_row(cells, metrics);
+  row.append(summary_columns_ - std::min(summary_columns_, cells.size() + metrics.size()), ',');  // of older programs
+  core::append_file(run_dir_ + "/summary.csv", row + "\n", /*durable=*/true, files_);
   const std::optional<int64_t> allocated = core::read_allocated_bytes();
   Json line = {{"event", "epoch"},
                {"epoch", event.epoch + 1},

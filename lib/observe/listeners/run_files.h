@@ -37,13 +37,15 @@ class RunFiles : public engine::Observer {
   engine::StartEvent start_;
   bool is_training_ = false;  ///< between on_start() and on_finish()
   core::Json last_fields_;    ///< of status.json
+  size_t summary_columns_ = 0;
 };
 
 /// First line of summary.csv. timm's columns first; eight columns are clocks, which a resumed run does not repeat. The
 /// first two metrics of the task stand before the learning rate, the others at the end.
 std::string summary_header(const std::vector<engine::Metric>& metrics);
-/// The rows of a summary.csv that belong to the first `epochs_done` epochs, under `header`; a half-written last line is
-/// dropped. Epochs count from 1; rows of a file that counts from 0, as older programs wrote it, are numbered again.
+/// The rows of a summary.csv that belong to the first `epochs_done` epochs, under `header`, to which columns are added
+/// that only the file has; values stay under the names that they had. A half-written last line is dropped. Epochs count
+/// from 1; rows of a file that counts from 0, as older programs wrote it, are numbered again.
 std::string summary_until(const std::string& text, const std::string& header, int64_t epochs_done);
 
 }  // namespace stoker::observe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/report/run_record_files.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -50,6 +51,17 @@ void count_from_one(const Cells& columns, Cells& cells, bool& counts_from_zero) 
     counts_from_zero = counts_from_zero || *epoch == 0;
     if (counts_from_zero) cells[k] = core::format("{:.0f}", *epoch + 1);
   }
+}
+
+/// Where each column of a header stands among `columns`, to which those that are new are added.
+std::vector<size_t> places_of(const Cells& header, Cells& columns) {
+  std::vector<size_t> places;
+  for (const std::string& name : header) {
+    const auto found = std::find(columns.begin(), columns.end(), name);
+    places.push_back(static_cast<size_t>(found - columns.begin()));
+    if (found == columns.end()) columns.push_back(name);
+  }
+  return places;
 }
 
 void add_epoch_row(RunRecord& record, const Cells& cells, double updates_per_epoch) {
@@ -110,12 +122,16 @@ void add_point(Curves& curves, const std::string& name, double x, double y) {
 void read_summary(RunRecord& record, double updates_per_epoch) {
   core::CsvReader file(record.path + "/summary.csv");
   bool counts_from_zero = false;
+  std::vector<size_t> places;  // of the cells under the header that stands above them
   for (Cells cells; next_whole_row(file, cells);) {
-    if (record.epoch_columns.empty()) {
-      record.epoch_columns = cells;
-    } else if (cells.size() == record.epoch_columns.size()) {  // else half written
-      count_from_one(record.epoch_columns, cells, counts_from_zero);
-      add_epoch_row(record, cells, updates_per_epoch);
+    if (places.empty() || cells[0] == "epoch") {
+      places = places_of(cells, record.epoch_columns);
+      for (Cells& row : record.epoch_rows) row.resize(record.epoch_columns.size());
+    } else if (cells.size() == places.size()) {  // else half written
+      Cells row(record.epoch_columns.size());
+      for (size_t k = 0; k < cells.size(); ++k) row[places[k]] = cells[k];
+      count_from_one(record.epoch_columns, row, counts_from_zero);
+      add_epoch_row(record, row, updates_per_epoch);
     }
   }
 }

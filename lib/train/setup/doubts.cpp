@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "config/task_facts.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/system/file.h"
@@ -49,6 +50,33 @@ std::vector<std::string> classes_beside(const std::string& weights) {
   }
 }
 
+/// Whether a split has samples with label `k`, and some without.
+bool has_both(const data::Source& split, int64_t k) {
+  bool with = false, without = false;
+  std::vector<float> targets(static_cast<size_t>(split.num_targets()));
+  for (int64_t i = 0; i < split.size() && !(with && without); ++i) {
+    if (!targets.empty()) split.targets(i, targets.data());
+    const bool has = targets.empty() ? split.label(i) == k : targets[static_cast<size_t>(k)] > 0.5F;
+    (has ? with : without) = true;
+  }
+  return with && without;
+}
+
+/// A curve over thresholds needs samples with the label and samples without it.
+std::string doubt_about_metrics(const config::ResolvedOptions& options, const data::Source& val) {
+  const bool is_binary = options.data.task == config::TaskKind::binary;
+  if (!is_binary && options.data.task != config::TaskKind::multilabel) return "";
+  for (int64_t k = is_binary ? 1 : 0; k < (is_binary ? 2 : val.num_targets()); ++k) {
+    if (has_both(val, k)) return "";
+  }
+  const std::string roc_auc = config::eval_metric_name(config::EvalMetric::roc_auc);
+  return format("{} is undefined on this validation split: {}{}", roc_auc,
+                is_binary ? "all its samples are of one class" : "no label divides its samples",
+                options.train.eval_metric == config::EvalMetric::roc_auc
+                    ? "; no checkpoint is going to be the best: choose another --eval-metric or split"
+                    : "");
+}
+
 }  // namespace
 
 std::vector<std::string> doubts_about(const config::Configuration& given, const config::ResolvedOptions& options,
@@ -85,6 +113,7 @@ std::vector<std::string> doubts_about(const config::Configuration& given, const 
     doubts.push_back(format("--batch-size {} is more than the {} training samples: an update has all of them",
                             options.loader.batch_size, facts.train_images));
   }
+  if (const std::string doubt = doubt_about_metrics(options, *datasets.val); !doubt.empty()) doubts.push_back(doubt);
   const std::vector<std::string> before = classes_beside(starting_weights(options.model.init_from));
   const std::vector<std::string>& now = datasets.train->learned_names();
   if (!before.empty() && before.size() == now.size() && before != now) {

@@ -112,15 +112,18 @@ std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epo
   SavedOptions saved(engine::read_manifest(checkpoint).extra);
   const int64_t before = saved.value_of(saved.options().train.epochs).value_or(0);
   if (before <= 0 || epochs <= before || engine::read_progress(checkpoint).epoch < before) return std::nullopt;
-  return Extension{before, epochs};
+  const std::optional<double> warmup = saved.value_of(saved.options().schedule.warmup_epochs);
+  return Extension{before, epochs, warmup == config::short_warmup(before)};
 }
 
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
                       const std::optional<Extension>& extension) {
   config::Options options;
   const config::Table table(options);
-  const std::vector<std::string> differences =
-      checkpoints.differences(path, extension ? table.row_of(options.train.epochs).name : "");
+  std::vector<std::string> free;
+  if (extension) free.push_back(table.row_of(options.train.epochs).name);
+  if (extension && extension->had_short_warmup) free.push_back(table.row_of(options.schedule.warmup_epochs).name);
+  const std::vector<std::string> differences = checkpoints.differences(path, free);
   if (differences.empty()) return;
   if (override_resume) {
     for (const std::string& difference : differences) core::log_warning("--override-resume accepts: {}", difference);

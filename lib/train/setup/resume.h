@@ -30,11 +30,13 @@ std::unique_ptr<config::Configuration> options_of_resumed(const config::CommandL
 /// A finished run that goes on for more epochs.
 struct Extension {
   int64_t epochs_before = 0, epochs = 0;
+  bool had_short_warmup = false;  ///< for want of epochs
 };
 /// Whether a run of `epochs` extends the run of a checkpoint, which has done all of fewer epochs.
 std::optional<Extension> extension_of(const std::string& checkpoint, int64_t epochs);
 
-/// Throws Error{config} with what differs, unless `override_resume` accepts it. The epochs of an extension may differ.
+/// Throws Error{config} with what differs, unless `override_resume` accepts it. The epochs of an extension may differ,
+/// and its warm-up where the shorter run had no room for it.
 void refuse_other_run(const engine::Checkpoints& checkpoints, const std::string& path, bool override_resume,
                       const std::optional<Extension>& extension);
 

@@ -29,6 +29,16 @@ bool is_written_for_gpus(const config::Configuration& given) {
          });
 }
 
+/// Whether who gave the number of epochs did not give the warm-up, and has the last word.
+bool epochs_are_written_over_warmup(const config::Configuration& given) {
+  using Kind = config::Origin::Kind;
+  const config::Origin& epochs = given.table.row_of(given.options.train.epochs).origin;
+  const config::Origin& warmup = given.table.row_of(given.options.schedule.warmup_epochs).origin;
+  const auto file = [](const config::Origin& origin) { return origin.detail.substr(0, origin.detail.rfind(':')); };
+  if (warmup.kind == Kind::built_in || warmup.kind == Kind::flag) return false;
+  return epochs.kind > warmup.kind || (epochs.kind == warmup.kind && file(epochs) != file(warmup));
+}
+
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -69,6 +79,7 @@ Settings::Settings(const config::Configuration& given, core::MachineFacts machin
   };
   facts_.names_model = is_given(given.options.model.model);
   facts_.names_lr_base = is_given(given.options.optim.lr_base);
+  facts_.warmup_may_give_way = epochs_are_written_over_warmup(given);
   facts_.half_may_give_way = given.options.device.device.is_auto() && is_written_for_gpus(given);
   facts_.machine = std::move(machine);
   facts_.has_network = has_network;

@@ -44,6 +44,13 @@ TEST(CheckReportTest, AGoodMachineHasNoWarning) {
   EXPECT_EQ(reason_of(good_machine(), "--num-workers 2"), "2 by affinity, no cgroup limit");
 }
 
+TEST(CheckReportTest, WhatWasGivenIsNoAdvice) {
+  CheckFacts facts = good_machine();
+  facts.given = {"--threads 2", "--num-workers 2"};
+  EXPECT_EQ(reason_of(facts, "--threads 2"), "");
+  EXPECT_EQ(reason_of(facts, "--num-workers 2"), "");
+}
+
 TEST(CheckReportTest, AdvisesWhatWasMeasuredToBeFaster) {
   CheckFacts facts = good_machine();
   EXPECT_EQ(reason_of(facts, "--amp bfloat16"), "convolutions run at 2.2 times the speed of float32");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "config/config.h"
 #include "config/yaml/yaml_tree.h"
@@ -40,6 +41,20 @@ TEST_F(YamlReaderTest, ReadsFlatAndGroupedKeysWithEitherSpelling) {
   EXPECT_EQ(options_.augment.hflip.value(), 0);
   EXPECT_EQ(table_.find("lr")->origin.kind, Origin::Kind::file);
   EXPECT_EQ(table_.find("lr")->origin.detail, "a.yaml:4");
+}
+
+TEST_F(YamlReaderTest, SwitchesAreWrittenAsYamlWritesThem) {
+  read("tf32: True\nchannels-last: FALSE\namp: True\n");
+  EXPECT_TRUE(options_.precision.tf32.value());
+  EXPECT_FALSE(options_.precision.channels_last.value());
+  EXPECT_TRUE(options_.precision.amp.value());
+  EXPECT_EQ(problems_of("tf32: 'True'\n").size(), 1u);
+  EXPECT_EQ(problems_of("tf32: yes\n").size(), 1u);
+}
+
+TEST_F(YamlReaderTest, TheHomeFolderIsKnownWithoutAShell) {
+  read("data-dir: ~/photos\n");
+  EXPECT_EQ(options_.data.data_dir, std::string(std::getenv("HOME")) + "/photos");
 }
 
 TEST_F(YamlReaderTest, AGroupMayBearTheNameOfAnOption) {

@@ -291,7 +291,7 @@ TEST_F(CheckpointsTest, InSpiteOfDifferencesWhatFitsIsTakenAndTheRestBeginsFresh
     EXPECT_EQ(learner.optimizer->steps_taken(), one.steps);
     const auto state = learner.optimizer->state();
     EXPECT_EQ(state.at(0).tensor[0][0].item<double>(), one.kind == Kind::sgd ? 0 : 0.5);
-    if (learner.ema) EXPECT_EQ(learner.ema->averages().at(0).tensor[0][0].item<double>(), 1.5);
+    EXPECT_TRUE(!learner.ema || learner.ema->averages().at(0).tensor[0][0].item<double>() == 1.5);
     ASSERT_EQ(said.size(), one.lines.size());
     for (size_t i = 0; i < said.size(); ++i) {
       EXPECT_NE(said[i].find("--override-resume: " + one.lines[i]), std::string::npos) << said[i];

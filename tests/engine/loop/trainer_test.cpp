@@ -263,7 +263,7 @@ TEST_F(TrainerTest, StopsInsideEpochsLeaveNoTraceInTheStateThatARunEndsWith) {
     options.limits.max_updates = 0;
     TinyRun unbroken(folder_ / one.name, options);
     const FinishEvent finish = unbroken.go();
-    if (one.lr == 0) EXPECT_EQ(finish.epochs_done, one.ends_after) << one.name;
+    EXPECT_TRUE(one.lr > 0 || finish.epochs_done == one.ends_after) << one.name << " " << finish.epochs_done;
     const std::string folder = folder_ / (std::string(one.name) + "-stopped");
     for (int64_t limit = one.between_stops;; limit += one.between_stops) {
       options.limits.max_updates = limit;

@@ -56,6 +56,22 @@ TEST(BannerTest, TheBatchOfManyProcessesFits80Columns) {
   for (const std::string& line : banner_lines(many)) EXPECT_LE(line.size(), 80u) << line;
 }
 
+TEST(BannerTest, ALimitOfUpdatesIsNoFactorOfTheLength) {
+  BannerFacts limited = facts();
+  limited.epochs = 10;
+  limited.updates_per_epoch = 8;
+  limited.max_updates = limited.total_updates = 20;
+  EXPECT_NE(joined(banner_lines(limited))
+                .find("length    10 epochs x 8 updates = 80 updates\n"
+                      "          stops after 20 of 80 updates; the schedule spans all of them\n"),
+            std::string::npos);
+  limited.max_updates = 5000;
+  limited.total_updates = 80;
+  EXPECT_NE(
+      joined(banner_lines(limited)).find("= 80 updates\n          fewer than the 5,000 of max-updates: raise epochs"),
+      std::string::npos);
+}
+
 TEST(BannerTest, ShowsWhatTheNetworkSeesAndWhereItsWeightsComeFrom) {
   BannerFacts from_others = facts();
   from_others.model = "resnet18";

@@ -137,6 +137,26 @@ TEST_F(RunFilesTest, AResumeCutsRowsThatWillBeWrittenAgainAndKeepsOneHeader) {
   EXPECT_EQ(text.find("epoch,"), text.rfind("epoch,"));
 }
 
+TEST_F(RunFilesTest, RowsOfAnOlderProgramKeepTheirNames) {
+  core::write_file_atomically(folder_ / "summary.csv",
+                              "epoch,train_loss,lr,old\n1,0.7,0.1,x\n2,0.6,0.2,y\n3,0.5,0.3,z\n",
+                              /*durable=*/false);
+  RunFiles files(folder_.path());
+  files.on_start(start_at(2));
+  files.on_epoch(epoch_row(2));
+  std::istringstream lines(summary());
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(line);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0], summary_header(metrics(0, 0, 0)) + ",old");
+  EXPECT_EQ(rows[1].rfind("1,0.7,,,,0.1,", 0), 0u) << rows[1];
+  EXPECT_EQ(rows[2].substr(rows[2].rfind(',')), ",y");
+  EXPECT_EQ(rows[3].rfind("3,0.500000,0.250000,90.000000,99.000000,0.1,", 0), 0u) << rows[3];
+  for (const std::string& row : rows) {
+    EXPECT_EQ(std::count(row.begin(), row.end(), ','), std::count(rows[0].begin(), rows[0].end(), ',')) << row;
+  }
+}
+
 TEST_F(RunFilesTest, AHalfWrittenLastRowIsDropped) {
   EXPECT_EQ(summary_until("epoch,x\n1,0.5,\n2,0.4", "epoch,x", 5), "epoch,x\n1,0.5,\n");
   EXPECT_EQ(summary_until("", "epoch,x", 5), "epoch,x\n");

@@ -166,6 +166,13 @@ TEST_F(RunRecordTest, RowsOfTheSummaryThatAreNoRowsAreLeftOut) {
   EXPECT_EQ(record().by_epoch.at("train_loss").x, (Values{1, 3}));
 }
 
+TEST_F(RunRecordTest, RowsAreReadByTheHeaderThatStandsAboveThem) {
+  folder_.write("summary.csv", "epoch,lr,old\n1,0.1,x\nepoch,train_loss,lr\n2,0.5,0.2\n");
+  EXPECT_EQ(record().epoch_columns, (Words{"epoch", "lr", "old", "train_loss"}));
+  EXPECT_EQ(record().epoch_rows, (std::vector<Words>{{"1", "0.1", "x", ""}, {"2", "0.2", "", "0.5"}}));
+  EXPECT_EQ(record().by_epoch.at("lr").y, (Values{0.1, 0.2}));
+}
+
 TEST_F(RunRecordTest, EpochsThatAnOlderProgramCountedFromZeroCountFromOne) {
   folder_.write("summary.csv", "epoch,train_loss\n0,0.5\n1,0.4\n");
   EXPECT_EQ(record().epoch_rows, (std::vector<Words>{{"1", "0.5"}, {"2", "0.4"}}));

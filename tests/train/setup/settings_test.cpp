@@ -46,6 +46,35 @@ TEST(SettingsTest, HalfPrecisionOfLightningsWordGivesWayOnACpuAndThatOfAFlagOfOu
   EXPECT_EQ(fixtures::failure_of([&] { Settings(*asked, machine_of_cpus(2)); }).kind, core::ErrorKind::config);
 }
 
+TEST(SettingsTest, EveryPresetCanBeTriedForAnEpoch) {
+  for (const std::string& preset : config::preset_names()) {
+    for (const std::string epochs : {"1", "2"}) {
+      const auto given =
+          fixtures::parsed({"--preset", preset, "--data-dir", "x", "--device", "cpu", "--no-amp", "--epochs", epochs});
+      const Settings settings(*given, machine_of_cpus(2));
+      EXPECT_LT(settings.options().schedule.warmup_epochs, settings.options().train.epochs) << preset;
+    }
+  }
+}
+
+TEST(SettingsTest, AWarmUpGivesWayToEpochsThatAreWrittenOverItAlone) {
+  const auto tried = fixtures::parsed({"--preset", "s3_imagenet_resnet50", "--data-dir", "x", "--epochs", "2"});
+  EXPECT_EQ(Settings(*tried, machine_of_cpus(2)).options().schedule.warmup_epochs, config::short_warmup(2));
+  const auto whole = fixtures::parsed({"--preset", "s3_imagenet_resnet50", "--data-dir", "x", "--epochs", "20"});
+  EXPECT_EQ(Settings(*whole, machine_of_cpus(2)).options().schedule.warmup_epochs, 5);
+  const auto both = fixtures::parsed({"--data-dir", "x", "--epochs", "2", "--warmup-epochs", "5"});
+  EXPECT_EQ(fixtures::failure_of([&] { Settings(*both, machine_of_cpus(2)); }).kind, core::ErrorKind::config);
+}
+
+TEST(SettingsTest, HeadPosesAreWhatTheirDataSetsHold) {
+  for (const std::string dataset : {"biwi", "300wlp"}) {
+    const auto given = fixtures::parsed({"--data-dir", "x", "--device", "cpu", "--dataset", dataset});
+    EXPECT_EQ(Settings(*given, machine_of_cpus(2)).options().data.task, config::TaskKind::head_pose);
+    const auto other = fixtures::parsed({"--data-dir", "x", "--dataset", dataset, "--task", "regression"});
+    EXPECT_EQ(fixtures::failure_of([&] { Settings(*other, machine_of_cpus(2)); }).kind, core::ErrorKind::config);
+  }
+}
+
 TEST(SettingsTest, FilesNeedNoDeviceAndHaveEveryCpu) {
   const auto given = fixtures::parsed({"--data-dir", "x", "--device", "cuda:63"});
   const Settings files = Settings::without_network(*given);
