@@ -91,14 +91,26 @@ engine::ProbeSettings memory_probe_settings(const PlanParts& parts, const plan::
   engine::ProbeSettings settings =
       probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
   settings.memory_bytes = parts.learner.device.is_cpu() ? room.host_free_bytes : room.device_free_bytes;
+  for (size_t i = settings.input.size() - 2; parts.most_side > 0 && i < settings.input.size(); ++i) {
+    settings.input[i] = std::min(settings.input[i], parts.most_side);
+  }
   return settings;
 }
+
+double area_of(const engine::ProbeSettings& settings) {
+  return static_cast<double>(settings.input.end()[-1] * settings.input.end()[-2]);
+}
+
 /// Nothing where the network cannot be tried this way: training will say why, or it was told to go on regardless.
 std::optional<engine::ActivationModel> probed(const PlanParts& parts, const plan::MemoryBudget& room) {
   std::optional<core::MemoryLimit> limit;
   if (parts.learner.device.is_cpu()) limit.emplace();
   try {
-    return engine::probe_memory(parts.learner, parts.task, memory_probe_settings(parts, room));
+    const engine::ProbeSettings settings = memory_probe_settings(parts, room);
+    engine::ActivationModel model = engine::probe_memory(parts.learner, parts.task, settings);
+    const auto whole = probe_settings(parts.settings.options(), *parts.datasets.train, parts.learner.device);
+    model.area_factor *= area_of(whole) / area_of(settings);
+    return model;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::out_of_memory || parts.settings.options().run.plan_check) throw;
     core::log_warning("--no-plan-check goes on although {}", error.what());

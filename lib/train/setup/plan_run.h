@@ -38,6 +38,7 @@ struct PlanParts {
   bool resumes = false;
   int64_t ranks = 1;      ///< of the run
   int64_t processes = 1;  ///< of them on this machine, which share its memory
+  int64_t most_side = 0;  ///< above 0: activations are tried on images of at most so many pixels, and extended by area
 };
 
 /// Sizes, and activations by trying a few images: some tenths of a second for a small network, a few seconds at most.

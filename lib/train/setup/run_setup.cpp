@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/error.h"
+#include "core/log.h"
+#include "core/system/machine.h"
 #include "data/open_datasets.h"
+#include "engine/probe/thread_count.h"
 #include "plan/batch_choice.h"
+#include "plan/refusals.h"
 #include "train/setup/assemble.h"
 #include "train/setup/backend.h"
 #include "train/setup/plan_run.h"
@@ -52,6 +57,47 @@ void prove_before_measuring(Settings& settings, const data::Datasets& datasets, 
   }
 }
 
+/// Whether a batch may be too much, told from what usual networks hold of an image at least.
+bool may_be_too_large(const Settings& settings, const data::Source& train) {
+  constexpr int64_t kHeldOverInput = 60;  // activations and their gradients
+  const config::ResolvedOptions& options = settings.options();
+  const data::SampleShape shape = transform_plan(options, train, /*training=*/true).shape;
+  const int64_t image = shape.images() * shape.height * shape.width * shape.channels * int64_t{sizeof(float)};
+  const int64_t batch = std::min(options.loader.batch_size, train.size());
+  const int64_t available = core::read_machine_facts().ram_available_bytes;
+  return available > 0 && batch * image > available / kHeldOverInput;
+}
+
+/// Proofs and measurements of a batch that is far too large would take minutes: it is tried in small first. Nothing
+/// where reduced precision, which is yet to be chosen, could make it fit.
+void refuse_hopeless_batch(const Settings& settings, const RunSetup& prepared, torch::Device device, bool resumes) {
+  const config::ResolvedOptions& options = settings.options();
+  const bool is_known = !settings.resolution().waits_for_batch && options.run.plan_check && device.is_cpu();
+  if (!is_known || !may_be_too_large(settings, *prepared.datasets.train)) return;
+  core::log_info("memory    a batch of {} is tried in small first", options.loader.batch_size);
+  constexpr int64_t kSmallSide = 64;
+  plan::PlanInputs inputs;
+  try {
+    const engine::ThreadCount one_thread(1);  // others may hold the CPUs
+    engine::Learner tried = build_learner(options, device, resumes);
+    inputs = measure_plan({settings, prepared.datasets, tried, *prepared.task, prepared.data_bytes, resumes,
+                           /*ranks=*/1, /*processes=*/1, kSmallSide});
+  } catch (const core::Error& error) {
+    if (error.kind() == core::ErrorKind::out_of_memory) throw;
+    return;  // a network of one size, say
+  }
+  plan::PlanInputs least = inputs;
+  if (settings.resolution().waits_for_amp) {
+    const auto half = [](const auto& bytes) { return [bytes](int64_t images) { return bytes(images) / 2; }; };
+    least.training_bytes = half(inputs.training_bytes);
+    least.evaluation_bytes = half(inputs.evaluation_bytes);
+    least.working_bytes = nullptr;
+  }
+  const plan::MemoryBudget room = memory_room(device, /*processes=*/1);
+  if (plan::shortage(plan::make_memory_plan(least), room).empty()) return;
+  plan::refuse_what_does_not_fit(inputs, room, /*plan_check=*/true);
+}
+
 /// What stands in until a fact is known must not be trained with.
 void refuse_assumptions(const config::Resolution& resolution) {
   if (resolution.assumed.empty()) return;
@@ -75,6 +121,7 @@ void set_up_training(Settings& settings, bool resumes, RunSetup& prepared, const
   const config::ResolvedOptions& options = settings.options();
   const torch::Device device = open_and_configure_device(options);
   prepared.task = build_task(options, device);
+  if (share.ranks == 1 && share.processes == 1) refuse_hopeless_batch(settings, prepared, device, resumes);
   if (!share.root_has_proven) prove_before_measuring(settings, prepared.datasets, share.from_root);
   prepared.learner = build_learner(options, device, resumes);
   choose_arithmetic(settings, prepared, device, resumes, share.from_root);
