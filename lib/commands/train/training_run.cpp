@@ -66,7 +66,8 @@ void refuse_batch_of_one(const config::ResolvedOptions& options, const engine::E
 int64_t saves_left(const config::ResolvedOptions& options, const engine::EpochPlan& plan,
                    const engine::RunLimits& limits, const engine::RunProgress& at) {
   const int64_t updates = std::max<int64_t>(0, engine::total_updates(plan, limits) - at.updates);
-  const int64_t epochs = updates / std::max<int64_t>(1, plan.updates()) + 1;
+  const int64_t per_epoch = std::max<int64_t>(1, plan.updates());
+  const int64_t epochs = std::max<int64_t>(1, (updates + at.update_in_epoch + per_epoch - 1) / per_epoch);
   const config::Interval& every = options.run.save_every;
   if (every.unit == config::Interval::Unit::seconds) return std::numeric_limits<int64_t>::max();
   if (every.unit != config::Interval::Unit::updates) return epochs;
