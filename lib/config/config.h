@@ -62,6 +62,8 @@ void read_run_config(const std::string& text, const std::string& path, Configura
 
 /// What the command line calls a run: the preset and the names of configuration files; empty where it names neither.
 std::string run_name_of(const CommonFlags& flags);
+/// Where a run is written that no option names: "runs/" and `run_name`, else the name of the data set.
+std::string usual_run_dir(const std::string& run_name, const std::string& data_dir);
 
 /// YAML of all values, grouped, reloadable with -c; with_origin adds a comment with each value's origin.
 std::string render_yaml(const Table& table, bool with_origin);

@@ -2,6 +2,7 @@
 // What the value of an option can be, besides numbers and text: automatic, an interval, one of a few words.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <utility>
 
@@ -46,6 +47,8 @@ enum class FrameSampling { uniform, stride };
 /// What stands between the fields of a CSV file; automatic: told from its first line.
 enum class CsvDelimiter { automatic, comma, semicolon, tab };
 enum class OnBadImage { fail, skip };
+/// With skip: as good as any number of bad images.
+inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
 enum class TrainCrop { none, center, random_resized, padded };
 enum class EvalCrop { none, center };
 enum class AugmentInterpolation { nearest, bilinear };

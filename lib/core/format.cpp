@@ -116,14 +116,20 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   return best;
 }
 
-std::string printable(std::string_view bytes) {
+/// `kept`: control characters that stay.
+static std::string without_controls(std::string_view bytes, std::string_view kept) {
   std::string text;
+  text.reserve(bytes.size());
   for (size_t at = 0; at < bytes.size();) {
     const size_t length = utf8_length(bytes, at);
     const auto byte = static_cast<unsigned char>(bytes[at]);
-    if (length == 0 || byte < 0x20 || byte == 0x7F) {
-      text += format("\\x{:02x}", byte);
-      ++at;
+    // U+0080 to U+009F are controls, too: U+009B begins an escape sequence by itself.
+    const bool is_second_set = length == 2 && byte == 0xC2 && static_cast<unsigned char>(bytes[at + 1]) < 0xA0;
+    const bool is_control = byte < 0x20 || byte == 0x7F || is_second_set;
+    if (length == 0 || (is_control && kept.find(bytes[at]) == std::string_view::npos)) {
+      for (size_t i = 0; i < std::max<size_t>(1, length); ++i, ++at) {
+        text += format("\\x{:02x}", static_cast<unsigned char>(bytes[at]));
+      }
     } else {
       text += bytes.substr(at, length);
       at += length;
@@ -131,6 +137,10 @@ std::string printable(std::string_view bytes) {
   }
   return text;
 }
+
+std::string printable(std::string_view bytes) { return without_controls(bytes, ""); }
+
+std::string terminal_text(std::string_view text) { return without_controls(text, "\n\t"); }
 
 std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%^";

@@ -25,6 +25,8 @@ std::string list_text(const std::vector<std::string>& items, size_t limit = 10);
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 /// Printable form of a path of any bytes: control characters and invalid UTF-8 become \xNN.
 std::string printable(std::string_view bytes);
+/// printable() for text of several lines: newlines and tabs stay.
+std::string terminal_text(std::string_view text);
 /// A word as a POSIX shell reads it back: quoted where it holds more than letters, digits and the signs of paths and
 /// options.
 std::string shell_word(std::string_view word);

@@ -47,11 +47,18 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 /// Opens `path` for as long as spdlog needs to open it too, which would wait for a reader of a pipe for ever.
 class LogFileProbe {
  public:
-  explicit LogFileProbe(const std::string& path) {
+  LogFileProbe(const std::string& path, bool may_be_link) {
+    const int more = may_be_link ? 0 : O_NOFOLLOW;
     do {
-      fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+      fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | more, 0666);
     } while (fd_ < 0 && errno == EINTR);
     if (fd_ >= 0) return;
+    if (errno == ELOOP && !may_be_link) {
+      throw Error(
+          ErrorKind::cannot_create,
+          "cannot open the log file " + printable(path) + ": it is a symbolic link, which may lead out of the run",
+          "remove it");
+    }
     if (errno != ENXIO) throw errno_error(errno, "open the log file", printable(path), ErrorKind::cannot_create);
     throw Error(ErrorKind::cannot_create,
                 "cannot open the log file " + printable(path) + ": it is a pipe that nobody reads",
@@ -90,8 +97,8 @@ void set_console_level(LogLevel level) {
   log_state().console_level = level;
 }
 
-void open_log_file(const std::string& path) {
-  const LogFileProbe probe(path);
+void open_log_file(const std::string& path, bool may_be_link) {
+  const LogFileProbe probe(path, may_be_link);
   try {
     auto logger = std::make_shared<spdlog::logger>(
         "file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path, /*truncate=*/false));
@@ -116,11 +123,12 @@ void flush_log() {
   for (const auto& file : log_state().files) file->flush();
 }
 
-void log_line(LogLevel level, std::string_view line) {
+void log_line(LogLevel level, std::string_view written) {
+  const std::string line = terminal_text(written);
   LogState& state = log_state();
   const std::lock_guard<std::mutex> lock(state.mutex);
   if (level == LogLevel::warning) {
-    const int seen = ++state.warnings_seen[std::string(line)];
+    const int seen = ++state.warnings_seen[line];
     if (seen > kRepeatsShown) return;
   }
   for (const auto& file : state.files) {

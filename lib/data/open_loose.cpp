@@ -61,16 +61,13 @@ std::vector<std::string> matching(const std::string& path) {
 std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& paths, bool follow_symlinks) {
   FileList files("");
   ScanNotes ignored;
-  std::string first_empty;
+  std::string first_empty, first_missing;
+  int64_t missing = 0;  // of several: each is said where its result would stand
   for (const std::string& given : paths) {
     for (const std::string& path : matching(given)) {
       if (!is_directory(path)) {
         const FileStamp stamp = stamp_of(path);
-        if (stamp.size < 0) {
-          const char* const cause = core::file_exists(path) ? "is not a regular file" : "does not exist";
-          throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(path), cause),
-                            "give images or folders of images");
-        }
+        if (stamp.size < 0 && missing++ == 0) first_missing = path;
         files.add(path, kNoLabel, stamp);
         continue;
       }
@@ -83,6 +80,11 @@ std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& 
       });
       if (files.size() == before && first_empty.empty()) first_empty = path;
     }
+  }
+  if (missing > 0 && missing == files.size()) {
+    const char* const cause = core::file_exists(first_missing) ? "is not a regular file" : "does not exist";
+    throw core::Error(core::ErrorKind::no_input, core::format("{} {}", core::printable(first_missing), cause),
+                      "give images or folders of images");
   }
   if (files.size() == 0) {
     throw core::Error(core::ErrorKind::no_input,

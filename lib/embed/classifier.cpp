@@ -83,13 +83,14 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
   settings_->settle(config::facts_of(record));
   const config::ResolvedOptions& options = settings_->options();
 
-  preprocess_json_ = saved.preprocess.dump(1);
+  preprocess_json_ = saved.preprocess.dump(1, ' ', false, core::Json::error_handler_t::replace);
   names_ = record.names;
   while (static_cast<int64_t>(names_.size()) < record.num_classes) {
     names_.push_back(core::format("output {}", names_.size()));
   }
   if (record.task == config::TaskKind::binary && names_.size() == 2) names_.erase(names_.begin());  // of "yes" alone
   task_ = train::build_task(options, torch::kCPU);
+  engine::require_prediction_each(*task_, record.task, names_.size(), saved.path);
   plan_ = data::make_transform_plan(options.data, options.augment, /*training=*/false);
   train::NetworkUse use;
   use.input = {plan_.shape.channels, plan_.shape.height, plan_.shape.width};
@@ -100,6 +101,7 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
   model_->eval();
   precision_ = train::precision_of(options, torch::kCPU);
   limits_ = train::decode_limits(options.data.max_image_megapixels);
+  data::require_per_channel(options.data.mean, options.data.std, plan_.shape.channels);
   normal_ = data::make_normal_table(options.data.mean, options.data.std);
 }
 
@@ -120,6 +122,10 @@ std::vector<float> Classifier::classify(const data::SampleContent& image) {
   const torch::Tensor outputs = engine::infer(*model_, images, precision_, options.train.tta);
   const torch::NoGradGuard no_gradients;
   const torch::Tensor predictions = task_->predictions(outputs).to(at::kFloat).contiguous().reshape({-1});
+  if (predictions.numel() != static_cast<int64_t>(names_.size())) {  // the caller's buffer holds one number for each name
+    throw Error(ErrorKind::data, core::format("the network made {} predictions of one image instead of {}",
+                                              predictions.numel(), names_.size()));
+  }
   const float* const numbers = predictions.data_ptr<float>();
   return {numbers, numbers + predictions.numel()};
 }

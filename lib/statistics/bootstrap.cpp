@@ -104,6 +104,54 @@ std::vector<Interval> bootstrap(int64_t samples, size_t figures, const Statistic
   return intervals;
 }
 
+std::vector<double> chance_of_difference(int64_t samples, size_t figures, const Statistic& statistic,
+                                         const BootstrapSettings& settings) {
+  std::vector<double> chances(figures, std::numeric_limits<double>::quiet_NaN());
+  if (samples < 1 || settings.resamples < 1) return chances;
+  const auto n = static_cast<size_t>(samples);
+  const auto rounds = static_cast<size_t>(settings.resamples);
+  std::vector<double> values((rounds + 1) * figures);  // [rounds, figures], then the difference as it is
+  core::for_each_index(settings.resamples + 1, settings.threads, [&] {
+    return [&, weights = std::vector<uint32_t>(2 * n), others = std::vector<double>(figures)](int64_t round) mutable {
+      core::Rng rng(settings.seed, core::RngPurpose::bootstrap, 1, static_cast<uint64_t>(round));
+      for (size_t i = 0; i < n; ++i) {
+        weights[i] = round == settings.resamples || rng.below(2) == 0 ? 1 : 0;
+        weights[n + i] = 1 - weights[i];
+      }
+      double* const difference = values.data() + static_cast<size_t>(round) * figures;
+      statistic(weights, difference);
+      for (uint32_t& weight : weights) weight = 1 - weight;
+      statistic(weights, others.data());
+      for (size_t k = 0; k < figures; ++k) difference[k] -= others[k];
+    };
+  });
+  const double* const seen = values.data() + rounds * figures;
+  for (size_t k = 0; k < figures; ++k) {
+    int64_t defined_rounds = 0, as_large = 0;
+    const double least = std::abs(seen[k]) * (1 - 1e-9);  // sums of the same numbers round in another order
+    for (size_t round = 0; round < rounds; ++round) {
+      const double difference = values[round * figures + k];
+      if (std::isnan(difference)) continue;
+      ++defined_rounds;
+      as_large += std::abs(difference) >= least ? 1 : 0;
+    }
+    if (!std::isnan(seen[k])) {
+      chances[k] = static_cast<double>(1 + as_large) / static_cast<double>(1 + defined_rounds);
+    }
+  }
+  return chances;
+}
+
+Interval difference_interval(int64_t first_alone, int64_t second_alone, int64_t samples, double level) {
+  if (samples < 1) return {};
+  const auto share = [samples](int64_t of) { return static_cast<double>(of) / static_cast<double>(samples); };
+  const Interval first = wilson_interval(first_alone, samples, level);
+  const Interval second = wilson_interval(second_alone, samples, level);
+  const double difference = share(first_alone) - share(second_alone);
+  return {difference - std::hypot(share(first_alone) - first.low, second.high - share(second_alone)),
+          difference + std::hypot(first.high - share(first_alone), share(second_alone) - second.low)};
+}
+
 Interval wilson_interval(int64_t hits, int64_t samples, double level) {
   if (samples < 1) return {};
   const auto n = static_cast<double>(samples);

@@ -73,6 +73,32 @@ std::vector<double> values_of(const WeightedMetrics& metrics, int64_t samples) {
   return values;
 }
 
+/// Rows of `first`, then those of `second`.
+EvaluatedSamples joined(EvaluatedSamples first, const EvaluatedSamples& second) {
+  const auto append = [](auto& rows, const auto& more) { rows.insert(rows.end(), more.begin(), more.end()); };
+  append(first.samples, second.samples);
+  append(first.loss, second.loss);
+  append(first.truth_class, second.truth_class);
+  append(first.said_class, second.said_class);
+  append(first.in_top5, second.in_top5);
+  append(first.confidence, second.confidence);
+  append(first.said, second.said);
+  append(first.truth, second.truth);
+  return first;
+}
+
+/// Samples that have the property of a share for the first network alone, and for the second alone.
+std::pair<int64_t, int64_t> samples_that_differ(const WeightedMetrics& first, const WeightedMetrics& second,
+                                                size_t metric, int64_t samples) {
+  std::pair<int64_t, int64_t> differ{0, 0};
+  for (size_t i = 0; i < static_cast<size_t>(samples); ++i) {
+    const bool one = first.has_property(metric, i), other = second.has_property(metric, i);
+    differ.first += one && !other ? 1 : 0;
+    differ.second += other && !one ? 1 : 0;
+  }
+  return differ;
+}
+
 }  // namespace
 
 Certainty certainty_of(const EvaluatedSamples& samples, const BootstrapSettings& settings) {
@@ -121,11 +147,28 @@ Comparison compare(const EvaluatedSamples& first, const EvaluatedSamples& second
     for (size_t k = 0; k < theirs.size(); ++k) figures[k] -= theirs[k];
   };
   const std::vector<Interval> intervals = bootstrap(a.count(), names.size(), difference, settings);
+  const EvaluatedSamples both = joined(a, b);
+  const auto of_both = make_weighted_metrics(both);
+  const std::vector<double> chances = chance_of_difference(
+      a.count(), names.size(),
+      [&](const std::vector<uint32_t>& weights, double* figures) { of_both->values(weights, figures); }, settings);
   Comparison comparison;
   comparison.samples = a.count();
   comparison.left_out = first.count() + second.count() - 2 * a.count();
   for (size_t k = 0; k < names.size(); ++k) {
-    comparison.metrics.push_back({names[k].name, values_a[k], values_b[k], intervals[k], names[k].lower_is_better});
+    Interval interval = intervals[k];
+    if (names[k].is_share && settings.resamples > 0) {
+      const auto [first_alone, second_alone] = samples_that_differ(*of_a, *of_b, k, a.count());
+      if (first_alone + second_alone < kFew) {
+        interval = difference_interval(first_alone, second_alone, a.count(), settings.level);
+        interval = {100 * interval.low, 100 * interval.high};
+      }
+    }
+    if (!(chances[k] < 1 - settings.level)) {  // two networks that are worth the same differ as much by chance
+      interval = {std::min(interval.low, 0.0), std::max(interval.high, 0.0)};
+    }
+    comparison.metrics.push_back(
+        {names[k].name, values_a[k], values_b[k], interval, names[k].lower_is_better, chances[k]});
   }
   return comparison;
 }

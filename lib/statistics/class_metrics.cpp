@@ -46,6 +46,10 @@ class ClassMetrics : public WeightedMetrics {
     values[5] = f1 / n;
   }
 
+  bool has_property(size_t metric, size_t sample) const override {
+    return metric == 1 ? samples_.truth_class[sample] == samples_.said_class[sample] : samples_.in_top5[sample] != 0;
+  }
+
  private:
   const EvaluatedSamples& samples_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of yes-or-no labels, one (binary) or several (multilabel), under weights.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -79,6 +80,12 @@ class LabelMetrics : public WeightedMetrics {
     }
     const double of_all[] = {areas.pr_auc, areas.roc_auc, f1, precision, recall, sum.f1(), accuracy, 100 * exact / all};
     std::copy(std::begin(of_all), std::end(of_all), values + 1);
+  }
+
+  bool has_property(size_t /*metric*/, size_t sample) const override {  // accuracy of one label, or exact_match
+    const auto begin = static_cast<std::ptrdiff_t>(sample * labels_),
+               end = begin + static_cast<std::ptrdiff_t>(labels_);
+    return std::equal(said_.begin() + begin, said_.begin() + end, truth_.begin() + begin);
   }
 
  private:

@@ -24,6 +24,8 @@ class WeightedMetrics {
   const std::vector<MetricName>& names() const { return names_; }
   /// weights [n], not all 0; values [names]. Undefined ones are NaN.
   virtual void values(const std::vector<uint32_t>& weights, double* values) const = 0;
+  /// Whether a sample has the property of which a metric is the share.
+  virtual bool has_property(size_t /*metric*/, size_t /*sample*/) const { return false; }
 
  protected:
   std::vector<MetricName> names_;

@@ -107,9 +107,9 @@ TEST_F(AnyInputTest, PredictReadsShards) {
 TEST_F(AnyInputTest, PredictNamesSeveralClassesAllProbabilitiesOrJson) {
   const std::string image = "data/val/cat/0.png";
   EXPECT_EQ(lines_of(succeed({"predict", "run", image, "--top-k", "5"}).out)[0],
-            "path,class,probability,class_2,probability_2");
+            "path,class,probability,class_2,probability_2,error");
   EXPECT_EQ(lines_of(succeed({"predict", "run", image, "--probabilities"}).out)[0],
-            "path,class,probability,probability_cat,probability_dog");
+            "path,class,probability,probability_cat,probability_dog,error");
   const std::string json = succeed({"predict", "run", image, "--json"}).out;
   EXPECT_EQ(json.rfind("{\"path\": \"" + image + "\", \"class\": \"", 0), 0u) << json;
   EXPECT_EQ(lines_of(json).size(), 1u);

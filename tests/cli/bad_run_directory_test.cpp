@@ -36,6 +36,14 @@ std::function<Words(const Workplace&)> folder_at(const std::string& name) {
   };
 }
 
+/// A configuration file from anybody names a log.
+std::function<Words(const Workplace&)> log_file_of_a_file(const std::string& path) {
+  return [=](const Workplace& work) {
+    work.write("a.yaml", "log-file: " + path + "\n");
+    return train_words({"-c", "a.yaml"});
+  };
+}
+
 const std::vector<BadInput>& bad_run_directories() {
   static const std::vector<BadInput> all = {
       {"FileInTheWay",
@@ -93,6 +101,39 @@ const std::vector<BadInput>& bad_run_directories() {
        {"cannot open the log file run/train.log: it is a pipe that nobody reads"}},
       {"FolderForConfig", folder_at("config.yaml"), kIo, {"cannot replace run/config.yaml: Is a directory"}},
       {"FolderForMetrics", folder_at("metrics.jsonl"), kIo, {"cannot open run/metrics.jsonl: Is a directory"}},
+      {"LinkForTrainLog",
+       [](const Workplace& work) {
+         fs::create_directory(work / "run");
+         fs::create_symlink(work / "precious", work / "run/train.log");
+         return train_words();
+       },
+       kCannotCreate,
+       {"cannot open the log file run/train.log: it is a symbolic link"}},
+      {"LinkForMetrics",
+       [](const Workplace& work) {
+         fs::create_directory(work / "run");
+         fs::create_symlink(work / "precious", work / "run/metrics.jsonl");
+         return train_words();
+       },
+       kIo,
+       {"cannot open run/metrics.jsonl: it is a symbolic link"}},
+      {"LogFileOfAFileOutsideTheRun",
+       log_file_of_a_file("precious"),
+       kConfig,
+       {"a.yaml:1: log-file: precious is not inside"}},
+      {"LogFileOfAFileAbove",
+       log_file_of_a_file("run/../precious"),
+       kConfig,
+       {"log-file: run/../precious is not inside"}},
+      {"HiddenLogFileOfAFile", log_file_of_a_file("run/.bashrc"), kConfig, {"log-file: run/.bashrc is not inside"}},
+      {"LogFileOfAFileThroughALink",
+       [](const Workplace& work) {
+         fs::create_directory(work / "run");
+         fs::create_directory_symlink(work.path(), work / "run/logs");
+         return log_file_of_a_file("run/logs/precious")(work);
+       },
+       kConfig,
+       {"log-file: run/logs/precious is not inside"}},
       {"LogFileBelowAFile",
        [](const Workplace& work) {
          work.write("notes", "x");

@@ -46,6 +46,15 @@ TEST_F(OnEndTest, AFailingCommandIsAWarningAndChangesNoExitCode) {
   EXPECT_EQ(last_line(ended.err).rfind("train: exit=0 reason=epochs-done", 0), 0u) << ended.err;
 }
 
+TEST_F(OnEndTest, ItsTextIsInNoLog) {
+  for (const Words& words : {Words{"--on-end", "true token=hunter2"}, Words{"--on_end=true token=hunter2"}}) {
+    const Ended ended = train(words);
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_EQ((ended.out + ended.err + content_of_file(work_ / "run/train.log")).find("hunter2"), std::string::npos);
+    std::filesystem::remove_all(work_ / "run");
+  }
+}
+
 TEST_F(OnEndTest, IsNotRunByWhatTrainsNothing) {
   EXPECT_EQ(train({"--on-end", kPrintVariables, "--dry-run"}).exit_code, 0);
   EXPECT_EQ(train({"--on-end", kPrintVariables, "--print-config"}).exit_code, 0);

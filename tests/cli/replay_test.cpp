@@ -91,6 +91,32 @@ TEST_F(ReplayCommandTest, AnHonestRunVerifiesAndOneWhoseWeightsComeFromElsewhere
   EXPECT_TRUE(has(forged.err, last)) << forged.err;
 }
 
+TEST_F(ReplayCommandTest, ARecordIsReadHoweverItIsWritten) {
+  const std::string path = work_ / "run/metrics.jsonl", honest = content_of_file(path);
+  const size_t digest = honest.find("\"event\":\"digest\""), begin = honest.rfind('\n', digest) + 1;
+  const size_t weights = honest.find("\"weights\":\"", digest) + 11;
+  std::string forged = honest;
+  forged[weights] = forged[weights] == '0' ? '1' : '0';
+  forged.replace(digest, 8, "\"event\": ");  // a space, by which it was passed over
+  const std::string torn = honest.substr(0, begin) + honest.substr(begin + 1);
+  for (const std::string& records : {forged, torn}) {
+    work_.write("run/metrics.jsonl", records);
+    const Ended ended = ask({"inspect", "verify", "run", "--stretches", "all"});
+    EXPECT_EQ(ended.exit_code, 65) << ended.out << ended.err;
+  }
+}
+
+TEST_F(ReplayCommandTest, NumbersInARecordMakeNothingComputeForEver) {
+  for (const char* const updates : {"9000000000000000000", "1000000000", "-5"}) {
+    append(work_ / "run/metrics.jsonl",
+           "{\"event\":\"report\",\"updates\":" + std::string(updates) + ",\"train_loss\":1}\n");
+    const Ended ended = ask({"inspect", "blame", "run"});
+    EXPECT_EQ(ended.exit_code, 0) << updates << ended.err;
+  }
+  std::filesystem::rename(work_ / "run/checkpoints/step-00000005", work_ / "run/checkpoints/step-999999999999999999");
+  EXPECT_EQ(ask({"inspect", "blame", "run"}).exit_code, 0);
+}
+
 TEST_F(ReplayCommandTest, BlameNamesTheUpdateInWhichADivergenceBegan) {
   const Ended quiet = ask({"inspect", "blame", "run"});
   EXPECT_EQ(quiet.exit_code, 0) << quiet.err;

@@ -68,7 +68,7 @@ TEST_F(ResultCommandsTest, PredictWritesARowPerImage) {
   const Ended ended = succeed({"predict", "run", "images"});
   const std::vector<std::string> lines = lines_of(ended.out);
   ASSERT_EQ(lines.size(), 6u) << ended.out;
-  EXPECT_EQ(lines[0], "path,class,probability");
+  EXPECT_EQ(lines[0], "path,class,probability,error");
   for (size_t i = 1; i < lines.size(); ++i) {
     EXPECT_EQ(lines[i].rfind("images/" + std::to_string(i - 1) + ".png,", 0), 0u) << lines[i];
   }
@@ -85,15 +85,46 @@ TEST_F(ResultCommandsTest, PredictWritesTheSameToAFile) {
 TEST_F(ResultCommandsTest, PredictTakesOneImageAndAddsRawScores) {
   const std::vector<std::string> lines = lines_of(succeed({"predict", "run", "images/3.png", "--logits"}).out);
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','), 12) << lines[0];
-  EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), ','), 12) << lines[1];
+  EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','), 13) << lines[0];
+  EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), ','), 13) << lines[1];
 }
 
 TEST_F(ResultCommandsTest, PredictLeavesBadImagesOutWhenAsked) {
   work_.write("images/9.png", "");
   const Ended ended = succeed({"predict", "run", "images", "--on-bad-image", "skip,1"});
-  EXPECT_EQ(lines_of(ended.out).size(), 6u) << ended.out;
+  EXPECT_EQ(lines_of(ended.out).size(), 7u) << ended.out;
+  EXPECT_EQ(lines_of(ended.out).back(), "images/9.png,,,empty file");
   EXPECT_NE(ended.err.find("images/9.png: empty file"), std::string::npos) << ended.err;
+}
+
+TEST_F(ResultCommandsTest, PredictGivesABrokenOrMissingImageARowAndEndsWith65AfterAll) {
+  work_.write("images/2.png", png_of(8, 8, 40).substr(0, 45));
+  work_.write("list.txt", "images/0.png\nnowhere.png\nimages/1.png\nimages/2.png\nimages/3.png\n");
+  for (const std::string output : {"-", "p.csv"}) {
+    const Words words = {"predict",       "run", "@list.txt",        "-o", output, "--threads", "1",
+                         "--num-workers", "2",   "--val-batch-size", "2"};
+    const Ended ended = run(words, work_.path());
+    EXPECT_EQ(ended.exit_code, 65) << story_of(words, ended);
+    EXPECT_NE(ended.err.find("2 of 5 images could not be read"), std::string::npos) << ended.err;
+    const std::vector<std::string> lines = lines_of(output == "-" ? ended.out : content_of_file(work_ / output));
+    ASSERT_EQ(lines.size(), 6u) << story_of(words, ended);
+    EXPECT_EQ(lines[2], "nowhere.png,,,No such file or directory");
+    EXPECT_EQ(lines[4].rfind("images/2.png,,,", 0), 0u) << lines[4];
+    for (const size_t good : {1, 3, 5}) EXPECT_EQ(lines[good].back(), ',') << lines[good];
+  }
+  const std::string json = run(Words{"predict", "run", "@list.txt", "--json"}, work_.path()).out;
+  EXPECT_NE(json.find("{\"path\": \"nowhere.png\", \"class\": null, \"probability\": null, \"error\": \"No such"),
+            std::string::npos)
+      << json;
+  EXPECT_NE(json.find("\"error\": null}"), std::string::npos) << json;
+}
+
+/// One process is killed while it writes; what it left goes when the command runs again.
+TEST_F(ResultCommandsTest, PredictThatWasKilledLeavesNothingBehindTheNextOne) {
+  work_.write("p.csv.tmp-999999", "half of a");  // no process has this number
+  succeed({"predict", "run", "images", "-o", "p.csv"});
+  EXPECT_FALSE(fs::exists(work_ / "p.csv.tmp-999999"));
+  EXPECT_EQ(lines_of(content_of_file(work_ / "p.csv")).size(), 6u);
 }
 
 TEST_F(ResultCommandsTest, PredictWithoutOneGoodImageIsAnError) {
@@ -103,7 +134,7 @@ TEST_F(ResultCommandsTest, PredictWithoutOneGoodImageIsAnError) {
   const Ended ended = run(words, work_.path());
   EXPECT_EQ(ended.exit_code, 65) << story_of(words, ended);
   EXPECT_NE(ended.err.find("none of the 5 images of images could be read"), std::string::npos) << ended.err;
-  EXPECT_FALSE(fs::exists(work_ / "p.csv"));
+  EXPECT_EQ(lines_of(content_of_file(work_ / "p.csv")).size(), 6u) << "its rows say why";
 }
 
 /// Number `column` of a line of CSV.

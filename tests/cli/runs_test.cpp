@@ -44,6 +44,22 @@ TEST_F(RunsCommandTest, WatchOfAFinishedRunDrawsItAndEnds) {
   EXPECT_NE(run({"runs", "run", "--curves"}, work_.path()).out.find("\nloss  o validation "), std::string::npos);
 }
 
+TEST_F(RunsCommandTest, NamesOfForeignRunsSteerNoTerminal) {
+  const std::string evil = "evil\x1b]0;owned\x07\x1b[2J\xc2\x9b" "31m";
+  std::filesystem::rename(work_ / "run", work_ / evil);
+  for (const Words& words : {Words{"runs"}, Words{"runs", evil, "--curves"}, Words{"eval", evil, "--threads", "1"},
+                             Words{"predict", evil, evil, "--threads", "1"}, Words{"inspect", "verify", evil}}) {
+    Launch launch;
+    launch.words = words;
+    launch.directory = work_.path();
+    launch.standard_output = Stream::terminal;
+    const Ended ended = run(launch);
+    for (const char* const control : {"\x1b]", "\x1b[2J", "\x07", "\xc2\x9b"}) {
+      EXPECT_EQ((ended.out + ended.err).find(control), std::string::npos) << story_of(words, ended);
+    }
+  }
+}
+
 TEST_F(RunsCommandTest, WatchOnATerminalDrawsInPlaceAndEndsWithTheRun) {
   Launch launch;
   launch.words = {"runs", "--follow", "run"};

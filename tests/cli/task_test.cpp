@@ -68,7 +68,7 @@ TEST_F(TaskTest, RegressionLearnsNumbersAndReportsTheirErrors) {
   EXPECT_EQ(table[1].rfind("age,", 0), 0u);
   const std::vector<std::string> predicted = lines_of(succeed({"predict", "run", "data/images", "--logits"}).out);
   ASSERT_EQ(predicted.size(), 17u);
-  EXPECT_EQ(predicted[0], "path,age,size,output_0,output_1");
+  EXPECT_EQ(predicted[0], "path,age,size,output_0,output_1,error");
   const double age = std::strtod(predicted[1].substr(predicted[1].find(',') + 1).c_str(), nullptr);
   EXPECT_GT(age, 90) << "in the unit of the target: " << predicted[1];
   succeed({"eval", "run", "--output", "results"});
@@ -96,7 +96,7 @@ TEST_F(TaskTest, MultilabelHasALogitPerLabel) {
   ASSERT_EQ(table.size(), 6u);
   EXPECT_EQ(table[0], "label,images,predicted,precision,recall,f1,roc_auc,pr_auc");
   EXPECT_EQ(table[1].rfind("dark,8,", 0), 0u) << table[1];
-  EXPECT_EQ(lines_of(succeed({"predict", "run", "data/images"}).out)[0], "path,dark,bright,even");
+  EXPECT_EQ(lines_of(succeed({"predict", "run", "data/images"}).out)[0], "path,labels,dark,bright,even,error");
 }
 
 TEST_F(TaskTest, HeadPoseIsDirectOrBinned) {
@@ -108,7 +108,7 @@ TEST_F(TaskTest, HeadPoseIsDirectOrBinned) {
     const std::vector<std::string> table = lines_of(succeed({"eval", head}).out);
     ASSERT_EQ(table.size(), 5u);
     EXPECT_EQ(table[0], "angle,mae,rmse");
-    EXPECT_EQ(lines_of(succeed({"predict", head, "data/images"}).out)[0], "path,yaw,pitch,roll");
+    EXPECT_EQ(lines_of(succeed({"predict", head, "data/images"}).out)[0], "path,yaw,pitch,roll,error");
   }
 }
 

@@ -51,6 +51,11 @@ TEST(FormatTest, PrintableEscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("caf\xc3\xa9"), "caf\xc3\xa9");
   EXPECT_EQ(printable("caf\xe9"), "caf\\xe9");
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "a lone surrogate is not UTF-8";
+  EXPECT_EQ(printable("\x1b[2J \xc2\x9b"
+                      "2J \xc2\xa0"),
+            "\\x1b[2J \\xc2\\x9b2J \xc2\xa0")
+      << "U+009B begins a sequence, too";
+  EXPECT_EQ(terminal_text("a\n\tb\x07\r"), "a\n\tb\\x07\\x0d");
 }
 
 TEST(FormatTest, AShellReadsAWordBackAsItWas) {

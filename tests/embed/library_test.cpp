@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "core/hash.h"
 #include "embed/stoker.h"
 #include "finished_run.h"
 
@@ -137,6 +139,69 @@ TEST_F(LibraryTest, WhatIsWrongIsACodeAndAText) {
   EXPECT_EQ(stoker_classify_pixels(network_, pixels, 8, 8, 1, predictions), 0) << "it works after errors";
   EXPECT_STREQ(stoker_error(), "");
   stoker_close(nullptr);
+}
+
+/// Replaces text in preprocess.json of a checkpoint and brings the manifest in line, as anybody can.
+void change_record(const std::string& folder, const std::string& from, const std::string& to) {
+  const std::string before = content_of_file(folder + "/preprocess.json");
+  std::string after = before, manifest = content_of_file(folder + "/manifest.json");
+  ASSERT_NE(after.find(from), std::string::npos) << from << "\n" << before;
+  after.replace(after.find(from), from.size(), to);
+  std::ofstream(folder + "/preprocess.json") << after;
+  const auto replace = [&](const std::string& old, const std::string& now) {
+    const size_t at = manifest.find(old, manifest.find("\"preprocess.json\""));
+    ASSERT_NE(at, std::string::npos) << manifest;
+    manifest.replace(at, old.size(), now);
+  };
+  replace(std::to_string(before.size()), std::to_string(after.size()));
+  replace(core::hash_hex(before), core::hash_hex(after));
+  std::ofstream(folder + "/manifest.json") << manifest;
+}
+
+TEST_F(LibraryTest, ARecordThatDisagreesWithItselfOrTheNetworkIsRefusedAtOpening) {
+  const std::pair<const char*, const char*> changes[] = {{"\"num_classes\": 10", "\"num_classes\": 3"},
+                                                         {"\"num_classes\": 10", "\"num_classes\": 12"},
+                                                         {"\"height\": 8", "\"height\": 9000000000000000000"},
+                                                         {"\"width\": 8", "\"width\": -8"},
+                                                         {"\"std\": [", "\"std\": [\n   0.5,"},
+                                                         {"multiclass", "multilabel"},
+                                                         {"multiclass", "binary"}};
+  for (const auto& [from, to] : changes) {
+    const Workplace work;
+    place_finished_run(work);
+    change_record(work / "run/checkpoints/step-00000008", from, to);
+    stoker_network* const network = stoker_open((work / "run").c_str(), "last");
+    EXPECT_EQ(network, nullptr) << to;
+    EXPECT_STRNE(stoker_error(), "") << to;
+    stoker_close(network);
+  }
+}
+
+/// A network of one target whose record has the scales of three would answer with three numbers: more than whoever
+/// calls has room for.
+TEST_F(LibraryTest, AnAnswerNeverHasMoreNumbersThanNames) {
+  const Workplace work;
+  std::string table = "path,age\n";
+  for (int i = 0; i < 8; ++i) {
+    work.write("data/" + std::to_string(i) + ".png", png_of(8, 8, static_cast<uint8_t>(30 * i)));
+    table += std::to_string(i) + ".png," + std::to_string(i) + "\n";
+  }
+  work.write("data/train.csv", table);
+  work.write("data/val.csv", table);
+  const Words words = train_words({"--task", "regression", "--target-mean", "3", "--target-scale", "2"});
+  const Ended ended = run(words, work.path());
+  ASSERT_EQ(ended.exit_code, 0) << story_of(words, ended);
+  stoker_network* network = stoker_open((work / "run").c_str(), "last");
+  ASSERT_NE(network, nullptr) << stoker_error();
+  EXPECT_EQ(stoker_outputs(network), 1);
+  stoker_close(network);
+
+  const std::string checkpoint = work / "run/checkpoints/last";
+  change_record(checkpoint, "\"scale\": [\n   2.0", "\"scale\": [\n   2.0, 2.0, 2.0");
+  network = stoker_open((work / "run").c_str(), "last");
+  EXPECT_EQ(network, nullptr);
+  EXPECT_NE(std::string(stoker_error()).find("scale has 3 values for 1 target"), std::string::npos) << stoker_error();
+  stoker_close(network);
 }
 
 TEST_F(LibraryTest, SeveralThreadsMayAskOneNetwork) {

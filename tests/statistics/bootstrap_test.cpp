@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/format.h"
 #include "simulated.h"
 #include "statistics/certainty.h"
 #include "statistics/normal.h"
@@ -123,6 +124,47 @@ TEST_P(CoverageTest, IntervalsAt95PercentHoldTheTruth93To97TimesOfAHundred) {
     EXPECT_LE(share, 0.95 + slack) << metrics->names()[k].name;
   }
 }
+/// Networks that are worth the same and differ on few images get a winner in at most 5 % of all comparisons, and a true
+/// difference lies in its interval. Of 200 images on which `differing` differ in the class that is said.
+TEST(PairsCoverageTest, FewImagesThatDifferNameAWinnerAtMost5TimesOfAHundred) {
+  constexpr int64_t kSamples = 200;
+  const int count = 2 * evaluations();
+  BootstrapSettings settings;
+  settings.resamples = 400;
+  settings.threads = 4;
+  for (const int64_t differing : {2, 3, 4, 5, 6, 8, 12, 19, 20, 30, 40}) {
+    std::vector<int> won(6);
+    int held = 0;  // intervals of top1 that hold a difference of half of the images that differ
+    for (int round = 0; round < count; ++round) {
+      settings.seed = static_cast<uint64_t>(round);
+      EvaluatedSamples first = simulated(config::TaskKind::multiclass, kSamples, settings.seed);
+      first.said_class = first.truth_class;
+      EvaluatedSamples second = first, worse = first;
+      core::Rng rng(7, core::RngPurpose::probe, static_cast<uint64_t>(differing), settings.seed);
+      for (int64_t k = 0; k < kSamples; ++k) {
+        const auto i = static_cast<size_t>(k);
+        const auto wrong = static_cast<int32_t>((first.truth_class[i] + 1) % 6);
+        if (k < differing) (rng.chance(0.5) ? first : second).said_class[i] = wrong;
+        if (rng.chance(static_cast<double>(differing) / kSamples)) worse.said_class[i] = wrong;
+      }
+      const Comparison equal = compare(first, second, settings);
+      for (size_t k = 0; k < won.size(); ++k) won[k] += equal.metrics[k].winner() != 0 ? 1 : 0;
+      EvaluatedSamples flawless = worse;
+      flawless.said_class = flawless.truth_class;
+      const Interval interval = compare(flawless, worse, settings).metrics[1].interval;
+      const double truth = 100 * static_cast<double>(differing) / kSamples;
+      held += interval.low <= truth && truth <= interval.high ? 1 : 0;
+    }
+    const double slack = 3 * std::sqrt(0.05 * 0.95 / count);
+    for (size_t k = 0; k < won.size(); ++k) {
+      EXPECT_LE(static_cast<double>(won[k]) / count, 0.05 + slack) << "metric " << k << ", " << differing << " differ";
+    }
+    EXPECT_GE(static_cast<double>(held) / count, 0.95 - slack) << differing << " differ";
+    RecordProperty("differ_" + std::to_string(differing),
+                   core::format("top1 won {} held {} of {}", won[1], held, count));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tasks, CoverageTest,
                          ::testing::Values(config::TaskKind::multiclass, config::TaskKind::binary,
                                            config::TaskKind::multilabel, config::TaskKind::regression));

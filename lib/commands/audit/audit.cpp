@@ -13,6 +13,7 @@
 #include "commands/audit/label_suspects.h"
 #include "commands/eval/loaded_model.h"
 #include "core/error.h"
+#include "core/format.h"
 #include "core/log.h"
 #include "core/time/elapsed.h"
 #include "data/open_datasets.h"
@@ -137,7 +138,8 @@ Outcome audit(const Context& context, const AuditFlags& flags) {
                                           core::utc_text(std::time(nullptr))));
     if (flags.output == "-") return {core::kExitOk, "audited"};
   }
-  write_result("-", flags.json ? audit_json(audited).dump(1) + "\n" : audit_text(audited));
+  write_result("-", flags.json ? audit_json(audited).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
+                               : core::terminal_text(audit_text(audited)));
   if (!flags.output.empty()) core::log_info("written: {}", core::printable(flags.output));
   return {core::kExitOk, "audited"};
 }

@@ -107,7 +107,7 @@ Outcome bench(const Context& context, const BenchFlags& flags) {
   if (flags.json) {
     core::Json object = {{"bench", what}};
     object.update(result.figures);
-    write_result("-", object.dump(2) + "\n");
+    write_result("-", object.dump(2, ' ', false, core::Json::error_handler_t::replace) + "\n");
   }
   return {core::kExitOk, "bench"};
 }

@@ -178,7 +178,9 @@ Outcome check_machine(const Context& context, const CheckFlags& flags) {
   if (facts.missing.empty() && !has_bad_files && (!common.config_files.empty() || !common.preset.empty())) {
     facts.estimate = estimate_epoch(settings);
   }
-  write_result(flags.output, flags.json ? check_json(facts).dump(1) + "\n" : check_text(facts));
+  write_result(flags.output, flags.json
+                                 ? check_json(facts).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
+                                 : core::terminal_text(check_text(facts)));
   if (has_bad_files) return {core::exit_code(ErrorKind::data), "bad-files"};
   if (facts.missing.empty()) return {core::kExitOk, "checked"};
   for (const std::string& missing : facts.missing) core::log_error("missing: {}", missing);

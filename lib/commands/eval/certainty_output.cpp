@@ -170,6 +170,7 @@ core::Json comparison_json(const statistics::Comparison& comparison, const std::
                                {"difference", number_json(metric.difference())},
                                {"low", number_json(metric.interval.low)},
                                {"high", number_json(metric.interval.high)},
+                               {"p", number_json(metric.chance)},
                                {"winner", metric.winner() > 0   ? "first"
                                           : metric.winner() < 0 ? "second"
                                                                 : "none"}});

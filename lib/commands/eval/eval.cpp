@@ -81,8 +81,9 @@ statistics::EvaluatedSamples evaluated_by(const JoinedRanks& ranks, LoadedModel&
         "compare runs of the same --task");
   }
   engine::GatheredSamples gathered(task_spec(other.options()), *other.task);
-  predict_together(ranks, other,
-                   [&](const data::Batch& batch, const torch::Tensor& outputs) { gathered.add(outputs, batch); });
+  predict_together(ranks, other, [&](const data::Batch& batch, const torch::Tensor& outputs, const data::Loader&) {
+    gathered.add(outputs, batch);
+  });
   return gathered.samples();
 }
 
@@ -166,7 +167,8 @@ void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engi
   };
   write("images.csv", images.text());
   for (const engine::ResultTable& result : report.tables) write(result.name + ".csv", table_csv(result));
-  write("certainty.json", figures_json(loaded, sureness).dump(1) + "\n");
+  write("certainty.json",
+        figures_json(loaded, sureness).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
   core::log_info("written: {}", written);
   if (belongs_to_report(folder, flags.checkpoint)) write_report_or_warn(flags.checkpoint);
@@ -194,7 +196,11 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
     gathered.add(outputs, batch);
     if (!flags.output.empty()) add_results(loaded, batch, outputs, *table);
   };
-  const auto predict_all = [&](const engine::BatchVisitor& add) { predict_together(ranks, loaded, add); };
+  const auto predict_all = [&](const engine::BatchVisitor& add) {
+    predict_together(ranks, loaded, [&](const data::Batch& batch, const torch::Tensor& outputs, const data::Loader&) {
+      add(batch, outputs);
+    });
+  };
   const engine::EvalReport report =
       engine::evaluate_outputs(*loaded.task, loaded.device, predict_all, visit, output_names(loaded));
   const Sureness sureness = sureness_of(context, flags, ranks, loaded, gathered.samples());
@@ -209,7 +215,7 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
   say_figures(flags, loaded, report, sureness);
   if (!flags.output.empty()) write_figures(flags, loaded, report, sureness, *table);
   if (flags.json) {
-    write_result("-", figures_json(loaded, sureness).dump(1) + "\n");
+    write_result("-", figures_json(loaded, sureness).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   } else if (flags.output.empty()) {
     write_result("-", table_csv(report.tables.front()));
   }

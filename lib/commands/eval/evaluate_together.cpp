@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/eval/evaluate_together.h"
 
+#include "core/error.h"
 #include "core/format.h"
 #include "engine/loop/group_exchange.h"
 #include "train/failure/result_output.h"
@@ -20,11 +21,14 @@ Outcome print_config(const LoadedModel& loaded) {
   return {core::kExitOk, ""};
 }
 
-int64_t predict_together(const JoinedRanks& ranks, const LoadedModel& loaded, const engine::BatchVisitor& visit) {
+std::vector<data::BadSample> predict_together(const JoinedRanks& ranks, const LoadedModel& loaded,
+                                              const LoadedVisitor& visit) {
   const config::ResolvedOptions& options = loaded.options();
   const auto feed = evaluation_feed(options, loaded.source, loaded.device, ranks.share());
-  engine::predict_dealt(ranks.group(), *loaded.model, *feed, loaded.precision, options.train.tta, visit);
-  return feed->loader().bad_count();
+  engine::predict_dealt(
+      ranks.group(), *loaded.model, *feed, loaded.precision, options.train.tta,
+      [&](const data::Batch& batch, const torch::Tensor& outputs) { visit(batch, outputs, feed->loader()); });
+  return feed->loader().bad_samples();
 }
 
 void add_results(const LoadedModel& loaded, const data::Batch& batch, const torch::Tensor& outputs, ImageTable& table) {
@@ -32,6 +36,11 @@ void add_results(const LoadedModel& loaded, const data::Batch& batch, const torc
   const torch::Tensor said = loaded.task->predictions(outputs).to(torch::kCPU).contiguous();  // float32 [B, names]
   const torch::Tensor labels = batch.labels.to(torch::kCPU);                                  // int64 [B]
   const torch::Tensor targets = batch.targets.to(torch::kCPU).contiguous();                   // float32 [B, T]
+  if (raw.dim() != 2 || raw.size(0) != labels.size(0) || raw.size(1) != loaded.task->num_outputs()) {
+    throw core::Error(core::ErrorKind::data,
+                      core::format("{}: the network gives other outputs for some images than for others",
+                                   core::printable(loaded.saved.path)));
+  }
   for (int64_t i = 0; i < raw.size(0); ++i) {
     ImageResult result;
     result.path = loaded.source->name(batch.samples[static_cast<size_t>(i)]);
@@ -44,7 +53,9 @@ void add_results(const LoadedModel& loaded, const data::Batch& batch, const torc
 }
 
 std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, const TableColumns& wanted) {
-  return make_image_table(task_spec(loaded.options()), output_names(loaded), loaded.task->num_outputs(), wanted);
+  const std::vector<std::string> names = output_names(loaded);
+  engine::require_prediction_each(*loaded.task, loaded.options().data.task, names.size(), loaded.saved.path);
+  return make_image_table(task_spec(loaded.options()), names, loaded.task->num_outputs(), wanted);
 }
 
 Outcome evaluate_on_devices(const Context& context, const RankWork& work) {

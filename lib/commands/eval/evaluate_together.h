@@ -3,6 +3,7 @@
 // a table of what it says of each image.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,9 +21,13 @@ std::vector<std::string> output_names(const LoadedModel& loaded);
 
 Outcome print_config(const LoadedModel& loaded);
 
-/// Visits all batches in order: of several ranks each computes its share, and all visit all of them. Returns how many
-/// bad images were left out. Throws as engine::predict_dealt().
-int64_t predict_together(const JoinedRanks& ranks, const LoadedModel& loaded, const engine::BatchVisitor& visit);
+/// A batch with what the network makes of it; the loader knows the images that were left out so far.
+using LoadedVisitor = std::function<void(const data::Batch&, const torch::Tensor& outputs, const data::Loader&)>;
+
+/// Visits all batches in order: of several ranks each computes its share, and all visit all of them. Returns the bad
+/// images that were left out. Throws as engine::predict_dealt().
+std::vector<data::BadSample> predict_together(const JoinedRanks& ranks, const LoadedModel& loaded,
+                                              const LoadedVisitor& visit);
 
 std::unique_ptr<ImageTable> image_table(const LoadedModel& loaded, const TableColumns& wanted);
 /// Adds every image of a batch with all that is known of it.

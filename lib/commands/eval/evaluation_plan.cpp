@@ -74,16 +74,38 @@ std::function<int64_t(int64_t)> probed_bytes(const EvaluationParts& parts, int64
   return [=](int64_t images) { return images < tried ? free / tried * images : held + free + 1; };
 }
 
+/// What is kept of each image until the end, for metrics, tables and intervals, and what a batch has of outputs.
+int64_t result_bytes(const EvaluationParts& parts, int64_t batch) {
+  const config::ResolvedOptions& options = parts.options;
+  const int64_t outputs = parts.task.num_outputs(), images = parts.source.size();
+  constexpr int64_t kOutputCopies = 4, kNumber = sizeof(float);  // as they are, softmax, sorted, on the host
+  constexpr int64_t kOfLabel = 40, kOfClassified = 64;           // bytes of an image
+  constexpr int64_t kMostInMatrix = 1000;
+  const int64_t of_batch = kOutputCopies * kNumber * batch * outputs;
+  if (options.data.task != config::TaskKind::multiclass) return of_batch + kOfLabel * images * outputs;
+  const int64_t matrix = outputs <= kMostInMatrix ? 3 * int64_t{sizeof(int64_t)} * outputs * outputs : 0;
+  return of_batch + kOfClassified * images + matrix;
+}
+
 }  // namespace
 
 plan::PlanInputs measure_evaluation(const EvaluationParts& parts, const plan::MemoryBudget& room) {
   plan::PlanInputs inputs = known_sizes(parts);
+  const auto add_results = [&] {
+    inputs.evaluation_bytes = [of = inputs.evaluation_bytes, &parts](int64_t images) {
+      return of(images) + result_bytes(parts, images);
+    };
+  };
   const int64_t images = std::min(inputs.val_batch_size, inputs.val_images);
   const int64_t held = inputs.on_cpu() ? room.host_held_bytes : room.device_held_bytes;
   const int64_t free = inputs.on_cpu() ? room.host_free_bytes : room.device_free_bytes;
   const bool may_matter = images * inputs.input_bytes > free / max_times_input(parts.model, shape_of(parts).channels);
+  add_results();
   if (!may_matter || !plan::shortage(plan::make_memory_plan(inputs), room).empty()) return inputs;
-  if (const auto bytes = probed_bytes(parts, images, held, free)) inputs.evaluation_bytes = bytes;
+  if (const auto bytes = probed_bytes(parts, images, held, free)) {
+    inputs.evaluation_bytes = bytes;
+    add_results();
+  }
   return inputs;
 }
 

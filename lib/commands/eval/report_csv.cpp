@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/format.h"
@@ -12,6 +13,8 @@
 
 namespace stoker::train {
 namespace {
+
+constexpr char kBetweenTexts[] = "\x1f";  // the unit separator: in no name that can be printed
 
 std::string json_text(const std::string& text) {
   return core::Json(text).dump(-1, ' ', false, core::Json::error_handler_t::replace);
@@ -37,6 +40,7 @@ class ClassTable : public ImageTable {
     for (const std::string& name : class_names_) {
       if (wanted.logits) add_column(name, kNumber);
     }
+    end_columns();
   }
 
   void add(const ImageResult& result) override {
@@ -76,6 +80,7 @@ class BinaryTable : public ImageTable {
     add_column("class", kText);
     add_column("probability_" + class_names_[1], kNumber);
     if (wanted.logits) add_column("logit", kNumber);
+    end_columns();
   }
 
   void add(const ImageResult& result) override {
@@ -92,18 +97,20 @@ class BinaryTable : public ImageTable {
   const double least_logit_;
 };
 
-/// A number per target.
+/// A number per target. `threshold`: of probabilities, from which on a label is named; none: targets are numbers.
 class NumberTable : public ImageTable {
  public:
   NumberTable(const std::vector<std::string>& names, const std::vector<std::string>& output_names,
-              const TableColumns& wanted)
-      : ImageTable(wanted), targets_(names.size()), outputs_(output_names.size()) {
+              std::optional<double> threshold, const TableColumns& wanted)
+      : ImageTable(wanted), names_(names), outputs_(output_names.size()), threshold_(threshold) {
     add_column("path", kText);
     for (const std::string& name : names) {
       if (wanted.truth) add_column("true_" + name, kNumber);
     }
+    if (names_labels()) add_column("labels", kTexts);
     for (const std::string& name : names) add_column(name, kNumber);
     for (const std::string& name : output_names) add_column(name, kNumber);
+    end_columns();
   }
 
   void add(const ImageResult& result) override {
@@ -111,15 +118,28 @@ class NumberTable : public ImageTable {
     const auto add_numbers = [&](const float* numbers, size_t count) {
       for (size_t i = 0; i < count; ++i) cells.push_back(number(numbers[i]));
     };
-    if (wanted().truth) add_numbers(result.targets, targets_);
-    add_numbers(result.predictions, targets_);
+    if (wanted().truth) add_numbers(result.targets, names_.size());
+    if (names_labels()) cells.push_back(labels_of(result.predictions));
+    add_numbers(result.predictions, names_.size());
     add_numbers(result.outputs, outputs_);
     add_row(cells);
   }
 
  private:
-  size_t targets_;
+  bool names_labels() const { return threshold_ && !wanted().truth; }
+  /// As lists of tags are read, with | between; of JSON with what no name holds.
+  std::string labels_of(const float* probabilities) const {
+    std::string labels;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if (double{probabilities[i]} < *threshold_) continue;
+      labels += (labels.empty() ? "" : wanted().json ? kBetweenTexts : "|") + names_[i];
+    }
+    return labels;
+  }
+
+  const std::vector<std::string> names_;
   size_t outputs_;  ///< 0: raw outputs are not wanted
+  std::optional<double> threshold_;
 };
 
 }  // namespace
@@ -132,10 +152,30 @@ void ImageTable::add_column(const std::string& name, Kind kind) {
   columns_.emplace_back(name, kind);
 }
 
-void ImageTable::add_row(const std::vector<std::string>& cells) {
+std::string ImageTable::json_value(Kind kind, const std::string& cell) const {
+  if (kind == kNumber) return cell.empty() ? "null" : cell;
+  if (kind == kText) return json_text(cell);
+  std::string list;
+  for (size_t begin = 0; !cell.empty() && begin <= cell.size();) {
+    const size_t end = std::min(cell.find(kBetweenTexts, begin), cell.size());
+    list += (list.empty() ? "" : ", ") + json_text(cell.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return "[" + list + "]";
+}
+
+void ImageTable::add_error(const std::string& path, const std::string& error) {
+  std::vector<std::string> cells(columns_.size() - 1);
+  cells.front() = path;
+  add_row(std::move(cells), error);
+}
+
+void ImageTable::add_row(std::vector<std::string> cells, const std::string& error) {
+  if (wanted_.errors) cells.push_back(error);
   if (wanted_.json) {
     for (size_t i = 0; i < cells.size(); ++i) {
-      const std::string value = columns_[i].second == kNumber ? cells[i] : json_text(cells[i]);
+      const bool is_missing = cells[i].empty() && (i + 1 == cells.size() ? wanted_.errors : !error.empty());
+      const std::string value = is_missing ? "null" : json_value(columns_[i].second, cells[i]);
       text_ += (i == 0 ? "{" : ", ") + json_text(columns_[i].first) + ": " + value;
     }
     text_ += "}\n";
@@ -155,15 +195,19 @@ std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const
     output_names.push_back(task.kind == config::TaskKind::multilabel ? "logit_" + names[static_cast<size_t>(i)]
                                                                      : core::format("output_{}", i));
   }
-  return std::make_unique<NumberTable>(names, output_names, wanted);
+  const bool has_labels = task.kind == config::TaskKind::multilabel;
+  return std::make_unique<NumberTable>(names, output_names,
+                                       has_labels ? std::optional(task.options.threshold) : std::nullopt, wanted);
 }
 
 std::string table_csv(const engine::ResultTable& table) {
   std::vector<std::string> cells = {table.corner};
+  if (!table.second_corner.empty()) cells.push_back(table.second_corner);
   cells.insert(cells.end(), table.columns.begin(), table.columns.end());
   std::string csv = core::csv_row(cells) + "\n";
   for (const engine::ResultTable::Row& row : table.rows) {
     cells = {row.name};
+    if (!table.second_corner.empty()) cells.push_back(row.second_name);
     for (size_t i = 0; i < row.values.size(); ++i) {
       const double value = row.values[i];
       cells.push_back(std::isnan(value)         ? ""

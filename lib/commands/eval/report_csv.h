@@ -24,6 +24,7 @@ struct ImageResult {
 /// What a table shows of each image besides its path and what the network says.
 struct TableColumns {
   bool truth = false, logits = false;
+  bool errors = false;         ///< a last column, "error": empty, or why the image could not be read
   bool probabilities = false;  ///< multiclass: of every class
   int64_t top_k = 1;           ///< multiclass: classes that are named
   bool json = false;           ///< an object per line in the place of CSV, with the columns as keys
@@ -34,19 +35,28 @@ class ImageTable {
  public:
   virtual ~ImageTable() = default;
   virtual void add(const ImageResult& result) = 0;
+  /// A row of an image that could not be read: its path and the error alone.
+  void add_error(const std::string& path, const std::string& error);
   const std::string& text() const { return text_; }
+  /// What was added since the last call; the heading comes first.
+  std::string take_text() { return std::exchange(text_, ""); }
 
  protected:
-  enum Kind { kText, kNumber };
+  enum Kind { kText, kNumber, kTexts };
 
   explicit ImageTable(const TableColumns& wanted) : wanted_(wanted) {}
   const TableColumns& wanted() const { return wanted_; }
   /// All of them before the first row.
   void add_column(const std::string& name, Kind kind);
-  /// A cell per column.
-  void add_row(const std::vector<std::string>& cells);
+  void end_columns() {
+    if (wanted_.errors) add_column("error", kText);
+  }
+  /// A cell per column less that of errors.
+  void add_row(std::vector<std::string> cells, const std::string& error = "");
 
  private:
+  std::string json_value(Kind kind, const std::string& cell) const;
+
   const TableColumns wanted_;
   std::vector<std::pair<std::string, Kind>> columns_;
   std::string text_;
@@ -55,7 +65,8 @@ class ImageTable {
 /// `names`: of the outputs (multiclass), the two classes (binary) or the targets; `outputs` of the network.
 ///   multiclass   path[,true],class,probability[,class_2,probability_2...][,probability_<class>...][,<class>...]
 ///   binary       path[,true],class,probability_<class 1>[,logit]
-///   multilabel   path[,true_<label>...],<label>...[,logit_<label>...]   (probabilities)
+///   multilabel   path[,true_<label>...|,labels],<label>...[,logit_<label>...]   (probabilities; labels: those that
+///                reach the threshold, with | between)
 ///   regression   path[,true_<target>...],<target>...[,output_0...]
 ///   head-pose    the same in degrees
 std::unique_ptr<ImageTable> make_image_table(const engine::TaskSpec& task, const std::vector<std::string>& names,

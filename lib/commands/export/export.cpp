@@ -95,8 +95,8 @@ config::Preprocessing record_of(const LoadedModel& loaded) {
 }
 
 std::map<std::string, std::string> metadata_of(const LoadedModel& loaded, const config::Preprocessing& record) {
-  return {{"preprocess", config::to_json(record).dump()},
-          {"class_names", core::Json(record.names).dump()},
+  return {{"preprocess", config::to_json(record).dump(-1, ' ', false, core::Json::error_handler_t::replace)},
+          {"class_names", core::Json(record.names).dump(-1, ' ', false, core::Json::error_handler_t::replace)},
           {"model", loaded.options().model.model},
           {"producer", "stoker " STOKER_VERSION},
           {"updates", std::to_string(loaded.saved.state.updates)}};
@@ -208,6 +208,7 @@ Outcome export_network(const Context& context, const ExportFlags& flags) {
   const bool keeps_code = script && !is_onnx && !boundary.bytes_in && !boundary.predictions_out;
   const Exported exported =
       keeps_code ? as_it_came(*script, metadata, path) : as_traced(network, inputs, is_onnx, metadata);
+  core::remove_temporaries_of(path);
   core::write_file_atomically(path, exported.bytes, /*durable=*/true);
   const std::string vectors = fs::path(path).replace_extension(".vectors.safetensors").string();
   replace_safetensors(vectors, {{network.input_name(), inputs}, {network.output_name(), expected}}, metadata);

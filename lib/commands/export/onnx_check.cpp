@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/export/onnx_check.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
+#include <cerrno>
 #include <sstream>
 
 #include "core/error.h"
@@ -15,7 +16,6 @@
 namespace stoker::train {
 namespace {
 
-namespace fs = std::filesystem;
 using core::Error;
 using core::ErrorKind;
 
@@ -26,9 +26,10 @@ constexpr uint64_t kMaxAnswers = uint64_t{1} << 32;
 class Scratch {
  public:
   Scratch() {
-    std::string name = (fs::temp_directory_path() / "stoker-check-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw core::errno_error(errno, "make", name, ErrorKind::cannot_create);
-    path_ = name;
+    const std::string plain = core::temporary_folder() + "/stoker-check";
+    core::remove_temporaries_of(plain);  // a killed process leaves them behind
+    path_ = core::format("{}.tmp-{}", plain, ::getpid());
+    if (::mkdir(path_.c_str(), 0700) != 0) throw core::errno_error(errno, "make", path_, ErrorKind::cannot_create);
   }
   ~Scratch() { core::remove_tree(path_); }
   Scratch(const Scratch&) = delete;

@@ -45,7 +45,7 @@ Outcome import_weights(const Context&, const ImportFlags& flags) {
     const std::vector<std::string> networks = weights::networks_of(file);
     core::log_info("weights of {}",
                    networks.empty() ? "no network that is known by its names" : core::list_text(networks));
-    write_result("-", listing(file));
+    write_result("-", core::terminal_text(listing(file)));
     return {core::kExitOk, "listed"};
   }
   const weights::Conversion conversion =

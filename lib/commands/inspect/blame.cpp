@@ -145,7 +145,7 @@ Outcome blame(const Context& context, const BlameFlags& flags) {
     opened.reset();
     const std::string checkpoint = run.checkpoint_before(at);
     opened = std::make_unique<Recomputation>(context.line, run, checkpoint, at + 1);
-    if (last == 0) last = end_of_epoch(run, *opened);
+    last = last == 0 ? end_of_epoch(run, *opened) : std::min(last, opened->last_update());
     if (updates.empty()) {
       core::log_info("from      {} (up to {} updates to compute again)",
                      checkpoint.empty() ? "the beginning" : core::printable(checkpoint), last - at);
@@ -165,7 +165,10 @@ Outcome blame(const Context& context, const BlameFlags& flags) {
   const Recomputation& part = *opened;
   const Blame found = find_fault(updates, limits);
   say(found, updates, part, run, window.from);
-  if (flags.json) write_result("-", json_of(found, part, run, window.from, at).dump(1) + "\n");
+  if (flags.json)
+    write_result(
+        "-",
+        json_of(found, part, run, window.from, at).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   return {core::kExitOk, found.kind == Blame::Kind::nothing ? "nothing-found" : "found", found.began.update};
 }
 

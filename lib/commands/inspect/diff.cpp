@@ -128,7 +128,7 @@ Outcome diff(const Context& context, const DiffFlags& flags) {
   Json json = {{"a", core::printable(a)}, {"b", core::printable(b)}};
   const bool same = is_checkpoint(a) ? diff_checkpoints(a, b, json) : diff_runs(context, a, b, json);
   json["same"] = same;
-  if (flags.json) write_result("-", json.dump(1) + "\n");
+  if (flags.json) write_result("-", json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   return {core::kExitOk, same ? "same" : "different"};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/inspect/recomputation.h"
 
+#include "core/error.h"
+#include "core/format.h"
 #include "core/system/file.h"
 #include "train/setup/assemble.h"
 #include "train/setup/identity.h"
@@ -32,6 +34,23 @@ std::unique_ptr<config::Configuration> configuration_of(const config::CommandLin
 
 }  // namespace
 
+std::string changed_libraries(const RecordedRun& run, int64_t update, const config::ResolvedOptions& options) {
+  auto checkpoint = run.checkpoints.lower_bound(update);
+  if (checkpoint == run.checkpoints.end()) {
+    if (run.checkpoints.empty()) return "";
+    --checkpoint;
+  }
+  const core::Json then = engine::read_lineage(checkpoint->second).program, now = program_facts(options);
+  std::string text;
+  for (const char* const what : {"images", "libtorch", "processor"}) {
+    const auto before = then.is_object() ? then.find(what) : then.end();
+    if (before == then.end() || !before->is_string() || *before == now.at(what)) continue;
+    text += core::format("{}{} then, {} now", text.empty() ? "" : "; ", before->get<std::string>(),
+                         now.at(what).get<std::string>());
+  }
+  return text;
+}
+
 Recomputation::Recomputation(const config::CommandLine& line, const RecordedRun& run, const std::string& checkpoint,
                              int64_t to)
     : given_(configuration_of(line, run.config_path(to))) {
@@ -49,6 +68,16 @@ Recomputation::Recomputation(const config::CommandLine& line, const RecordedRun&
   plan_ = plan_epoch(options, feed_->loader());
   schedule_.emplace(options.schedule, options.optim.lr, options.train.epochs * plan_.updates(), plan_.updates());
   at_ = start_or_resume(checkpoint, *checkpoints_, learner, feed_->loader(), options.run.override_resume);
+  const int64_t left = options.train.epochs - at_.epoch;
+  if (at_.update_in_epoch > plan_.updates() || left < 0 || left * plan_.updates() < at_.update_in_epoch ||
+      (!checkpoint.empty() && engine::read_manifest(checkpoint).updates != at_.updates)) {
+    throw core::Error(
+        core::ErrorKind::data,
+        core::format("{}: its state is of epoch {}, update {} of it and {} in all, which this run does not have",
+                     core::printable(checkpoint), at_.epoch + 1, at_.update_in_epoch, at_.updates),
+        "use another checkpoint");
+  }
+  last_update_ = at_.updates + left * plan_.updates() - at_.update_in_epoch;
   updater_.emplace(updater_settings(options, precision_of(options, learner.device)), *prepared_.task, learner);
   updater_->set_micro_batches(at_.micro_batches);
   batches_.emplace(*feed_);
@@ -68,6 +97,7 @@ void Recomputation::begin_epoch() {
 }
 
 void Recomputation::advance(engine::StepWatcher* watcher) {
+  require_update(at_.updates + 1);
   begin_epoch();
   engine::UpdateWindow window = plan_.window(at_.epoch, at_.update_in_epoch);
   window.number = at_.updates;
@@ -78,7 +108,15 @@ void Recomputation::advance(engine::StepWatcher* watcher) {
   at_.add_update(images, rates.lr, updater_->micro_batches());
 }
 
+void Recomputation::require_update(int64_t number) const {
+  if (number <= last_update_) return;
+  throw core::Error(core::ErrorKind::data,
+                    core::format("update {} is none of this run: its options end it after {}", number, last_update_),
+                    "restore its files, or name an update of the run");
+}
+
 void Recomputation::go_to(int64_t updates) {
+  require_update(updates);
   while (at_.updates < updates) advance();
 }
 

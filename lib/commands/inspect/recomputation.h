@@ -21,6 +21,10 @@
 
 namespace stoker::train {
 
+/// "": what read the images and computed when update number `update` was done is what does so now, as far as the run
+/// says. Else which of it differs: the decoders of another release give other pixels of the same files.
+std::string changed_libraries(const RecordedRun& run, int64_t update, const config::ResolvedOptions& options);
+
 class Recomputation {
  public:
   /// The options on the command line win over those of the run: --data-dir, say.
@@ -31,7 +35,9 @@ class Recomputation {
 
   /// Where it stands, as a checkpoint would say it; best value and clocks are not computed.
   engine::RunProgress at() const;
-  /// The next update. Throws as training does, core::StopRequested.
+  /// The last update that the options allow: a number in a file cannot make it compute for ever.
+  int64_t last_update() const { return last_update_; }
+  /// The next update. Throws as training does, core::StopRequested; Error{data} behind the last.
   void advance(engine::StepWatcher* watcher = nullptr);
   /// advance() until so many updates are done.
   void go_to(int64_t updates);
@@ -50,6 +56,7 @@ class Recomputation {
 
  private:
   void begin_epoch();
+  void require_update(int64_t number) const;
 
   std::unique_ptr<config::Configuration> given_;
   std::optional<Settings> settings_;  ///< of `given_`
@@ -61,6 +68,7 @@ class Recomputation {
   std::optional<engine::Updater> updater_;
   std::optional<engine::EpochFeed> batches_;
   engine::RunProgress at_;
+  int64_t last_update_ = 0;
   bool is_in_epoch_ = false;
 };
 

@@ -31,10 +31,6 @@ std::string run_directory_of(const std::string& path) {
   return trouble ? plain : whole.parent_path().parent_path().string();
 }
 
-bool names(const std::string& line, const char* event) {
-  return line.find(core::format("\"event\":\"{}\"", event)) != std::string::npos;
-}
-
 /// A process that went on from an earlier checkpoint leaves behind what others did after it.
 void forget_after(int64_t updates, RecordedRun& run) {
   run.digests.erase(run.digests.upper_bound(updates), run.digests.end());
@@ -51,15 +47,23 @@ core::Json parsed(const std::string& text, const std::string& what) {
   }
 }
 
-void read_event(const std::string& line, RecordedRun& run) {
+/// As a parser reads it, however it is written. False: it is no record.
+bool read_event(const std::string& line, RecordedRun& run) {
+  constexpr int64_t kMostUpdates = int64_t{1} << 53;  // what comes from a file is added to and multiplied
   const core::Json event = parsed(line, "metrics.jsonl");
-  if (!event.is_object()) return;  // half a line
-  const auto updates = event.find("updates");
-  if (updates == event.end() || !updates->is_number_integer()) return;
+  if (!event.is_object()) return false;
+  const auto kind = event.find("event"), updates = event.find("updates");
+  const auto names = [&](const char* name) { return kind != event.end() && *kind == name; };
+  if (updates == event.end()) return true;
+  if (!updates->is_number_integer()) return false;
   const auto done = updates->get<int64_t>();
-  if (names(line, "start") || names(line, "resume")) return forget_after(done, run);
+  if (done < 0 || done > kMostUpdates) return false;
+  if (names("start") || names("resume")) {
+    forget_after(done, run);
+    return true;
+  }
   run.updates = std::max(run.updates, done);
-  if (names(line, "report") && event.contains("train_loss")) {
+  if (names("report") && event.contains("train_loss")) {
     const core::Json& loss = event.at("train_loss");  // null: not finite
     const double value = loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::infinity();
     const auto skipped_updates = event.find("skipped_updates");
@@ -67,7 +71,7 @@ void read_event(const std::string& line, RecordedRun& run) {
     const int64_t skipped = counts ? skipped_updates->get<int64_t>() : 0;
     run.reports.push_back({done, value, skipped});
   }
-  if (!names(line, "digest")) return;
+  if (!names("digest")) return true;
   try {
     run.digests[done] = {event.at("epoch").get<int64_t>(), event.at("weights").get<std::string>(),
                          event.at("images").get<std::string>()};
@@ -75,6 +79,7 @@ void read_event(const std::string& line, RecordedRun& run) {
     throw Error(ErrorKind::data, core::format("{}/metrics.jsonl: {}", core::printable(run.path), error.what()),
                 "restore it from a copy");
   }
+  return true;
 }
 
 /// status.json is only news: what cannot be read says nothing.
@@ -121,8 +126,12 @@ RecordedRun read_recorded_run(const std::string& path) {
   }
   if (core::file_exists(metrics)) {
     core::LineReader lines(metrics, kMaxLineBytes);
+    bool is_record = true;
+    int64_t number = 0;
     for (std::string line; lines.next(line);) {
-      if (line.find("\"updates\":") != std::string::npos) read_event(line, run);
+      if (!is_record && run.damaged_line == 0) run.damaged_line = number;  // a killed process tears the last one alone
+      ++number;
+      is_record = read_event(line, run);
     }
   }
   if (!run.checkpoints.empty()) run.updates = std::max(run.updates, run.checkpoints.rbegin()->first);

@@ -28,7 +28,8 @@ struct RecordedRun {
   std::map<int64_t, UpdateDigests> digests;    ///< by update, from 1; those that a resume has not left behind
   int64_t updates = 0;                         ///< the last that anything is known of
   std::vector<RecordedReport> reports;         ///< in order
-  bool failed = false;                         ///< it ended by an error, as what diverges does
+  int64_t damaged_line = 0;  ///< of metrics.jsonl: the first before the last that is no record; 0: none
+  bool failed = false;       ///< it ended by an error, as what diverges does
 
   /// The newest checkpoint of at most so many updates; "": there is none, and the run is computed from its beginning.
   std::string checkpoint_before(int64_t most_updates) const;

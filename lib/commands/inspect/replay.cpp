@@ -169,19 +169,21 @@ Outcome replay(const Context& context, const ReplayFlags& flags) {
                {"recorded", found.was_recorded ? core::Json{{"images_equal", !found.images_differ},
                                                             {"weights_equal", !found.weights_differ}}
                                                : core::Json(nullptr)}});
-  const std::string text = json.dump(1) + "\n";
+  const std::string text = json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
   core::write_file_atomically(folder + "/replay.json", text, /*durable=*/false);
   const int64_t pictures = write_images(folder, seen.record(), part.source(), part.options().data);
   core::log_info("written   {}: replay.json, batch.safetensors{}", core::printable(folder),
                  pictures > 0 ? format(", sheet.png, images/ ({} files)", pictures) : "");
   if (flags.json) write_result("-", text);
   if (found.images_differ || found.weights_differ) {
+    const std::string libraries = changed_libraries(run, flags.update, part.options());
     throw Error(ErrorKind::data,
                 format("update {} of {} does not come out as it was recorded: {} differ", flags.update,
                        core::printable(run.path), found.images_differ ? "its images" : "the weights after it"),
-                found.images_differ ? "the data changed, or the record was; train inspect verify checks the run"
-                                    : "another machine, LibTorch or number of threads computes other bits; "
-                                      "train inspect verify checks the run");
+                !libraries.empty()    ? "other libraries read and compute it: " + libraries
+                : found.images_differ ? "the data changed, or the record was; train inspect verify checks the run"
+                                      : "another machine, LibTorch or number of threads computes other bits; "
+                                        "train inspect verify checks the run");
   }
   return {core::kExitOk, "replayed", at.updates, checkpoint};
 }

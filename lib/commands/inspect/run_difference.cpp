@@ -39,7 +39,8 @@ std::vector<DifferentText> compare_texts(const core::Json& a, const core::Json& 
   const auto text = [](const core::Json& object, const std::string& name) {
     if (!object.is_object() || !object.contains(name)) return std::string();
     const core::Json& value = object.at(name);
-    return value.is_string() ? value.get<std::string>() : value.dump();
+    return value.is_string() ? value.get<std::string>()
+                             : value.dump(-1, ' ', false, core::Json::error_handler_t::replace);
   };
   std::vector<DifferentText> different;
   for (const std::string& name : names) {

@@ -114,9 +114,11 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
     const bool same_images = recorded->second.images == images.hex();
     if (same_images && recorded->second.weights == engine::tensor_digest(model::state_of(*part.learner().model)))
       continue;
-    result.problems.push_back(format("update {} (epoch {}): {} not those that were recorded", recorded->first,
+    const std::string libraries = changed_libraries(run, recorded->first, part.options());
+    result.problems.push_back(format("update {} (epoch {}): {} not those that were recorded{}", recorded->first,
                                      recorded->second.epoch,
-                                     same_images ? "the weights after it are" : "its images are"));
+                                     same_images ? "the weights after it are" : "its images are",
+                                     libraries.empty() ? "" : "; other libraries read and compute them: " + libraries));
   }
   if (!result.problems.empty()) return;
   const engine::StateDifference difference =
@@ -124,11 +126,13 @@ void compute_range(Recomputation& part, const RecordedRun& run, const UpdateRang
   if (!difference.is_equal()) {
     const std::string& first =
         difference.different.empty() ? difference.only_one.front() : difference.different.front();
+    const std::string libraries = changed_libraries(run, range.to, part.options());
     result.problems.push_back(
         format("{}: it is not what updates {} to {} compute: {} differs by up to {:.3g}, {} of {} "
-               "tensors differ",
+               "tensors differ{}",
                path, range.from + 1, range.to, first, difference.largest,
-               difference.different.size() + difference.only_one.size(), difference.tensors));
+               difference.different.size() + difference.only_one.size(), difference.tensors,
+               libraries.empty() ? "" : "; other libraries compute it: " + libraries));
   }
   compare_progress(path, engine::load_saved_model(path).state, part.at(), part.plan().updates(), result.problems);
 }
@@ -155,6 +159,9 @@ std::vector<UpdateRange> drawn_ranges(const std::vector<UpdateRange>& all, int64
 
 Findings check_records(const RecordedRun& run) {
   Findings found;
+  if (run.damaged_line > 0) {
+    found.problems.push_back(format("{}/metrics.jsonl: line {} is no record of a run", run.path, run.damaged_line));
+  }
   std::string before;
   for (const auto& [updates, path] : run.checkpoints) {
     guarded(path, found.problems, [&, updates = updates, path = path] {

@@ -81,7 +81,8 @@ Outcome verify(const Context& context, const VerifyFlags& flags) {
     found.seconds += result.seconds;
   }
   say(found);
-  if (flags.json) write_result("-", json_of(found, run).dump(1) + "\n");
+  if (flags.json)
+    write_result("-", json_of(found, run).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   if (found.problems.empty()) return {core::kExitOk, "verified", run.updates};
   std::string list;
   for (const std::string& problem : found.problems) list += "\n  " + core::printable(problem);

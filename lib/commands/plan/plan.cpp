@@ -177,7 +177,8 @@ Outcome plan_run(const Context& context, const PlanFlags& flags) {
     answer.json["epoch"] = plan::estimate_json(estimate);
     answer.text += time_line(estimate) + "\n";
   }
-  write_result("-", flags.json ? answer.json.dump(1) + "\n" : answer.text);
+  write_result("-", flags.json ? answer.json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
+                               : core::terminal_text(answer.text));
   plan::refuse_what_does_not_fit(inputs, room, options.run.plan_check);
   return {core::kExitOk, "planned"};
 }

@@ -26,8 +26,9 @@ constexpr uint64_t kMaxReportBytes = 1 << 20;
 /// A file of its own, gone with this.
 class ReportFile {
  public:
-  ReportFile()
-      : path_((std::filesystem::temp_directory_path() / format("stoker-trial-{}.json", ::getpid())).string()) {}
+  ReportFile() : path_(format("{}/stoker-trial.tmp-{}", core::temporary_folder(), ::getpid())) {
+    core::remove_temporaries_of(core::temporary_folder() + "/stoker-trial");
+  }
   ~ReportFile() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
@@ -81,7 +82,9 @@ Outcome measure(const config::Configuration& configuration, const std::string& r
   const plan::EpochEstimate estimate =
       measure_epoch(settings.options(), prepared.datasets, prepared.learner, *prepared.task, ranks.group());
   if (ranks.is_root()) {
-    core::write_file_atomically(report, plan::estimate_json(estimate).dump(), /*durable=*/false);
+    core::write_file_atomically(
+        report, plan::estimate_json(estimate).dump(-1, ' ', false, core::Json::error_handler_t::replace),
+        /*durable=*/false);
   }
   ranks.wait_for_all();  // one that leaves early would be missed
   return {core::kExitOk, ""};

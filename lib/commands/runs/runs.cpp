@@ -66,16 +66,15 @@ bool all_ended(const std::vector<observe::WatchedRun>& runs) {
 
 std::string joined(const std::vector<std::string>& lines, const std::string& end) {
   std::string text;
-  for (const std::string& line : lines) text += line + end;
+  for (const std::string& line : lines) text += core::printable(line) + end;
   return text;
 }
 
 /// Draws over what was drawn before, without flicker.
 void draw(const std::vector<observe::WatchedRun>& runs) {
   const TerminalSize size = terminal_size();
-  write_result("-", kHome +
-                        joined(observe::watch_view(runs, size.columns, size.rows - 1), std::string(kEraseLine) + "\n") +
-                        kEraseBelow);
+  write_page(kHome + joined(observe::watch_view(runs, size.columns, size.rows - 1), std::string(kEraseLine) + "\n") +
+             kEraseBelow);
 }
 
 /// Sleeps that long, in pieces, so that a signal ends it soon.
@@ -133,7 +132,7 @@ void follow_in_lines(const std::vector<std::string>& paths) {
 
 void follow_on_screen(const std::vector<std::string>& paths) {
   constexpr double kShareOfReading = 5;  // long files are read less often
-  write_result("-", kEraseAll);
+  write_page(kEraseAll);
   while (true) {
     const auto begin = std::chrono::steady_clock::now();
     const std::vector<observe::WatchedRun> runs = read_runs(paths);
@@ -165,7 +164,9 @@ Outcome show_runs(const Context&, const RunsFlags& flags) {
     return {core::kExitOk, ""};
   }
   const std::vector<observe::ListedRun> runs = listed(folders);
-  write_result("-", flags.json ? observe::runs_json(runs).dump(1) + "\n" : observe::runs_table(runs));
+  write_result("-", flags.json
+                        ? observe::runs_json(runs).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n"
+                        : core::terminal_text(observe::runs_table(runs)));
   return {core::kExitOk, ""};
 }
 

@@ -16,9 +16,19 @@ using core::format;
 
 namespace {
 
+/// The command of --on-end is left out: it may hold passwords, and logs are handed on.
 std::string command_line_text(const Context& context) {
   std::string text;
-  for (int i = 0; i < context.argc; ++i) text += (i > 0 ? " " : "") + core::shell_word(context.argv[i]);
+  bool is_secret = false;
+  for (int i = 0; i < context.argc; ++i) {
+    std::string word = context.argv[i], flag = word.substr(0, word.find('='));
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const bool names_secret = flag == "--on-end";
+    if (is_secret) word = "...";
+    if (names_secret && word.find('=') != std::string::npos) word = "--on-end=...";
+    is_secret = names_secret && word.find('=') == std::string::npos;
+    text += (i > 0 ? " " : "") + core::shell_word(word);
+  }
   return text;
 }
 

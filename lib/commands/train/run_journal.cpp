@@ -19,7 +19,7 @@ void RunJournal::open(bool is_fresh) {
   }
   ranks_.wait_for_all();  // the root has made and locked it
   const std::string name = ranks_.is_root() ? "train.log" : core::format("train.rank-{}.log", ranks_.place().rank);
-  core::open_log_file(run_dir_ + "/" + name);
+  core::open_log_file(run_dir_ + "/" + name, /*may_be_link=*/false);
 }
 
 void RunJournal::begin(const ObservedRun& run, const config::Configuration& given, const config::Resolution& resolution,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record as preprocess.json and back. Trusts nothing that it reads.
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "config/preprocess/preprocessing.h"
@@ -56,11 +58,13 @@ class Reader {
   }
   void expect(const Json& json, const char* key, const Json& expected) const {
     if (json.at(key) != expected) {
-      refuse(core::format("{} is {}, but this program knows {} alone", key, core::printable(json.at(key).dump()),
-                          expected.dump()));
+      refuse(core::format("{} is {}, but this program knows {} alone", key,
+                          core::printable(json.at(key).dump(-1, ' ', false, core::Json::error_handler_t::replace)),
+                          expected.dump(-1, ' ', false, core::Json::error_handler_t::replace)));
     }
   }
   int64_t positive(const Json& json, const char* key) const {
+    if (!json.at(key).is_number_integer()) refuse(core::format("{} is no whole number", key));
     const auto value = json.at(key).get<int64_t>();
     if (value < 1 || value > (1 << 24)) refuse(core::format("{} is {}", key, value));
     return value;
@@ -100,6 +104,40 @@ void read_predictions(const Json& json, const Reader& reader, Preprocessing& rec
     json.at("mean").get_to(record.target_mean);
   }
   reader.expect(json, "rule", predictions_json(record).at("rule"));
+}
+
+/// Lists of one value for all targets, or of one each; whoever makes room for an answer counts names.
+void require_per_target(const char* key, const std::vector<double>& values, const Preprocessing& record,
+                        const Reader& reader) {
+  const auto count = static_cast<int64_t>(values.size());
+  if (count > 1 && count != record.num_classes) {
+    reader.refuse(core::format("{} has {} values for {}", key, count, core::counted(record.num_classes, "target")));
+  }
+  for (const double value : values) {
+    if (!std::isfinite(value)) reader.refuse(core::format("{} has a value that is not a finite number", key));
+  }
+}
+
+/// What must have the same size in a record that is whole.
+void require_sizes(const Preprocessing& record, const Reader& reader) {
+  const auto names = static_cast<int64_t>(record.names.size()), outputs = record.num_classes;
+  if (names > outputs) reader.refuse("there are more names than outputs");
+  const bool named_one_by_one = record.task != TaskKind::multiclass;  // --num-classes may leave room for more classes
+  if (named_one_by_one && names != outputs) {
+    reader.refuse(core::format("{} has {} names for {} outputs", names_key(record.task), names, outputs));
+  }
+  if (record.task == TaskKind::binary && outputs != 2) reader.refuse("a binary task has two classes");
+  if (record.task == TaskKind::head_pose && outputs != 3) reader.refuse("a head pose has three angles");
+  require_per_target("scale", record.target_scale, record, reader);
+  require_per_target("mean", record.target_mean, record, reader);
+  if (record.mean.size() != record.std.size()) reader.refuse("mean and std differ in size");
+  constexpr int64_t kMaxNumbers = int64_t{1} << 28;  // of one sample
+  int64_t numbers = std::max<int64_t>(1, record.frames) * record.views;
+  for (const int64_t side : {record.channels, record.height, record.width}) {
+    if (__builtin_mul_overflow(numbers, side, &numbers) || numbers > kMaxNumbers) {
+      reader.refuse(core::format("samples of more than {} numbers are not known to this program", kMaxNumbers));
+    }
+  }
 }
 
 }  // namespace
@@ -157,8 +195,7 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
   } catch (const Json::exception& error) {
     reader.refuse(core::printable(error.what()));
   }
-  const auto count = static_cast<int64_t>(record.names.size());
-  if (count > std::max<int64_t>(record.num_classes, 2)) reader.refuse("there are more names than outputs");
+  require_sizes(record, reader);
   return record;
 }
 

@@ -62,19 +62,9 @@ constexpr double kResNetWork = 10.9;  // GFLOP per image of 224 pixels, forward 
 constexpr double kCpuSpeed = 60;      // GFLOP/s of one CPU, without reduced precision
 constexpr int64_t kTinyUpdate = 8;    // an update with less than this part of a full one's images is lopsided
 
-/// "runs/" and what the command line names, else the data set.
 void choose_run_dir(Draft& draft, const std::string& run_name) {
-  std::string name = run_name;
-  std::string reason = "named after the preset or the config files";
-  if (name.empty()) {
-    std::filesystem::path data_dir = draft.options().data.data_dir;
-    if (!data_dir.has_filename()) data_dir = data_dir.parent_path();
-    name = data_dir.filename().string();
-    reason = "named after data-dir";
-  }
-  if (name.empty() || name == "." || name == "..") name = "run";
-  std::replace(name.begin(), name.end(), '/', '-');
-  draft.choose(draft.options().run.run_dir, "runs/" + name, reason);
+  draft.choose(draft.options().run.run_dir, usual_run_dir(run_name, draft.options().data.data_dir),
+               run_name.empty() ? "named after data-dir" : "named after the preset or the config files");
 }
 
 void choose_eval_metric(Draft& draft) {

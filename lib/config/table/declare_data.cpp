@@ -144,7 +144,7 @@ void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
           "floats. Set it for weights that were trained with another.");
   d.add_parts("on-bad-image", {{"fail|skip", o, &Of::on_bad_image,
                                 choice_codec<OnBadImage>({{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}})},
-                               {"MAX", o, &Of::max_bad, integer_codec(0, 1'000'000'000)}})
+                               {"MAX", o, &Of::max_bad, integer_codec(0, kUnlimitedBad)}})
       .help(
           "Stop at an image that cannot be decoded, or skip up to MAX of them. Take skip for data that you cannot "
           "clean.")

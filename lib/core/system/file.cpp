@@ -2,6 +2,7 @@
 #include "core/system/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -74,9 +76,25 @@ bool file_exists(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
+std::string temporary_folder() {
+  std::error_code problem;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(problem);
+  if (!problem) return folder.string();
+  const char* const given = std::getenv("TMPDIR");
+  throw Error(
+      ErrorKind::cannot_create,
+      format("temporary files cannot be written: {} is no folder", given == nullptr ? "/tmp" : printable(given)),
+      "set TMPDIR to a folder that you can write to");
+}
+
 std::string find_beside_program(const std::string& name, const std::string& installed) {
-  std::error_code ignored;
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::error_code problem, ignored;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", problem);
+  if (problem) {
+    throw Error(ErrorKind::os, format("{} cannot be found: /proc/self/exe cannot be read", name),
+                "mount /proc: containers and chroots may lack it");
+  }
+  const std::filesystem::path folder = self.parent_path();
   for (const std::filesystem::path& candidate : {folder / name, folder / installed / name}) {
     if (std::filesystem::exists(candidate, ignored)) return candidate.string();
   }
@@ -92,6 +110,10 @@ uint64_t free_bytes(const std::string& directory) {
 Error output_error(int error_number, const std::string& action, const std::string& path, ErrorKind otherwise) {
   const std::string shown = printable(path);
   if (error_number == EINVAL) return {otherwise, "cannot " + action + " " + shown + ": it is not a regular file"};
+  if (error_number == ELOOP) {
+    return {otherwise, "cannot " + action + " " + shown + ": it is a symbolic link, which may lead out of the run",
+            "remove it, or put the file itself there"};
+  }
   if (error_number != ENOENT && error_number != ESTALE) return errno_error(error_number, action, shown, otherwise);
   return {otherwise, "cannot " + action + " " + shown + ": " + std::strerror(error_number),
           "its folder was removed or moved while it was in use"};
@@ -135,6 +157,18 @@ void write_file_atomically(const std::string& path, std::string_view content, bo
     throw;
   }
   if (durable) sync_directory(parent_of(path), files);
+}
+
+void remove_temporaries_of(const std::string& path, FileSystem& files) {
+  const std::string parent = parent_of(path), prefix = path.substr(path.rfind('/') + 1) + ".tmp-";
+  std::vector<DirectoryEntry> entries;
+  files.list(parent, entries);  // where that fails, writing will say why
+  for (const DirectoryEntry& entry : entries) {
+    const std::string process = entry.name.substr(std::min(prefix.size(), entry.name.size()));
+    const bool is_number = process.size() < 10 && process.find_first_not_of("0123456789") == std::string::npos;
+    if (entry.name.rfind(prefix, 0) != 0 || process.empty() || !is_number) continue;
+    if (::kill(std::stoi(process), 0) != 0 && errno == ESRCH) remove_tree(parent + "/" + entry.name, files);
+  }
 }
 
 void append_file(const std::string& path, std::string_view content, bool durable, FileSystem& files) {
@@ -206,7 +240,7 @@ int remove_tree(const std::string& path, FileSystem& files) {
 }
 
 LockFile::LockFile(const std::string& path, const std::string& what, const std::string& hint) {
-  fd_ = open_retrying(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+  fd_ = open_retrying(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);  // who can open it could hold it
   if (fd_ < 0) throw errno_error(errno, "create", printable(path), ErrorKind::cannot_create);
   struct flock whole {};
   whole.l_type = F_WRLCK;

@@ -20,6 +20,8 @@ std::unique_ptr<File> open_to_read(const std::string& path, FileSystem& files = 
 /// The whole content of a regular file. Throws as open_to_read(), and data (longer than max_bytes).
 std::string read_file(const std::string& path, uint64_t max_bytes, FileSystem& files = posix_file_system());
 
+/// Where files go that nobody keeps: TMPDIR, else /tmp. Throws cannot_create where that is no folder.
+std::string temporary_folder();
 bool file_exists(const std::string& path);
 /// The path of a file that comes with this program: beside it, as it is built, or in `installed`, the folder where
 /// `cmake --install` puts it, seen from that of the program ("../lib/stoker"). Empty: it is at neither place.
@@ -53,6 +55,8 @@ class CheckedWriter {
 /// `durable` also fsyncs file and directory.
 void write_file_atomically(const std::string& path, std::string_view content, bool durable,
                            FileSystem& files = posix_file_system());
+/// Removes what write_file_atomically() of processes that are gone left beside `path`: they were killed.
+void remove_temporaries_of(const std::string& path, FileSystem& files = posix_file_system());
 /// Appends in one write, so that readers see whole lines; creates the file. What a failed write left is cut off again.
 /// `durable` also fsyncs the file, but not its name. Throws io.
 void append_file(const std::string& path, std::string_view content, bool durable,

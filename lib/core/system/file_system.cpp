@@ -108,7 +108,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   int append(const std::string& path, std::unique_ptr<File>& file) override {
-    return open_regular(path, O_RDWR | O_APPEND | O_CREAT, file);
+    return open_regular(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, file);
   }
 
   int open(const std::string& path, Links links, std::unique_ptr<File>& file) override {

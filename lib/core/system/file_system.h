@@ -43,8 +43,8 @@ class FileSystem {
 
   /// Opens a new file for writing; EEXIST when anything has that name, a dangling link included.
   virtual int create(const std::string& path, std::unique_ptr<File>& file) = 0;
-  /// Opens a regular file for reading and appending, and creates it when it is missing; EINVAL for anything but a
-  /// regular file.
+  /// Opens a regular file for reading and appending, and creates it when it is missing; ELOOP for a link, EINVAL for
+  /// anything else that is no regular file.
   virtual int append(const std::string& path, std::unique_ptr<File>& file) = 0;
   /// Opens a regular file for reading; ELOOP for a link that is refused, EISDIR for a directory, EINVAL for anything
   /// else that is no regular file.

@@ -14,7 +14,9 @@ namespace stoker::data {
 namespace {
 
 constexpr size_t kMaxLines = 40;
-constexpr int64_t kMaxColumns = 4096;  ///< of labels, as in CSV files
+constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;  ///< of memory, for each worker
+constexpr int64_t kMaxLabelNumbers = int64_t{1} << 27;  ///< 1 GiB as they are read
+constexpr int64_t kMaxColumns = 4096;                   ///< of labels, as in CSV files
 
 herr_t refuse_external_link(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
 
@@ -198,10 +200,16 @@ void Hdf5File::Impl::find_chunks(hid_t data_set, NumberArray& array) const {
   hsize_t sides[kMaxRank] = {};
   const int rank = H5Pget_chunk(properties.id(), kMaxRank, sides);
   if (rank != static_cast<int>(array.dims.size())) fail(array.name, "its chunks have other dimensions", "");
-  uint64_t chunks = 1;
+  uint64_t chunks = 1, chunk_numbers = 1;
   for (size_t i = 0; i < array.dims.size(); ++i) {
     array.chunk.push_back(static_cast<int64_t>(std::max<hsize_t>(1, sides[i])));
     chunks *= static_cast<uint64_t>(array.grid(i));
+    const auto element = static_cast<uint64_t>(bytes_of(array.element));
+    if (__builtin_mul_overflow(chunk_numbers, static_cast<uint64_t>(array.chunk[i]), &chunk_numbers) ||
+        chunk_numbers > kMaxChunkBytes / element) {
+      fail(array.name, core::format("a chunk of it takes more than {} MiB of memory", kMaxChunkBytes >> 20),
+           "write it with smaller chunks: h5repack -l DATASET:CHUNK=... FILE NEWFILE");
+    }
     if (chunks > bytes->size())
       fail(array.name, "it has more chunks than the file has bytes", "it was never written to its end");
   }
@@ -246,6 +254,9 @@ LabelArray Hdf5File::labels(const std::string& name, int64_t samples) const {
     fail(core::format("labels are numbers, not {}", labels.type), "write the number of each class, from 0 on");
   }
   if (H5Dget_storage_size(data_set.id()) == 0) fail("it was never written");
+  if (samples > kMaxLabelNumbers / labels.columns()) {
+    fail(core::format("it has more than {} numbers", kMaxLabelNumbers), "split the samples among several files");
+  }
   labels.values.resize(static_cast<size_t>(samples * labels.columns()));
   if (H5Dread(data_set.id(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.values.data()) < 0) {
     fail("it cannot be read: " + hdf5_library_words(), "h5dump -d DATASET FILE shows whether it is whole");

@@ -83,6 +83,8 @@ void read_shape(Hdf5Part& part) {
   if (image[0] > kMaxSide || image[1] > kMaxSide) refuse(format("samples of {} x {}", image[0], image[1]));
   constexpr int64_t kMaxChannels = 1024;
   if (image[2] > kMaxChannels) refuse(format("{} channels; {} are read at most", image[2], kMaxChannels));
+  constexpr int64_t kMaxNumbers = int64_t{1} << 28;  // 1 GiB as the network sees them
+  if (image[0] * image[1] > kMaxNumbers / image[2]) refuse(format("samples of more than {} numbers", kMaxNumbers));
   part.shape = {0, image[0], image[1], image[2], array.element};
 }
 

@@ -17,6 +17,7 @@
 #include "core/hash.h"
 #include "core/open_retrying.h"
 #include "core/system/file.h"
+#include "core/system/machine.h"
 #include "core/system/stop_signal.h"
 #include "data/leaf_source.h"
 
@@ -35,6 +36,7 @@ class IdxFile {
     if (fd < 0) throw core::errno_error(errno, "read", core::printable(path), core::ErrorKind::no_input);
     struct stat info {};
     const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    file_bytes_ = regular ? static_cast<uint64_t>(info.st_size) : 0;
     if (regular) file_ = ::gzdopen(fd, "rb");
     if (file_ == nullptr) {
       ::close(fd);
@@ -78,6 +80,19 @@ class IdxFile {
   /// trusted with an allocation.
   std::vector<uint8_t> read_rest(uint64_t count) {
     constexpr uint64_t kStep = 16 << 20;
+    constexpr uint64_t kMostInflated = 1032;  // times, of deflate: zlib's technical notes
+    if (count / kMostInflated > file_bytes_) {
+      fail(core::format("the header promises {} bytes of content, more than a file of {} bytes can hold", count,
+                        file_bytes_));
+    }
+    const int64_t available = core::read_machine_facts().ram_available_bytes;  // 0: not known
+    if (available > 0 && count > static_cast<uint64_t>(available)) {
+      throw core::Error(
+          core::ErrorKind::out_of_memory,
+          core::format("{}: its content takes {} of memory, {} are free", core::printable(path_),
+                       core::bytes_text(static_cast<double>(count)), core::bytes_text(static_cast<double>(available))),
+          "write the images as files, or pack them: train pack");
+    }
     std::vector<uint8_t> content;
     while (content.size() < count) {
       core::throw_if_stopped();
@@ -104,6 +119,7 @@ class IdxFile {
 
   std::string path_;
   gzFile file_ = nullptr;
+  uint64_t file_bytes_ = 0;  ///< as it is stored
 };
 
 class IdxSource : public LeafSource {

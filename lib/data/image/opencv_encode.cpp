@@ -3,6 +3,7 @@
 
 #include <new>
 #include <opencv2/core.hpp>
+#include <opencv2/core/utility.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <string>
 
@@ -27,5 +28,7 @@ void encode_png(const uint8_t* pixels, int width, int height, int channels, std:
     throw core::Error(core::ErrorKind::bug, std::string("cannot write a PNG: ") + error.what());
   }
 }
+
+std::string image_library_text() { return "OpenCV " + cv::getVersionString(); }
 
 }  // namespace stoker::data

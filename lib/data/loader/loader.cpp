@@ -216,6 +216,7 @@ void Loader::Impl::add_bad(const BadSample& entry) {
         "repair or remove the files, or allow more: --on-bad-image skip,N");
   }
   bad.emplace(entry.sample, entry);
+  if (settings.max_bad == config::kUnlimitedBad) return core::log_warning("bad image {}", text);
   core::log_warning("skipped a bad image ({} of at most {}): {}", bad.size(), settings.max_bad, text);
 }
 

@@ -60,7 +60,8 @@ void write_pack_manifest(const std::string& directory, const PackManifest& manif
                     {"bytes", split.bytes},       {"bad_images", split.bad_images}, {"identity", split.identity}};
   }
   const core::Json json = {{"format", kFormatName}, {"version", kManifestVersion}, {"splits", splits}};
-  core::write_file_atomically(directory + "/" + kManifestName, json.dump(2) + "\n", /*durable=*/true);
+  core::write_file_atomically(directory + "/" + kManifestName,
+                              json.dump(2, ' ', false, core::Json::error_handler_t::replace) + "\n", /*durable=*/true);
 }
 
 std::optional<std::vector<std::string>> read_classes_file(const std::string& directory) {

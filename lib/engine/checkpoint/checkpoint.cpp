@@ -70,6 +70,15 @@ core::Json read_state_file(const std::string& path) {
   return core::parse_json(core::read_file(path + "/" + kStateFile, kMaxTextBytes), path + "/" + kStateFile);
 }
 
+/// JSON would turn 1.5 into a count, and 1e300 into any number.
+int64_t count_in(const core::Json& json, const char* key, const std::string& path) {
+  constexpr int64_t kMost = int64_t{1} << 53;
+  const core::Json& value = json.at(key);
+  if (value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMost)
+    return value.get<int64_t>();
+  throw Error(ErrorKind::data, format("{}/{}: {} is no count", path, kStateFile, key), "use another checkpoint");
+}
+
 [[noreturn]] void bad_state(const std::string& path, const std::exception& error) {
   throw Error(ErrorKind::data, format("{}/{}: {}", path, kStateFile, error.what()), "use another checkpoint");
 }
@@ -135,16 +144,20 @@ std::map<std::string, FileRecord> Checkpoints::write_files(const std::string& fo
   put_tensors(kOptimizerFile, content.optimizer);
   put_tensors(kRandomFile, content.random);
   if (!content.average.empty()) put_tensors(kAverageFile, content.average);
-  const Lineage lineage{tensor_digest(content.weights), core::hash_hex(options_json(identity_).dump()),
-                        core::hash_hex(identity_.data_fingerprint), identity_.program,
-                        chain_.before(content.state.updates)};
+  const Lineage lineage{
+      tensor_digest(content.weights),
+      core::hash_hex(options_json(identity_).dump(-1, ' ', false, core::Json::error_handler_t::replace)),
+      core::hash_hex(identity_.data_fingerprint), identity_.program, chain_.before(content.state.updates)};
   core::Json json = content.state_json;
   lineage.write_to(json);
-  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile, json.dump(1) + "\n", files_.file_system());
+  records[kStateFile] = write_checkpoint_file(folder + "/" + kStateFile,
+                                              json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n",
+                                              files_.file_system());
   records[kConfigFile] = write_checkpoint_file(folder + "/" + kConfigFile, identity_.config_yaml, files_.file_system());
   if (!identity_.preprocess.is_null()) {
-    records[kPreprocessFile] = write_checkpoint_file(folder + "/" + kPreprocessFile,
-                                                     identity_.preprocess.dump(1) + "\n", files_.file_system());
+    records[kPreprocessFile] = write_checkpoint_file(
+        folder + "/" + kPreprocessFile,
+        identity_.preprocess.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n", files_.file_system());
   }
   return records;
 }
@@ -258,11 +271,11 @@ RunProgress Checkpoints::load(const std::string& path, Learner& learner, std::ve
     const bool same_data = manifest.extra.value("data_fingerprint", "") == identity_.data_fingerprint;
     if (!same_data && !json.at("bad_samples").empty()) lines.push_back("bad images are looked for again");
     for (const core::Json& sample : same_data ? json.at("bad_samples") : core::Json::array()) {
-      bad.push_back({sample.at("sample").get<int64_t>(), sample.at("name").get<std::string>(),
+      bad.push_back({count_in(sample, "sample", path), sample.at("name").get<std::string>(),
                      sample.at("reason").get<std::string>()});
     }
-    learner.optimizer->set_steps_taken(takes_steps ? json.at("optimizer_steps").get<int64_t>() : 0);
-    if (takes_average) learner.ema->set_updates(json.at("ema_updates").get<int64_t>());
+    learner.optimizer->set_steps_taken(takes_steps ? count_in(json, "optimizer_steps", path) : 0);
+    if (takes_average) learner.ema->set_updates(count_in(json, "ema_updates", path));
     copy_by_name(weights_target, weights);
     copy_by_name(optimizer_target, optimizer);
     copy_by_name(average_target, average);

@@ -25,7 +25,9 @@ Lineage Lineage::from_state(const core::Json& state, const std::string& what) {
     digests->at("data").get_to(lineage.data);
     const core::Json& before = digests->at("before");
     if (before.is_null()) return lineage;
-    before.at("updates").get_to(lineage.before.updates);
+    const core::Json& updates = before.at("updates");
+    if (!updates.is_number_integer()) throw core::Error(core::ErrorKind::data, what + ": updates is no count");
+    updates.get_to(lineage.before.updates);
     before.at("checkpoint").get_to(lineage.before.digest);
   } catch (const core::Json::exception& error) {
     throw core::Error(core::ErrorKind::data, what + ": " + error.what(), "use another checkpoint");

@@ -81,7 +81,8 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
                               const std::map<std::string, std::string>& metadata, core::FileSystem& files) {
   std::string text = "{";
   const auto add_field = [&](const std::string& name, const core::Json& value) {
-    text += (text.size() > 1 ? "," : "") + core::Json(name).dump() + ":" + value.dump();
+    text += (text.size() > 1 ? "," : "") + core::Json(name).dump(-1, ' ', false, core::Json::error_handler_t::replace) +
+            ":" + value.dump(-1, ' ', false, core::Json::error_handler_t::replace);
   };
   if (!metadata.empty()) add_field("__metadata__", metadata);
   uint64_t offset = 0;

@@ -45,7 +45,7 @@ std::string manifest_text(const Manifest& manifest) {
     files[name] = {{"bytes", record.bytes}, {"xxh3_128", record.digest}};
   const core::Json json = {
       {"format", kFormatVersion}, {"updates", manifest.updates}, {"files", files}, {"extra", manifest.extra}};
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
 }
 
 [[noreturn]] void broken(const std::string& path, const std::string& cause) {

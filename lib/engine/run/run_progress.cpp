@@ -49,7 +49,8 @@ void fill_evaluations(RunProgress& state) {
 
 /// JSON would turn 1.5 or true into a count. The smallest value that a count can have is the one it starts with.
 bool read_field(const core::Json& value, int64_t& field) {
-  if (!value.is_number_integer() || value.get<int64_t>() < field) return false;
+  constexpr int64_t kMost = int64_t{1} << 53;  // what is computed with them stays a number
+  if (!value.is_number_integer() || value.get<int64_t>() < field || value.get<int64_t>() > kMost) return false;
   field = value.get<int64_t>();
   return true;
 }

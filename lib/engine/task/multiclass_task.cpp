@@ -23,7 +23,8 @@ class MulticlassMetrics : public EvalMetrics {
       : classes_(classes),
         hits_(torch::zeros({2}, torch::TensorOptions(device).dtype(at::kDouble))),
         per_class_(torch::zeros({3, classes}, torch::TensorOptions(device).dtype(at::kLong))) {
-    if (with_tables) confusion_ = torch::zeros({classes * classes}, per_class_.options());
+    if (with_tables && !is_sparse()) confusion_ = torch::zeros({classes * classes}, per_class_.options());
+    keeps_pairs_ = with_tables && is_sparse();
   }
 
   void add(const torch::Tensor& logits, const data::Batch& batch) override {
@@ -38,7 +39,9 @@ class MulticlassMetrics : public EvalMetrics {
     per_class_[0].index_put_({batch.labels}, hit.to(at::kLong), /*accumulate=*/true);
     per_class_[1].index_put_({batch.labels}, ones, /*accumulate=*/true);
     per_class_[2].index_put_({predicted}, ones, /*accumulate=*/true);
-    if (confusion_.defined()) confusion_.index_put_({batch.labels * classes_ + predicted}, ones, /*accumulate=*/true);
+    const auto pairs = [&] { return batch.labels * classes_ + predicted; };
+    if (confusion_.defined()) confusion_.index_put_({pairs()}, ones, /*accumulate=*/true);
+    if (keeps_pairs_) pairs_.push_back(pairs());
     images_ += batch.image_count();
   }
 
@@ -54,7 +57,7 @@ class MulticlassMetrics : public EvalMetrics {
   }
 
   std::vector<ResultTable> tables(const std::vector<std::string>& names) const override {
-    return {per_class_table(names), confusion_table(names)};
+    return {per_class_table(names), is_sparse() ? pair_table(names) : confusion_table(names)};
   }
 
  private:
@@ -91,10 +94,30 @@ class MulticlassMetrics : public EvalMetrics {
     return table;
   }
 
+  bool is_sparse() const { return classes_ > kMostInMatrix; }
+  /// Only the pairs that occur: a matrix of 100,000 classes would take 80 GB.
+  ResultTable pair_table(const std::vector<std::string>& names) const {
+    ResultTable table{"confusion_pairs", "true", {"images"}, 1, {}, "predicted"};
+    if (pairs_.empty()) return table;
+    const torch::Tensor all = std::get<0>(torch::cat(pairs_).to(torch::kCPU).sort());
+    const int64_t* const keys = all.data_ptr<int64_t>();
+    for (int64_t begin = 0, end = 0; begin < all.numel(); begin = end) {
+      for (end = begin + 1; end < all.numel() && keys[end] == keys[begin];) ++end;
+      table.rows.push_back({names[static_cast<size_t>(keys[begin] / classes_)],
+                            {static_cast<double>(end - begin)},
+                            names[static_cast<size_t>(keys[begin] % classes_)]});
+    }
+    return table;
+  }
+
+  static constexpr int64_t kMostInMatrix = 1000;  // classes
+
   int64_t classes_;
-  torch::Tensor hits_;       // float64 [2]: top-1, top-5
-  torch::Tensor per_class_;  // int64 [3, classes]: hits, images, predicted
-  torch::Tensor confusion_;  // int64 [classes * classes], true class first; undefined when no table is wanted
+  bool keeps_pairs_ = false;
+  std::vector<torch::Tensor> pairs_;  // int64 [batch] true class * classes + predicted, of more classes than that
+  torch::Tensor hits_;                // float64 [2]: top-1, top-5
+  torch::Tensor per_class_;           // int64 [3, classes]: hits, images, predicted
+  torch::Tensor confusion_;           // int64 [classes * classes], true class first; undefined when no table is wanted
   int64_t images_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include "config/task_facts.h"
 #include "core/error.h"
+#include "core/format.h"
 
 namespace stoker::engine {
 
@@ -15,6 +16,17 @@ std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device) {
     case config::TaskKind::head_pose: return make_head_pose_task(spec, device);
   }
   throw core::Error(core::ErrorKind::bug, "a task without a factory");
+}
+
+void require_prediction_each(const Task& task, config::TaskKind kind, size_t names, const std::string& what) {
+  const torch::NoGradGuard no_gradients;
+  const int64_t given = task.predictions(torch::zeros({1, task.num_outputs()})).numel();
+  const auto wanted = kind == config::TaskKind::binary && names == 2 ? int64_t{1} : static_cast<int64_t>(names);
+  if (given == wanted) return;
+  throw core::Error(core::ErrorKind::data,
+                    core::format("{}: the network makes {} of an image, its record names {}", core::printable(what),
+                                 core::counted(given, "prediction"), wanted),
+                    "preprocess.json and the weights are of two runs: restore the checkpoint");
 }
 
 Metric metric(config::EvalMetric which, MetricUnit unit, double value) {

@@ -20,12 +20,14 @@ struct ResultTable {
   struct Row {
     std::string name;
     std::vector<double> values;  ///< one per column; NaN: undefined
+    std::string second_name = {};
   };
   std::string name;    ///< file name without .csv: "per_class"
   std::string corner;  ///< heads the column of row names: "class"
   std::vector<std::string> columns;
   size_t whole_columns = 0;  ///< the number of columns, from the left, that are counts
   std::vector<Row> rows;
+  std::string second_corner = {};  ///< heads a column of second names; empty: there is none
 };
 
 /// Gathers results over a split. Everything stays on the device until it is read.
@@ -69,6 +71,10 @@ struct TaskSpec {
   int64_t num_classes = 0;  ///< or targets
 };
 std::unique_ptr<Task> make_task(const TaskSpec& spec, torch::Device device);
+
+/// Throws Error{data} unless the task gives a prediction for each of `names`; for two classes of a binary task one.
+/// `what` holds both: the path of a checkpoint.
+void require_prediction_each(const Task& task, config::TaskKind kind, size_t names, const std::string& what);
 
 /// A metric under its name in --eval-metric, with `_` for `-` as columns have it.
 Metric metric(config::EvalMetric which, MetricUnit unit, double value = 0);

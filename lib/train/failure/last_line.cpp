@@ -9,6 +9,7 @@
 
 #include "core/format.h"
 #include "core/log.h"
+#include "core/text/json.h"
 
 namespace stoker::train {
 namespace {
@@ -33,7 +34,7 @@ Error of_system(const std::system_error& error) {
 void write_last_line(const std::string& line) {
   core::flush_log();
   std::fflush(stdout);
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", core::terminal_text(line).c_str());
   std::fflush(stderr);
 }
 
@@ -49,6 +50,9 @@ Error plain_error_of(const std::exception& exception) {
   if (const auto* const error = dynamic_cast<const std::system_error*>(&exception)) return of_system(*error);
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
     return Error(ErrorKind::out_of_memory, "out of memory");
+  if (dynamic_cast<const core::Json::exception*>(&exception) != nullptr) {  // of a file, or of text that is no UTF-8
+    return Error(ErrorKind::data, core::format("what was read does not make sense: {}", exception.what()));
+  }
   return Error(ErrorKind::bug, exception.what());
 }
 

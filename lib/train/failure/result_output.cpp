@@ -54,9 +54,48 @@ void write_page(const std::string& text) {
   if (errno != EPIPE) throw core::errno_error(errno, "write", "standard output", core::ErrorKind::io);
 }
 
+ResultStream::ResultStream(const std::string& path)
+    : path_(path == "-" ? "" : path), temporary_(core::format("{}.tmp-{}", path_, ::getpid())) {
+  if (path_.empty()) return;
+  if (is_device_or_pipe(path_)) {
+    device_.reset(std::fopen(path_.c_str(), "we"));
+    if (!device_) throw core::errno_error(errno, "open", core::printable(path_), core::ErrorKind::io);
+    return;
+  }
+  core::remove_temporaries_of(path_);
+  file_ = std::make_unique<core::CheckedWriter>(temporary_);
+}
+
+ResultStream::~ResultStream() = default;
+
+void ResultStream::write(const std::string& text) {
+  if (path_.empty()) return write_result("-", text);
+  if (device_) return write_stream(device_.get(), text, core::printable(path_));
+  file_->write(text.data(), text.size());
+}
+
+void ResultStream::finish() {
+  device_.reset();
+  if (!file_) return;
+  file_->finish();
+  file_.reset();
+  if (const int error_number = core::posix_file_system().rename(temporary_, path_); error_number != 0) {
+    core::posix_file_system().remove(temporary_);
+    throw core::output_error(error_number, "replace", path_, core::ErrorKind::cannot_create);
+  }
+  const size_t slash = path_.rfind('/');
+  core::sync_directory(slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash));
+}
+
 void write_result(const std::string& path, const std::string& content) {
-  if (path.empty() || path == "-") return write_stream(stdout, content, "standard output");
-  if (!is_device_or_pipe(path)) return core::write_file_atomically(path, content, /*durable=*/true);
+  if (path.empty() || path == "-") {
+    const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+    return write_stream(stdout, is_terminal ? core::terminal_text(content) : content, "standard output");
+  }
+  if (!is_device_or_pipe(path)) {
+    core::remove_temporaries_of(path);
+    return core::write_file_atomically(path, content, /*durable=*/true);
+  }
   std::FILE* const stream = std::fopen(path.c_str(), "we");
   if (stream == nullptr) throw core::errno_error(errno, "open", core::printable(path), core::ErrorKind::io);
   try {

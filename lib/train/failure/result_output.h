@@ -2,7 +2,11 @@
 // Results on their way out: unlike news for the console, they must arrive whole or be missed loudly.
 #pragma once
 
+#include <cstdio>
+#include <memory>
 #include <string>
+
+#include "core/system/file.h"
 
 namespace stoker::train {
 
@@ -12,9 +16,32 @@ void reopen_standard_descriptors();
 /// Writes a page such as --help to standard output. A reader that has seen enough (`| head`) is no error. Throws io.
 void write_page(const std::string& text);
 
-/// Writes to standard output when `path` is empty or "-", through a device or pipe of that name when there is
-/// one, else replaces the file in one step. Throws io, cannot_create or permission.
+/// Writes to standard output when `path` is empty or "-" (on a terminal as core::terminal_text()), through a device or
+/// pipe of that name when there is one, else replaces the file in one step. Throws io, cannot_create or permission.
 void write_result(const std::string& path, const std::string& content);
+
+/// What a command writes piece by piece: each piece leaves at once on standard output, a device or a pipe; a file gets
+/// its name when all is written, and what a killed process left beside it is removed.
+class ResultStream {
+ public:
+  /// As write_result(). Throws cannot_create, permission, io.
+  explicit ResultStream(const std::string& path);
+  ~ResultStream();
+  ResultStream(const ResultStream&) = delete;
+  ResultStream& operator=(const ResultStream&) = delete;
+
+  void write(const std::string& text);
+  void finish();  ///< the last call
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* stream) const { std::fclose(stream); }
+  };
+
+  const std::string path_, temporary_;
+  std::unique_ptr<std::FILE, Closer> device_;
+  std::unique_ptr<core::CheckedWriter> file_;
+};
 
 /// From now on everything that is said goes to standard error, so that results on standard output can be piped.
 void log_to_stderr();

@@ -71,7 +71,7 @@ std::string JoinedRanks::from_root(const std::function<std::string()>& choose) c
 void JoinedRanks::refuse_differences(const std::vector<std::pair<std::string, std::string>>& values) const {
   core::Json own = core::Json::object();
   for (const auto& [name, value] : values) own[name] = core::printable(value);
-  const std::vector<std::string> all = group().gather(own.dump());
+  const std::vector<std::string> all = group().gather(own.dump(-1, ' ', false, core::Json::error_handler_t::replace));
   std::string differences;
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;

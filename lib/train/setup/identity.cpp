@@ -4,6 +4,7 @@
 #include "core/hash.h"
 #include "core/system/file.h"
 #include "core/system/machine.h"
+#include "data/image/opencv_encode.h"
 #include "engine/device/device.h"
 #include "proof/standing.h"
 #include "train/setup/assemble.h"
@@ -31,6 +32,7 @@ core::Json program_facts(const config::ResolvedOptions& options) {
   return {{"version", STOKER_VERSION},
           {"executable", executable_digest()},
           {"libtorch", engine::libtorch_text()},
+          {"images", data::image_library_text()},
           {"processor", core::read_machine_facts().cpu_model},
           {"device", options.device.device},
           {"threads", options.device.threads},

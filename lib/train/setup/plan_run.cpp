@@ -224,7 +224,8 @@ void write_plan_file(const std::string& run_dir, const plan::MemoryPlan& plan, c
                      const std::optional<ObservedMemory>& observed) {
   const core::Json json = {{"predicted", plan::plan_json(plan, room)},
                            {"observed", observed ? observed_json(*observed) : core::Json(nullptr)}};
-  core::write_file_atomically(run_dir + "/plan.json", json.dump(1) + "\n", /*durable=*/false);
+  core::write_file_atomically(run_dir + "/plan.json",
+                              json.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n", /*durable=*/false);
 }
 
 }  // namespace stoker::train

@@ -143,7 +143,8 @@ config::CheckpointFacts checkpoint_facts(const std::string& checkpoint) {
   config::Options& o = saved.options();
   config::CheckpointFacts facts;
   const auto threads = extra.find("threads");
-  if (threads != extra.end() && threads->is_number_integer() && *threads > 0) facts.threads = threads->get<int64_t>();
+  if (threads != extra.end() && threads->is_number_integer() && *threads > 0 && *threads <= 1024)
+    facts.threads = threads->get<int64_t>();
   facts.replicas = saved.value_of(o.train.replicas);
   facts.batch_size = saved.value_of(o.loader.batch_size);
   facts.accumulation_steps = saved.value_of(o.train.accumulation_steps);

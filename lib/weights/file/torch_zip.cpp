@@ -33,6 +33,7 @@ class TorchZip {
     uint64_t consumed = 0;
     const PickleTree tree = read_pickle(pickle, what_, consumed);
     std::unordered_map<std::string, size_t> places;
+    uint64_t inflated = 0;  // bytes of all deflated storages
     weights.tensors = tensors_of(tree, what_, [&](std::string_view key, NumberType, uint64_t bytes) {
       const std::string name = "data/" + std::string(key);
       const ZipMember* member = find(name);
@@ -46,6 +47,11 @@ class TorchZip {
              "save the weights with torch.save(), which deflates nothing");
       }
       const auto [place, is_new] = places.emplace(name, weights.storages.size());
+      inflated += is_new && member->deflated ? bytes : 0;
+      if (inflated > 2 * kMaxInflated) {
+        fail(format("its deflated storages have more than {} bytes together", 2 * kMaxInflated),
+             "save the weights with torch.save(), which deflates nothing");
+      }
       if (is_new) weights.storages.push_back(storage(*member));
       return place->second;
     });

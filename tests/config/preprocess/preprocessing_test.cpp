@@ -54,8 +54,9 @@ TEST(PreprocessingTest, ReadsBackWhatItWrote) {
       photos(),
       preprocessing_of(options_of({"--eval-crop", "none", "--img-size", "64"}), {"a"}, {8, 0, 0, 0, "uint8"}),
       preprocessing_of(options_of({"--task", "binary", "--threshold", "0.3"}, {2, 1, 64, 64, 100}), {"no", "yes"}, {}),
-      preprocessing_of(options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}),
-                       {"speed"}, {0, 64, 80, 6, "float32"}),
+      preprocessing_of(
+          options_of({"--task", "regression", "--target-mean", "3.25", "--target-scale", "0.7"}, {1, 1, 64, 64, 100}),
+          {"speed"}, {0, 64, 80, 6, "float32"}),
       preprocessing_of(options_of({"--task", "head-pose", "--pose-head", "binned,33"}), {"yaw", "pitch", "roll"}, {}),
       preprocessing_of(options_of({}), {"real", "fake"}, {8, 0, 0, 0, "uint8", 2})};
   EXPECT_EQ(again(records[5]).views, 2);
@@ -108,9 +109,30 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
   refused("/crop/share", 0, "share");
   refused("/predictions/rule", "sigmoid", "rule");
   refused("/class_names", {"1", "2", "3", "4", "5"}, "more names than outputs");
+  refused("/num_classes", 3, "more names than outputs");
+  refused("/normalize/std", {1, 1}, "mean and std differ in size");
+  refused("/input/height", 1 << 24, "samples of more than 268435456 numbers");
   core::Json json = to_json(photos());
   json.erase("normalize");
   EXPECT_NE(refusal_of(json).message.find("normalize"), std::string::npos);
+}
+
+TEST(PreprocessingTest, SizesAgree) {
+  const auto refused = [](std::vector<std::string> words, std::vector<std::string> names, const char* pointer,
+                          const core::Json& value, const std::string& why) {
+    const auto count = static_cast<int64_t>(names.size());
+    core::Json json = to_json(preprocessing_of(options_of(std::move(words), {count, 1, 8, 8, 9}), names, {}));
+    EXPECT_EQ(refusal_of(json).message, "");
+    json[core::Json::json_pointer(pointer)] = value;
+    EXPECT_NE(refusal_of(json).message.find(why), std::string::npos) << refusal_of(json).message;
+  };
+  const std::vector<std::string> regression = {"--task", "regression", "--target-mean", "1,2,3", "--target-scale", "1"};
+  refused(regression, {"a", "b", "c"}, "/num_classes", 4, "target_names has 3 names for 4 outputs");
+  refused(regression, {"a", "b", "c"}, "/target_names", {"a"}, "target_names has 1 names for 3 outputs");
+  refused(regression, {"a", "b", "c"}, "/predictions/scale", {1, 2}, "scale has 2 values for 3 targets");
+  refused(regression, {"a", "b", "c"}, "/predictions/mean", {1, 2, 3, 4}, "mean has 4 values for 3 targets");
+  refused({"--task", "binary"}, {"no", "yes"}, "/class_names", {"yes"}, "class_names has 1 names for 2 outputs");
+  refused({"--task", "multilabel"}, {"a", "b"}, "/num_classes", 3, "has 2 names for 3 outputs");
 }
 
 TEST(PreprocessingTest, RefusesValuesOutOfAnOptionsRange) {
