@@ -184,7 +184,7 @@ def files_of(run):
 def commands_of(train, run, images, folder):
     common = ["--threads", "1", "--num-workers", "1"]
     return {"eval": [train, "eval", run, *common], "predict": [train, "predict", run, images, "--which", "last", *common],
-            "export": [train, "export", run, "--which", "last", "-o", f"{folder}/x.onnx", "--threads", "1"],
+            "export": [train, "export", run, "--which", "last", "-o", f"{folder}/x.onnx"],
             "runs": [train, "runs", run], "runs-html": [train, "runs", run, "--html", "-o", f"{folder}/x.html"],
             "verify": [train, "inspect", "verify", run, *common], "blame": [train, "inspect", "blame", run, *common],
             "replay": [train, "inspect", "replay", run, "--update", "5", "-o", f"{folder}/replay", *common],

@@ -47,6 +47,8 @@ struct Configuration {
 /// Parses flags, preset and config files into `out`; flags and words of the command go where its syntax is bound to.
 /// Throws core::Error{usage} for flags and Error{config} for files, listing every problem, one per line.
 void parse_command_line(const CommandLine& line, Configuration& out);
+/// Throws Error{config} where a configuration file names a log outside of the run directory. Whoever opens it asks.
+void refuse_log_file_elsewhere(const Configuration& configuration);
 /// The options of a command line that was parsed before, over what `out` holds. Throws Error{config} for files.
 void parse_options(const CommandLine& line, Configuration& out);
 

@@ -89,9 +89,24 @@ class Setter {
   Table& table_;
 };
 
+/// Whoever reads answers counts names: each output has one, but of classes, for which --num-classes may leave room.
+void require_name_each(const Preprocessing& record, const std::string& path) {
+  const auto names = static_cast<int64_t>(record.names.size()), outputs = record.num_classes;
+  const bool fits = record.task == TaskKind::multiclass  ? names <= outputs
+                    : record.task == TaskKind::binary    ? names == 2 && outputs == 2
+                    : record.task == TaskKind::head_pose ? names == 3 && outputs == 3
+                                                         : names == outputs;
+  if (fits) return;
+  throw core::Error(core::ErrorKind::data,
+                    core::format("{}: {} for {} of task {}", core::printable(path), core::counted(names, "name"),
+                                 core::counted(outputs, "output"), task_name(record.task)),
+                    "preprocess.json was written by this program; restore it");
+}
+
 }  // namespace
 
 void take_over(const Preprocessing& record, const std::string& path, Configuration& configuration) {
+  require_name_each(record, path);
   Options& options = configuration.options;
   Setter setter(path, configuration.table);
   setter.set_choice(options.data.task, task_choices(), record.task);

@@ -122,12 +122,6 @@ void require_per_target(const char* key, const std::vector<double>& values, cons
 void require_sizes(const Preprocessing& record, const Reader& reader) {
   const auto names = static_cast<int64_t>(record.names.size()), outputs = record.num_classes;
   if (names > outputs) reader.refuse("there are more names than outputs");
-  const bool named_one_by_one = record.task != TaskKind::multiclass;  // --num-classes may leave room for more classes
-  if (named_one_by_one && names != outputs) {
-    reader.refuse(core::format("{} has {} names for {} outputs", names_key(record.task), names, outputs));
-  }
-  if (record.task == TaskKind::binary && outputs != 2) reader.refuse("a binary task has two classes");
-  if (record.task == TaskKind::head_pose && outputs != 3) reader.refuse("a head pose has three angles");
   require_per_target("scale", record.target_scale, record, reader);
   require_per_target("mean", record.target_mean, record, reader);
   if (record.mean.size() != record.std.size()) reader.refuse("mean and std differ in size");

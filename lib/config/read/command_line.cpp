@@ -186,30 +186,6 @@ void use_example(const Syntax& syntax, Configuration& out, Problems& problems) {
   }
 }
 
-/// A configuration file may come from anybody, and a log may end up where a shell or a service reads it: a file names
-/// logs inside the run directory, the command line any. No folder or name that begins with a dot, either: run-dir may
-/// stand in a file and may be somebody's home.
-void refuse_log_file_elsewhere(const Configuration& out, std::vector<std::string>& problems) {
-  namespace fs = std::filesystem;
-  const std::string& log_file = out.options.log.log_file;
-  const Origin& origin = out.table.row_of(out.options.log.log_file).origin;
-  if (log_file.empty() || origin.kind != Origin::Kind::file) return;
-  const Auto<std::string>& named = out.options.run.run_dir;
-  const std::string run_dir =
-      named.is_auto() ? usual_run_dir(run_name_of(out.flags), out.options.data.data_dir) : named.value();
-  std::error_code ignored;
-  const auto whole = [&](const std::string& path) {  // links resolved, as far as the path is there
-    fs::path resolved = fs::weakly_canonical(fs::absolute(path, ignored), ignored).lexically_normal();
-    return ignored ? fs::path() : resolved;
-  };
-  const fs::path inside = whole(log_file).lexically_relative(whole(run_dir));
-  bool is_inside = !inside.empty() && !ignored;
-  for (const fs::path& part : inside) is_inside &= part.native()[0] != '.';
-  if (is_inside) return;
-  problems.push_back(core::format("{}: log-file: {} is not inside the run directory {}: give it on the command line",
-                                  core::printable(origin.detail), core::printable(log_file), core::printable(run_dir)));
-}
-
 void parse(const CommandLine& line, bool options_alone, Configuration& out) {
   Problems problems;
   CommonFlags& flags = out.flags;
@@ -225,7 +201,6 @@ void parse(const CommandLine& line, bool options_alone, Configuration& out) {
   follow_dataset(*line.syntax, out);
   use_example(*line.syntax, out, problems);
   name_run_dir(out, problems.flags);
-  refuse_log_file_elsewhere(out, problems.files);
   if (problems.any()) throw_problems(problems, *line.syntax);
   note_what_has_no_effect(out);
 }
@@ -250,6 +225,32 @@ std::string usual_run_dir(const std::string& run_name, const std::string& data_d
   if (name.empty() || name == "." || name == "..") name = "run";
   std::replace(name.begin(), name.end(), '/', '-');
   return "runs/" + name;
+}
+
+/// A configuration file may come from anybody, and a log may end up where a shell or a service reads it: a file names
+/// logs inside the run directory, the command line any. No folder or name that begins with a dot, either: run-dir may
+/// stand in a file and may be somebody's home.
+void refuse_log_file_elsewhere(const Configuration& out) {
+  namespace fs = std::filesystem;
+  const std::string& log_file = out.options.log.log_file;
+  const Origin& origin = out.table.row_of(out.options.log.log_file).origin;
+  if (log_file.empty() || origin.kind != Origin::Kind::file) return;
+  const Auto<std::string>& named = out.options.run.run_dir;
+  const std::string run_dir =
+      named.is_auto() ? usual_run_dir(run_name_of(out.flags), out.options.data.data_dir) : named.value();
+  std::error_code ignored;
+  const auto whole = [&](const std::string& path) {  // links resolved, as far as the path is there
+    fs::path resolved = fs::weakly_canonical(fs::absolute(path, ignored), ignored).lexically_normal();
+    return ignored ? fs::path() : resolved;
+  };
+  const fs::path inside = whole(log_file).lexically_relative(whole(run_dir));
+  bool is_inside = !inside.empty() && !ignored;
+  for (const fs::path& part : inside) is_inside &= part.native()[0] != '.';
+  if (is_inside) return;
+  throw core::Error(core::ErrorKind::config,
+                    core::format("{}: log-file: {} is not inside the run directory {}", core::printable(origin.detail),
+                                 core::printable(log_file), core::printable(run_dir)),
+                    "name it on the command line: --log-file");
 }
 
 void parse_command_line(const CommandLine& line, Configuration& out) { parse(line, /*options_alone=*/false, out); }

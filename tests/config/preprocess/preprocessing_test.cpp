@@ -118,21 +118,28 @@ TEST(PreprocessingTest, RefusesWhatItDoesNotSupportWithPathAndKey) {
 }
 
 TEST(PreprocessingTest, SizesAgree) {
-  const auto refused = [](std::vector<std::string> words, std::vector<std::string> names, const char* pointer,
+  const auto refused = [](std::vector<std::string> words, const std::vector<std::string>& names, const char* pointer,
                           const core::Json& value, const std::string& why) {
     const auto count = static_cast<int64_t>(names.size());
     core::Json json = to_json(preprocessing_of(options_of(std::move(words), {count, 1, 8, 8, 9}), names, {}));
-    EXPECT_EQ(refusal_of(json).message, "");
+    const auto refusal = [&] {
+      return failure_of([&] {
+               Configuration configuration;
+               take_over(preprocessing_from_json(json, "p.json"), "p.json", configuration);
+             })
+          .message;
+    };
+    EXPECT_EQ(refusal(), "");
     json[core::Json::json_pointer(pointer)] = value;
-    EXPECT_NE(refusal_of(json).message.find(why), std::string::npos) << refusal_of(json).message;
+    EXPECT_NE(refusal().find(why), std::string::npos) << refusal();
   };
   const std::vector<std::string> regression = {"--task", "regression", "--target-mean", "1,2,3", "--target-scale", "1"};
-  refused(regression, {"a", "b", "c"}, "/num_classes", 4, "target_names has 3 names for 4 outputs");
-  refused(regression, {"a", "b", "c"}, "/target_names", {"a"}, "target_names has 1 names for 3 outputs");
+  refused(regression, {"a", "b", "c"}, "/num_classes", 4, "mean has 3 values for 4 targets");
+  refused(regression, {"a", "b", "c"}, "/target_names", {"a"}, "1 name for 3 outputs of task regression");
   refused(regression, {"a", "b", "c"}, "/predictions/scale", {1, 2}, "scale has 2 values for 3 targets");
   refused(regression, {"a", "b", "c"}, "/predictions/mean", {1, 2, 3, 4}, "mean has 4 values for 3 targets");
-  refused({"--task", "binary"}, {"no", "yes"}, "/class_names", {"yes"}, "class_names has 1 names for 2 outputs");
-  refused({"--task", "multilabel"}, {"a", "b"}, "/num_classes", 3, "has 2 names for 3 outputs");
+  refused({"--task", "binary"}, {"no", "yes"}, "/class_names", {"yes"}, "1 name for 2 outputs of task binary");
+  refused({"--task", "multilabel"}, {"a", "b"}, "/num_classes", 3, "2 names for 3 outputs of task multilabel");
 }
 
 TEST(PreprocessingTest, RefusesValuesOutOfAnOptionsRange) {
