@@ -45,7 +45,7 @@ TEST_F(RunsCommandTest, WatchOfAFinishedRunDrawsItAndEnds) {
 }
 
 TEST_F(RunsCommandTest, NamesOfForeignRunsSteerNoTerminal) {
-  const std::string evil = "evil\x1b]0;owned\x07\x1b[2J\xc2\x9b" "31m";
+  const std::string evil = "evil\x1b]0;owned\x07\x1b[2J\xc2\x9b;31m";
   std::filesystem::rename(work_ / "run", work_ / evil);
   for (const Words& words : {Words{"runs"}, Words{"runs", evil, "--curves"}, Words{"eval", evil, "--threads", "1"},
                              Words{"predict", evil, evil, "--threads", "1"}, Words{"inspect", "verify", evil}}) {
