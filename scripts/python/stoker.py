@@ -509,11 +509,15 @@ class Run:
                 row.update({"class": self.classes[int(float(raw[0]) >= least)], f"probability_{self.classes[1]}": float(predicted[0])})
                 names = ["logit"]
             else:
+                if self.task == "multilabel":
+                    threshold = float(self.options["threshold"])
+                    row["labels"] = "|".join(name for name, value in zip(self.classes, predicted) if float(value) >= threshold)
                 row.update({name: float(value) for name, value in zip(self.classes, predicted)})
                 names = [f"logit_{name}" for name in self.classes] if self.task == "multilabel" else \
                     [f"output_{i}" for i in range(len(raw))]
             if logits:
                 row.update({name: float(value) for name, value in zip(names, raw)})
+            row["error"] = ""
             yield row
 
     def inputs(self, paths):
