@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG, BMP and WebP bytes through our own checks and then the decoder, which is OpenCV's and not
-// instrumented: what it is given and what we make of its pixels is under test, not its inside.
+// All formats but JPEG through our own checks and then the decoder. Those of libraries are not instrumented: what they
+// are given and what we make of their pixels is under test, not their inside.
 #include <zlib.h>
 
 #include <algorithm>

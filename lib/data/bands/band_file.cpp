@@ -4,9 +4,8 @@
 #include <cstring>
 
 #include "core/format.h"
-#include "data/bands/tiff_bands.h"
-#include "data/storage/byte_view.h"
-#include "data/storage/tiff_directory.h"
+#include "data/image/tiff/tiff_file.h"
+#include "data/storage/file_kind.h"
 
 namespace stoker::data {
 namespace {
@@ -32,7 +31,6 @@ std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
     return core::format("TIFF with {} bits is not read, only 8 or 16", directory.bits);
   }
   if (directory.format != 1) return "TIFF of numbers that are no whole ones is not read";
-  if (!directory.has_equal_samples) return "TIFF whose channels are of different kinds is not read";
   if (directory.orientation != 1) return core::format("TIFF with orientation {} is not read", directory.orientation);
   if (directory.planes != 1 && directory.planes != 2) {
     return core::format("TIFF with planes of kind {} is not read", directory.planes);
@@ -58,11 +56,11 @@ std::string trouble_of(const TiffDirectory& directory, uint64_t file_size) {
   return "";
 }
 
-/// With the directory of it.
-bool read_bands(const ByteView& file, TiffDirectory& directory, SampleShape& shape, std::string& trouble) {
-  trouble.clear();
-  if (!is_tiff(file) || !read_tiff_directory(file, directory).empty() || !holds_bands(directory)) return false;
-  trouble = trouble_of(directory, file.size());
+/// What the file holds, where it holds bands.
+bool read_bands(const TiffFile& file, uint64_t size, SampleShape& shape, std::string& trouble) {
+  const TiffDirectory& directory = file.directory();
+  if (!file.trouble().empty() || !holds_bands(directory)) return false;
+  trouble = trouble_of(directory, size);
   if (!trouble.empty()) return false;
   shape = SampleShape();
   shape.height = static_cast<int64_t>(directory.height);
@@ -70,6 +68,22 @@ bool read_bands(const ByteView& file, TiffDirectory& directory, SampleShape& sha
   shape.channels = static_cast<int64_t>(directory.samples);
   shape.element = directory.bits == 8 ? Element::uint8 : Element::float32;
   return true;
+}
+
+/// What the image has of a strip or tile, among [height, width, samples] numbers of `number` bytes.
+void place(const TiffDirectory& image, const TiffPiece& piece, uint64_t number, uint8_t* out) {
+  const uint64_t here = image.planes == 1 ? image.samples : 1;
+  for (uint64_t y = 0; y < piece.rows; ++y) {
+    const uint8_t* from = piece.data + y * piece.row_bytes;
+    uint8_t* to = out + (((piece.top + y) * image.width + piece.left) * image.samples + piece.plane) * number;
+    if (here == image.samples) {
+      std::memcpy(to, from, piece.columns * here * number);
+      continue;
+    }
+    for (uint64_t x = 0; x < piece.columns; ++x) {
+      std::memcpy(to + x * image.samples * number, from + x * number, number);
+    }
+  }
 }
 
 /// Whole numbers of 16 bits become floats of the same value.
@@ -89,25 +103,32 @@ std::string band_shape_text(const SampleShape& shape) {
 }
 
 bool read_band_header(const uint8_t* bytes, uint64_t size, SampleShape& shape, std::string& trouble) {
-  TiffDirectory directory;
-  return read_bands(ByteView(bytes, size), directory, shape, trouble);
+  trouble.clear();
+  return image_format({bytes, size}) == ImageFormat::tiff && read_bands(TiffFile(bytes, size), size, shape, trouble);
 }
 
 std::string decode_bands(const uint8_t* bytes, uint64_t size, const SampleShape& shape, BandScratch& scratch,
                          uint8_t* out) {
-  TiffDirectory directory;
   SampleShape found;
   std::string trouble;
-  if (!read_bands(ByteView(bytes, size), directory, found, trouble)) {
-    if (!trouble.empty()) return trouble;
+  const auto is_no_tiff = [&] {
     return core::format("is no TIFF of many bands, but {} is expected", band_shape_text(shape));
+  };
+  if (image_format({bytes, size}) != ImageFormat::tiff) return is_no_tiff();
+  TiffFile file(bytes, size);
+  if (!read_bands(file, size, found, trouble)) {
+    if (!trouble.empty() || !file.trouble().empty()) return trouble + file.trouble();
+    return is_no_tiff();
   }
   if (found != shape) return core::format("is {}, but {} is expected", band_shape_text(found), band_shape_text(shape));
-  if (directory.bits == 8) return read_tiff_bands(bytes, size, directory, scratch.piece, out);
+  const TiffDirectory& directory = file.directory();
+  const bool are_bytes = directory.bits == 8;
   const int64_t numbers = shape.height * shape.width * shape.channels;
-  scratch.stored.resize(static_cast<size_t>(2 * numbers));
-  trouble = read_tiff_bands(bytes, size, directory, scratch.piece, scratch.stored.data());
-  if (trouble.empty()) widen(scratch.stored.data(), numbers, out);
+  if (!are_bytes) scratch.stored.resize(static_cast<size_t>(2 * numbers));
+  uint8_t* const stored = are_bytes ? out : scratch.stored.data();
+  trouble = file.read(scratch.piece, kMaxBandBytes,
+                      [&](const TiffPiece& piece) { place(directory, piece, are_bytes ? 1 : 2, stored); });
+  if (trouble.empty() && !are_bytes) widen(stored, numbers, out);
   return trouble;
 }
 

@@ -7,10 +7,9 @@
 #include <string>
 
 #include "data/image/pixels/image_buffer.h"
+#include "data/storage/file_kind.h"
 
 namespace stoker::data {
-
-enum class ImageFormat { unknown, jpeg, png, bmp, webp, tiff };
 
 /// Told from the header alone; width and height are those after EXIF orientation has been applied.
 struct ImageHeader {
@@ -18,15 +17,16 @@ struct ImageHeader {
   int width = 0, height = 0;
   int channels = 0;     ///< as stored: 1, 3 or 4
   int orientation = 1;  ///< EXIF 1..8
+  int bits = 8;         ///< of a sample as stored; less than 8 count as 8
 };
 
 /// Returns "" or why the bytes are not an image that we read.
 std::string read_header(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, ImageHeader& header);
 
 /// Decodes to `channels` (1 or 3). Meaning of the rest: gray -> RGB repeats; RGB -> gray is ITU-R BT.601
-/// luma; alpha is composited over black; 16-bit is scaled to 8 by /257; palettes are looked up; CMYK JPEG is
-/// converted to RGB (Adobe-inverted where marked); EXIF orientation is applied; animations give the first
-/// frame. Returns "" or the reason; any decoder warning makes a bad image. Throws Error{data}, without the file's
+/// luma; alpha is composited over black; more than 8 bits are scaled to 8 (`limits.range`); palettes are looked up;
+/// CMYK is converted to RGB; orientation is applied; animations give the first frame. Returns "" or the reason; a
+/// warning of a decoder within pixels makes a bad image, unless `limits.repair`. Throws Error{data}, without the file's
 /// name, when a time limit is over.
 std::string decode_image(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                          ImageBuffer& out);

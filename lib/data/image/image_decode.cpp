@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "data/image/decode.h"
+#include "data/image/decoders.h"
 #include "data/image/jpeg/jpeg_decode.h"
-#include "data/image/opencv_decode.h"
 #include "data/image/orientation.h"
 
 namespace stoker::data {
@@ -12,6 +12,19 @@ namespace {
 bool lies_inside(const Region& region, const ImageHeader& image) {
   return region.left >= 0 && region.top >= 0 && region.width > 0 && region.height > 0 &&
          region.left + region.width <= image.width && region.top + region.height <= image.height;
+}
+
+/// As stored, of every format but JPEG.
+std::string decode_stored(const ByteView& file, const ImageHeader& header, int channels, const DecodeLimits& limits,
+                          ImageBuffer& out) {
+  switch (header.format) {
+    case ImageFormat::png: return decode_png(file, header, channels, limits, out);
+    case ImageFormat::bmp: return decode_bmp(file, header, channels, out);
+    case ImageFormat::tiff: return decode_tiff(file, header, channels, limits, out);
+    case ImageFormat::pnm: return decode_pnm(file, header, channels, limits, out);
+    case ImageFormat::gif: return decode_gif(file, header, channels, out);
+    default: return decode_with_opencv(file, header, channels, limits, out);
+  }
 }
 
 }  // namespace
@@ -39,7 +52,9 @@ std::string decode_region(const uint8_t* bytes, uint64_t size, int channels, con
     if (header.orientation >= 5) std::swap(stored.width, stored.height);
     reason = decode_jpeg(bytes, size, channels, limits, stored, out);
   } else {
-    reason = decode_with_opencv(bytes, size, header, channels, out);
+    ImageHeader stored = header;
+    if (header.orientation >= 5) std::swap(stored.width, stored.height);
+    reason = decode_stored({bytes, size}, stored, channels, limits, out);
   }
   if (reason.empty()) apply_orientation(header.orientation, out);
   return reason;

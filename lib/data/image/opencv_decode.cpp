@@ -1,76 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/image/opencv_decode.h"
-
+#include <iostream>
 #include <limits>
 #include <new>
 #include <opencv2/core.hpp>
 #include <opencv2/core/utils/logger.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <streambuf>
+#include <string>
 
 #include "core/format.h"
+#include "data/image/decoders.h"
 #include "data/image/pixels/convert.h"
-#include "data/image/png_chunks.h"
 #include "data/image/webp_frame.h"
-#include "data/storage/byte_view.h"
 
 namespace stoker::data {
 namespace {
+
+/// Between std::cerr and where it leads: what a thread writes while it decodes goes into a string, since OpenCV prints
+/// why it gave up, without the name of a file.
+class CerrFilter : public std::streambuf {
+ public:
+  explicit CerrFilter(std::streambuf* target) : target_(target) {}
+  static std::string*& text_of_thread() {
+    thread_local std::string* text = nullptr;
+    return text;
+  }
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize count) override {
+    if (text_of_thread() == nullptr) return target_->sputn(text, count);
+    text_of_thread()->append(text, static_cast<size_t>(count));
+    return count;
+  }
+  int overflow(int c) override {
+    const char one = static_cast<char>(c);
+    return c == traits_type::eof() || xsputn(&one, 1) == 1 ? c : traits_type::eof();
+  }
+  int sync() override { return text_of_thread() == nullptr ? target_->pubsync() : 0; }
+
+ private:
+  std::streambuf* const target_;
+};
+
+/// Text of one decode.
+class CapturedText {
+ public:
+  CapturedText() { CerrFilter::text_of_thread() = &text_; }
+  ~CapturedText() { CerrFilter::text_of_thread() = nullptr; }
+  CapturedText(const CapturedText&) = delete;
+  CapturedText& operator=(const CapturedText&) = delete;
+  /// The reason in it, without the places in OpenCV's source.
+  std::string reason() const {
+    size_t begin = text_.find("error: (");
+    if (begin != std::string::npos) begin = text_.find(") ", begin);
+    if (begin == std::string::npos) return "";
+    begin += 2;
+    return core::printable(text_.substr(begin, text_.find(" in function", begin) - begin));
+  }
+
+ private:
+  std::string text_;
+};
 
 /// OpenCV's threads would compete with the loader's, and its log with ours.
 void quiet_opencv() {
   static const bool done = [] {
     cv::setNumThreads(0);
     cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
+    std::cerr.rdbuf(new CerrFilter(std::cerr.rdbuf()));  // to the end of the process, as std::cerr is
     return true;
   }();
   (void)done;
-}
-
-uint32_t eight_bits(uint8_t value) { return value; }
-uint32_t eight_bits(uint16_t value) { return (value + 128u) / 257u; }
-
-/// One row of 1 (gray), 3 (BGR) or 4 (BGRA) channels to 1 (gray) or 3 (RGB), alpha over black.
-template <int in_channels, int channels, typename Value>
-void convert_pixels(const Value* in, int width, bool use_alpha, uint8_t* out) {
-  for (int x = 0; x < width; ++x, in += in_channels, out += channels) {
-    uint32_t rgb[3];
-    for (int c = 0; c < 3; ++c) rgb[c] = eight_bits(in_channels == 1 ? in[0] : in[2 - c]);
-    if (in_channels == 4 && use_alpha) {
-      for (uint32_t& value : rgb) value = (value * eight_bits(in[3]) + 127) / 255;
-    }
-    if (channels == 3) {
-      for (int c = 0; c < 3; ++c) out[c] = static_cast<uint8_t>(rgb[c]);
-    } else {
-      out[0] = in_channels == 1 ? static_cast<uint8_t>(rgb[0]) : luma(rgb[0], rgb[1], rgb[2]);
-    }
-  }
-}
-
-/// Numbers of channels that the compiler knows make one loop without choices.
-template <typename Value>
-void convert_row(const Value* in, int width, int in_channels, bool use_alpha, int channels, uint8_t* out) {
-  const bool is_gray = channels == 1;
-  switch (in_channels) {
-    case 1: return (is_gray ? convert_pixels<1, 1, Value> : convert_pixels<1, 3, Value>)(in, width, use_alpha, out);
-    case 3: return (is_gray ? convert_pixels<3, 1, Value> : convert_pixels<3, 3, Value>)(in, width, use_alpha, out);
-    default: return (is_gray ? convert_pixels<4, 1, Value> : convert_pixels<4, 3, Value>)(in, width, use_alpha, out);
-  }
-}
-
-/// A BMP's fourth byte is alpha only where the header says so.
-bool bmp_has_alpha(const ByteView& file) { return file.little32(14) >= 56 && file.little32(66) != 0; }
-
-/// "" or why the rows that the header promises are not all there. Compressed rows are the decoder's to check.
-std::string bmp_trouble(const ByteView& file, const ImageHeader& header) {
-  const bool core_header = file.little32(14) == 12;
-  const uint32_t compression = core_header ? 0 : file.little32(30);
-  if (compression > 3) return core::format("BMP compression {} is not read", compression);
-  if (compression != 0 && compression != 3) return "";
-  const uint64_t bits_per_pixel = file.little16(core_header ? 24 : 28);
-  const uint64_t row_bytes = (static_cast<uint64_t>(header.width) * bits_per_pixel + 31) / 32 * 4;
-  const uint64_t promised = file.little32(10) + row_bytes * static_cast<uint64_t>(header.height);
-  if (promised <= file.size()) return "";
-  return core::format("BMP cut short: {} of {} bytes", file.size(), promised);
 }
 
 std::string webp_trouble(const ByteView& file) {
@@ -81,7 +81,9 @@ std::string webp_trouble(const ByteView& file) {
 
 /// The decoder takes memory by the size that stands inside the frame, which no limit has seen.
 std::string frame_trouble(const std::vector<uint8_t>& still, const WebpFrame& frame) {
-  const DecodeLimits any_size{std::numeric_limits<double>::infinity(), std::numeric_limits<int>::max()};
+  DecodeLimits any_size;
+  any_size.max_megapixels = std::numeric_limits<double>::infinity();
+  any_size.max_side = std::numeric_limits<int>::max();
   ImageHeader inside;
   if (std::string reason = read_header(still.data(), still.size(), any_size, inside); !reason.empty()) return reason;
   if (inside.width == frame.width && inside.height == frame.height) return "";
@@ -90,70 +92,124 @@ std::string frame_trouble(const std::vector<uint8_t>& still, const WebpFrame& fr
 }
 
 /// Checks the file's structure and names the bytes to decode: the file itself or what `scratch` then holds.
-std::string prepare_bytes(const ByteView& file, const ImageHeader& header, WebpFrame& frame,
-                          std::vector<uint8_t>& scratch) {
-  switch (header.format) {
-    case ImageFormat::png: return keep_pixel_chunks(file.data(), file.size(), scratch);
-    case ImageFormat::bmp: return bmp_trouble(file, header);
-    case ImageFormat::tiff: return "";  // libtiff checks what lies behind the directory
-    case ImageFormat::webp: {
-      if (std::string reason = webp_trouble(file); !reason.empty()) return reason;
-      if (!is_animated_webp(file.data(), file.size())) return "";
-      if (std::string reason = first_webp_frame(file.data(), file.size(), frame, scratch); !reason.empty()) {
-        return reason;
-      }
-      return frame_trouble(scratch, frame);
-    }
-    default: return "not a format for OpenCV";
-  }
-}
-
-void write_pixels_of(const cv::Mat& stored, const WebpFrame& frame, bool use_alpha, ImageBuffer& out) {
-  for (int y = 0; y < stored.rows; ++y) {
-    uint8_t* const row =
-        out.pixels.data() + (static_cast<int64_t>(frame.top + y) * out.width + frame.left) * out.channels;
-    if (stored.depth() == CV_16U) {
-      convert_row(stored.ptr<uint16_t>(y), stored.cols, stored.channels(), use_alpha, out.channels, row);
-    } else {
-      convert_row(stored.ptr<uint8_t>(y), stored.cols, stored.channels(), use_alpha, out.channels, row);
-    }
-  }
+std::string prepare_webp(const ByteView& file, WebpFrame& frame, std::vector<uint8_t>& scratch) {
+  if (std::string reason = webp_trouble(file); !reason.empty()) return reason;
+  if (!is_animated_webp(file.data(), file.size())) return "";
+  if (std::string reason = first_webp_frame(file.data(), file.size(), frame, scratch); !reason.empty()) return reason;
+  return frame_trouble(scratch, frame);
 }
 
 }  // namespace
 
-std::string decode_with_opencv(const uint8_t* bytes, uint64_t size, const ImageHeader& header, int channels,
-                               ImageBuffer& out) {
+std::string decode_with_opencv(const ByteView& file, const ImageHeader& header, int channels,
+                               const DecodeLimits& limits, ImageBuffer& out) {
   quiet_opencv();
-  const ByteView file(bytes, size);
-  // As stored; the frame is the whole canvas unless an animation's first frame is smaller.
-  const bool turned = header.orientation >= 5;
-  WebpFrame frame{0, 0, turned ? header.height : header.width, turned ? header.width : header.height};
-  const int width = frame.width, height = frame.height;
+  // The frame is the whole canvas unless an animation's first frame is smaller.
+  WebpFrame frame{0, 0, header.width, header.height};
   std::vector<uint8_t> scratch;
-  if (std::string reason = prepare_bytes(file, {header.format, width, height, header.channels, 1}, frame, scratch);
-      !reason.empty()) {
-    return reason;
+  if (header.format == ImageFormat::webp) {
+    if (std::string reason = prepare_webp(file, frame, scratch); !reason.empty()) return reason;
   }
   cv::Mat stored;
+  const CapturedText captured;
   try {
-    const uint8_t* const start = scratch.empty() ? bytes : scratch.data();
-    const size_t length = scratch.empty() ? size : scratch.size();
+    const uint8_t* const start = scratch.empty() ? file.data() : scratch.data();
+    const size_t length = scratch.empty() ? file.size() : scratch.size();
     stored =
         cv::imdecode(cv::Mat(1, static_cast<int>(length), CV_8U, const_cast<uint8_t*>(start)), cv::IMREAD_UNCHANGED);
   } catch (const cv::Exception& error) {
     if (error.code == cv::Error::StsNoMem) throw std::bad_alloc();  // no fault of the image
     return "the decoder failed: " + error.err;
   }
-  if (stored.empty()) return "damaged: the decoder gave up";
+  if (stored.empty()) {
+    if (std::string reason = captured.reason(); !reason.empty()) return "damaged: " + reason;
+    return header.format == ImageFormat::jpeg2000
+               ? "JPEG 2000 is not read by this OpenCV; convert it: opj_decompress -i FILE -o FILE.png"
+               : "damaged: the decoder gave up";
+  }
   const bool known_type =
       (stored.depth() == CV_8U || stored.depth() == CV_16U) && stored.channels() != 2 && stored.channels() <= 4;
   if (!known_type || stored.cols != frame.width || stored.rows != frame.height) return "pixels unlike its header";
-  out.width = width;
-  out.height = height;
-  out.channels = channels;
-  out.pixels.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels), 0);
-  write_pixels_of(stored, frame, header.format != ImageFormat::bmp || bmp_has_alpha(file), out);
+  start_image(header.width, header.height, channels, out);
+  const auto largest = static_cast<double>((1u << (stored.depth() == CV_8U ? 8 : header.bits)) - 1);
+  const EightBits colours(limits.range, 0, largest, stored.depth() == CV_8U ? nullptr : limits.seen);
+  const int samples = stored.channels();
+  std::vector<uint8_t> eight(static_cast<size_t>(stored.cols) * static_cast<size_t>(samples));
+  for (int y = 0; y < stored.rows; ++y) {
+    const uint8_t* row = stored.ptr<uint8_t>(y);
+    if (stored.depth() == CV_16U) {
+      colours.row_of_16(row, int64_t{stored.cols} * samples, eight.data());
+      row = eight.data();
+    }
+    convert_bgr_row(row, stored.cols, samples, true, channels, row_of(out, frame.top + y) + frame.left * channels);
+  }
+  return "";
+}
+
+/// The size and the kind of samples out of the codestream (ITU-T T.800, A.5.1), the colours out of the boxes around it.
+std::string read_jpeg2000_header(const ByteView& file, ImageHeader& header) {
+  constexpr const char* kCommand = "convert it: opj_decompress -i FILE -o FILE.png";
+  constexpr uint32_t kSrgb = 16, kGray = 17, kMostComponents = 4;
+  uint64_t stream = 0;
+  const bool has_boxes = file.matches(4, "jP  ");
+  uint32_t colours = 0;
+  bool has_palette = false, has_alpha = false;
+  for (uint64_t at = 0; has_boxes;) {
+    if (!file.has(at, 8)) return "JPEG 2000 cut short inside its header";
+    const uint64_t length = file.big32(at);
+    if (file.matches(at + 4, "jp2c")) {
+      stream = at + (length == 1 ? 16 : 8);
+      break;
+    }
+    if (file.matches(at + 4, "jp2h")) {
+      for (uint64_t inner = at + 8; inner + 8 <= at + length && file.has(inner, 8);) {
+        const uint64_t bytes = file.big32(inner);
+        if (file.matches(inner + 4, "colr") && file.u8(inner + 8) == 1 && colours == 0)
+          colours = file.big32(inner + 11);
+        has_palette = has_palette || file.matches(inner + 4, "pclr");
+        has_alpha = has_alpha || file.matches(inner + 4, "cdef");
+        if (bytes < 8) break;
+        inner += bytes;
+      }
+    }
+    if (length < 8) return "damaged JPEG 2000: a box without an end";
+    at += length;
+  }
+  if (!file.matches(stream, "\xFF\x4F\xFF\x51") || !file.has(stream, 45))
+    return "JPEG 2000 cut short inside its header";
+  const uint64_t right = file.big32(stream + 8), bottom = file.big32(stream + 12);
+  const uint64_t left = file.big32(stream + 16), top = file.big32(stream + 20);
+  const uint32_t components = file.big16(stream + 40), depth = file.u8(stream + 42);
+  if (right <= left || bottom <= top || right > 0x7FFFFFFF || bottom > 0x7FFFFFFF) {
+    return "JPEG 2000 header with a size out of range";
+  }
+  if (components == 0 || components == 2 || components > kMostComponents) {
+    return core::format("JPEG 2000 of {} channels is not read; {}", components, kCommand);
+  }
+  for (uint32_t i = 0; i < components; ++i) {
+    const uint64_t at = stream + 42 + 3 * uint64_t{i};
+    if (file.u8(at) != depth) return core::format("JPEG 2000 of channels of different kinds is not read; {}", kCommand);
+    if (file.u8(at + 1) != 1 || file.u8(at + 2) != 1) {
+      return core::format("JPEG 2000 of colours at lower resolution is not read; {}", kCommand);
+    }
+  }
+  const uint32_t bits = (depth & 0x7F) + 1;
+  if ((depth & 0x80) != 0 || (bits != 8 && bits != 16)) {
+    return core::format("JPEG 2000 of {} bits{} is not read; {}", bits, (depth & 0x80) != 0 ? " with sign" : "",
+                        kCommand);
+  }
+  if (has_palette || (colours != 0 && colours != kSrgb && colours != kGray) ||
+      (components == 4 && !has_alpha && colours != kSrgb)) {
+    return core::format("JPEG 2000 of {} is not read; {}",
+                        has_palette       ? "a palette"
+                        : components == 4 ? "4 channels that are no alpha"
+                                          : "other colours than RGB",
+                        kCommand);
+  }
+  header.width = static_cast<int>(right - left);
+  header.height = static_cast<int>(bottom - top);
+  header.channels = static_cast<int>(components);
+  header.bits = static_cast<int>(bits);
   return "";
 }
 

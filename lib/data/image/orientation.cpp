@@ -2,9 +2,42 @@
 #include "data/image/orientation.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace stoker::data {
+
+int exif_orientation(const ByteView& exif) {
+  const bool little = exif.matches(0, "II");
+  if (!little && !exif.matches(0, "MM")) return 0;
+  const auto u16 = [&](uint64_t at) { return little ? exif.little16(at) : exif.big16(at); };
+  const auto u32 = [&](uint64_t at) { return little ? exif.little32(at) : exif.big32(at); };
+  constexpr uint32_t kOrientationTag = 0x0112, kByte = 1, kText = 2, kLong = 4;
+  const uint64_t directory = u32(4);
+  const uint32_t entries = u16(directory);
+  for (uint32_t i = 0; i < entries; ++i) {
+    const uint64_t entry = directory + 2 + 12 * uint64_t{i};
+    if (!exif.has(entry, 12)) return 0;
+    if (u16(entry) != kOrientationTag) continue;
+    const uint32_t type = u16(entry + 2);
+    const uint32_t value = type == kByte ? exif.u8(entry + 8) : type == kLong ? u32(entry + 8) : u16(entry + 8);
+    return type >= kByte && type <= kLong && type != kText && value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 0;
+}
+
+int xmp_orientation(const ByteView& xmp) {
+  const std::string_view text(reinterpret_cast<const char*>(xmp.data()), xmp.size());
+  constexpr std::string_view kName = "tiff:Orientation";
+  for (size_t at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at)) {
+    at += kName.size();
+    const size_t skip = text.substr(at, 1) == ">" ? 1 : text.substr(at, 2) == "=\"" ? 2 : 0;
+    if (skip == 0 || at + skip >= text.size()) continue;
+    const char digit = text[at + skip];
+    if (digit >= '0' && digit <= '9') return digit >= '1' && digit <= '8' ? digit - '0' : 1;
+  }
+  return 0;
+}
 
 void apply_orientation(int orientation, ImageBuffer& image) {
   if (orientation <= 1 || orientation > 8) return;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// EXIF orientation: turning stored pixels the way the camera was held.
+// Orientation: where it stands, and turning stored pixels the way the camera was held.
 #pragma once
 
 #include "data/image/pixels/image_buffer.h"
+#include "data/storage/byte_view.h"
 
 namespace stoker::data {
 
+/// What EXIF, a TIFF structure, says; 0 when it says nothing or is damaged.
+int exif_orientation(const ByteView& exif);
+/// What an XMP packet says; 0 when it says nothing.
+int xmp_orientation(const ByteView& xmp);
 /// Turns and mirrors `image` so that it stands upright; `orientation` is EXIF's 1..8 (1: nothing to do).
 void apply_orientation(int orientation, ImageBuffer& image);
 

@@ -10,7 +10,8 @@ namespace stoker::data {
 namespace {
 
 constexpr std::string_view kWholeMark = "%~";
-constexpr std::array<std::string_view, 6> kImageKinds = {"jpg", "jpeg", "png", "webp", "bmp", "tif"};
+constexpr std::array<std::string_view, 13> kImageKinds = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "gif",
+                                                          "ppm", "pgm",  "pbm", "pam",  "pnm", "jp2"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -105,6 +106,9 @@ const char* extension_of(ImageFormat format) {
     case ImageFormat::bmp: return "bmp";
     case ImageFormat::webp: return "webp";
     case ImageFormat::tiff: return "tif";
+    case ImageFormat::pnm: return "ppm";
+    case ImageFormat::gif: return "gif";
+    case ImageFormat::jpeg2000: return "jp2";
     case ImageFormat::unknown: break;
   }
   return "bin";

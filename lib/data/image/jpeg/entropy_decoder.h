@@ -53,6 +53,9 @@ class EntropyDecoder {
   /// Tells libjpeg how far it has read; call when all blocks have been. False: it has given up, since
   /// something other than the end marker follows.
   bool hand_back(jpeg_decompress_struct& codec);
+  /// After hand_back(), whatever it returned: the last block ended in a byte whose other bits are padding. Where
+  /// something else follows the blocks of such a stream, it is not a part of them.
+  bool ended_well() const { return ended_well_; }
 
  private:
   struct BlockPlan {
@@ -81,6 +84,7 @@ class EntropyDecoder {
   std::array<HuffmanTable, kTables> tables_;
   std::array<uint64_t, kTables> last_use_{};  ///< image number; 0: empty
   uint64_t images_ = 0;
+  bool ended_well_ = false;
   const bool has_bmi2_;
 };
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <csetjmp>
+#include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -17,7 +19,6 @@
 namespace stoker::data {
 namespace {
 
-constexpr uint8_t kStartOfScan = 0xDA;
 constexpr int kCallsPerLookAtTheClock = 64;
 
 using Clock = std::chrono::steady_clock;
@@ -39,6 +40,8 @@ struct JpegSession {
   Clock::time_point give_up_at;
   EntropyDecoder* entropy;  ///< null: libjpeg's own
   bool entropy_taken_over;
+  bool has_left_over;  ///< bytes between the last block and the end marker
+  bool repairs;        ///< damage gives the pixels that libjpeg makes up
 };
 
 JpegSession& session_of(j_common_ptr codec) { return *static_cast<JpegSession*>(codec->client_data); }
@@ -56,7 +59,17 @@ JpegSession& session_of(j_common_ptr codec) { return *static_cast<JpegSession*>(
 void on_jpeg_error(j_common_ptr codec) { fail_session(session_of(codec)); }
 
 void on_jpeg_message(j_common_ptr codec, int level) {
-  if (level < 0) fail_session(session_of(codec));  // a warning: the pixels are made up from here on
+  if (level >= 0) return;
+  JpegSession& session = session_of(codec);
+  const int code = session.errors.msg_code;
+  // Bytes that stand before a marker, and what is odd in headers, touch no pixel; in all other cases these are made up
+  // from here on. Where bytes are left over before the marker of a restart, something between was not read.
+  constexpr int kFirstRestart = 0xD0, kLastRestart = 0xD7;
+  const int marker = session.errors.msg_parm.i[1];
+  const bool is_left_over = code == JWRN_EXTRANEOUS_DATA && (marker < kFirstRestart || marker > kLastRestart);
+  if (is_left_over && marker == JPEG_EOI) session.has_left_over = true;
+  if (is_left_over || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL) return;
+  if (!session.repairs) fail_session(session);
 }
 
 void on_jpeg_progress(j_common_ptr codec) {
@@ -97,13 +110,11 @@ J_COLOR_SPACE output_space(const jpeg_decompress_struct& codec, int channels) {
   return channels == 1 ? JCS_GRAYSCALE : JCS_EXT_RGB;
 }
 
-/// A CMYK row to RGB or gray. Adobe stores inverted inks: 255 is no ink.
-void convert_cmyk_row(const uint8_t* inks, int width, bool inverted, int channels, uint8_t* out) {
+/// A CMYK row to RGB or gray. All writers store inverted inks, as Adobe does: 255 is no ink.
+void convert_cmyk_row(const uint8_t* inks, int width, int channels, uint8_t* out) {
   for (int x = 0; x < width; ++x, inks += 4) {
-    uint32_t light[4];
-    for (int i = 0; i < 4; ++i) light[i] = inverted ? inks[i] : 255u - inks[i];
     uint32_t rgb[3];
-    for (int i = 0; i < 3; ++i) rgb[i] = (light[i] * light[3] + 127) / 255;
+    for (int i = 0; i < 3; ++i) rgb[i] = (uint32_t{inks[i]} * inks[3] + 127) / 255;
     if (channels == 1) {
       *out++ = luma(rgb[0], rgb[1], rgb[2]);
     } else {
@@ -112,12 +123,24 @@ void convert_cmyk_row(const uint8_t* inks, int width, bool inverted, int channel
   }
 }
 
-/// Entropy-coded data has no end marker inside, so it stands in a whole file only; what follows it does not
-/// matter.
+/// Whether the image is there to its end; what follows it does not matter.
 bool has_end_marker(const uint8_t* bytes, uint64_t size) {
-  for (uint64_t at = size; at >= 2; --at) {
-    if (bytes[at - 2] == 0xFF && bytes[at - 1] == JPEG_EOI) return true;
-    if (bytes[at - 2] == 0xFF && bytes[at - 1] == kStartOfScan) return false;
+  constexpr uint8_t kFirstRestart = 0xD0, kLastRestart = 0xD7, kStart = 0xD8;
+  if (size >= 4 && bytes[size - 2] == 0xFF && bytes[size - 1] == JPEG_EOI) return true;
+  // Entropy-coded data has a 0 behind each FF, so that a marker is met only where one is.
+  for (uint64_t at = 2; at + 1 < size;) {
+    const void* const found = std::memchr(bytes + at, 0xFF, size - 1 - at);
+    if (found == nullptr) return false;
+    at = static_cast<uint64_t>(static_cast<const uint8_t*>(found) - bytes) + 1;
+    const uint8_t marker = bytes[at];
+    if (marker == JPEG_EOI) return true;
+    if (marker == kStart) return false;  // another image begins
+    const bool stands_alone = marker <= 1 || (marker >= kFirstRestart && marker <= kLastRestart);
+    if (marker == 0xFF) continue;  // a fill byte
+    ++at;
+    if (stands_alone) continue;
+    if (at + 2 > size) return false;
+    at += std::max<uint64_t>(2, uint64_t{bytes[at]} << 8 | bytes[at + 1]);
   }
   return false;
 }
@@ -148,7 +171,7 @@ bool start_region(JpegSession& session, Region& region) {
   if (setjmp(session.on_error) != 0) return false;
   jpeg_decompress_struct& codec = session.codec;
   const int width = static_cast<int>(codec.output_width), height = static_cast<int>(codec.output_height);
-  if (!allows_regions(codec)) region = {0, 0, width, height};
+  if (session.repairs || !allows_regions(codec)) region = {0, 0, width, height};
   jpeg_start_decompress(&codec);
   session.entropy_taken_over = session.entropy != nullptr && session.entropy->start(codec);
   if (session.entropy_taken_over) EntropyDecoder::take_over(codec, on_jpeg_mcu);
@@ -172,7 +195,7 @@ bool read_rows(JpegSession& session, const Region& region, int channels, uint8_t
     uint8_t* const row = rows.next_row();
     uint8_t* target = ink_row != nullptr ? ink_row : row;
     jpeg_read_scanlines(&codec, &target, 1);
-    if (ink_row != nullptr) convert_cmyk_row(ink_row, region.width, codec.saw_Adobe_marker != 0, channels, row);
+    if (ink_row != nullptr) convert_cmyk_row(ink_row, region.width, channels, row);
   }
   rows.end();
   // After the last row the end marker is due; what comes before it is a warning.
@@ -217,11 +240,12 @@ class SessionEnd {
   JpegSession& session_;
 };
 
-/// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone.
-Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, const uint8_t* bytes, uint64_t size, int channels,
-                    const DecodeLimits& limits, const Region& region, RowSink& rows) {
+/// One decode from beginning to end, with `entropy` or, where it is null, libjpeg alone; damage is repaired or ends it.
+Trouble decode_once(JpegSession& session, EntropyDecoder* entropy, bool repairs, const uint8_t* bytes, uint64_t size,
+                    int channels, const DecodeLimits& limits, const Region& region, RowSink& rows) {
   session = {};
   session.entropy = entropy;
+  session.repairs = repairs;
   session.max_scans = limits.max_jpeg_scans;
   session.give_up_at =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.max_seconds));
@@ -236,7 +260,7 @@ std::string decode_with_stage(const std::vector<uint8_t>& jpeg, Region& wanted, 
   EntropyDecoder entropy;
   JpegSession session;
   RowsOfImage rows(out, wanted);
-  const Trouble trouble = decode_once(session, stage == EntropyStage::own ? &entropy : nullptr, jpeg.data(),
+  const Trouble trouble = decode_once(session, stage == EntropyStage::own ? &entropy : nullptr, false, jpeg.data(),
                                       jpeg.size(), 3, {}, wanted, rows);
   wanted = rows.held();
   return trouble == Trouble::none ? "" : "not decoded";
@@ -247,18 +271,57 @@ EntropyStage chosen_stage() {
   return choice.get();
 }
 
+/// Rows that nobody wants.
+class NoRows : public RowSink {
+ public:
+  void begin(const Region& held, int channels) override {
+    row_.resize(static_cast<size_t>(held.width) * static_cast<size_t>(channels));
+  }
+  uint8_t* next_row() override { return row_.data(); }
+  void end() override {}
+
+ private:
+  std::vector<uint8_t> row_;
+};
+
+/// Whether what lies between the last block and the end marker was put there, and is not the rest of blocks that damage
+/// has shortened: these end within a byte at random. Progressive and arithmetic codes cannot be told apart.
+bool is_put_before_end(const uint8_t* bytes, uint64_t size, const DecodeLimits& limits, const Region& wanted) {
+  EntropyDecoder entropy;
+  JpegSession session;
+  NoRows rows;
+  decode_once(session, &entropy, false, bytes, size, 1, limits, wanted, rows);
+  return !session.entropy_taken_over || entropy.ended_well();
+}
+
+/// Of this thread; see take_repair().
+thread_local std::string last_repair;
+
 }  // namespace
+
+std::string take_repair() { return std::exchange(last_repair, ""); }
 
 std::string decode_jpeg(const uint8_t* bytes, uint64_t size, int channels, const DecodeLimits& limits,
                         const Region& wanted, RowSink& rows, EntropyStage stage) {
-  if (!has_end_marker(bytes, size)) return "JPEG: cut short: there is no end marker";
+  const bool is_whole = has_end_marker(bytes, size);
+  constexpr const char* kCutShort = "JPEG: cut short: there is no end marker";
+  if (!is_whole && !limits.repair) return kCutShort;
   if (stage == EntropyStage::automatic) stage = chosen_stage();
   thread_local EntropyDecoder own_entropy;  // keeps nothing but tables that come back in the next file
   JpegSession session;
-  Trouble trouble = decode_once(session, stage == EntropyStage::own ? &own_entropy : nullptr, bytes, size, channels,
-                                limits, wanted, rows);
+  EntropyDecoder* const entropy = is_whole && stage == EntropyStage::own ? &own_entropy : nullptr;
+  Trouble trouble = decode_once(session, entropy, false, bytes, size, channels, limits, wanted, rows);
   if (trouble == Trouble::entropy_gave_up) {
-    trouble = decode_once(session, nullptr, bytes, size, channels, limits, wanted, rows);
+    trouble = decode_once(session, nullptr, false, bytes, size, channels, limits, wanted, rows);
+  }
+  if (trouble == Trouble::none && session.has_left_over && !limits.repair &&
+      !is_put_before_end(bytes, size, limits, wanted)) {
+    return "JPEG: Corrupt JPEG data: more of it than the image has";
+  }
+  if (limits.repair && (trouble == Trouble::bad_image || (trouble == Trouble::none && !is_whole))) {
+    const std::string reason = is_whole ? std::string("JPEG: ") + session.message : kCutShort;
+    trouble = decode_once(session, nullptr, true, bytes, size, channels, limits, wanted, rows);
+    if (trouble == Trouble::none) last_repair = reason;
   }
   if (trouble == Trouble::none) return "";
   if (trouble == Trouble::too_slow) {
