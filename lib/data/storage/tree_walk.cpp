@@ -17,15 +17,31 @@
 #include "core/format.h"
 #include "core/open_retrying.h"
 #include "core/system/stop_signal.h"
+#include "data/storage/file_kind.h"
 
 namespace stoker::data {
 namespace {
 
-constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp", "tif", "tiff"};
+constexpr std::array kImageExtensions = {"jpg", "jpeg", "jpe", "jfif", "png", "bmp", "dib", "webp", "tif", "tiff",
+                                         "gif", "pbm",  "pgm", "ppm",  "pnm", "pam", "jp2", "j2k",  "jpc", "jpx"};
 // Files that lie beside images and are none. Anything else is taken for an image: its content decides.
-constexpr std::array kOtherExtensions = {"txt",  "json", "jsonl", "csv", "tsv", "xml", "yaml", "yml",    "md",
-                                         "html", "htm",  "pdf",   "py",  "mat", "npy", "npz",  "pkl",    "h5",
-                                         "zip",  "gz",   "tar",   "db",  "ini", "log", "lnk",  "sha256", "md5"};
+constexpr std::array kOtherExtensions = {
+    "txt",  "json", "jsonl", "csv",  "tsv", "xml", "yaml", "yml", "md",  "html", "htm",    "pdf", "py",
+    "mat",  "npy",  "npz",   "pkl",  "h5",  "zip", "gz",   "tar", "db",  "ini",  "log",    "lnk", "sha256",
+    "md5",  "aae",  "xmp",   "thm",  "pp3", "mp4", "mov",  "avi", "mkv", "webm", "3gp",    "m4v", "mpg",
+    "mpeg", "wmv",  "mts",   "m2ts", "flv", "lrv", "mp3",  "m4a", "wav", "url",  "desktop"};
+// What browsers and editors leave, whatever it holds.
+constexpr std::array kLeftovers = {"part",       "crdownload",  "download", "partial", "filepart",
+                                   "opdownload", "fdmdownload", "aria2",    "tmp",     "temp",
+                                   "bak",        "orig",        "old",      "swp"};
+// Cameras' own formats: what a TIFF reader sees of them is a preview.
+constexpr std::array kRawExtensions = {"cr2", "cr3", "crw", "nef", "nrw", "arw", "srf", "sr2", "dng", "orf", "rw2",
+                                       "raf", "pef", "srw", "rwl", "3fr", "fff", "iiq", "x3f", "erf", "kdc", "mrw"};
+// Thumbnails, recycle bins and forks of NAS boxes and systems.
+constexpr std::array kSystemFolders = {"@eaDir",    "__MACOSX",     "#recycle",
+                                       "#snapshot", "@Recycle",     "@Recently-Snapshot",
+                                       "RECYCLER",  "$RECYCLE.BIN", "System Volume Information",
+                                       "lost+found"};
 
 std::string lower_extension(const std::string& path) {
   const std::string name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
@@ -68,6 +84,21 @@ std::vector<std::string> sorted_names(const std::string& directory) {
   if (errno != 0) throw core::errno_error(errno, "list folder", core::printable(directory), core::ErrorKind::io);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool is_leftover(const std::string& name) {
+  return name.back() == '~' || core::ends_with(name, ":Zone.Identifier") ||
+         is_one_of(lower_extension(name), kLeftovers);
+}
+
+/// Whether a file without an image's name holds a picture of any format; true where that cannot be told.
+bool holds_picture(const std::string& path) {
+  const int fd = core::open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (fd < 0) return true;
+  std::array<uint8_t, 132> first{};
+  const ssize_t got = ::read(fd, first.data(), first.size());
+  ::close(fd);
+  return got < 0 || is_picture({first.data(), static_cast<uint64_t>(got)});
 }
 
 FileStamp stamp_from(const struct stat& info) {
@@ -117,6 +148,10 @@ std::vector<std::string> TreeWalker::folders_in(const std::string& directory) {
     const std::string path = joined(directory, name);
     struct stat link {};
     if (name[0] == '.') continue;
+    if (is_one_of(name, kSystemFolders)) {
+      notes_.count("skipped folders of systems and NAS boxes", path);
+      continue;
+    }
     if (::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && !follow_symlinks_) {
       notes_.count("skipped symbolic links, as --no-follow-symlinks says", path);
     } else if (is_directory(path)) {
@@ -171,13 +206,21 @@ void TreeWalker::visit_entry(const std::string& directory, const std::string& re
       return;
     }
   }
+  const std::string name = relative.substr(relative.find_last_of('/') + 1);
   if (S_ISDIR(info.st_mode)) {
+    if (is_one_of(name, kSystemFolders)) return notes_.count("skipped folders of systems and NAS boxes", path);
     if (claim(path)) return visit_images(directory, relative, visitor);
     return notes_.count("skipped folders that links lead to a second time", path);
   }
   if (!S_ISREG(info.st_mode)) return notes_.count("skipped pipes, sockets and devices", path);
-  if (is_one_of(lower_extension(relative), kOtherExtensions))
+  if (is_leftover(name)) return notes_.count("skipped leftovers of downloads and editors", path);
+  if (is_one_of(lower_extension(name), kRawExtensions)) {
+    return notes_.count("skipped files of cameras' own formats, which are not read (convert them to JPEG or TIFF)",
+                        path);
+  }
+  if (is_one_of(lower_extension(name), kOtherExtensions) || (!has_image_name(name) && !holds_picture(path))) {
     return notes_.count("skipped files that are not images", path);
+  }
   visitor(relative, stamp_from(info));
 }
 

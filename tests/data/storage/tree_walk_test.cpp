@@ -61,7 +61,7 @@ TEST_F(TreeWalkTest, StartsBelowTheFolderThatIsNamed) {
 
 TEST_F(TreeWalkTest, LeavesOutWhatIsNoImageAndCountsIt) {
   folder_.write("1.png", std::string("x"));
-  folder_.write("no_extension", std::string("x"));  // its content decides
+  folder_.write("no_extension", std::string("GIF89a, and so on"));  // its content decides
   folder_.write("readme.TXT", std::string("x"));
   folder_.write("labels.csv", std::string("x"));
   folder_.write(".hidden.png", std::string("x"));
@@ -71,6 +71,32 @@ TEST_F(TreeWalkTest, LeavesOutWhatIsNoImageAndCountsIt) {
   EXPECT_EQ(notes_.lines(), (Names{"skipped files that are not images: 2 (the first: " + folder_ / "labels.csv)",
                                    "skipped hidden files: 2 (the first: " + folder_ / ".hidden.png)",
                                    "skipped pipes, sockets and devices: 1 (the first: " + folder_ / "pipe.png)"}));
+}
+
+TEST_F(TreeWalkTest, LeftoversAreNoImagesWhateverTheyHold) {
+  const std::string picture = "GIF89a, and so on";
+  folder_.write("a.jpg", picture);
+  folder_.write("b", picture);
+  folder_.write("c.heic", std::string("\0\0\0\x18"
+                                      "ftypheic",
+                                      12));
+  const Names leftovers = {"a.jpg.part", "a.jpg.crdownload", "a.jpg~", "a.jpg:Zone.Identifier", "a.jpg.tmp"};
+  const Names others = {"a.MOV", "a.AAE", "a.xmp", "a.jpg.Zone", "Icon\r", "a.info"};
+  const Names raw = {"a.CR2", "a.dng"};
+  const Names folders = {"@eaDir", "__MACOSX", "#recycle"};
+  for (const std::string& name : leftovers) folder_.write(name, picture);
+  for (const std::string& name : others) folder_.write(name, std::string("[ZoneTransfer]"));
+  for (const std::string& name : raw) folder_.write(name, std::string("II*\0", 4));
+  for (const std::string& name : folders) folder_.write(name + "/thumb.jpg", picture);
+  EXPECT_EQ(visited(), (Names{"a.jpg", "b", "c.heic"}));
+  const Names lines = notes_.lines();
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(
+      lines[0].rfind("skipped files of cameras' own formats, which are not read (convert them to JPEG or TIFF): 2", 0),
+      0u);
+  EXPECT_EQ(lines[1].rfind("skipped files that are not images: 6", 0), 0u) << lines[1];
+  EXPECT_EQ(lines[2].rfind("skipped folders of systems and NAS boxes: 3", 0), 0u) << lines[2];
+  EXPECT_EQ(lines[3].rfind("skipped leftovers of downloads and editors: 5", 0), 0u) << lines[3];
 }
 
 TEST_F(TreeWalkTest, ACircleOfLinksEnds) {
