@@ -27,6 +27,11 @@ struct DataFacts {
   /// Per channel, of samples that are floats; empty for bytes.
   std::vector<double> input_mean = {}, input_deviation = {};
   int64_t input_samples = 0;  ///< that these were measured on
+  /// Of images with more than 8 bits: how many were looked at, what 0.1 and 99.9 % of their numbers lie below, and
+  /// whether that is little of the range of their kind.
+  int64_t wide_images = 0;
+  double range_low = 0, range_high = 0;
+  bool has_narrow_range = false;
   std::vector<double> target_mean = {},
                       target_deviation = {};  ///< per target, of the training split; empty for classes
   /// Of data that is only judged or asked about, what training takes from its training split is not known: class

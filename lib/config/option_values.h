@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace stoker::config {
 
@@ -46,7 +47,9 @@ enum class DatasetType { automatic, idx, folder, csv, biwi, w300lp, shards, clip
 enum class FrameSampling { uniform, stride };
 /// What stands between the fields of a CSV file; automatic: told from its first line.
 enum class CsvDelimiter { automatic, comma, semicolon, tab };
-enum class OnBadImage { fail, skip };
+/// Of --input-range: 0.1 and 99.9 % of the numbers lie below; measured at the start.
+inline const std::vector<double> kPercentiles = {0, 0};
+enum class OnBadImage { fail, skip, repair };
 /// With skip: as good as any number of bad images.
 inline constexpr int64_t kUnlimitedBad = 1'000'000'000;
 enum class TrainCrop { none, center, random_resized, padded };

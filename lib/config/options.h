@@ -39,6 +39,9 @@ struct DataOptionsOf {
   Pick<int64_t> num_classes{};       ///< auto: from the data
   Pick<std::vector<double>> mean{};  ///< per channel, of pixels in [0, 1]
   Pick<std::vector<double>> std{};
+  /// Of images with more than 8 bits: the numbers that become black and white; empty: the whole range; kPercentiles:
+  /// to be measured, as auto does where the numbers fill little of it.
+  Pick<std::vector<double>> input_range{};
   OnBadImage on_bad_image = OnBadImage::fail;
   int64_t max_bad = 10;  ///< with skip: more bad images than this stop the run
   double max_image_megapixels = 64;

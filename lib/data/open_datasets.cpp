@@ -35,7 +35,7 @@ void require_what_task_learns(const Source& source, const config::DataOptions& o
 void require_images(const Source& source, const std::string& split) {
   if (source.size() > 0) return;
   throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
-                    "images are JPEG, PNG, BMP, WebP or TIFF files");
+                    "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
 }
 
 void refuse_videos(const Source& source, const config::DataOptions& options) {

@@ -37,7 +37,7 @@ std::shared_ptr<const Source> opened(const Layout& layout, const std::string& da
   auto source = layout.open(split, learned.empty() ? layout.class_names(split) : learned, /*is_train=*/false, notes);
   if (source->size() > 0) return source;
   throw core::Error(core::ErrorKind::data, core::format("split '{}' has 0 images", core::printable(split)),
-                    "images are JPEG, PNG, BMP, WebP or TIFF files");
+                    "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
 }
 
 }  // namespace

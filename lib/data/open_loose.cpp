@@ -38,7 +38,7 @@ std::shared_ptr<const Source> open_loose_images(const std::string& path, bool fo
       path, "", [&](const std::string& relative, const FileStamp& stamp) { files.add(relative, kNoLabel, stamp); });
   if (files.size() == 0) {
     throw core::Error(core::ErrorKind::no_input, core::format("{} has no images", core::printable(path)),
-                      "images are JPEG, PNG, BMP, WebP or TIFF files");
+                      "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
   }
   return make_file_source(std::move(files), {});
 }
@@ -89,7 +89,7 @@ std::shared_ptr<const Source> open_loose_images(const std::vector<std::string>& 
   if (files.size() == 0) {
     throw core::Error(core::ErrorKind::no_input,
                       first_empty.empty() ? "no images were named" : core::printable(first_empty) + " has no images",
-                      "images are JPEG, PNG, BMP, WebP or TIFF files");
+                      "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
   }
   return make_file_source(std::move(files), {});
 }
@@ -111,7 +111,8 @@ std::shared_ptr<const Source> open_loose_videos(const std::string& path, const c
   });
   if (videos.empty()) {
     throw core::Error(core::ErrorKind::no_input, core::printable(path) + " has no frames",
-                      "the network takes clips: give a folder of frames (JPEG, PNG, BMP, WebP or TIFF), or a folder of "
+                      "the network takes clips: give a folder of frames (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG "
+                      "2000), or a folder of "
                       "such folders");
   }
   VideoList list(path, options);

@@ -100,7 +100,7 @@ Classifier::Classifier(const std::string& run_or_checkpoint, const std::string& 
   engine::load_weights(*model_, saved.weights, saved.path);
   model_->eval();
   precision_ = train::precision_of(options, torch::kCPU);
-  limits_ = train::decode_limits(options.data.max_image_megapixels);
+  limits_ = train::decode_limits(options.data);
   data::require_per_channel(options.data.mean, options.data.std, plan_.shape.channels);
   normal_ = data::make_normal_table(options.data.mean, options.data.std);
 }

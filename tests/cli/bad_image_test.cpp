@@ -143,10 +143,7 @@ const std::vector<BadInput>& bad_images() {
        kData,
        {"bad image data/train/dog/bad.jpg: not an image: the first bytes are those of no format that is "
         "read"}},
-      {"Gif",
-       image("bad.gif", "GIF89a\1\0\1\0"),
-       kData,
-       {"bad image data/train/dog/bad.gif: GIF is not read; convert it"}},
+      {"Gif", image("bad.gif", "GIF89a\1\0\1\0"), kData, {"bad image data/train/dog/bad.gif: damaged GIF: "}},
       {"NameWithEscapeSequence", image("\x1b[31m.png", ""), kData, {"[31m.png: empty file"}},
       {"DanglingLink",
        folders([](const Workplace& work) { fs::create_symlink("nowhere.png", work / "data/train/dog/bad.png"); }),

@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/time/elapsed.h"
 #include "data/open_datasets.h"
+#include "data/probe/probe_sizes.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/settings.h"
@@ -123,7 +124,11 @@ Outcome audit(const Context& context, const AuditFlags& flags) {
   }
   for (const std::string& note : notes) core::log_info("note      {}", note);
   data::AuditSettings settings;
-  settings.limits = decode_limits(options.data.max_image_megapixels);
+  settings.limits = decode_limits(options.data);
+  if (!settings.limits.range.is_set()) {  // as training would see them
+    const data::RangeProbe range = data::probe_range(*audited.splits.front().source, options.data.max_image_megapixels);
+    if (range.is_narrow) settings.limits.range = {range.low, range.high};
+  }
   settings.threads = std::max<int64_t>(1, options.loader.num_workers);
   const Clock::time_point begin = Clock::now();
   {

@@ -101,8 +101,7 @@ BenchResult bench_loader(const config::ResolvedOptions& options, const std::shar
       static_cast<int>(std::clamp<int64_t>(options.loader.num_workers, 1, core::read_machine_facts().cpus));
   const int64_t frames = transform_plan(options, *source, /*training=*/true).shape.images();  // per sample
   const std::string unit = frames > 1 ? "clips" : "images";
-  data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans),
-                                  decode_limits(options.data.max_image_megapixels));
+  data::DecodeReference reference(*source, static_cast<int>(options.data.in_chans), decode_limits(options.data));
   auto loader = training_loader(options, source);
   LoaderRounds rounds(*loader);
 

@@ -83,7 +83,7 @@ bool look_at_data(const config::Configuration& configuration, bool all_files, Ch
   if (!configuration.flags.names_data || !facts.missing.empty()) return false;
   const config::DataOptions& given = configuration.options.data;
   try {
-    facts.files = look_at_files(open_files(given), given.max_image_megapixels, facts.num_workers, all_files);
+    facts.files = look_at_files(open_files(given), decode_limits(given), facts.num_workers, all_files);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::no_input && error.kind() != ErrorKind::data && error.kind() != ErrorKind::config) {
       throw;

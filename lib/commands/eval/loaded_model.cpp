@@ -93,7 +93,7 @@ void refuse_other_samples(const LoadedModel& loaded) {
             : core::format("this network was trained on images, but {} is one of samples of {} that stay as they are",
                            core::printable(loaded.source->name(0)), shape_text(given)),
         trained.taken_as_is ? "give HDF5 files, or TIFF files of many bands, with such samples"
-                            : "give images: JPEG, PNG, BMP, WebP or TIFF files");
+                            : "give images: JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
   }
   if (given_as_is && shape_text(shape) != shape_text(given)) {
     throw core::Error(

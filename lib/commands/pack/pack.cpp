@@ -60,7 +60,7 @@ data::PackSettings settings_of(const config::ResolvedOptions& options, const Pac
   settings.recipe.max_side = words.max_side;
   settings.recipe.quality = words.quality;
   settings.recipe.progressive_to_baseline = words.progressive_to_baseline;
-  settings.recipe.limits = decode_limits(options.data.max_image_megapixels);
+  settings.recipe.limits = decode_limits(options.data);
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
   settings.num_threads = options.loader.num_workers;

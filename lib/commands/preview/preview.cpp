@@ -91,7 +91,7 @@ std::vector<int64_t> add_first_batch(const config::ResolvedOptions& options,
 void add_epochs(const config::ResolvedOptions& options, const data::Source& source, const std::vector<int64_t>& samples,
                 data::ContactSheet& sheet) {
   const data::TransformPlan plan = transform_plan(options, source, /*training=*/true);
-  data::SampleReader reader(source, plan, decode_limits(options.data.max_image_megapixels), options.train.seed);
+  data::SampleReader reader(source, plan, decode_limits(options.data), options.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(source.num_targets()));
   for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {

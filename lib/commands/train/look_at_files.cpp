@@ -9,10 +9,10 @@
 namespace stoker::train {
 
 std::vector<std::pair<std::string, data::FileCheck>> look_at_files(const data::Datasets& datasets,
-                                                                   double max_image_megapixels, int64_t threads,
+                                                                   const data::DecodeLimits& limits, int64_t threads,
                                                                    bool all) {
   constexpr int64_t kSome = 500;  // of each split: seconds
-  const data::FileCheckSettings settings = {decode_limits(max_image_megapixels), threads, all ? 0 : kSome};
+  const data::FileCheckSettings settings = {limits, threads, all ? 0 : kSome};
   return {{"training samples", data::check_files(*datasets.train, settings)},
           {"validation samples", data::check_files(*datasets.val, settings)}};
 }
@@ -22,7 +22,7 @@ void refuse_bad_files(const config::ResolvedOptions& options, const data::Datase
   std::string first;
   bool is_whole = true;
   for (const auto& [what, check] :
-       look_at_files(datasets, options.data.max_image_megapixels, options.loader.num_workers, all)) {
+       look_at_files(datasets, decode_limits(options.data), options.loader.num_workers, all)) {
     core::log_info("files     {}", data::file_check_text(check, what));
     for (const std::string& line : check.first_bad) core::log_warning("bad: {}", line);
     bad += check.bad;

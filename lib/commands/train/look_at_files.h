@@ -14,7 +14,7 @@ namespace stoker::train {
 
 /// Of both splits, with "training samples" and "validation samples"; all of them, or some.
 std::vector<std::pair<std::string, data::FileCheck>> look_at_files(const data::Datasets& datasets,
-                                                                   double max_image_megapixels, int64_t threads,
+                                                                   const data::DecodeLimits& limits, int64_t threads,
                                                                    bool all);
 
 /// look_at_files() for a run that is about to start: says what was found. Throws Error{data} where it would end the

@@ -108,6 +108,13 @@ observe::BannerFacts banner_facts(const Context& context, const config::Resoluti
   facts.augment = augment_text(options, *datasets.train, settings.updater.mix);
   facts.data_notes = context.configuration.notes;
   facts.data_notes.insert(facts.data_notes.end(), datasets.notes.begin(), datasets.notes.end());
+  if (const std::vector<double>& range = options.data.input_range; !range.empty()) {
+    facts.data_notes.insert(
+        facts.data_notes.begin(),
+        format("images with more than 8 bits: {:g} and less is black, {:g} and more white, in all of "
+               "them (--input-range)",
+               range[0], range[1]));
+  }
   std::stable_partition(facts.data_notes.begin(), facts.data_notes.end(),
                         [](const std::string& note) { return note.rfind("validation:", 0) != 0; });
   facts.model = options.model.model;

@@ -36,6 +36,7 @@ Preprocessing preprocessing_of(const ResolvedOptions& options, std::vector<std::
   record.frame_stride = data.frame_stride;
   record.crop = options.augment.eval_crop;
   record.crop_pct = options.augment.crop_pct;
+  if (!record.taken_as_is) record.input_range = data.input_range;
   record.mean = data.mean;
   record.std = data.std;
   record.threshold = options.task.threshold;
@@ -115,6 +116,7 @@ void take_over(const Preprocessing& record, const std::string& path, Configurati
     setter.set(options.data.in_chans, std::to_string(record.channels));
   }
   setter.set(options.data.num_classes, std::to_string(record.num_classes));
+  setter.set(options.data.input_range, record.input_range.empty() ? "full" : list_value_text(record.input_range));
   setter.set(options.data.mean, list_value_text(record.mean));
   setter.set(options.data.std, list_value_text(record.std));
   if (record.frames > 0 || record.views > 1) {

@@ -32,7 +32,8 @@ struct Preprocessing {
   EvalCrop crop = EvalCrop::center;  ///< none: the whole image is squashed to height x width
   double crop_pct = 1;               ///< share of the resized short side that the centre crop keeps
 
-  std::vector<double> mean, std;  ///< per channel; of bytes divided by 255, of floats as they are
+  std::vector<double> input_range;  ///< of images with more than 8 bits: the numbers of black and white; empty: all
+  std::vector<double> mean, std;    ///< per channel; of bytes divided by 255, of floats as they are
 
   // What the outputs mean: softmax, sigmoid, or output * scale + mean.
   double threshold = 0.5;                         ///< binary, multilabel: probability from which on a label is said

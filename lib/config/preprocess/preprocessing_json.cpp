@@ -142,6 +142,7 @@ Json to_json(const Preprocessing& record) {
   Json input = {{"height", record.height},     {"width", record.width},
                 {"channels", record.channels}, {"channel_order", channel_order(record.channels)},
                 {"type", record.element},      {"taken_as_is", record.taken_as_is}};
+  if (!record.input_range.empty()) input["range"] = record.input_range;
   if (record.views > 1) input["views"] = record.views;
   if (record.frames > 0) {
     input["frames"] = record.frames;
@@ -173,6 +174,7 @@ Preprocessing preprocessing_from_json(const Json& json, const std::string& path)
     record.num_classes = reader.positive(json, "num_classes");
     json.at(names_key(record.task)).get_to(record.names);
     read_input(json.at("input"), reader, record);
+    if (json.at("input").contains("range")) json.at("input").at("range").get_to(record.input_range);
     const Json& resize = json.at("resize");
     reader.expect(resize, "filter", kFilter);
     reader.expect(resize, "antialias", true);

@@ -154,6 +154,22 @@ std::string rounded_list_text(const std::vector<double>& values) {
   return text;
 }
 
+void choose_input_range(Draft& draft, const DataFacts& data) {
+  const Auto<std::vector<double>>& option = draft.options().data.input_range;
+  const bool has_range = data.range_high > data.range_low;
+  const std::string measured = has_range ? rounded_list_text({data.range_low, data.range_high}) : "full";
+  const std::string reason = core::format("0.1 and 99.9 % of the numbers of {} images with more than 8 bits lie below",
+                                          core::count_text(data.wide_images));
+  if (!option.is_auto() && option.value() == kPercentiles && data.of_training) {
+    draft.replace(option, measured, has_range ? reason : "no image has more than 8 bits");
+  }
+  if (has_range && data.has_narrow_range) {
+    draft.choose(option, measured, reason);
+  } else {
+    draft.choose(option, "full", "of 8 bits, or of numbers that fill their range");
+  }
+}
+
 void choose_normalization(Draft& draft, const DataFacts& data) {
   if (!data.input_mean.empty()) {
     const std::string measured =
@@ -240,6 +256,7 @@ void choose_for_data(const DataFacts& data, Draft& draft) {
   }
   draft.set_default(draft.options().augment.hflip, 0.5);
   choose_crops(draft);
+  choose_input_range(draft, data);
   choose_normalization(draft, data);
 }
 

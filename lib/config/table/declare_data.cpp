@@ -129,6 +129,25 @@ void declare_source(Declaration& d, DataOptionsOf<Pick>& o) {
       .used_in_pack();
 }
 
+Codec<std::vector<double>> range_codec() {
+  Codec<std::vector<double>> codec = list_codec({-kUnbounded, kUnbounded}, "full");
+  codec.parse = [parse = codec.parse](const std::string& text, std::vector<double>& value) {
+    if (text == "percentile") {
+      value = kPercentiles;
+      return std::string();
+    }
+    std::string problem = parse(text, value);
+    const bool is_range = value.empty() || (value.size() == 2 && value[0] < value[1]);
+    return problem.empty() && !is_range ? "two numbers are needed, the lower one first: 900,1300" : problem;
+  };
+  codec.render = [render = codec.render](const std::vector<double>& value) {
+    return value == kPercentiles ? "percentile" : render(value);
+  };
+  codec.placeholder = "LOW,HIGH";
+  codec.range = "full, percentile, or LOW,HIGH";
+  return codec;
+}
+
 template <template <typename> class Pick>
 void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
   using Of = DataOptionsOf<Pick>;
@@ -142,12 +161,24 @@ void declare_pixels(Declaration& d, DataOptionsOf<Pick>& o) {
       .help(
           "Each channel is divided by it; auto takes ImageNet's for 3 channels and 0.25 for 1, and measures others and "
           "floats. Set it for weights that were trained with another.");
-  d.add_parts("on-bad-image", {{"fail|skip", o, &Of::on_bad_image,
-                                choice_codec<OnBadImage>({{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}})},
-                               {"MAX", o, &Of::max_bad, integer_codec(0, kUnlimitedBad)}})
+  d.add("input-range", o.input_range, range_codec())
+      .unit("numbers as stored")
       .help(
-          "Stop at an image that cannot be decoded, or skip up to MAX of them. Take skip for data that you cannot "
-          "clean.")
+          "Images with more than 8 bits: which number becomes black and which white; full is the whole range of the "
+          "kind, percentile what 0.1 and 99.9 % of the numbers lie below, auto that where it is less than a sixteenth "
+          "of "
+          "the range. Give LOW,HIGH where you know what a sensor delivers.")
+      .before_it_existed("full")
+      .used_in_inference()
+      .used_in_pack();
+  d.add_parts("on-bad-image",
+              {{"fail|skip|repair", o, &Of::on_bad_image,
+                choice_codec<OnBadImage>(
+                    {{"fail", OnBadImage::fail}, {"skip", OnBadImage::skip}, {"repair", OnBadImage::repair}})},
+               {"MAX", o, &Of::max_bad, integer_codec(0, kUnlimitedBad)}})
+      .help(
+          "Stop at an image that cannot be decoded, skip up to MAX of them, or train on what the decoder makes of "
+          "damaged JPEGs, as Pillow does with LOAD_TRUNCATED_IMAGES. Take skip for data that you cannot clean.")
       .free_on_resume()
       .used_in_inference()
       .used_in_pack();
@@ -237,7 +268,7 @@ void declare_loader(Declaration& d, LoaderOptionsOf<Pick>& o) {
       .help(
           "Leave out the last batch of an epoch when it is not full. Leave it at auto, which drops a batch that would "
           "be an update with fewer than an eighth of the images, or one image that batch norm cannot train on.");
-  d.add("shuffle-buffer", o.shuffle_buffer, integer_codec(0, 1'000'000'000))
+  d.add("shuffle-buffer", o.shuffle_buffer, integer_codec(0, kUnlimitedBad))
       .unit("images")
       .help(
           "0 shuffles all images; N visits shards in random order and shuffles N neighbours at a time. Set it to "

@@ -113,7 +113,7 @@ void count(const Samples& samples, const std::vector<SampleFacts>& facts, AuditF
     const SampleFacts& of = facts[static_cast<size_t>(position)];
     if (!of.readable) continue;
     ++sizes[{of.width, of.height}];
-    ++kinds[kind_name(of.kind) + std::string(of.gray_as_rgb ? " (but gray)" : "")];
+    ++kinds[kind_name(of) + std::string(of.gray_as_rgb ? " (but gray)" : "")];
     if (of.one_value) findings.one_value.push_back(samples.at(position));
   }
   for (const auto& [size, images] : sizes) named_sizes[core::format("{} x {}", size.first, size.second)] = images;

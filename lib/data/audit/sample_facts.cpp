@@ -48,11 +48,11 @@ bool has_non_finite(const SampleContent& content) {
 
 }  // namespace
 
-const char* kind_name(SampleKind kind) {
-  switch (kind) {
-    case SampleKind::gray8: return "gray, 8 bits";
-    case SampleKind::rgb8: return "RGB, 8 bits";
-    case SampleKind::rgba8: return "RGB with alpha, 8 bits";
+std::string kind_name(const SampleFacts& facts) {
+  switch (facts.kind) {
+    case SampleKind::gray: return core::format("gray, {} bits", facts.bits);
+    case SampleKind::rgb: return core::format("RGB, {} bits", facts.bits);
+    case SampleKind::rgba: return core::format("RGB with alpha, {} bits", facts.bits);
     case SampleKind::float16: return "float16";
     case SampleKind::float32: return "float32";
   }
@@ -100,7 +100,7 @@ std::string SampleExaminer::examine_image(const SampleContent& content, SampleFa
     return "";
   }
   if (content.is_pixels()) {
-    facts.kind = content.channels == 1 ? SampleKind::gray8 : SampleKind::rgb8;
+    facts.kind = content.channels == 1 ? SampleKind::gray : SampleKind::rgb;
     examine_pixels(content.bytes, content.width, content.height, content.channels, facts);
     return "";
   }
@@ -110,7 +110,8 @@ std::string SampleExaminer::examine_image(const SampleContent& content, SampleFa
   if (std::string reason = decode_image(content.bytes, content.size, channels, limits_, image_); !reason.empty()) {
     return reason;
   }
-  facts.kind = header.channels == 1 ? SampleKind::gray8 : header.channels == 4 ? SampleKind::rgba8 : SampleKind::rgb8;
+  facts.kind = header.channels == 1 ? SampleKind::gray : header.channels == 4 ? SampleKind::rgba : SampleKind::rgb;
+  facts.bits = static_cast<uint8_t>(header.bits);
   examine_pixels(image_.pixels.data(), image_.width, image_.height, channels, facts);
   give_back(image_.pixels, image_.pixels.size());
   return "";

@@ -13,19 +13,20 @@
 namespace stoker::data {
 
 /// What a sample is made of, as it is stored.
-enum class SampleKind : uint8_t { gray8, rgb8, rgba8, float16, float32 };
-
-const char* kind_name(SampleKind kind);  ///< "gray, 8 bits", "float32"
+enum class SampleKind : uint8_t { gray, rgb, rgba, float16, float32 };
 
 struct SampleFacts {
   uint64_t digest = 0;  ///< of pixels and size; equal for equal pictures, however they are stored
   int32_t width = 0, height = 0;
-  SampleKind kind = SampleKind::rgb8;
+  SampleKind kind = SampleKind::rgb;
+  uint8_t bits = 8;  ///< of a sample of a picture, as stored
   bool readable = false;
   bool one_value = false;    ///< every pixel has the same colour, or every number the same value
   bool not_finite = false;   ///< of floats: some are no numbers
   bool gray_as_rgb = false;  ///< three channels that are the same everywhere
 };
+
+std::string kind_name(const SampleFacts& facts);  ///< "gray, 8 bits", "float32"
 
 /// Reads samples of one source, on one thread.
 class SampleExaminer {

@@ -93,7 +93,7 @@ void ClassFolders::on_empty_class(const std::string& folder, bool is_train, int6
   throw core::Error(core::ErrorKind::data,
                     core::format("class folder {} has 0 {} ({} found in the classes before it)",
                                  core::printable(folder), samples_word(), core::count_text(samples_before)),
-                    "add images (JPEG, PNG, BMP, WebP or TIFF) or remove the folder");
+                    "add images (JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000) or remove the folder");
 }
 
 }  // namespace stoker::data

@@ -57,6 +57,7 @@ int64_t BatchBuffer::bytes() const {
 
 void BatchBuffer::sort_row_errors() {
   std::sort(row_errors.begin(), row_errors.end(), [](const RowError& a, const RowError& b) { return a.row < b.row; });
+  std::sort(repairs.begin(), repairs.end(), [](const RowRepair& a, const RowRepair& b) { return a.row < b.row; });
 }
 
 int64_t BatchBuffer::close_gaps(int64_t rows) {

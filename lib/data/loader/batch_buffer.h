@@ -22,6 +22,12 @@ struct RowError {
   std::optional<core::Error> error;  ///< anything else
 };
 
+/// A row whose image was damaged and repaired.
+struct RowRepair {
+  int64_t row = 0;
+  std::string reason;
+};
+
 /// Between being freed and being ready its rows belong to the workers that hold their row indices, and its errors are
 /// added while the loader's mutex is held; when it is ready, all of it belongs to the consumer.
 struct BatchBuffer {
@@ -36,6 +42,7 @@ struct BatchBuffer {
   int64_t num_targets = 0;
   std::vector<int64_t> samples;       ///< [batch_size] source indices
   std::vector<RowError> row_errors;   ///< in order of completion
+  std::vector<RowRepair> repairs;     ///< in order of completion
   std::atomic<int64_t> rows_left{0};  ///< not yet written; the worker that takes it to 0 makes the buffer ready
 
   /// Page-locked if `pinned`. Throws Error{out_of_memory}.

@@ -74,6 +74,7 @@ void Loader::Impl::prepare(int64_t batch_index) {
   if (!buffer.images.defined()) allocate(buffer);
   set_filled(batch_index, false);
   buffer.row_errors.clear();
+  buffer.repairs.clear();
   buffer.rows_left.store(images_in_batch_at(batch_index));
 }
 
@@ -193,15 +194,28 @@ void Loader::Impl::resolve_row_errors(int64_t batch_index) {
     if (trouble.error) throw core::Error(*trouble.error);
     record_bad(buffer.samples[static_cast<size_t>(trouble.row)], trouble.reason);
   }
+  record_repairs(buffer);
+}
+
+/// Each once, in the order of the stream.
+void Loader::Impl::record_repairs(const BatchBuffer& buffer) {
+  for (const RowRepair& repair : buffer.repairs) {
+    const int64_t sample = buffer.samples[static_cast<size_t>(repair.row)];
+    if (!repaired.insert(sample).second) continue;
+    core::log_warning("repaired a damaged image ({} so far): {}: {}", repaired.size(),
+                      core::printable(source->name(sample)), repair.reason);
+  }
 }
 
 void Loader::Impl::record_bad(int64_t sample, const std::string& reason) {
   const auto known = bad.find(sample);
   const BadSample entry = known != bad.end() ? known->second : BadSample{sample, source->name(sample), reason};
   const std::string text = core::format("{}: {}", core::printable(entry.name), entry.reason);
-  if (settings.on_bad_image == config::OnBadImage::fail) {
-    throw core::Error(core::ErrorKind::data, "bad image " + text,
-                      "repair or remove the file, or go on without such images: --on-bad-image skip");
+  if (settings.on_bad_image != config::OnBadImage::skip) {
+    throw core::Error(
+        core::ErrorKind::data, "bad image " + text,
+        "repair or remove the file, or go on without such images: --on-bad-image skip; a damaged JPEG as its decoder "
+        "repairs it: --on-bad-image repair");
   }
   if (known == bad.end()) add_bad(entry);
 }

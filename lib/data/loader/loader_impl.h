@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "core/system/mutex.h"
@@ -80,6 +81,7 @@ struct Loader::Impl {
   void fill_batch_here(int64_t batch_index, bool may_stop);
   void wait_until_ready(int64_t batch_index, bool may_stop);
   void resolve_row_errors(int64_t batch_index);
+  void record_repairs(const BatchBuffer& buffer) STOKER_REQUIRES(mutex);
   void record_bad(int64_t sample, const std::string& reason) STOKER_REQUIRES(mutex);
   void add_bad(const BadSample& entry) STOKER_REQUIRES(mutex);
   void release(const HostBatch& batch);
@@ -102,6 +104,7 @@ struct Loader::Impl {
   std::vector<StageRecord> records;                           ///< one per worker, or one for the calling thread
   EpochOrder epoch;                                           ///< written while no worker is active
   std::map<int64_t, BadSample> bad STOKER_GUARDED_BY(mutex);  ///< by sample
+  std::set<int64_t> repaired STOKER_GUARDED_BY(mutex);        ///< samples
   uint64_t generation STOKER_GUARDED_BY(mutex) = 0;           ///< counts begin_epoch calls
   int active_workers STOKER_GUARDED_BY(mutex) = 0;
   bool quitting STOKER_GUARDED_BY(mutex) = false;

@@ -112,8 +112,13 @@ void Loader::Impl::fill_row(SampleReader& reader, StageRecord& record, int64_t b
                           core::format("while decoding {}: {}", core::printable(source->name(sample)), error.what()));
   }
   if (core::is_instrumented()) add_times(record, times);
-  if (trouble.reason.empty() && !trouble.error) return;
+  std::string repair = settings.limits.repair ? take_repair() : "";
+  if (trouble.reason.empty() && !trouble.error && repair.empty()) return;
   const core::MutexLock lock(mutex);
+  if (trouble.reason.empty() && !trouble.error) {
+    buffer.repairs.push_back({row, std::move(repair)});
+    return;
+  }
   buffer.row_errors.push_back(std::move(trouble));
 }
 

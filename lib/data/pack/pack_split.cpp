@@ -140,7 +140,7 @@ class SplitPacker {
 
   void on_bad(int64_t index, const std::string& reason) {
     const std::string text = core::format("{}: {}", core::printable(source_.name(index)), reason);
-    if (settings_.on_bad_image == config::OnBadImage::fail) {
+    if (settings_.on_bad_image != config::OnBadImage::skip) {
       throw core::Error(core::ErrorKind::data, "bad image " + text,
                         "repair or remove the file, or go on without such images: --on-bad-image skip");
     }

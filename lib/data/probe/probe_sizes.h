@@ -17,4 +17,13 @@ struct SizeProbe {
 /// read, core::StopRequested.
 SizeProbe probe_sizes(const Source& source, double max_image_megapixels);
 
+/// Of the images with more than 8 bits.
+struct RangeProbe {
+  int64_t images = 0;        ///< that were looked at
+  double low = 0, high = 0;  ///< 0.1 and 99.9 % of their numbers lie below
+  bool is_narrow = false;    ///< these fill less than a sixteenth of the range of their kind, or leave it
+};
+/// Of up to 100 evenly spaced samples; decodes those alone whose header says more than 8 bits.
+RangeProbe probe_range(const Source& source, double max_image_megapixels);
+
 }  // namespace stoker::data

@@ -87,7 +87,7 @@ std::string WorstFile::json() const {
     return file_text(epoch_, core::Json::array());  // spectrograms are no pictures
   shape.height = std::min(shape.height, kThumbnailSide);
   shape.width = std::min(shape.width, kThumbnailSide);
-  data::SampleReader reader(*validation_, plan, decode_limits(options_.data.max_image_megapixels), options_.train.seed);
+  data::SampleReader reader(*validation_, plan, decode_limits(options_.data), options_.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(validation_->num_targets()));
   std::vector<uint8_t> row(static_cast<size_t>(shape.bytes())), jpeg;

@@ -50,7 +50,8 @@ model::ModelSpec model_spec(const config::ResolvedOptions& options);
 void require_model_for(const config::ResolvedOptions& options, const data::Source& source);
 std::shared_ptr<model::ImageModel> build_model(const config::ResolvedOptions& options, torch::Device device);
 /// What an image may be, for everything that decodes one.
-data::DecodeLimits decode_limits(double max_image_megapixels);
+data::DecodeLimits decode_limits(const config::DataOptions& data);
+data::DecodeLimits decode_limits(const config::ResolvedDataOptions& data);
 /// What stands in the checkpoints of a run that learns from `train`.
 config::Preprocessing preprocessing_for(const config::ResolvedOptions& options, const data::Source& train);
 /// What happens to the samples of `source`.

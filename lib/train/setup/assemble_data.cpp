@@ -23,7 +23,7 @@ data::LoaderSettings loader_settings(const config::ResolvedOptions& options, tor
   settings.seed = options.train.seed;
   settings.on_bad_image = options.data.on_bad_image;
   settings.max_bad = options.data.max_bad;
-  settings.limits = decode_limits(options.data.max_image_megapixels);
+  settings.limits = decode_limits(options.data);
   return settings;
 }
 
@@ -54,7 +54,7 @@ std::shared_ptr<const data::ResidentPixels> resident_pixels(const config::Resolv
   if (feed == config::FeedKind::loader || (!feed && !device.is_cuda())) return nullptr;
   data::ResidentPixels::Settings settings;
   settings.device = device;
-  settings.limits = decode_limits(options.data.max_image_megapixels);
+  settings.limits = decode_limits(options.data);
   settings.threads = std::max<int64_t>(1, options.loader.num_workers);
   settings.budget_bytes = resident_budget(device, feed.has_value());
   const data::ResidentPixels::Loaded loaded = data::ResidentPixels::load(source, plan, settings);
@@ -132,6 +132,14 @@ config::DataFacts evaluation_facts(const data::Source& source, const config::Dat
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given) {
   config::DataFacts facts = kind_of(train);
   measure_sizes(train, given.max_image_megapixels, facts);
+  const bool asks_for_range = given.input_range.is_auto() || given.input_range.value() == config::kPercentiles;
+  if (!facts.has_fixed_size && !facts.has_videos && asks_for_range) {
+    const data::RangeProbe range = data::probe_range(train, given.max_image_megapixels);
+    facts.wide_images = range.images;
+    facts.range_low = range.low;
+    facts.range_high = range.high;
+    facts.has_narrow_range = range.is_narrow;
+  }
   facts.num_classes = static_cast<int64_t>(train.learned_names().size());
   facts.train_images = train.size();
   if (given.mean.is_auto() || given.std.is_auto()) {
@@ -149,9 +157,18 @@ config::DataFacts facts_of(const data::Source& train, const config::DataOptions&
   return facts;
 }
 
-data::DecodeLimits decode_limits(double max_image_megapixels) {
+data::DecodeLimits decode_limits(const config::DataOptions& data) {
   data::DecodeLimits limits;
-  limits.max_megapixels = max_image_megapixels;
+  limits.max_megapixels = data.max_image_megapixels;
+  limits.repair = data.on_bad_image == config::OnBadImage::repair;
+  return limits;
+}
+
+data::DecodeLimits decode_limits(const config::ResolvedDataOptions& data) {
+  data::DecodeLimits limits;
+  limits.max_megapixels = data.max_image_megapixels;
+  limits.repair = data.on_bad_image == config::OnBadImage::repair;
+  if (data.input_range.size() == 2) limits.range = {data.input_range[0], data.input_range[1]};
   return limits;
 }
 

@@ -68,7 +68,7 @@ void measure_workers(Settings& settings, const data::Source& train) {
   data::WorkerProbeSettings probing;
   probing.max_workers = std::clamp<int64_t>(machine.ram_available_bytes / 4 / worker_bytes, 1, machine.cpus);
   probing.seed = options.train.seed;
-  probing.limits = decode_limits(options.data.max_image_megapixels);
+  probing.limits = decode_limits(options.data);
   const data::WorkerProbe probe =
       data::probe_workers(train, transform_plan(options, train, /*training=*/true), probing);
   if (probe.rates.empty()) return;
@@ -83,7 +83,7 @@ Caches add_caches(Settings& settings, const core::MachineFacts& machine, data::D
   data::CacheSettings caching;
   caching.budget_bytes = options.loader.cache_budget;
   caching.channels = static_cast<int>(options.data.in_chans);
-  caching.limits = decode_limits(options.data.max_image_megapixels);
+  caching.limits = decode_limits(options.data);
   caching.scan_threads = std::clamp(machine.cpus, 4, 16);  // at least a few, since storage answers late
   if (!settings.was_automatic(options.loader.cache)) caching.tier = options.loader.cache;
 
