@@ -155,6 +155,10 @@ case("tiff_rgba_planes.tif", tiff(np.ascontiguousarray(np.moveaxis(rgba, -1, 0))
                                   extrasamples=["unassalpha"]), over_black)
 case("tiff_rgba_16.tif", tiff(rgba.astype(np.uint16) * 257, photometric="rgb", extrasamples=["unassalpha"]), over_black)
 case("tiff_gray_alpha.tif", saved(np.dstack([gray, alpha]), "TIFF"), gray_over_black)
+case("tiff_gray_of_three_samples.tif", tiff(rgb, photometric="minisblack", planarconfig="contig"), rgb)
+case("tiff_gray_of_three_planes.tif", tiff(planes, photometric="minisblack", planarconfig="separate"), rgb)
+case("tiff_ycbcr.tif", tiff(smooth, photometric="ycbcr", extratags=[(530, 3, 2, (1, 1), True)]))
+case("tiff_ycbcr_tiles.tif", tiff(smooth, photometric="ycbcr", tile=(16, 16), compression="zlib", extratags=[(530, 3, 2, (1, 1), True)]))
 # orientation
 for turn in range(1, 9):
     case(f"tiff_turned_{turn}.tif", tiff(rgb, photometric="rgb", extratags=[(274, 3, 1, turn, True)]))

@@ -40,6 +40,7 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
   std::vector<uint8_t> buffer;
   std::vector<int64_t> heights, widths;
   int64_t gray = 0;
+  bool has_wide = false;
   std::string first_trouble;
   for (int64_t i = 0; i < probes; ++i) {
     core::throw_if_stopped();
@@ -53,6 +54,7 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
     heights.push_back(header.height);
     widths.push_back(header.width);
     gray += header.channels == 1;
+    has_wide = has_wide || header.bits > 8;
   }
   if (heights.empty()) {
     throw core::Error(
@@ -61,7 +63,7 @@ SizeProbe probe_sizes(const Source& source, double max_image_megapixels) {
         "images are JPEG, PNG, BMP, WebP, TIFF, GIF, PNM or JPEG 2000 files");
   }
   const bool mostly_gray = 2 * gray > static_cast<int64_t>(heights.size());
-  return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths)};
+  return {mostly_gray ? 1 : 3, median_of(heights), median_of(widths), has_wide};
 }
 
 RangeProbe probe_range(const Source& source, double max_image_megapixels) {

@@ -11,6 +11,7 @@ namespace stoker::data {
 struct SizeProbe {
   int64_t channels = 0;                         ///< the most common: 1 or 3
   int64_t median_height = 0, median_width = 0;  ///< pixels, as stored
+  bool has_wide = false;                        ///< some have more than 8 bits
 };
 
 /// Looks at up to 100 evenly spaced samples; unreadable ones are left out. Throws core::Error{data} when none can be

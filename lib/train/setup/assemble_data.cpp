@@ -110,11 +110,13 @@ config::DataFacts kind_of(const data::Source& source) {
   return facts;
 }
 
-void measure_sizes(const data::Source& source, double max_image_megapixels, config::DataFacts& facts) {
+/// Whether some have more than 8 bits.
+bool measure_sizes(const data::Source& source, double max_image_megapixels, config::DataFacts& facts) {
   const data::SizeProbe probe = data::probe_sizes(source, max_image_megapixels);
   if (!facts.has_fixed_size) facts.channels = probe.channels;
   facts.median_height = probe.median_height;
   facts.median_width = probe.median_width;
+  return probe.has_wide;
 }
 
 }  // namespace
@@ -131,9 +133,9 @@ config::DataFacts evaluation_facts(const data::Source& source, const config::Dat
 
 config::DataFacts facts_of(const data::Source& train, const config::DataOptions& given) {
   config::DataFacts facts = kind_of(train);
-  measure_sizes(train, given.max_image_megapixels, facts);
+  const bool has_wide = measure_sizes(train, given.max_image_megapixels, facts);
   const bool asks_for_range = given.input_range.is_auto() || given.input_range.value() == config::kPercentiles;
-  if (!facts.has_fixed_size && !facts.has_videos && asks_for_range) {
+  if (has_wide && asks_for_range) {
     const data::RangeProbe range = data::probe_range(train, given.max_image_megapixels);
     facts.wide_images = range.images;
     facts.range_low = range.low;

@@ -178,6 +178,11 @@ void TiffFile::read_directory() {
   if (has_extras && TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extras, &kinds) != 0 && extras > 0) {
     directory_.extra = kinds[0];
   }
+  // Three samples of "gray" are what some writers make of colours.
+  if (colour_kind == PHOTOMETRIC_MINISBLACK && samples == 3 && directory_.extra <= 0) {
+    directory_.colour_kind = PHOTOMETRIC_RGB;
+    directory_.extra = -1;
+  }
   if (TIFFIsTiled(tiff) != 0) {
     uint32_t tile_width = 0, tile_height = 0;
     TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &tile_width);
