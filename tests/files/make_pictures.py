@@ -58,6 +58,7 @@ def case(name, data, pixels="pillow"):
         pixels = seen(data) if isinstance(pixels, str) else np.asarray(pixels)
     except Exception as error:
         print("Pillow does not read", name, error)
+        os.remove(os.path.join(folder, name))
         return
     if pixels.ndim == 2:
         pixels = three(pixels)

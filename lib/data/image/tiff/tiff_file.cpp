@@ -220,6 +220,10 @@ std::string TiffFile::read(std::vector<uint8_t>& scratch, uint64_t most_bytes,
   const uint64_t planes = picture.planes == PLANARCONFIG_SEPARATE ? picture.samples : 1;
   const uint64_t row_bytes = (width * (picture.samples / planes) * picture.bits + 7) / 8;
   if (width == 0 || height == 0) return damage("strips without rows");
+  // White lines of fax are the densest that there is: no file holds more.
+  constexpr uint64_t kMostBytesPerByte = 1 << 16;
+  if (row_bytes * height / kMostBytesPerByte > memory_->size)
+    return damage("its header says more than the file can hold");
   if (row_bytes * height > most_bytes) {
     return core::format(
         "TIFF with strips or tiles of {}x{} pixels, too large to read; convert it: tiffcp -r 16 FILE FILE.tif", width,
