@@ -58,7 +58,7 @@ class SampleReader {
   const Source& source_;
   const FrameSource* const videos_;  ///< null: samples are single images
   const TransformPlan& plan_;
-  const DecodeLimits& limits_;
+  const DecodeLimits limits_;
   const uint64_t seed_;
   const std::optional<StoredImages> stored_;
   std::vector<int64_t> frames_;  ///< of the sample at hand, in one view
