@@ -79,10 +79,10 @@ EvaluatedSamples joined(EvaluatedSamples first, const EvaluatedSamples& second) 
   append(first.samples, second.samples);
   append(first.loss, second.loss);
   append(first.truth_class, second.truth_class);
-  append(first.said_class, second.said_class);
+  append(first.predicted_class, second.predicted_class);
   append(first.in_top5, second.in_top5);
   append(first.confidence, second.confidence);
-  append(first.said, second.said);
+  append(first.outputs, second.outputs);
   append(first.truth, second.truth);
   return first;
 }

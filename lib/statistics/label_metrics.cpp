@@ -85,7 +85,7 @@ class LabelMetrics : public WeightedMetrics {
   bool has_property(size_t /*metric*/, size_t sample) const override {  // accuracy of one label, or exact_match
     const auto begin = static_cast<std::ptrdiff_t>(sample * labels_),
                end = begin + static_cast<std::ptrdiff_t>(labels_);
-    return std::equal(said_.begin() + begin, said_.begin() + end, truth_.begin() + begin);
+    return std::equal(predicted_.begin() + begin, predicted_.begin() + end, truth_.begin() + begin);
   }
 
  private:

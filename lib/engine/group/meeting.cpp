@@ -227,8 +227,8 @@ void MeetingFolder::give_sign(const SignOfLife& sign) {
 
 SignOfLife MeetingFolder::sign_of(int rank) {
   std::string text(kPlace, '\0');
-  ::pread(ranks_, text.data(), text.size(), rank * kPlace);
-  return SignOfLife::read(text);
+  const bool is_there = ::pread(ranks_, text.data(), text.size(), rank * kPlace) > 0;
+  return is_there ? SignOfLife::read(text) : SignOfLife();
 }
 
 std::string MeetingFolder::cause() {
