@@ -65,7 +65,7 @@ def terminal(command, lines):
     return "".join(out) + "</g>\n</svg>\n"
 
 
-STYLE = """<style>text{fill:#5c6670;font:11.5px system-ui,DejaVu Sans,sans-serif}.t{font-weight:600;font-size:14px;fill:#1b1f24}
+STYLE = """<style>text{fill:#5c6670;font:15px system-ui,DejaVu Sans,sans-serif}.t{font-weight:600;font-size:14px;fill:#1b1f24}
 .h{font-weight:600;font-size:20px;fill:#1b1f24}.grid{stroke:#d5dae0;stroke-width:.7;fill:none}.axis{stroke:#5c6670;fill:none}
 .dashed path{stroke-dasharray:5 3}
 """ + "".join(f".c{n} path{{fill:none;stroke:{colour};stroke-width:1.8}}.c{n} circle{{fill:{colour}}}\n" for n, colour in enumerate(
@@ -73,20 +73,20 @@ STYLE = """<style>text{fill:#5c6670;font:11.5px system-ui,DejaVu Sans,sans-serif
 
 
 def report(page, run):
-    charts = re.findall(r'<figcaption>([^<]*)</figcaption>(<svg class="chart" viewBox="0 0 400 230".*?</svg>)', page, re.S)
+    charts = re.findall(r'<figcaption>([^<]*)</figcaption>(<svg class="chart" viewBox="0 0 336 232".*?</svg>)', page, re.S)
     charts = [chart for chart in charts if chart[0] != "top5"][:6]  # of few classes it is 100 % always
     verdict = re.sub(r"<[^>]*>", " ", re.search(r'class="verdict">(.*?)</p>', page, re.S)[1]).split()
     text = " ".join(verdict)
-    width, row = 1260, 280
+    width, row = 1126, 290
     height = 90 + row * -(-len(charts) // 3)
     out = [SVG.format(w=width, h=height, label="Charts of the report of a run"), STYLE,
            f'<rect width="{width}" height="{height}" fill="#fff"/>\n<text x="20" y="34" class="h">{html.escape(run)}</text>\n'
            f'<text x="20" y="62">What limits the run: {text[:170]}{"..." if len(text) > 170 else ""}</text>\n']
     for number, (caption, chart) in enumerate(charts):
-        x, y = 20 + 412 * (number % 3), 80 + row * (number // 3)
-        out.append(f'<rect x="{x}" y="{y}" width="402" height="{row - 12}" rx="8" fill="#f6f7f9"/>\n'
+        x, y = 20 + 362 * (number % 3), 80 + row * (number // 3)
+        out.append(f'<rect x="{x}" y="{y}" width="352" height="{row - 12}" rx="8" fill="#f6f7f9"/>\n'
                    f'<text x="{x + 12}" y="{y + 22}" class="t">{caption}</text>\n' +
-                   chart.replace('class="chart"', f'x="{x}" y="{y + 30}" width="400" height="230"') + "\n")
+                   re.sub(r'class="chart"(.*?) width="\d+" height="\d+"', rf'x="{x + 8}" y="{y + 32}" width="336" height="232"\1', chart, count=1) + "\n")
     return "".join(out) + "</svg>\n"
 
 

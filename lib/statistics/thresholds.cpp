@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "statistics/thresholds.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -66,7 +67,56 @@ LabelThresholds thresholds_of(const RankedSamples& ranked, double now) {
   return best;
 }
 
+/// No points without a positive or a negative.
+LabelCurve curve_of(const RankedSamples& ranked, int64_t label) {
+  LabelCurve curve;
+  curve.label = label;
+  std::vector<double> scores, hits, misses;
+  ranked.for_each_score([&](float score, int64_t so_many_hits, int64_t so_many_misses) {
+    scores.push_back(probability_of(score));
+    hits.push_back(static_cast<double>(so_many_hits));
+    misses.push_back(static_cast<double>(so_many_misses));
+  });
+  if (scores.empty() || hits.back() == 0 || misses.back() == 0) return curve;
+  const double positives = hits.back();
+  curve.positives = static_cast<int64_t>(positives);
+  const size_t points = std::min(kCurvePoints, scores.size());
+  for (size_t i = 0; i < points; ++i) {
+    const size_t at = points == 1 ? 0 : i * (scores.size() - 1) / (points - 1);
+    curve.recall.push_back(hits[at] / positives);
+    curve.precision.push_back(hits[at] / (hits[at] + misses[at]));
+  }
+  for (size_t i = 0; i < kCurvePoints; ++i) {
+    const double threshold = static_cast<double>(i) / (kCurvePoints - 1);
+    const auto said = static_cast<size_t>(
+        std::partition_point(scores.begin(), scores.end(), [&](double score) { return score >= threshold; }) -
+        scores.begin());
+    curve.threshold.push_back(threshold);
+    curve.f1.push_back(said == 0 ? 0 : 2 * hits[said - 1] / (hits[said - 1] + misses[said - 1] + positives));
+  }
+  return curve;
+}
+
 }  // namespace
+
+std::vector<LabelCurve> label_curves(const EvaluatedSamples& samples, size_t most) {
+  std::vector<LabelCurve> curves;
+  if (samples.outputs.empty()) return curves;
+  const auto add = [&](LabelCurve curve) {
+    if (curve.positives > 0) curves.push_back(std::move(curve));
+  };
+  for (int64_t label = 0; label < samples.columns; ++label) {
+    add(curve_of({samples.outputs.data() + label, samples.truth.data() + label, samples.count(), samples.columns},
+                 label));
+  }
+  std::stable_sort(curves.begin(), curves.end(),
+                   [](const LabelCurve& a, const LabelCurve& b) { return a.positives > b.positives; });
+  if (curves.size() > most) curves.resize(most);
+  if (samples.columns == 1) return curves;
+  LabelCurve all = curve_of({samples.outputs.data(), samples.truth.data(), samples.count() * samples.columns, 1}, -1);
+  if (all.positives > 0) curves.insert(curves.begin(), std::move(all));
+  return curves;
+}
 
 std::vector<LabelThresholds> best_thresholds(const EvaluatedSamples& samples) {
   std::vector<LabelThresholds> thresholds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From which probability on a label should be predicted.
+// From which probability on a label should be predicted, and how good it is at any other.
 #pragma once
 
 #include <string>
@@ -24,5 +24,18 @@ struct LabelThresholds {
 
 /// One entry per label (binary: one). Of several equal ones the threshold nearest to the one that was used.
 std::vector<LabelThresholds> best_thresholds(const EvaluatedSamples& samples);
+
+/// One label, or all of them taken together, at all thresholds.
+struct LabelCurve {
+  int64_t label = -1;  ///< -1: all
+  int64_t positives = 0;
+  std::vector<double> recall, precision;  ///< by falling threshold, recall ascending; at most kCurvePoints
+  std::vector<double> threshold, f1;      ///< at even steps from 0 to 1
+};
+inline constexpr size_t kCurvePoints = 101;
+
+/// Of labels that have a positive and a negative: all together, where there are several, then at most `most` of them,
+/// those with most positives first.
+std::vector<LabelCurve> label_curves(const EvaluatedSamples& samples, size_t most);
 
 }  // namespace stoker::statistics

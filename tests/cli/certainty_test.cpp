@@ -48,7 +48,7 @@ TEST_F(CertaintyCommandTest, FilesOfAnEvaluationAreShownInTheReport) {
   EXPECT_NE(content_of_file(work_ / "run/eval/certainty.json").find("\"calibration\": {"), std::string::npos);
   EXPECT_EQ(lines_of(content_of_file(work_ / "run/eval/reliability.csv")).size(), 16u);
   const std::string page = content_of_file(work_ / "run/report.html");
-  EXPECT_NE(page.find("How sure the evaluation is"), std::string::npos);
+  EXPECT_NE(page.find("Intervals and reliability"), std::string::npos);
   EXPECT_NE(page.find("Reliability"), std::string::npos);
   EXPECT_NE(page.find("on the same images"), std::string::npos);
 }

@@ -112,5 +112,20 @@ TEST_F(Hdf5Test, AWrongLayoutShowsTheExpectedOneAndWhatIsThere) {
   }
 }
 
+TEST_F(Hdf5Test, PreviewAndTheReportDrawThem) {
+  Words preview = {"preview", "--output", "p.png"}, data = {"--data-dir", "data", "--task", "binary", "--threads", "1"};
+  preview.insert(preview.end(), data.begin(), data.end());
+  EXPECT_NE(succeed(preview).out.find("written: p.png ("), std::string::npos);
+  EXPECT_EQ(content_of_file(work_ / "p.png").rfind("\x89PNG", 0), 0u);
+  succeed(words({"--run-dir", "run", "--report"}));
+  EXPECT_NE(content_of_file(work_ / "run/report.html").find("src=\"data:image/jpeg;base64,/9j/"), std::string::npos);
+  succeed({"eval", "run", "--threads", "1", "--output", "run/eval"});
+  const std::string page = content_of_file(work_ / "run/report.html");
+  for (const char* const part :
+       {">Ordinary predictions</h2>", ">Precision and recall</figcaption>", ">F1 over the threshold</figcaption>"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+}
+
 }  // namespace
 }  // namespace stoker::cli

@@ -44,6 +44,13 @@ TEST_F(RunsCommandTest, WatchOfAFinishedRunDrawsItAndEnds) {
   EXPECT_NE(run({"runs", "run", "--curves"}, work_.path()).out.find("\nloss  o validation "), std::string::npos);
 }
 
+TEST_F(RunsCommandTest, APageFollowsARunUntilItEnds) {
+  const Ended ended = run({"runs", "run", "--html", "--follow"}, work_.path());
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(content_of_file(work_ / "run/report.html").find("http-equiv"), std::string::npos) << "the run has ended";
+  EXPECT_EQ(run({"runs", "run", "--html", "--follow", "-o", "-"}, work_.path()).exit_code, 64);
+}
+
 TEST_F(RunsCommandTest, NamesOfForeignRunsSteerNoTerminal) {
   const std::string evil = "evil\x1b]0;owned\x07\x1b[2J\xc2\x9b;31m";
   std::filesystem::rename(work_ / "run", work_ / evil);

@@ -175,6 +175,38 @@ TEST(ThresholdsTest, LieWhereTheFigureIsBest) {
   EXPECT_NEAR(best.balanced_accuracy.value_now, 0.5 * (1 + 1.0 / 3), 1e-12);
 }
 
+TEST(ThresholdsTest, CurvesAreSmallAndExact) {
+  const LabelCurve curve = label_curves(binary_of({-3, -2, -1.5f, -1, 2}, {0, 0, 1, 0, 1}), 20).at(0);
+  EXPECT_EQ(curve.recall, (std::vector<double>{0.5, 0.5, 1, 1, 1}));
+  EXPECT_EQ(curve.precision, (std::vector<double>{1, 0.5, 2.0 / 3, 0.5, 0.4}));
+  EXPECT_NEAR(curve.f1[50], 2.0 * 1 / (1 + 2), 1e-12) << "from 0.5 on one is said, and it is right";
+  EXPECT_NEAR(curve.f1[15], 2.0 * 2 / (3 + 2), 1e-12) << "0.15 lies below the three highest scores";
+  EXPECT_EQ(curve.f1[100], 0) << "nothing has a probability of 1";
+  EvaluatedSamples many = binary_of({}, {});
+  for (int i = 0; i < 5000; ++i) {
+    many.samples.push_back(i);
+    many.outputs.push_back(static_cast<float>(i % 997));
+    many.truth.push_back(static_cast<float>(i % 2));
+  }
+  EXPECT_EQ(label_curves(many, 20).at(0).recall.size(), kCurvePoints);
+  EXPECT_EQ(label_curves(many, 20).at(0).recall.back(), 1);
+}
+
+TEST(ThresholdsTest, CurvesOfLabelsBeginWithAllOfThemThenTheMostFrequent) {
+  EvaluatedSamples samples = binary_of({}, {});
+  samples.task = config::TaskKind::multilabel;
+  samples.columns = 3;
+  samples.samples = {0, 1, 2, 3};
+  samples.outputs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  samples.truth = {0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1};  // the third label has no negative
+  const std::vector<LabelCurve> curves = label_curves(samples, 2);
+  ASSERT_EQ(curves.size(), 3u);
+  EXPECT_EQ(curves[0].label, -1);
+  EXPECT_EQ(curves[0].positives, 6);
+  EXPECT_EQ(curves[1].label, 0) << "the first of equally frequent ones";
+  EXPECT_TRUE(label_curves(binary_of({-1, 1}, {1, 1}), 20).empty());
+}
+
 TEST(ThresholdsTest, OfOneClassAloneThereIsNone) {
   EXPECT_TRUE(std::isnan(best_thresholds(binary_of({-1, 1}, {1, 1})).front().f1.threshold));
 }

@@ -35,7 +35,7 @@ class AuditPage {
   const data::AuditFindings& found() const { return audited_.findings; }
 
   std::string overview() const {
-    std::string html = format("<p>{} samples, audited in {}.</p><div class=\"scroll\"><table>\n",
+    std::string html = format("<p>{} samples, audited in {}.</p><div class=\"scroll\" tabindex=\"0\"><table>\n",
                               count_text(found().samples()), core::duration_text(audited_.seconds));
     html += "<tr><th></th>";
     for (const data::SplitFindings& split : found().splits)
@@ -69,7 +69,8 @@ class AuditPage {
   /// A picture with lines of text, which are HTML.
   std::string figure(const data::SampleAt& at, const std::string& caption) const {
     const std::string jpeg = sample_picture(audited_.source_of(at), at.index, limits_);
-    const std::string image = jpeg.empty() ? "" : format("<img alt=\"\" src=\"data:image/jpeg;base64,{}\">", jpeg);
+    const std::string image =
+        jpeg.empty() ? "" : format("<img alt=\"sample\" src=\"data:image/jpeg;base64,{}\">", jpeg);
     return format("<figure>{}{}<br><span class=\"faint\">{}</span></figure>\n", image, caption,
                   escape_html(audited_.name_of(at)));
   }
@@ -125,7 +126,8 @@ class AuditPage {
 
   std::string corrupt() const {
     if (found().bad.empty()) return "";
-    std::string html = heading("Corrupt", found().bad.size(), kShownLines) + "<div class=\"scroll\"><table>\n";
+    std::string html =
+        heading("Corrupt", found().bad.size(), kShownLines) + "<div class=\"scroll\" tabindex=\"0\"><table>\n";
     for (size_t i = 0; i < std::min(kShownLines, found().bad.size()); ++i) {
       html += format("<tr><td>{}</td><td>{}</td></tr>\n", escape_html(audited_.name_of(found().bad[i].at)),
                      escape_html(found().bad[i].reason));

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text/base64.h"
 #include "data/image/jpeg/jpeg_encode.h"
+#include "data/probe/input_statistics.h"
 #include "data/resample/resample.h"
 
 namespace stoker::train {
@@ -45,8 +46,13 @@ std::string sample_picture(const data::Source& source, int64_t index, const data
   const std::string reason = videos == nullptr
                                  ? source.read(index, buffer, content)
                                  : videos->read_frame(index, videos->frame_count(index) / 2, buffer, content);
-  if (!reason.empty() || content.element != data::Element::uint8) return "";
-  if (content.is_pixels()) return jpeg_of(content.bytes, content.width, content.height, content.channels);
+  if (!reason.empty()) return "";
+  if (content.element != data::Element::uint8 || content.is_pixels()) {
+    const data::Picture picture =
+        data::picture_of(content.bytes, {0, content.height, content.width, content.channels, content.element, 1});
+    return jpeg_of(picture.pixels.data(), static_cast<int>(picture.width), static_cast<int>(picture.height),
+                   static_cast<int>(picture.channels));
+  }
   try {
     data::ImageHeader header;
     data::ImageBuffer image;

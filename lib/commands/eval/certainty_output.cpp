@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/eval/certainty_output.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "config/task_facts.h"
 #include "core/format.h"
 #include "core/text/csv_row.h"
 
@@ -174,6 +176,47 @@ core::Json comparison_json(const statistics::Comparison& comparison, const std::
                                {"winner", metric.winner() > 0   ? "first"
                                           : metric.winner() < 0 ? "second"
                                                                 : "none"}});
+  }
+  return json;
+}
+
+core::Json curves_json(const statistics::EvaluatedSamples& samples, const std::vector<std::string>& names) {
+  constexpr size_t kMostLabels = 20;
+  constexpr int64_t kMostTargets = 12, kMostSamples = 300;
+  const auto rounded = [](std::vector<double> values) {
+    for (double& value : values) value = std::round(value * 1e4) / 1e4;
+    return values;
+  };
+  const auto short_number = [](double value) { return std::stod(format("{:.5g}", value)); };
+  const bool has_numbers = config::has_scaled_targets(samples.task);
+  const bool has_labels = !has_numbers && samples.task != config::TaskKind::multiclass;
+  Json json = {{"threshold", has_labels ? Json(samples.threshold) : Json(nullptr)},
+               {"labels", Json::array()},
+               {"targets", Json::array()}};
+  if (has_labels) {
+    for (const statistics::LabelCurve& curve : statistics::label_curves(samples, kMostLabels)) {
+      const std::string name =
+          curve.label < 0 ? "all labels" : core::printable(names[static_cast<size_t>(curve.label)]);
+      json["labels"].push_back({{"label", name},
+                                {"positives", curve.positives},
+                                {"recall", rounded(curve.recall)},
+                                {"precision", rounded(curve.precision)},
+                                {"threshold", rounded(curve.threshold)},
+                                {"f1", rounded(curve.f1)}});
+    }
+  }
+  const int64_t shown = std::min(kMostSamples, samples.count());
+  for (int64_t target = 0; has_numbers && target < std::min(kMostTargets, samples.columns); ++target) {
+    std::vector<double> truth, predicted;
+    for (int64_t i = 0; i < shown; ++i) {
+      const auto at = static_cast<size_t>(i * samples.count() / shown * samples.columns + target);
+      if (!std::isfinite(samples.truth[at]) || !std::isfinite(samples.outputs[at])) continue;
+      truth.push_back(short_number(samples.truth[at]));
+      predicted.push_back(short_number(samples.outputs[at]));
+    }
+    if (truth.empty()) continue;
+    json["targets"].push_back(
+        {{"target", core::printable(names[static_cast<size_t>(target)])}, {"true", truth}, {"predicted", predicted}});
   }
   return json;
 }

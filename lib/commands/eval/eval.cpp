@@ -157,7 +157,7 @@ bool belongs_to_report(const std::string& folder, const std::string& run) {
 
 /// Everything as files of a folder.
 void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engine::EvalReport& report,
-                   const Sureness& sureness, const ImageTable& images) {
+                   const Sureness& sureness, const statistics::EvaluatedSamples& samples, const ImageTable& images) {
   const std::string& folder = flags.output;
   core::make_directories(folder);
   std::string written;
@@ -169,6 +169,8 @@ void write_figures(const EvalFlags& flags, const LoadedModel& loaded, const engi
   for (const engine::ResultTable& result : report.tables) write(result.name + ".csv", table_csv(result));
   write("certainty.json",
         figures_json(loaded, sureness).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
+  write("curves.json",
+        curves_json(samples, label_names(loaded)).dump(-1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   if (sureness.certainty.calibration) write("reliability.csv", reliability_csv(*sureness.certainty.calibration));
   core::log_info("written: {}", written);
   if (belongs_to_report(folder, flags.checkpoint)) write_report_or_warn(flags.checkpoint);
@@ -213,7 +215,7 @@ Outcome evaluate_as_rank(const Context& context, const EvalFlags& flags, const J
                            report.value_of(metric)};
   if (!ranks.is_root()) return outcome;
   say_figures(flags, loaded, report, sureness);
-  if (!flags.output.empty()) write_figures(flags, loaded, report, sureness, *table);
+  if (!flags.output.empty()) write_figures(flags, loaded, report, sureness, gathered.samples(), *table);
   if (flags.json) {
     write_result("-", figures_json(loaded, sureness).dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n");
   } else if (flags.output.empty()) {

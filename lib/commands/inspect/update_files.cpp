@@ -41,14 +41,6 @@ std::vector<uint8_t> plain(const torch::Tensor& bytes) {
   return {bytes.data_ptr<uint8_t>(), bytes.data_ptr<uint8_t>() + bytes.numel()};
 }
 
-/// In the middle of a gray square.
-std::vector<uint8_t> on_square(const torch::Tensor& bytes, int64_t side) {
-  torch::Tensor square = at::full({side, side, bytes.size(2)}, 128, torch::kUInt8);
-  const int64_t top = (side - bytes.size(0)) / 2, left = (side - bytes.size(1)) / 2;
-  square.narrow(0, top, bytes.size(0)).narrow(1, left, bytes.size(1)).copy_(bytes);
-  return plain(square);
-}
-
 void write_plain(const std::string& path, const std::string& content) {
   core::write_file_atomically(path, content, /*durable=*/false);
 }
@@ -150,10 +142,10 @@ int64_t write_images(const std::string& folder, const UpdateRecorder& record, co
   core::remove_tree(folder + "/batch.safetensors");
   engine::write_safetensors(folder + "/batch.safetensors", tensors);
   if (pictures.empty()) return written;
-  const int64_t side = std::max(pictures.front().size(0), pictures.front().size(1));
-  data::ContactSheet sheet(side, pictures.front().size(2), kColumns);
+  const torch::Tensor& first = pictures.front();
+  data::ContactSheet sheet(first.size(0), first.size(1), first.size(2), kColumns);
   sheet.add_heading("What the network got; below each image its loss and its label");
-  for (size_t i = 0; i < pictures.size(); ++i) sheet.add_tile({on_square(pictures[i], side), captions[i]});
+  for (size_t i = 0; i < pictures.size(); ++i) sheet.add_tile({plain(pictures[i]), captions[i]});
   write_plain(folder + "/sheet.png", sheet.png());
   return written;
 }

@@ -9,6 +9,7 @@
 #include "data/image/contact_sheet.h"
 #include "data/loader/sample_reader.h"
 #include "data/open_datasets.h"
+#include "data/probe/input_statistics.h"
 #include "train/failure/result_output.h"
 #include "train/setup/assemble.h"
 #include "train/setup/settings.h"
@@ -20,6 +21,7 @@ constexpr int64_t kPreviewColumns = 8;  // also the epochs that are shown
 constexpr int64_t kBatchImages = 32;    // of the first batch
 constexpr int64_t kBatchClips = 8;      // of the first batch, if it holds clips
 constexpr size_t kFollowedSamples = 4;  // shown over several epochs
+constexpr int64_t kWidest = 4096;       // pixels of samples in a row: long spectrograms stand in fewer columns
 
 /// Normalised images as the network gets them, back as bytes: [n, C, H, W] to n times H x W x C.
 std::vector<std::vector<uint8_t>> pixels_of(const torch::Tensor& images, const config::ResolvedDataOptions& options) {
@@ -33,6 +35,25 @@ std::vector<std::vector<uint8_t>> pixels_of(const torch::Tensor& images, const c
   for (int64_t i = 0; i < bytes.size(0); ++i) {
     const uint8_t* const begin = bytes.data_ptr<uint8_t>() + i * size;
     pixels.emplace_back(begin, begin + size);
+  }
+  return pixels;
+}
+
+/// What is not a picture, gray or RGB bytes.
+bool holds_numbers(const data::Source& source) {
+  const data::SampleShape shape = source.fixed_shape();
+  return shape.height > 0 && (shape.element != data::Element::uint8 || (shape.channels != 1 && shape.channels != 3));
+}
+
+/// The same of samples that are no pictures, such as spectrograms: each stretched over black to white.
+std::vector<std::vector<uint8_t>> pictures_of(const torch::Tensor& samples) {
+  const torch::Tensor rows =
+      samples.to(torch::kCPU).to(torch::kFloat32).permute({0, 2, 3, 1}).contiguous();  // [n, H, W, C]
+  const data::SampleShape shape = {0, rows.size(1), rows.size(2), rows.size(3), data::Element::float32, 1};
+  std::vector<std::vector<uint8_t>> pixels;
+  for (int64_t i = 0; i < rows.size(0); ++i) {
+    const torch::Tensor row = rows[i];
+    pixels.push_back(data::picture_of(static_cast<const uint8_t*>(row.data_ptr()), shape).pixels);
   }
   return pixels;
 }
@@ -71,7 +92,7 @@ std::vector<int64_t> add_first_batch(const config::ResolvedOptions& options,
   const int64_t shown = std::min(has_clips ? kBatchClips : kBatchImages, batch.image_count());
   const bool mixes = options.augment.mixup_alpha > 0 || options.augment.cutmix_alpha > 0;
   sheet.add_heading(core::format("First batch of epoch 1: {} of {} {}, as the network gets them{}, seed {}", shown,
-                                 batch.image_count(), has_clips ? "clips" : "images",
+                                 batch.image_count(), has_clips ? "clips" : data::item_word(*source).several,
                                  mixes ? " but for mixup and CutMix" : "", options.train.seed));
   torch::Tensor images = batch.images.slice(0, 0, shown);
   if (source->fixed_shape().views > 1) {  // [n, T, 2 * C, H, W]: each frame, and its partner behind it
@@ -80,7 +101,7 @@ std::vector<int64_t> add_first_batch(const config::ResolvedOptions& options,
   if (has_clips) {
     add_clips(options, *source, images, batch.samples, sheet);
   } else {
-    const auto pixels = pixels_of(images, options.data);
+    const auto pixels = holds_numbers(*source) ? pictures_of(images) : pixels_of(images, options.data);
     for (size_t i = 0; i < pixels.size(); ++i) sheet.add_tile({pixels[i], class_of(*source, batch.samples[i])});
   }
   return {batch.samples.begin(), batch.samples.begin() + shown};
@@ -94,16 +115,13 @@ void add_epochs(const config::ResolvedOptions& options, const data::Source& sour
   data::SampleReader reader(source, plan, decode_limits(options.data), options.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(source.num_targets()));
+  std::vector<uint8_t> row(static_cast<size_t>(plan.shape.bytes()));
   for (size_t i = 0; i < std::min(kFollowedSamples, samples.size()); ++i) {
     sheet.add_heading(core::format("{} in epochs 1 to {}", source.name(samples[i]), kPreviewColumns));
     for (int64_t epoch = 0; epoch < kPreviewColumns; ++epoch) {
-      data::SheetTile tile;
-      tile.pixels.resize(static_cast<size_t>(plan.shape.bytes()));
-      const std::string trouble =
-          reader.read_into(samples[i], epoch, /*round=*/0, tile.pixels.data(), targets.data(), times);
-      tile.pixels.resize(static_cast<size_t>(plan.shape.image_bytes()));
-      tile.caption = trouble.empty() ? core::format("epoch {}", epoch + 1) : trouble;
-      sheet.add_tile(std::move(tile));
+      const std::string trouble = reader.read_into(samples[i], epoch, /*round=*/0, row.data(), targets.data(), times);
+      sheet.add_tile({data::picture_of(row.data(), plan.shape).pixels,
+                      trouble.empty() ? core::format("epoch {}", epoch + 1) : trouble});
     }
   }
 }
@@ -115,17 +133,14 @@ Outcome preview(const Context& context, const PreviewFlags& flags) {
   Settings settings(configuration);
   const config::ResolvedOptions& options = settings.options();
   const data::Datasets datasets = data::open_datasets(configuration.options.data);
-  if (datasets.train->fixed_shape().height > 0) {
-    throw core::Error(core::ErrorKind::config,
-                      "train preview shows images, but the samples are numbers of a fixed size",
-                      "look at them with the program that wrote them");
-  }
   settings.settle(facts_of(*datasets.train, configuration.options.data));
   if (configuration.flags.print_config) {
     write_result("-", config::render_yaml(configuration, settings.resolution()));
     return {core::kExitOk, ""};
   }
-  data::ContactSheet sheet(options.data.img_size, options.data.in_chans, kPreviewColumns);
+  const data::SampleShape shape = transform_plan(options, *datasets.train, /*training=*/true).shape;
+  const int64_t columns = std::clamp<int64_t>(kWidest / shape.width, 1, kPreviewColumns);
+  data::ContactSheet sheet(shape.height, shape.width, shape.channels >= 3 ? 3 : 1, columns);
   const std::vector<int64_t> samples = add_first_batch(options, datasets.train, sheet);
   add_epochs(options, *datasets.train, samples, sheet);
   write_result(flags.output, sheet.png());

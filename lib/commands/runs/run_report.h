@@ -7,8 +7,9 @@
 
 namespace stoker::train {
 
-/// Reads the run directories and writes one page about them to `output`, which may be "-". Throws no_input, data, and
-/// what write_result throws.
-void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output);
+/// Reads the run directories and writes one page about them to `output`, which may be "-". Of several, those that have
+/// not begun to train are left out; a page that loads itself again (`reload_seconds` > 0) shows them without curves.
+/// Throws no_input, data, and what write_result throws.
+void write_run_report(const std::vector<std::string>& run_dirs, const std::string& output, int reload_seconds = 0);
 
 }  // namespace stoker::train

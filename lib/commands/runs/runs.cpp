@@ -91,6 +91,7 @@ std::vector<observe::ListedRun> listed(const std::vector<std::string>& folders) 
   for (const std::string& folder : folders) {
     for (observe::ListedRun& run : observe::list_runs(folder, std::time(nullptr))) runs.push_back(std::move(run));
   }
+  observe::sort_runs(runs);
   return runs;
 }
 
@@ -143,17 +144,50 @@ void follow_on_screen(const std::vector<std::string>& paths) {
   }
 }
 
+/// Writes the page again whenever the runs have got further, and once more when all have ended.
+void follow_on_page(const std::vector<std::string>& paths, const std::string& output) {
+  constexpr int kReload = 10;           // seconds
+  constexpr double kShareOfMaking = 5;  // large pages are made less often
+  core::log_info("open {} in a browser: it loads itself again until the runs end (Ctrl-C ends this command only)",
+                 core::printable(output));
+  std::string before;
+  while (true) {
+    const auto begin = std::chrono::steady_clock::now();
+    bool ended = true;
+    std::string now;
+    for (const std::string& path : paths) {
+      const observe::ListedRun run = observe::list_run(path, std::time(nullptr));
+      ended = ended && observe::has_ended(run);
+      now += core::format("{} {} {};", run.epochs_done, run.updates, run.state);
+    }
+    if (ended || now != before) write_run_report(paths, output, ended ? 0 : kReload);
+    if (ended) return;
+    before = now;
+    wait(std::max<double>(kReload / 2.0, kShareOfMaking * core::seconds_since(begin)));
+  }
+}
+
+Outcome write_page_of(const std::vector<std::string>& folders, const RunsFlags& flags) {
+  std::string output = flags.output;
+  if (output.empty()) output = folders.size() == 1 ? folders[0] + "/report.html" : "report.html";
+  const std::vector<std::string> paths = paths_of(folders);
+  if (!flags.follow) {
+    write_run_report(paths, output);
+  } else if (output == "-") {
+    throw core::Error(core::ErrorKind::usage, "--follow keeps a file up to date, but --output is standard output",
+                      "name a file: --output report.html");
+  } else {
+    follow_on_page(paths, output);
+  }
+  if (output != "-") core::log_info("written: {}", core::printable(output));
+  return {core::kExitOk, "reported"};
+}
+
 Outcome show_runs(const Context&, const RunsFlags& flags) {
   const std::vector<std::string> folders = flags.folders.empty() ? std::vector<std::string>{"runs"} : flags.folders;
-  if (flags.curves || flags.follow || flags.html) {
+  if (flags.html) return write_page_of(folders, flags);
+  if (flags.curves || flags.follow) {
     const std::vector<std::string> paths = paths_of(folders);
-    if (flags.html) {
-      std::string output = flags.output;
-      if (output.empty()) output = folders.size() == 1 ? folders[0] + "/report.html" : "report.html";
-      write_run_report(paths, output);
-      if (output != "-") core::log_info("written: {}", core::printable(output));
-      return {core::kExitOk, "reported"};
-    }
     if (!flags.follow) {
       print_curves(read_runs(paths), std::max(terminal_size().rows, 24));
     } else if (can_draw()) {
@@ -177,13 +211,14 @@ Command runs_command() {
   const auto flags = std::make_shared<RunsFlags>();
   Command command;
   command.name = "runs";
-  command.usage = "train runs [DIR...] [--curves | --follow | --html]";
-  command.summary = "Lists runs below a folder: state, epoch, best, speed, age. Draws their curves, or writes a page.";
+  command.usage = "train runs [DIR...] [--curves | --follow | --html [--follow]]";
+  command.summary = "Lists runs below a folder, the best first, with what differs; draws curves, or writes a page.";
   command.words = {config::words("DIR", "Folder that holds runs, or a run (default: runs).", flags->folders,
                                  /*is_optional=*/true)};
   command.flags = {
       flag("curves", "Draws where the runs stand and their curves, once.", flags->curves),
-      flag("follow,f", "Draws them until the runs end.", flags->follow),
+      flag("follow,f", "Draws them until the runs end; with --html keeps the page up to date until then.",
+           flags->follow),
       flag("html", "Writes one HTML page about a run, about several side by side, or about all below a folder.",
            flags->html),
       flag("output,o", "FILE",

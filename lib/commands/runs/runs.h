@@ -9,7 +9,7 @@ namespace stoker::train {
 struct RunsFlags {
   std::vector<std::string> folders;  ///< folders that hold runs, or runs; empty: "runs"
   bool curves = false;               ///< draw once
-  bool follow = false;               ///< draw until the runs end
+  bool follow = false;               ///< draw, or keep the page up to date, until the runs end
   bool html = false;
   std::string output;  ///< the page; empty: report.html in the run directory, or here when there are several
   bool json = false;

@@ -12,7 +12,6 @@ namespace stoker::data {
 namespace {
 
 // Pixels.
-constexpr int64_t kLeastTile = 96;
 constexpr int kGap = 6, kCaption = 18, kHeading = 34;
 constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
 constexpr double kCaptionSize = 0.4, kHeadingSize = 0.55;
@@ -41,11 +40,12 @@ void write_text(cv::Mat& canvas, const std::string& text, int64_t x, int64_t y, 
 
 }  // namespace
 
-ContactSheet::ContactSheet(int64_t side, int64_t channels, int64_t columns)
-    : side_(side),
+ContactSheet::ContactSheet(int64_t height, int64_t width, int64_t channels, int64_t columns)
+    : height_(height),
+      width_(width),
       channels_(channels),
       columns_(columns),
-      factor_(std::max<int64_t>(1, (kLeastTile + side - 1) / side)) {}
+      factor_(std::max<int64_t>(1, (kLeastTile + std::max(height, width) - 1) / std::max(height, width))) {}
 
 void ContactSheet::add_heading(const std::string& text) { rows_.push_back({text, {}}); }
 
@@ -56,10 +56,10 @@ void ContactSheet::add_tile(SheetTile tile) {
   rows_.back().tiles.push_back(std::move(tile));
 }
 
-int64_t ContactSheet::width() const { return kGap + columns_ * (tile_pixels() + kGap); }
+int64_t ContactSheet::width() const { return kGap + columns_ * (tile_width() + kGap); }
 
 int64_t ContactSheet::row_pixels(const Row& row) const {
-  return row.heading.empty() ? tile_pixels() + kCaption + kGap : kHeading;
+  return row.heading.empty() ? tile_height() + kCaption + kGap : kHeading;
 }
 
 int64_t ContactSheet::height() const {
@@ -76,15 +76,15 @@ std::string ContactSheet::png() const {
       write_text(canvas, row.heading, kGap, y + kHeading - 12, kHeadingSize, width() - 2 * kGap);
     int64_t x = kGap;
     for (const SheetTile& tile : row.tiles) {
-      const cv::Mat image(static_cast<int>(side_), static_cast<int>(side_), channels_ == 3 ? CV_8UC3 : CV_8UC1,
+      const cv::Mat image(static_cast<int>(height_), static_cast<int>(width_), channels_ == 3 ? CV_8UC3 : CV_8UC1,
                           const_cast<uint8_t*>(tile.pixels.data()));  // read only
       cv::Mat colour, large;
       cv::cvtColor(image, colour, channels_ == 3 ? cv::COLOR_RGB2BGR : cv::COLOR_GRAY2BGR);
-      const int pixels = static_cast<int>(tile_pixels());
-      cv::resize(colour, large, {pixels, pixels}, 0, 0, cv::INTER_NEAREST);
-      large.copyTo(canvas(cv::Rect(static_cast<int>(x), static_cast<int>(y), pixels, pixels)));
-      write_text(canvas, tile.caption, x, y + pixels + kCaption - 5, kCaptionSize, pixels);
-      x += pixels + kGap;
+      const int high = static_cast<int>(tile_height()), wide = static_cast<int>(width_ * factor_);
+      cv::resize(colour, large, {wide, high}, 0, 0, cv::INTER_NEAREST);
+      large.copyTo(canvas(cv::Rect(static_cast<int>(x), static_cast<int>(y), wide, high)));
+      write_text(canvas, tile.caption, x, y + high + kCaption - 5, kCaptionSize, tile_width());
+      x += tile_width() + kGap;
     }
     y += row_pixels(row);
   }

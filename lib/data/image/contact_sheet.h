@@ -2,6 +2,7 @@
 // Images side by side with captions, as one PNG. Knows pixels and text, not where they come from.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,15 +10,15 @@
 namespace stoker::data {
 
 struct SheetTile {
-  std::vector<uint8_t> pixels;  ///< side x side x channels, HWC; gray or RGB
+  std::vector<uint8_t> pixels;  ///< height x width x channels, HWC; gray or RGB
   std::string caption;          ///< below it, cut to the width of the tile
 };
 
 /// Tiles of one size in rows, under headings. Small images are enlarged by a whole factor, pixel by pixel.
 class ContactSheet {
  public:
-  /// `side`: pixels of the images, `channels`: 1 or 3, `columns`: tiles in a row.
-  ContactSheet(int64_t side, int64_t channels, int64_t columns);
+  /// `height`, `width`: pixels of the images, `channels`: 1 or 3, `columns`: tiles in a row.
+  ContactSheet(int64_t height, int64_t width, int64_t channels, int64_t columns);
 
   void add_heading(const std::string& text);
   /// Fills rows from the left; a heading begins a new one.
@@ -33,10 +34,13 @@ class ContactSheet {
     std::string heading;  ///< else tiles
     std::vector<SheetTile> tiles;
   };
-  int64_t tile_pixels() const { return side_ * factor_; }
+  int64_t tile_height() const { return height_ * factor_; }
+  int64_t tile_width() const { return std::max(kLeastTile, width_ * factor_); }  ///< with room for a caption
   int64_t row_pixels(const Row& row) const;
 
-  const int64_t side_, channels_, columns_, factor_;
+  static constexpr int64_t kLeastTile = 96;  ///< pixels
+
+  const int64_t height_, width_, channels_, columns_, factor_;
   std::vector<Row> rows_;
 };
 

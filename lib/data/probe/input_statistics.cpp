@@ -79,4 +79,46 @@ InputStatistics measure_inputs(const Source& source) {
   return statistics;
 }
 
+Picture picture_of(const uint8_t* image, const SampleShape& shape, int64_t longest_side) {
+  const int64_t channels = shape.channels >= 3 ? 3 : 1, area = shape.height * shape.width;
+  const int64_t side = std::max(shape.height, shape.width);
+  const bool is_picture = shape.element == Element::uint8 && shape.channels == channels;
+  const auto value_at = [&](int64_t pixel, int64_t channel) {
+    return number_at(image, shape.element, pixel * shape.channels + channel);
+  };
+  double low = 0, high = is_picture ? 1 : 0;
+  bool has_first = is_picture;
+  for (int64_t i = 0; !is_picture && i < area * channels; ++i) {
+    const double value = value_at(i / channels, i % channels);
+    if (!std::isfinite(value)) continue;
+    low = has_first ? std::min(low, value) : value;
+    high = has_first ? std::max(high, value) : value;
+    has_first = true;
+  }
+  const double scale = high > low ? 255 / (high - low) : 0;
+  Picture picture;
+  const int64_t shrunk = longest_side > 0 && side > longest_side ? longest_side : side;
+  picture.height = std::max<int64_t>(1, shape.height * shrunk / side);
+  picture.width = std::max<int64_t>(1, shape.width * shrunk / side);
+  picture.channels = channels;
+  for (int64_t y = 0; y < picture.height; ++y) {
+    const int64_t top = y * shape.height / picture.height, bottom = (y + 1) * shape.height / picture.height;
+    for (int64_t x = 0; x < picture.width; ++x) {
+      const int64_t left = x * shape.width / picture.width, right = (x + 1) * shape.width / picture.width;
+      for (int64_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (int64_t row = top; row < bottom; ++row) {
+          for (int64_t column = left; column < right; ++column) {
+            const double value = value_at(row * shape.width + column, c);
+            sum += std::isfinite(value) ? (value - low) * scale : 0;
+          }
+        }
+        const double mean = sum / static_cast<double>((bottom - top) * (right - left));
+        picture.pixels.push_back(static_cast<uint8_t>(std::lround(std::clamp(mean, 0.0, 255.0))));
+      }
+    }
+  }
+  return picture;
+}
+
 }  // namespace stoker::data

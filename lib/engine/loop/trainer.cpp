@@ -167,7 +167,7 @@ void Trainer::finish_epoch(Run& run) {
 void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   const core::TraceScope trace("validation");
   const Clock::time_point begin = Clock::now();
-  WorstSamples worst(updater_.task(), kWorstSamples);
+  WorstSamples worst(updater_.task(), kWorstSamples, val_feed_.loader().images_per_epoch());
   const auto on_batch = [this, &worst, done = int64_t{0}](const data::Batch& batch,
                                                           const torch::Tensor& outputs) mutable {
     worst.add(batch, outputs);
@@ -186,7 +186,10 @@ void Trainer::validate(RunProgress& at, bool is_due, EpochEvent& event) {
   event.eval_seconds = core::seconds_since(begin);
   event.is_best = at.note_result(result.value_of(settings_.eval_metric), lower_is_better(settings_.eval_metric),
                                  settings_.min_delta, is_due);
-  if (event.is_best) event.worst = worst.read();
+  if (event.is_best) {
+    event.worst = worst.read();
+    event.ordinary = worst.read_ordinary();
+  }
   telemetry_.examine_validated(event);
 }
 

@@ -55,8 +55,8 @@ struct ReportEvent {
   Findings found;                ///< between updates, just before this event
 };
 
-/// A sample of an evaluation that the network is wrong about.
-struct WorstSample {
+/// A sample of an evaluation, and what the network made of it.
+struct ShownSample {
   int64_t sample = 0;            ///< index in the validation source
   double error = 0;              ///< 1 - the probability of the truth, or mean distance from the targets
   std::vector<float> predicted;  ///< as Task::predictions() has it
@@ -80,7 +80,8 @@ struct EpochEvent {
   double eval_loss = 0;
   std::vector<Metric> metrics;  ///< as StartEvent has them; empty when not evaluated
   bool is_best = false;
-  std::vector<WorstSample> worst;            ///< of the best epoch so far: some, the worst first
+  std::vector<ShownSample> worst;            ///< of the best epoch so far: some, the worst first
+  std::vector<ShownSample> ordinary;         ///< of the same epoch: some, evenly spaced in the split
   std::vector<SharedSample> in_both_splits;  ///< of the first validation of a run that began from scratch
   double best_value = 0;
   // By this process's clock; not part of what a resumed run must reproduce.

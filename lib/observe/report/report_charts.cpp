@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of report.html that are charts: results, speed and resources. A metric that a later version writes
-// gets a chart of its own without a change here.
+// The sections of report.html that are charts over time: results, speed and resources. A metric that a later version
+// writes gets a chart of its own without a change here.
 #include <algorithm>
 
+#include "observe/report/page.h"
 #include "observe/report/report_page.h"
 #include "observe/report/svg_chart.h"
 
@@ -31,7 +32,8 @@ void add_lines(const Runs& runs, const std::vector<Wanted>& wanted, Chart& chart
       const Curves& curves = runs[i].*want.from;
       const auto found = curves.find(want.name);
       if (found == curves.end()) continue;
-      ChartLine line = {want.label, found->second.x, found->second.y, colour % 6, want.dashed};
+      ChartLine line = {want.label, found->second.x, found->second.y, colour == kFaintLine ? colour : colour % 6,
+                        want.dashed};
       if (runs.size() > 1) line.label = runs[i].path + (wanted.size() > 1 ? " " + want.label : "");
       for (double& y : line.y) y *= want.scale;
       chart.lines.push_back(std::move(line));
@@ -40,7 +42,7 @@ void add_lines(const Runs& runs, const std::vector<Wanted>& wanted, Chart& chart
 }
 
 std::string chart_of(const Runs& runs, const std::string& title, const std::string& x_label, const std::string& y_label,
-                     const std::vector<Wanted>& wanted, bool from_zero = false, bool percent = false,
+                     const std::vector<Wanted>& wanted, bool from_zero = false, double ceiling = 1e300,
                      double least_high = -1e300) {
   Chart chart;
   chart.may_be_logarithmic = title == kLossTitle || title == kLearningRateTitle;
@@ -48,8 +50,8 @@ std::string chart_of(const Runs& runs, const std::string& title, const std::stri
   chart.x_label = x_label;
   chart.y_label = y_label;
   chart.least_high = least_high;
-  if (from_zero || percent) chart.y_min = 0;
-  if (percent) chart.y_max = 100;
+  chart.y_ceiling = ceiling;
+  if (from_zero) chart.y_min = 0;
   add_lines(runs, wanted, chart);
   return svg_chart(chart);
 }
@@ -58,19 +60,20 @@ bool any_has(const Runs& runs, CurvesOf from, const std::string& name) {
   return std::any_of(runs.begin(), runs.end(), [&](const RunRecord& run) { return (run.*from).count(name) > 0; });
 }
 
-/// What a metric counts in, by its name in the files.
-std::string unit_of(const std::string& metric) {
-  return metric.rfind("top", 0) == 0 || metric.find("percent") != std::string::npos ? "percent" : "value";
-}
+/// No share is above all of it, whatever the file holds.
+double ceiling_of(const std::string& unit) { return unit == "percent" ? 100 : unit == "share" ? 1 : 1e300; }
 
 std::string loss_chart(const Runs& runs) {
   std::vector<Wanted> wanted = {{&RunRecord::by_epoch, "eval_loss", "validation"}};
   const Wanted per_epoch = {&RunRecord::by_epoch, "train_loss", "training, per epoch", 1, /*dashed=*/true};
   const Wanted per_report = {&RunRecord::by_report, "train_loss", "training, per report", 1, /*dashed=*/true};
   const bool has_reports = any_has(runs, &RunRecord::by_report, "train_loss");
+  // Of several runs one line each, so that they can be told apart.
+  const bool is_enough = runs.size() > 1 && any_has(runs, &RunRecord::by_epoch, "eval_loss");
   if (runs.size() == 1 || !has_reports) wanted.push_back(per_epoch);
   if (has_reports) wanted.push_back(per_report);
-  return chart_of(runs, kLossTitle, "epochs", "loss", wanted);
+  if (is_enough) wanted.resize(1);
+  return chart_of(runs, kLossTitle, "epochs", is_enough ? "validation loss" : "loss", wanted);
 }
 
 /// Every eval_* column but the loss and clocks, in the order of the first run that has it.
@@ -83,18 +86,18 @@ std::string metric_charts(const Runs& runs) {
       done.push_back(column);
       const std::string metric = column.substr(5), unit = unit_of(metric);
       std::vector<Wanted> wanted = {{&RunRecord::by_epoch, column, "validation"}};
-      if (any_has(runs, &RunRecord::by_report, "train_" + metric)) {
+      if (runs.size() == 1 && any_has(runs, &RunRecord::by_report, "train_" + metric)) {
         wanted.push_back({&RunRecord::by_report, "train_" + metric, "training", 1, /*dashed=*/true});
       }
-      html += chart_of(runs, metric, "epochs", unit, wanted);
+      html += chart_of(runs, metric, "epochs", runs.size() > 1 ? "validation, " + unit : unit, wanted, false,
+                       ceiling_of(unit));
     }
   }
   return html;
 }
 
 std::string section(const std::string& title, const std::string& charts) {
-  if (charts.empty()) return "";
-  return "<h2>" + title + "</h2><div class=\"grid-of-charts\">" + charts + "</div>\n";
+  return section_of(title, charts.empty() ? "" : "<div class=\"grid-of-charts\">" + charts + "</div>\n");
 }
 
 }  // namespace
@@ -106,25 +109,26 @@ std::string curves_section(const Runs& runs) {
   std::string charts = loss_chart(runs) + metric_charts(runs);
   charts += chart_of(runs, kLearningRateTitle, "epochs", "learning rate", {{finest, "lr", "learning rate"}}, true);
   charts += chart_of(runs, "Gradient norm", "epochs", "norm", {{reports, "gradient_norm", "before clipping"}}, true);
-  charts += chart_of(runs, "Speed", "epochs", "images/s", {{finest, "images_per_second", "images/s"}}, true);
-  charts += chart_of(runs, "Waited for data", "epochs", "percent of the time",
-                     {{finest, "data_wait_share", "data wait", 100}}, /*from_zero=*/true, /*percent=*/false,
-                     /*least_high=*/10);
-  charts += chart_of(runs, "Batches ready when one is asked for", "epochs", "batches",
-                     {{reports, "times.queue.mean_batches", "mean"},
-                      {reports, "times.queue.capacity_batches", "room", 1, /*dashed=*/true}},
-                     /*from_zero=*/true);
   return section("Curves", charts);
 }
 
 std::string resources_section(const Runs& runs) {
-  const CurvesOf minutes = &RunRecord::by_minute;
+  const CurvesOf minutes = &RunRecord::by_minute, reports = &RunRecord::by_report;
+  const CurvesOf finest = any_has(runs, reports, "lr") ? reports : &RunRecord::by_epoch;  // a short run has no report
   const std::string x = "minutes of training";
   const auto wanted = [&](const char* name, const char* label, double scale = 1, bool dashed = false) {
     return Wanted{minutes, std::string("resources.") + name, label, scale, dashed};
   };
   std::string charts;
-  charts += chart_of(runs, "GPU", x, "percent", {wanted("gpu_percent", "busy")}, true, true);
+  charts += chart_of(runs, "Speed", "epochs", "images/s", {{finest, "images_per_second", "images/s"}}, true);
+  charts += chart_of(runs, "Waited for data", "epochs", "percent of the time",
+                     {{finest, "data_wait_share", "data wait", 100}}, /*from_zero=*/true, /*ceiling=*/100,
+                     /*least_high=*/10);
+  charts += chart_of(runs, "Batches ready when one is asked for", "epochs", "batches",
+                     {{reports, "times.queue.mean_batches", "mean"},
+                      {reports, "times.queue.capacity_batches", "room", 1, /*dashed=*/true}},
+                     /*from_zero=*/true);
+  charts += chart_of(runs, "GPU", x, "percent", {wanted("gpu_percent", "busy")}, true, 100);
   charts += chart_of(
       runs, "GPU memory", x, "GB",
       {wanted("gpu_memory_used_bytes", "used", 1e-9), wanted("gpu_memory_total_bytes", "total", 1e-9, /*dashed=*/true)},
@@ -134,7 +138,7 @@ std::string resources_section(const Runs& runs) {
   charts += chart_of(
       runs, "CPU", x, "percent",
       {wanted("cpu_percent", "this process"), wanted("machine_cpu_percent", "the whole machine", 1, /*dashed=*/true)},
-      true, true);
+      true, 100);
   charts += chart_of(
       runs, "Memory", x, "GB",
       {wanted("resident_bytes", "this process", 1e-9), wanted("ram_used_bytes", "in use", 1e-9, /*dashed=*/true)},
@@ -143,7 +147,7 @@ std::string resources_section(const Runs& runs) {
                      {wanted("read_bytes_per_second", "read", 1e-6),
                       wanted("written_bytes_per_second", "written", 1e-6, /*dashed=*/true)},
                      true);
-  return section("Resources", charts);
+  return section("Speed and resources", charts);
 }
 
 }  // namespace stoker::observe

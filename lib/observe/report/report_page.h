@@ -3,6 +3,7 @@
 // that a browser would load; pictures are part of the page. Knows run records, not files.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,26 +11,37 @@
 
 namespace stoker::observe {
 
-/// `made_by`: "stoker train 0.1.0"; `time`: when the page was made, UTC. At least one run; colours repeat after six.
-std::string report_page(const std::vector<RunRecord>& runs, const std::string& made_by, const std::string& time);
+/// `made_by`: "stoker train 0.1.0"; `time`: when the page was made, UTC; `reload_seconds`: see page_of(). At least one
+/// run. Several are sorted, the best first; the first six have colours.
+std::string report_page(std::vector<RunRecord> runs, const std::string& made_by, const std::string& time,
+                        int reload_seconds = 0);
 
-// Its sections; each is "" when no run has anything to show there.
-std::string overview_section(const std::vector<RunRecord>& runs);
+// Its sections, in order; each is "" when no run has anything to show there.
+std::string outcome_section(const std::vector<RunRecord>& runs);
+/// The metric over each option in which several runs differ.
+std::string sweep_section(const std::vector<RunRecord>& runs);
 std::string curves_section(const std::vector<RunRecord>& runs);
-std::string diagnosis_section(const std::vector<RunRecord>& runs);
+std::string confusion_section(const std::vector<RunRecord>& runs);
 std::string worst_section(const std::vector<RunRecord>& runs);
+std::string ordinary_section(const std::vector<RunRecord>& runs);
+std::string certainty_section(const std::vector<RunRecord>& runs);
+std::string threshold_section(const std::vector<RunRecord>& runs);
+std::string numbers_section(const std::vector<RunRecord>& runs);
+std::string diagnosis_section(const std::vector<RunRecord>& runs);
 std::string time_section(const std::vector<RunRecord>& runs);
 std::string resources_section(const std::vector<RunRecord>& runs);
 std::string memory_section(const std::vector<RunRecord>& runs);
-std::string certainty_section(const std::vector<RunRecord>& runs);
-std::string confusion_section(const std::vector<RunRecord>& runs);
-/// Options whose values are not the same in all runs; "" for one run.
-std::string differences_section(const std::vector<RunRecord>& runs);
+std::string facts_section(const std::vector<RunRecord>& runs);
 std::string options_section(const std::vector<RunRecord>& runs);
 
-/// Colour class of run `index` on a page of several.
+/// Colour class of run `index` on a page of several: one of its own, or that of all the others.
 int run_colour(size_t index);
 /// A swatch in that colour and the path; the path alone on a page of one run.
 std::string run_label(const std::vector<RunRecord>& runs, size_t index);
+/// What `show` makes of each run; of several each in an element to open, the first is open, at most six are shown.
+std::string per_run(const std::vector<RunRecord>& runs, const std::function<std::string(const RunRecord&)>& show);
+
+/// What a metric of summary.csv counts in: "percent", "share" (at most 1) or "value".
+std::string unit_of(const std::string& metric);
 
 }  // namespace stoker::observe

@@ -6,6 +6,7 @@
 #include "core/format.h"
 #include "observe/diagnosis/time_figures.h"
 #include "observe/report/html.h"
+#include "observe/report/page.h"
 #include "observe/report/report_page.h"
 
 namespace stoker::observe {
@@ -72,26 +73,28 @@ std::string bar(const std::string& title, const std::vector<Share>& shares) {
         "<li><span class=\"swatch c{}\"></span>{} <b>{:.1f}%</b> {}</li>", i % 6, escape_html(shares[i].name), percent,
         shares[i].seconds < 1 ? short_seconds_text(shares[i].seconds) : core::duration_text(shares[i].seconds));
   }
-  return format("<figure><figcaption>{}</figcaption><div class=\"bar\">{}</div><ul class=\"legend\">{}</ul></figure>\n",
-                title, parts, legend);
+  return format(
+      "<figure><figcaption>{}</figcaption><div class=\"bar\" aria-hidden=\"true\">{}</div><ul "
+      "class=\"legend\">{}</ul></figure>\n",
+      title, parts, legend);
 }
 
 std::string matrix(const ConfusionTable& table) {
-  std::string html = "<div class=\"scroll\"><table class=\"matrix\"><tr><th>true \\ predicted</th>";
-  for (const std::string& name : table.class_names) html += "<th>" + escape_html(name) + "</th>";
+  std::string html = "<tr><th scope=\"col\">true \\ predicted</th>";
+  for (const std::string& name : table.class_names) html += "<th scope=\"col\">" + escape_html(name) + "</th>";
   html += "</tr>\n";
   for (size_t truth = 0; truth < table.counts.size(); ++truth) {
     const auto& row = table.counts[truth];
     const auto images = static_cast<double>(std::accumulate(row.begin(), row.end(), int64_t{0}));
-    html += "<tr><th>" + escape_html(table.class_names[truth]) + "</th>";
+    html += "<tr><th scope=\"row\">" + escape_html(table.class_names[truth]) + "</th>";
     for (const int64_t count : row) {
       const double share = images > 0 ? static_cast<double>(count) / images : 0;
-      html += format("<td style=\"background:rgba(var(--heat),{:.3f})\">{}</td>", 0.6 * share,
+      html += format("<td style=\"background:rgba(var(--heat),{:.3f})\">{}</td>", 0.45 * share,
                      count > 0 ? std::to_string(count) : "");
     }
     html += "</tr>\n";
   }
-  return html + "</table></div>\n";
+  return table_of("Confusion matrix: true classes down, predicted ones across", html, "matrix");
 }
 
 /// The most frequent wrong pairs.
@@ -110,13 +113,14 @@ std::string mistakes(const ConfusionTable& table) {
   std::stable_sort(wrong.begin(), wrong.end(), [](const Mistake& a, const Mistake& b) { return a.count > b.count; });
   if (wrong.size() > kMaxMistakes) wrong.resize(kMaxMistakes);
   std::string html =
-      "<div class=\"scroll\"><table><tr><th>class</th><th>taken for</th><th class=\"n\">images</th></tr>\n";
+      "<tr><th scope=\"col\">class</th><th scope=\"col\">predicted as</th><th scope=\"col\" "
+      "class=\"n\">images</th></tr>\n";
   for (const Mistake& mistake : wrong) {
     html += format("<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td></tr>\n",
                    escape_html(table.class_names[mistake.truth]), escape_html(table.class_names[mistake.predicted]),
                    core::count_text(mistake.count));
   }
-  return html + "</table></div>\n";
+  return wrong.empty() ? "" : table_of("Most frequent mistakes", html);
 }
 
 std::string times_table(const std::string& title, const std::vector<TimeRow>& rows) {
@@ -129,48 +133,45 @@ std::string times_table(const std::string& title, const std::vector<TimeRow>& ro
   }
   if (html.empty()) return "";
   return format(
-      "<figure><figcaption>{}</figcaption><table><tr><th></th><th class=\"n\">mean</th><th class=\"n\">95%</th>"
-      "<th class=\"n\">max</th></tr>\n{}</table></figure>\n",
+      "<figure><figcaption>{}</figcaption><table><tr><td></td><th scope=\"col\" class=\"n\">mean</th><th scope=\"col\" "
+      "class=\"n\">95 %</th><th scope=\"col\" class=\"n\">max</th></tr>\n{}</table></figure>\n",
       title, html);
 }
 
 }  // namespace
 
 std::string time_section(const std::vector<RunRecord>& runs) {
-  std::string bars;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const std::string of = runs.size() > 1 ? ", " + run_label(runs, i) : "";
-    bars += bar("The run" + of, training_time(runs[i]));
-    bars += bar("The loader's workers" + of, worker_time(runs[i]));
+  const auto bars_of = [](const RunRecord& run) {
     std::vector<Share> parts;  // colours are few: what hardly took time is left out
-    for (const TimeRow& row : runs[i].step_times) {
+    for (const TimeRow& row : run.step_times) {
       const bool is_part = row.name != "update" && row.name.rfind("device ", 0) != 0;
-      if (is_part && row.mean_seconds > 0.004 * runs[i].step_times[0].mean_seconds)
+      if (is_part && row.mean_seconds > 0.004 * run.step_times[0].mean_seconds)
         parts.push_back({row.name, row.mean_seconds});
     }
-    bars += bar("An update of the last epoch" + of, parts);
-    bars += times_table("Seconds per update" + of, runs[i].step_times);
-    bars += times_table("Seconds per sample" + of, runs[i].sample_times);
-  }
-  return bars.empty() ? "" : "<h2>Where the time went</h2><div class=\"grid-of-charts\">" + bars + "</div>\n";
+    const std::string bars = bar("The run", training_time(run)) + bar("The loader's workers", worker_time(run)) +
+                             bar("An update of the last epoch", parts) +
+                             times_table("Time per update", run.step_times) +
+                             times_table("Time per sample", run.sample_times);
+    return bars.empty() ? "" : "<div class=\"grid-of-charts\">" + bars + "</div>\n";
+  };
+  return section_of("Where the time went", per_run(runs, bars_of));
 }
 
 std::string confusion_section(const std::vector<RunRecord>& runs) {
-  std::string html;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const ConfusionTable& table = runs[i].confusion;
-    if (table.counts.empty()) continue;
-    if (runs.size() > 1) html += "<p>" + run_label(runs, i) + "</p>";
-    html += table.class_names.size() <= kMaxMatrixClasses ? matrix(table) : "";
-    html += "<details><summary>Most frequent mistakes</summary>" + mistakes(table) + "</details>\n";
-  }
-  if (!html.empty()) return "<h2>Confusion matrix</h2>" + html;
-  if (runs.size() > 1) return "";
-  const std::string path = escape_html(runs[0].path);
-  return format(
-      "<h2>Confusion matrix</h2><p class=\"faint\">The run was not evaluated into its directory. <code>train eval {0} "
-      "--output {0}/eval</code> does so; then make this page again.</p>\n",
-      path);
+  const std::string html = per_run(runs, [](const RunRecord& run) -> std::string {
+    const ConfusionTable& table = run.confusion;
+    if (table.counts.empty()) return "";
+    const std::string list = mistakes(table);
+    if (table.class_names.size() > kMaxMatrixClasses) return list;
+    return matrix(table) +
+           (list.empty() ? "" : "<details><summary>Most frequent mistakes</summary>" + list + "</details>\n");
+  });
+  const bool says_how = html.empty() && runs.size() == 1 && runs[0].sure.images == 0 && !runs[0].epoch_rows.empty();
+  if (!says_how) return section_of("Confusion matrix", html);
+  return section_of("Evaluation",
+                    format("<p class=\"faint\">Confusion matrix or predicted against true, reliability and thresholds "
+                           "follow from <code>train eval {0} --output {0}/eval</code>.</p>\n",
+                           escape_html(runs[0].path)));
 }
 
 }  // namespace stoker::observe

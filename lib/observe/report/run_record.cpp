@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
 
 #include "core/error.h"
@@ -69,6 +70,7 @@ class EventReader {
     seconds_before_ = 0;
     const double epochs = event.value("updates", 0.0) / updates_per_epoch_;
     cut(record_.by_report, epochs);
+    cut(record_.by_epoch, epochs);
     // Minutes go on from the last report that still counts.
     size_t kept = 0;
     if (const auto updates = record_.by_report.find("updates"); updates != record_.by_report.end()) {
@@ -103,6 +105,9 @@ class EventReader {
   }
 
   void add_epoch(const Json& event) {
+    if (const Json mfu = event.value("mfu", Json()); mfu.is_number()) {
+      add_point(record_.by_epoch, "mfu", event.value("updates", 0.0) / updates_per_epoch_, mfu.get<double>());
+    }
     const auto times = event.find("times");
     if (times == event.end() || !times->is_object() || times->value("updates", 0) == 0) return;
     const auto row_of = [](const std::string& name, const Json& spread) {
@@ -164,6 +169,59 @@ std::string RunRecord::option(const std::string& name) const {
   return "";
 }
 
+std::optional<BestEpoch> best_epoch(const RunRecord& run) {
+  const std::vector<std::string>& columns = run.epoch_columns;
+  const auto place = [&](const std::string& name) {
+    return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+  };
+  std::string wanted = "eval_" + run.option("eval-metric");
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  if (place(wanted) == columns.size()) {  // of an older program, or the loss alone
+    const auto is_metric = [](const std::string& name) {
+      return name.rfind("eval_", 0) == 0 && name != "eval_loss" && name != "eval_seconds";
+    };
+    const auto first = std::find_if(columns.begin(), columns.end(), is_metric);
+    wanted = first == columns.end() ? "eval_loss" : *first;
+  }
+  const size_t flag = place("best"), column = place(wanted), epoch = place("epoch");
+  std::optional<BestEpoch> best;
+  if (flag == columns.size() || column == columns.size()) return best;
+  for (size_t i = 0; i < run.epoch_rows.size(); ++i) {
+    const std::vector<std::string>& row = run.epoch_rows[i];
+    char* end = nullptr;
+    const double value = std::strtod(row[column].c_str(), &end);
+    if (row[flag] != "1" || end == row[column].c_str() || !std::isfinite(value)) continue;
+    const std::string metric = wanted.substr(5);
+    best = {metric, value, epoch < row.size() ? std::atoll(row[epoch].c_str()) : 0, i,
+            metric == "loss" || metric.rfind("mae", 0) == 0 || metric.rfind("rmse", 0) == 0};
+  }
+  return best;
+}
+
+bool is_better(const std::optional<BestEpoch>& a, const std::optional<BestEpoch>& b) {
+  if (!a || !b) return a && !b;
+  if (a->metric != b->metric) return a->metric < b->metric;
+  return a->lower_is_better ? a->value < b->value : a->value > b->value;
+}
+
+std::vector<std::string> differing_options(const std::vector<const RunRecord*>& runs) {
+  std::vector<std::string> all, chosen;
+  for (const RunRecord* run : runs) {
+    for (const auto& option : run->options) {
+      const std::string& name = option.first;
+      if (name == "run-dir" || std::find(all.begin(), all.end(), name) != all.end()) continue;
+      const auto differs = [&](const RunRecord* other) { return other->option(name) != option.second; };
+      if (std::none_of(runs.begin(), runs.end(), differs)) continue;
+      all.push_back(name);
+      const auto chooses = [&](const RunRecord* other) {
+        return std::find(other->chosen.begin(), other->chosen.end(), name) != other->chosen.end();
+      };
+      if (std::any_of(runs.begin(), runs.end(), chooses)) chosen.push_back(name);
+    }
+  }
+  return chosen.empty() ? all : chosen;
+}
+
 RunRecord read_run_record(const std::string& path) {
   RunRecord record;
   record.path = path;
@@ -178,7 +236,8 @@ RunRecord read_run_record(const std::string& path) {
   read_run_options(record);
   read_confusion(record);
   read_certainty(record);
-  read_worst_samples(record);
+  read_eval_curves(record);
+  read_pictures(record);
   read_memory_plan(record);
   return record;
 }

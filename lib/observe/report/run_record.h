@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,10 +39,11 @@ struct TimeRow {
   double mean_seconds = 0, p95_seconds = 0, max_seconds = 0;
 };
 
-/// A picture that the best evaluation was wrong about.
-struct WorstRow {
+/// A picture of the best evaluation, with what was predicted.
+struct PictureRow {
   std::string name, truth, predicted;
-  std::string jpeg;  ///< base64, checked to be nothing else
+  std::string jpeg;       ///< base64, checked to be nothing else
+  bool is_wrong = false;  ///< another class is predicted; false as well where numbers are learned
 };
 
 /// Highest use of one memory, as the plan had it and as it was; of the last process of the run.
@@ -69,6 +71,19 @@ struct ThresholdRow {
   double threshold = 0, f1 = 0, f1_now = 0;
 };
 
+/// One label of an evaluation at all thresholds; all in [0, 1], x ascending.
+struct LabelCurve {
+  std::string label;
+  std::vector<double> recall, precision;  ///< precision over recall
+  std::vector<double> threshold, f1;      ///< F1 over the threshold
+};
+
+/// A target of some samples, as it is and as it is predicted; at least one.
+struct NumberPairs {
+  std::string target;
+  std::vector<double> truth, predicted;
+};
+
 /// How sure the figures of eval/certainty.json are.
 struct SureRecord {
   int64_t images = 0;  ///< 0: the run was not evaluated into its directory
@@ -89,10 +104,11 @@ struct RunRecord {
   Curves by_report;                                  ///< metrics.jsonl over epochs done
   Curves by_minute;                                  ///< the same over minutes of training
   std::vector<std::pair<std::string, std::string>>
-      options;          ///< name and value of config.yaml, in its order; lists as "[a, b]"
-  std::string state;    ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
-  std::string backend;  ///< what was proven of the libraries at the last start; "": not known
-  std::string started;  ///< time of the first start, UTC
+      options;                      ///< name and value of config.yaml, in its order; lists as "[a, b]"
+  std::vector<std::string> chosen;  ///< names of those that somebody set: they are no default and follow from nothing
+  std::string state;                ///< "finished (epochs-done)", "stopped (signal:TERM)", "training"
+  std::string backend;              ///< what was proven of the libraries at the last start; "": not known
+  std::string started;              ///< time of the first start, UTC
   int64_t resumes = 0;
   double checkpoint_seconds = 0;                      ///< spent on saving, all processes of the run
   int64_t damaged_lines = 0;                          ///< of metrics.jsonl, left out
@@ -101,9 +117,28 @@ struct RunRecord {
   SureRecord sure;                                    ///< of eval/certainty.json
   std::vector<DiagnosisRow> diagnoses;                ///< one per change of verdict, in order; the last one last
   std::vector<TimeRow> step_times, sample_times;      ///< whole update first; empty: no epoch is over
-  std::vector<WorstRow> worst;                        ///< of worst.json
+  std::vector<PictureRow> worst, ordinary;            ///< of worst.json
+  std::vector<LabelCurve> label_curves;               ///< of eval/curves.json, the most frequent labels first
+  double threshold = 0;                               ///< that was used there; 0: none
+  std::vector<NumberPairs> number_pairs;              ///< of eval/curves.json
   std::string option(const std::string& name) const;  ///< "" when there is none
 };
+
+/// The epoch that a run is judged by, and its result.
+struct BestEpoch {
+  std::string metric;  ///< that of --eval-metric, as a column of summary.csv without "eval_"
+  double value = 0;
+  int64_t epoch = 0;  ///< from 1
+  size_t row = 0;     ///< in epoch_rows
+  bool lower_is_better = false;
+};
+/// Nothing when no epoch was evaluated.
+std::optional<BestEpoch> best_epoch(const RunRecord& run);
+/// Orders runs: those of one metric together, the better first, those without a result last.
+bool is_better(const std::optional<BestEpoch>& a, const std::optional<BestEpoch>& b);
+/// Names of options whose values differ between runs, apart from run-dir: those that somebody chose, or where these are
+/// all the same, any.
+std::vector<std::string> differing_options(const std::vector<const RunRecord*>& runs);
 
 /// Reads a run directory, of a run that is under way as well. Where a resumed run went through updates a second time,
 /// the later reports count. Throws Error{no_input} when it is no run directory, Error{data} when a file is not what it

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// eval/certainty.json, as `train eval --output` writes it, read back.
+// eval/certainty.json and eval/curves.json, as `train eval --output` writes them, read back.
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -14,7 +15,7 @@ namespace {
 using core::Json;
 
 constexpr uint64_t kMaxCertaintyBytes = 16 << 20;
-constexpr size_t kMaxThresholds = 1000;
+constexpr size_t kMaxThresholds = 1000, kMaxCurvePoints = 1000, kMaxTargets = 12;
 
 double number_of(const Json& object, const char* name) {
   const Json value = object.value(name, Json());
@@ -55,7 +56,53 @@ SureRecord sure_of(const Json& file) {
   return sure;
 }
 
+/// Numbers that are finite; throws where they are none, or too many.
+std::vector<double> numbers_of(const Json& object, const char* name) {
+  const auto numbers = object.at(name).get<std::vector<double>>();
+  const bool all_finite =
+      std::all_of(numbers.begin(), numbers.end(), [](double value) { return std::isfinite(value); });
+  if (numbers.empty() || numbers.size() > kMaxCurvePoints || !all_finite)
+    throw core::Error(core::ErrorKind::data, "no curve");
+  return numbers;
+}
+
+void require_curve(const std::vector<double>& x, const std::vector<double>& y) {
+  if (x.size() != y.size() || !std::is_sorted(x.begin(), x.end())) throw core::Error(core::ErrorKind::data, "no curve");
+}
+
+void add_curves(const Json& file, RunRecord& record) {
+  for (const Json& label : file.at("labels")) {
+    if (record.label_curves.size() == kMaxThresholds) break;
+    LabelCurve curve = {label.at("label").get<std::string>(), numbers_of(label, "recall"),
+                        numbers_of(label, "precision"), numbers_of(label, "threshold"), numbers_of(label, "f1")};
+    require_curve(curve.recall, curve.precision);
+    require_curve(curve.threshold, curve.f1);
+    record.label_curves.push_back(std::move(curve));
+  }
+  if (const Json used = file.at("threshold"); used.is_number()) record.threshold = used.get<double>();
+  for (const Json& target : file.at("targets")) {
+    if (record.number_pairs.size() == kMaxTargets) break;
+    NumberPairs pairs = {target.at("target").get<std::string>(), numbers_of(target, "true"),
+                         numbers_of(target, "predicted")};
+    if (pairs.truth.size() != pairs.predicted.size()) throw core::Error(core::ErrorKind::data, "no pairs");
+    record.number_pairs.push_back(std::move(pairs));
+  }
+}
+
 }  // namespace
+
+void read_eval_curves(RunRecord& record) {
+  const std::string path = record.path + "/eval/curves.json";
+  if (!core::file_exists(path)) return;
+  try {
+    add_curves(core::parse_json(core::read_file(path, kMaxCertaintyBytes), core::printable(path)), record);
+    return;
+  } catch (const core::Error&) {
+  } catch (const Json::exception&) {
+  }
+  record.label_curves.clear();
+  record.number_pairs.clear();
+}
 
 void read_certainty(RunRecord& record) {
   const std::string path = record.path + "/eval/certainty.json";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "config/yaml/yaml_tree.h"
@@ -21,8 +22,8 @@ using core::Json;
 using Cells = std::vector<std::string>;
 
 constexpr uint64_t kMaxFileBytes = 64 << 20, kMaxWorstBytes = 4 << 20;
-constexpr size_t kMaxWorst = 16;
-constexpr double kMaxCount = 1e15;  ///< below 2^53: such counts are exact
+constexpr size_t kMaxPictures = 16;  // of each kind
+constexpr double kMaxCount = 1e15;   ///< below 2^53: such counts are exact
 
 std::optional<double> number_of(const std::string& text) {
   char* end = nullptr;
@@ -111,6 +112,26 @@ MemoryForecast forecast_of(const Json& predicted, const std::string& where, cons
   return memory;
 }
 
+void add_pictures(const Json& samples, std::vector<PictureRow>& rows) {
+  for (const Json& sample : samples) {
+    PictureRow row = {sample.at("name"), sample.at("truth"), sample.at("predicted"), sample.at("jpeg"),
+                      sample.value("wrong", false)};
+    const bool is_base64 =
+        row.jpeg.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+        std::string::npos;
+    if (is_base64 && rows.size() < kMaxPictures) rows.push_back(row);
+  }
+}
+
+/// Whether somebody set the option on this line of config.yaml. The comment names where the value is from: a default,
+/// or "auto" where it follows from others.
+bool is_chosen(const std::string& line) {
+  const size_t comment = line.rfind(" # ");
+  if (comment == std::string::npos) return true;
+  const std::string origin = line.substr(comment + 3);
+  return origin.rfind("default", 0) != 0 && origin.rfind("auto", 0) != 0;
+}
+
 }  // namespace
 
 void add_point(Curves& curves, const std::string& name, double x, double y) {
@@ -140,11 +161,17 @@ void read_run_options(RunRecord& record) {
   const std::string path = record.path + "/config.yaml";
   if (!core::file_exists(path)) return;
   std::vector<config::YamlProblem> ignored;
-  const config::YamlNode top = config::parse_yaml(core::read_file(path, config::kMaxYamlBytes), ignored);
+  const std::string text = core::read_file(path, config::kMaxYamlBytes);
+  const config::YamlNode top = config::parse_yaml(text, ignored);
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
   for_each_entry(top, [&](const std::string& group, const config::YamlNode& options) {
     if (options.kind != config::YamlNode::Kind::map) record.options.emplace_back(group, option_text(options));
     for_each_entry(options, [&](const std::string& name, const config::YamlNode& value) {
       record.options.emplace_back(name, option_text(value));
+      const auto line = static_cast<size_t>(value.line) - 1;
+      if (line >= lines.size() || is_chosen(lines[line])) record.chosen.push_back(name);
     });
   });
 }
@@ -191,22 +218,19 @@ void read_confusion(RunRecord& record) {
   }
 }
 
-void read_worst_samples(RunRecord& record) {
+void read_pictures(RunRecord& record) {
   const std::string path = record.path + "/worst.json";
   if (!core::file_exists(path)) return;
   try {
     const Json file = core::parse_json(core::read_file(path, kMaxWorstBytes), "worst.json");
-    for (const Json& sample : file.at("samples")) {
-      WorstRow row = {sample.at("name"), sample.at("truth"), sample.at("predicted"), sample.at("jpeg")};
-      const bool is_base64 =
-          row.jpeg.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
-          std::string::npos;
-      if (is_base64 && record.worst.size() < kMaxWorst) record.worst.push_back(row);
-    }
+    add_pictures(file.at("samples"), record.worst);
+    if (file.contains("ordinary")) add_pictures(file.at("ordinary"), record.ordinary);
   } catch (const core::Error&) {
     record.worst.clear();
+    record.ordinary.clear();
   } catch (const Json::exception&) {
     record.worst.clear();
+    record.ordinary.clear();
   }
 }
 

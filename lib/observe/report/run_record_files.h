@@ -20,8 +20,10 @@ void read_run_options(RunRecord& record);
 void read_confusion(RunRecord& record);
 /// eval/certainty.json. A file of another form says nothing.
 void read_certainty(RunRecord& record);
+/// eval/curves.json. A file of another form draws nothing.
+void read_eval_curves(RunRecord& record);
 /// worst.json. A file of another form shows no picture.
-void read_worst_samples(RunRecord& record);
+void read_pictures(RunRecord& record);
 /// plan.json. A plan of another form is no plan.
 void read_memory_plan(RunRecord& record);
 

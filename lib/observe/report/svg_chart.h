@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line chart as inline SVG inside a <figure>. Colours are CSS classes c0 to c5 of report_style.h, so that one page
-// serves light and dark. Knows numbers and labels, not runs.
+// A line chart or scatter plot as inline SVG inside a <figure>. Colours are CSS classes c0 to c6 of report_style.h, so
+// that one page serves light and dark. Knows numbers and labels, not runs.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,11 @@ namespace stoker::observe {
 struct ChartLine {
   std::string label;
   std::vector<double> x, y;  ///< equally many, x ascending, all finite
-  int colour = 0;            ///< 0 to 5
+  int colour = 0;            ///< 0 to 5; kFaintLine: one of many, named together in the legend
   bool dashed = false;       ///< a second mark besides colour
+  bool points_only = false;  ///< no line between the points; x in any order
 };
+inline constexpr int kFaintLine = 6;
 
 struct Chart {
   std::string title;
@@ -22,13 +24,19 @@ struct Chart {
   std::string y_label;  ///< "percent"
   std::vector<ChartLine> lines;
   std::optional<double> y_min, y_max;  ///< else from the data
+  std::optional<double> x_min, x_max;  ///< else from 0, or what is below it, to the data
+  double y_ceiling = 1e300;            ///< no value lies above it, and neither does the axis: 100 percent
+  std::vector<std::string> x_names;    ///< x counts these from 0
   double least_high = -1e300;          ///< the axis reaches at least this far up, so that noise looks small
   /// A logarithmic axis upwards where a tenth of the points or more lie below a hundredth of the highest, and above 0.
   /// What is not above 0 lies on its lower end. y_min does not hold then.
   bool may_be_logarithmic = false;
+  bool x_is_logarithmic = false;  ///< all x are above 0
+  bool has_latest = true;         ///< the last value of a line is its latest one: the legend has it
 };
 
-/// "" when no line has a point. Curves of many points are averaged over neighbours, and the legend says so.
+/// Read aloud it is its title, and of each line where it begins, ends, and is lowest and highest. "" when no line has a
+/// point. Curves of many points are averaged over neighbours, and the legend says so.
 std::string svg_chart(const Chart& chart);
 
 /// Round numbers that cover [low, high] in about `count` steps; ascending, at least two.

@@ -78,30 +78,12 @@ void read_status(ListedRun& run, int64_t now) {
   if (run.state == "training" && !is_locked(run.path + "/.lock")) run.state = "lost";
 }
 
-/// The last row that was the best so far, and the first metric of it, the loss where there is none.
-void read_best(const RunRecord& record, ListedRun& run) {
-  const std::vector<std::string>& columns = record.epoch_columns;
-  const auto place = [&](const std::string& name) {
-    return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
-  };
-  const size_t flag = place("best"), loss = place("eval_loss");
-  if (flag == columns.size()) return;
-  size_t metric = loss;
-  for (size_t k = 0; k < columns.size(); ++k) {
-    const bool is_metric =
-        columns[k].rfind("eval_", 0) == 0 && columns[k] != "eval_loss" && columns[k] != "eval_seconds";
-    if (is_metric) {
-      metric = k;
-      break;
-    }
-  }
-  for (const std::vector<std::string>& row : record.epoch_rows) {
-    if (row[flag] != "1" || metric == columns.size() || row[metric].empty()) continue;
-    run.best_metric = columns[metric].substr(5);
-    run.best_value = std::atof(row[metric].c_str());
-    const size_t epoch = place("epoch");
-    run.best_epoch = epoch < row.size() ? std::atoll(row[epoch].c_str()) : 0;
-  }
+void take_best(ListedRun& run) {
+  const std::optional<BestEpoch> best = best_epoch(run.record);
+  if (!best) return;
+  run.best_metric = best->metric;
+  run.best_value = best->value;
+  run.best_epoch = best->epoch;
 }
 
 std::string epochs_text(const ListedRun& run) {
@@ -121,6 +103,12 @@ std::string age_text(double seconds) {
 
 std::string state_text(const ListedRun& run) {
   return run.reason.empty() ? run.state : run.state + " (" + run.reason + ")";
+}
+
+std::vector<std::string> differences_of(const std::vector<ListedRun>& runs) {
+  std::vector<const RunRecord*> records;
+  for (const ListedRun& run : runs) records.push_back(&run.record);
+  return differing_options(records);
 }
 
 Json number_json(double value) { return value < 0 ? Json(nullptr) : Json(value); }
@@ -148,7 +136,7 @@ ListedRun list_run(const std::string& path, int64_t now) {
   }
   run.state = "unknown";
   run.epochs_done = -1;
-  RunRecord record;
+  RunRecord& record = run.record;
   record.path = run.path;
   const auto read_what_can_be_read = [](const auto& read) {
     try {
@@ -164,7 +152,7 @@ ListedRun list_run(const std::string& path, int64_t now) {
   });
   run.epochs = std::atoll(record.option("epochs").c_str());
   if (run.epochs_done < 0) run.epochs_done = static_cast<int64_t>(record.epoch_rows.size());
-  read_best(record, run);
+  take_best(run);
   const auto speeds = record.by_epoch.find("images_per_second");
   if (run.images_per_second < 0 && speeds != record.by_epoch.end()) run.images_per_second = speeds->second.y.back();
   return run;
@@ -180,31 +168,47 @@ std::vector<ListedRun> list_runs(const std::string& folder, int64_t now) {
   find_runs(folder, 0, paths);
   std::vector<ListedRun> runs;
   for (const std::string& path : paths) runs.push_back(list_run(path, now));
+  sort_runs(runs);
+  return runs;
+}
+
+void sort_runs(std::vector<ListedRun>& runs) {
   std::stable_sort(runs.begin(), runs.end(), [](const ListedRun& a, const ListedRun& b) {
     const bool a_trains = a.state == "training", b_trains = b.state == "training";
     return a_trains != b_trains ? a_trains : a.age_seconds < b.age_seconds;
   });
-  return runs;
+  std::stable_sort(runs.begin(), runs.end(), [](const ListedRun& a, const ListedRun& b) {
+    return is_better(best_epoch(a.record), best_epoch(b.record));
+  });
 }
 
 std::string runs_table(const std::vector<ListedRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {{"run", "state", "epoch", "best (epoch)", "images/s", "age"}};
+  constexpr size_t kShownOptions = 4, kOptionWidth = 20;
+  std::vector<std::string> options = differences_of(runs);
+  if (options.size() > kShownOptions) options.resize(kShownOptions);
+  std::vector<std::vector<std::string>> rows = {{"run", "state", "epoch", "best (epoch)"}};
+  for (const std::string& name : options) rows[0].push_back(core::printable(name));
+  const size_t first_number = rows[0].size();  // from here on columns are flush right
+  rows[0].insert(rows[0].end(), {"images/s", "age"});
   for (const ListedRun& run : runs) {
     const std::string speed =
         run.images_per_second < 0 ? "-" : core::count_text(static_cast<int64_t>(std::llround(run.images_per_second)));
-    rows.push_back({core::printable(run.path), core::printable(state_text(run)), epochs_text(run), best_text(run),
-                    speed, age_text(run.age_seconds)});
+    rows.push_back({core::printable(run.path), core::printable(state_text(run)), epochs_text(run), best_text(run)});
+    for (const std::string& name : options) {
+      const std::string value = core::printable(run.record.option(name));
+      rows.back().push_back(value.size() > kOptionWidth ? value.substr(0, kOptionWidth - 3) + "..." : value);
+    }
+    rows.back().insert(rows.back().end(), {speed, age_text(run.age_seconds)});
   }
   std::vector<size_t> widths(rows.front().size());
   for (const auto& row : rows) {
     for (size_t k = 0; k < row.size(); ++k) widths[k] = std::max(widths[k], row[k].size());
   }
-  constexpr size_t kFirstNumber = 4;  // from here on columns are flush right
   std::string text;
   for (const auto& row : rows) {
     for (size_t k = 0; k < row.size(); ++k) {
       text += k == 0 ? "" : "  ";
-      text += k < kFirstNumber ? core::format("{:<{}}", row[k], widths[k]) : core::format("{:>{}}", row[k], widths[k]);
+      text += k < first_number ? core::format("{:<{}}", row[k], widths[k]) : core::format("{:>{}}", row[k], widths[k]);
     }
     text += "\n";
   }
@@ -213,7 +217,10 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
 
 core::Json runs_json(const std::vector<ListedRun>& runs) {
   Json list = Json::array();
+  const std::vector<std::string> differing = differences_of(runs);
   for (const ListedRun& run : runs) {
+    Json options = Json::object();
+    for (const std::string& name : differing) options[core::printable(name)] = core::printable(run.record.option(name));
     list.push_back({{"path", core::printable(run.path)},
                     {"state", core::printable(run.state)},
                     {"reason", run.reason.empty() ? Json(nullptr) : Json(core::printable(run.reason))},
@@ -223,6 +230,7 @@ core::Json runs_json(const std::vector<ListedRun>& runs) {
                     {"best_metric", run.best_metric.empty() ? Json(nullptr) : Json(run.best_metric)},
                     {"best_value", run.best_metric.empty() ? Json(nullptr) : Json(run.best_value)},
                     {"best_epoch", run.best_metric.empty() ? Json(nullptr) : Json(run.best_epoch)},
+                    {"differing_options", options},
                     {"images_per_second", number_json(run.images_per_second)},
                     {"age_seconds", number_json(run.age_seconds)}});
   }

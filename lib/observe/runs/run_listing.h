@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs below a folder, from a few small files of each: where they stand, how good they are, how fast, how old.
+// Runs below a folder, from a few small files of each: where they stand, how good they are, what differs, how fast, how
+// old.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "core/text/json.h"
+#include "observe/report/run_record.h"
 
 namespace stoker::observe {
 
@@ -24,16 +26,20 @@ struct ListedRun {
   int64_t best_epoch = 0;         ///< from 1
   double images_per_second = -1;  ///< of the last report or epoch; < 0: not known
   double age_seconds = -1;        ///< since the run last wrote its status; < 0: not known
+  RunRecord record;               ///< options and epochs alone
 };
 
-/// Runs below `folder`, which may be a run itself, at most four folders deep; those that train first, then by age. A
+/// Runs below `folder`, which may be a run itself, at most four folders deep, in the order of sort_runs(). A
 /// run whose files are damaged is listed with what can be read. `now`: seconds since 1970. Throws no_input when there
 /// is no such folder.
 std::vector<ListedRun> list_runs(const std::string& folder, int64_t now);
 /// One run. Throws no_input when it is no run directory.
 ListedRun list_run(const std::string& path, int64_t now);
 
-/// A line per run under a heading, as wide as it has to be.
+/// Those with a result first, the best of each metric before the others; then those that train, then by age.
+void sort_runs(std::vector<ListedRun>& runs);
+
+/// A line per run under a heading, as wide as it has to be, with the options in which the runs differ.
 std::string runs_table(const std::vector<ListedRun>& runs);
 core::Json runs_json(const std::vector<ListedRun>& runs);
 

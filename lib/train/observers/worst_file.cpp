@@ -12,6 +12,7 @@
 #include "core/text/json.h"
 #include "data/image/jpeg/jpeg_encode.h"
 #include "data/loader/sample_reader.h"
+#include "data/probe/input_statistics.h"
 #include "train/setup/assemble.h"
 
 namespace stoker::train {
@@ -34,29 +35,44 @@ std::string numbers_text(const float* numbers, size_t count) {
 
 struct Captions {
   std::string truth, predicted;
+  bool is_wrong = false;  ///< of classes and labels
 };
 
-Captions captions_of(const data::Source& source, const engine::WorstSample& worst, config::TaskKind task) {
-  const std::vector<float>& said = worst.predicted;
-  if (config::learns_numbers(task)) {
+/// Names of the labels that are at least `threshold`.
+std::string labels_text(const std::vector<std::string>& names, const std::vector<float>& values, float threshold) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) {
+    if (values[i] >= threshold) text += (text.empty() ? "" : ", ") + names[i];
+  }
+  return text.empty() ? "none" : text;
+}
+
+Captions captions_of(const data::Source& source, const engine::ShownSample& sample,
+                     const config::ResolvedOptions& options) {
+  const std::vector<float>& said = sample.predicted;
+  const auto threshold = static_cast<float>(options.task.threshold);
+  if (config::learns_numbers(options.data.task)) {
     std::vector<float> targets(static_cast<size_t>(source.num_targets()));
-    source.targets(worst.sample, targets.data());
+    source.targets(sample.sample, targets.data());
+    if (!config::has_scaled_targets(options.data.task)) {
+      const std::string truth = labels_text(source.target_names(), targets, 0.5f),
+                        predicted = labels_text(source.target_names(), said, threshold);
+      return {truth, predicted, truth != predicted};
+    }
     return {numbers_text(targets.data(), targets.size()), numbers_text(said.data(), said.size())};
   }
   const std::vector<std::string>& names = source.class_names();
-  const std::string truth = name_of(names, source.label(worst.sample));
+  const std::string truth = name_of(names, source.label(sample.sample));
+  const auto predicted = [&](int64_t index, double probability) {
+    return Captions{truth, core::format("{} {:.0f}%", name_of(names, index), 100 * probability),
+                    index != source.label(sample.sample)};
+  };
   if (said.size() == 1) {
-    const bool positive = said[0] >= 0.5f;
-    return {truth,
-            core::format("{} {:.0f}%", name_of(names, positive ? 1 : 0), 100 * (positive ? said[0] : 1 - said[0]))};
+    const bool positive = said[0] >= threshold;
+    return predicted(positive ? 1 : 0, positive ? said[0] : 1 - said[0]);
   }
   const auto best = std::max_element(said.begin(), said.end());
-  return {truth, core::format("{} {:.0f}%", name_of(names, best - said.begin()), 100 * *best)};
-}
-
-std::string file_text(int64_t epoch, const core::Json& samples) {
-  const core::Json file = {{"epoch", epoch + 1}, {"samples", samples}};
-  return file.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
+  return predicted(best - said.begin(), *best);
 }
 
 }  // namespace
@@ -68,6 +84,7 @@ WorstFile::WorstFile(std::string run_dir, const config::ResolvedOptions& options
 void WorstFile::on_epoch(const engine::EpochEvent& event) {
   if (!event.is_best) return;
   worst_ = event.worst;
+  ordinary_ = event.ordinary;
   epoch_ = event.epoch;
 }
 
@@ -83,29 +100,37 @@ void WorstFile::write() const {
 std::string WorstFile::json() const {
   data::TransformPlan plan = transform_plan(options_, *validation_, /*training=*/false);
   data::SampleShape& shape = plan.shape;
-  if (shape.element != data::Element::uint8)
-    return file_text(epoch_, core::Json::array());  // spectrograms are no pictures
-  shape.height = std::min(shape.height, kThumbnailSide);
-  shape.width = std::min(shape.width, kThumbnailSide);
+  const bool has_fixed_size = validation_->fixed_shape().height > 0;  // numbers stay as they are
+  if (!has_fixed_size) {
+    shape.height = std::min(shape.height, kThumbnailSide);
+    shape.width = std::min(shape.width, kThumbnailSide);
+  }
   data::SampleReader reader(*validation_, plan, decode_limits(options_.data), options_.train.seed);
   data::StageTimes times;
   std::vector<float> targets(static_cast<size_t>(validation_->num_targets()));
   std::vector<uint8_t> row(static_cast<size_t>(shape.bytes())), jpeg;
   const uint8_t* const pixels =
       row.data() + shape.images() / shape.views / 2 * shape.image_bytes();  // of a clip its middle
-  core::Json samples = core::Json::array();
-  for (const engine::WorstSample& worst : worst_) {
-    const std::string trouble = reader.read_into(worst.sample, 0, /*round=*/0, row.data(), targets.data(), times);
-    if (!trouble.empty()) continue;
-    data::encode_jpeg(pixels, plan.out_width(), plan.out_height(), plan.channels(), kThumbnailQuality, jpeg);
-    const Captions captions = captions_of(*validation_, worst, options_.data.task);
-    samples.push_back({{"name", validation_->name(worst.sample)},
-                       {"truth", captions.truth},
-                       {"predicted", captions.predicted},
-                       {"error", worst.error},
-                       {"jpeg", core::base64(jpeg)}});
-  }
-  return file_text(epoch_, samples);
+  const auto list = [&](const std::vector<engine::ShownSample>& shown) {
+    core::Json samples = core::Json::array();
+    for (const engine::ShownSample& sample : shown) {
+      const std::string trouble = reader.read_into(sample.sample, 0, /*round=*/0, row.data(), targets.data(), times);
+      if (!trouble.empty()) continue;
+      const data::Picture picture = data::picture_of(pixels, shape, kThumbnailSide);
+      data::encode_jpeg(picture.pixels.data(), static_cast<int>(picture.width), static_cast<int>(picture.height),
+                        static_cast<int>(picture.channels), kThumbnailQuality, jpeg);
+      const Captions captions = captions_of(*validation_, sample, options_);
+      samples.push_back({{"name", validation_->name(sample.sample)},
+                         {"truth", captions.truth},
+                         {"predicted", captions.predicted},
+                         {"wrong", captions.is_wrong},
+                         {"error", sample.error},
+                         {"jpeg", core::base64(jpeg)}});
+    }
+    return samples;
+  };
+  const core::Json file = {{"epoch", epoch_ + 1}, {"samples", list(worst_)}, {"ordinary", list(ordinary_)}};
+  return file.dump(1, ' ', false, core::Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace stoker::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// worst.json of a run: the samples that the best evaluation was most wrong about, as small pictures for the
-// report.
+// worst.json of a run: the samples that the best evaluation was most wrong about and some ordinary ones, as small
+// pictures for the report.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class WorstFile : public engine::Observer {
   const std::string path_;
   const config::ResolvedOptions& options_;
   const std::shared_ptr<const data::Source> validation_;
-  std::vector<engine::WorstSample> worst_;
+  std::vector<engine::ShownSample> worst_, ordinary_;
   int64_t epoch_ = 0;
 };
 

@@ -30,7 +30,7 @@ SheetTile tile_of(int64_t pixels, const std::vector<uint8_t>& colour, const std:
 }
 
 TEST(ContactSheetTest, ShowsEveryPixelOfEveryTileInItsColour) {
-  ContactSheet sheet(/*side=*/32, /*channels=*/3, /*columns=*/2);
+  ContactSheet sheet(/*height=*/32, /*width=*/32, /*channels=*/3, /*columns=*/2);
   sheet.add_heading("reds and a green");
   sheet.add_tile(tile_of(32 * 32, {250, 0, 0}, "cat"));
   sheet.add_tile(tile_of(32 * 32, {0, 250, 0}, "a caption that is much too long for a tile of this size"));
@@ -43,7 +43,7 @@ TEST(ContactSheetTest, ShowsEveryPixelOfEveryTileInItsColour) {
 }
 
 TEST(ContactSheetTest, GrayImagesStayGrayAndLargeOnesKeepTheirSize) {
-  ContactSheet sheet(/*side=*/100, /*channels=*/1, /*columns=*/1);
+  ContactSheet sheet(/*height=*/100, /*width=*/100, /*channels=*/1, /*columns=*/1);
   sheet.add_tile(tile_of(100 * 100, {77}, ""));
   sheet.add_tile(tile_of(100 * 100, {78}, ""));
   const cv::Mat image = decoded(sheet);

@@ -100,5 +100,24 @@ TEST(InputStatisticsTest, ANumberThatIsNotFiniteIsNamed) {
   EXPECT_STREQ(error.what(), "made#7 holds nan");
 }
 
+TEST(PictureOfTest, NumbersAreStretchedAndPicturesStay) {
+  const std::vector<float> numbers = {-3, 1, NAN, 5};
+  const auto* const row = reinterpret_cast<const uint8_t*>(numbers.data());
+  const Picture gray = picture_of(row, {0, 2, 2, 1, Element::float32, 1});
+  EXPECT_EQ(gray.channels, 1);
+  EXPECT_EQ(gray.pixels, (std::vector<uint8_t>{0, 128, 0, 255}));
+  EXPECT_EQ(picture_of(row, {0, 1, 1, 4, Element::float32, 1}).pixels, (std::vector<uint8_t>{0, 255, 0}))
+      << "the first three of more channels are colours";
+  EXPECT_EQ(picture_of(row, {0, 2, 1, 2, Element::float32, 1}).pixels, (std::vector<uint8_t>{0, 0})) << "one of two";
+  const Picture small = picture_of(row, {0, 1, 4, 1, Element::float32, 1}, 2);
+  EXPECT_EQ(small.width, 2);
+  EXPECT_EQ(small.pixels, (std::vector<uint8_t>{64, 128}));
+  const std::vector<uint8_t> bytes = {10, 20, 30, 40, 50, 60};
+  EXPECT_EQ(picture_of(bytes.data(), {0, 1, 2, 3, Element::uint8, 1}).pixels, bytes);
+  const std::vector<float> equal(4, 7.0f);
+  EXPECT_EQ(picture_of(reinterpret_cast<const uint8_t*>(equal.data()), {0, 2, 2, 1, Element::float32, 1}).pixels,
+            std::vector<uint8_t>(4, 0));
+}
+
 }  // namespace
 }  // namespace stoker::data

@@ -117,7 +117,7 @@ TEST_F(RunRecordTest, PicturesArePartOfThePageAndNothingElseIs) {
   ASSERT_EQ(run.worst.size(), 1u) << "what is not base64 is no picture";
   const std::string html = worst_section({run});
   EXPECT_NE(html.find("src=\"data:image/jpeg;base64,/9j/4AA=\""), std::string::npos);
-  EXPECT_NE(html.find("is <b>cat</b><br>said <b>dog 97%</b>"), std::string::npos);
+  EXPECT_NE(html.find("true <b>cat</b><br>predicted <b>dog 97%</b>"), std::string::npos);
   folder_.write("worst.json", "{\"samples\": 7}");
   EXPECT_TRUE(record().worst.empty());
 }
@@ -196,8 +196,8 @@ TEST_F(RunRecordTest, ThePageStandsAlone) {
     EXPECT_EQ(page.find(part), std::string::npos) << part << " would be loaded";
   }
   for (const char* const part :
-       {"prefers-color-scheme:dark", "width=device-width", ">f1</figcaption>", ">Loss</figcaption>", "Confusion matrix",
-        "Where the time went", "reading files <b>75.0%</b>"}) {
+       {"prefers-color-scheme:dark", "width=device-width", ">f1</figcaption>", ">Loss</figcaption>",
+        "Confusion matrix</h2>", "Where the time went", "reading files <b>75.0%</b>"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   EXPECT_NE(page.find("waiting for data <b>24.0%</b>"), std::string::npos) << "30 of 125 seconds";
@@ -217,25 +217,104 @@ TEST_F(RunRecordTest, ThePageSetsWhatWasPredictedAgainstWhatWasSeen) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   folder_.write("plan.json", "{" + predicted + R"(,"observed":null})");  // under way, or killed
-  EXPECT_NE(report_page({record()}, "stoker", "now").find("n/a</td></tr>"), std::string::npos);
+  const std::string under_way = report_page({record()}, "stoker", "now");
+  EXPECT_NE(under_way.find("Memory, predicted</h2>"), std::string::npos);
+  EXPECT_EQ(under_way.find("n/a"), std::string::npos) << "what nobody knows has no row";
   folder_.write("plan.json", R"({"predicted":7})");
   EXPECT_TRUE(record().memory.empty());
 }
 
-TEST_F(RunRecordTest, SeveralRunsShowWhereTheyDiffer) {
-  folder_.write("config.yaml", "optim:\n  lr: 0.1\n  momentum: 0.9\n");
-  RunRecord other = record();
-  other.path = "other";
-  other.options[0].second = "0.2";
-  const std::string page = report_page({record(), other}, "stoker", "now");
-  const size_t differing = page.find("Options that differ");
-  ASSERT_NE(differing, std::string::npos);
-  const size_t overview = page.find("Overview");
-  EXPECT_LT(differing, overview) << "options that differ come first";
-  const std::string table = page.substr(differing, overview - differing);
-  EXPECT_NE(table.find("lr"), std::string::npos);
-  EXPECT_EQ(table.find("momentum"), std::string::npos);
-  EXPECT_NE(page.find("other validation"), std::string::npos);
+TEST_F(RunRecordTest, SeveralRunsAreATableTheBestFirstWithWhatSomebodyChose) {
+  folder_.write("config.yaml",
+                "optim:\n  lr: 0.1        # --lr\n  momentum: 0.9    # default\n  warmup: 3   # auto: of --lr\n");
+  RunRecord worse = record(), best = record();
+  EXPECT_EQ(worse.chosen, Words{"lr"});
+  worse.path = "all/worse";
+  best.path = "all/best";
+  best.options[0].second = "0.2";
+  best.options[2].second = "6";
+  best.epoch_rows[0][3] = "0.9";  // eval_f1
+  EXPECT_EQ(differing_options({&worse, &best}), Words{"lr"}) << "warmup follows from lr";
+  const std::string page = report_page({worse, best}, "stoker", "now");
+  const size_t table = page.find("aria-label=\"Runs, the best first\"");
+  ASSERT_NE(table, std::string::npos);
+  const std::string rows = page.substr(table, page.find("</table>", table) - table);
+  EXPECT_LT(rows.find("</span>best<"), rows.find("</span>worse<")) << "without their common folder\n" << rows;
+  EXPECT_NE(rows.find("aria-sort=\"descending\">best f1<"), std::string::npos) << rows;
+  EXPECT_NE(rows.find("<td class=\"n\">0.9</td><td class=\"n\">1</td><td>0.2</td>"), std::string::npos) << rows;
+  EXPECT_EQ(rows.find("momentum"), std::string::npos);
+  EXPECT_NE(page.find("f1 over lr</figcaption>"), std::string::npos);
+  EXPECT_EQ(page.find("f1 over warmup</figcaption>"), std::string::npos);
+  EXPECT_NE(page.find("</svg>best <b>0.4</b>"), std::string::npos) << "one line of each run in the chart of the loss";
+}
+
+TEST_F(RunRecordTest, ARunIsJudgedByItsMetricAndRunsWithoutAResultComeLast) {
+  folder_.write("config.yaml", "train:\n  eval-metric: loss\n");
+  const std::optional<BestEpoch> by_loss = best_epoch(record());
+  ASSERT_TRUE(by_loss);
+  EXPECT_EQ(by_loss->metric, "loss");
+  EXPECT_EQ(by_loss->value, 0.4);
+  EXPECT_TRUE(by_loss->lower_is_better);
+  BestEpoch other = *by_loss;
+  other.value = 0.5;
+  EXPECT_TRUE(is_better(by_loss, other));
+  EXPECT_FALSE(is_better(other, by_loss));
+  EXPECT_TRUE(is_better(other, std::nullopt));
+  EXPECT_FALSE(is_better(std::nullopt, std::nullopt));
+}
+
+TEST_F(RunRecordTest, ThePageBeginsWithTheOutcomeAndHasNoRowWithoutAValue) {
+  folder_.write("eval/confusion.csv", "true\\predicted,a,b\na,3,1\nb,0,4\n");
+  folder_.write("worst.json",
+                R"({"samples":[{"name":"1.jpg","truth":"a","predicted":"b 9%","wrong":true,"jpeg":"/9j/"}],)"
+                R"("ordinary":[{"name":"2.jpg","truth":"a","predicted":"a 9%","wrong":false,"jpeg":"/9j/"}]})");
+  folder_.write("eval/curves.json",
+                R"({"threshold":0.5,"labels":[{"label":"<a>","recall":[0.5,1],"precision":[1,0.5],"threshold":[0,1],)"
+                R"("f1":[0.7,0]}],"targets":[{"target":"yaw","true":[1,-4],"predicted":[2,0]}]})");
+  const std::string page = report_page({record()}, "stoker", "now", 10);
+  size_t before = 0;
+  for (const char* const heading : {">Outcome<", ">Curves<", ">Confusion matrix<", ">Worst mistakes<",
+                                    ">Ordinary predictions<", ">Precision, recall and F1<", ">Predicted against true<",
+                                    ">How it ran<", ">Where the time went<", ">Speed and resources<"}) {
+    const size_t at = page.find(heading + std::string("/h2>"));
+    ASSERT_NE(at, std::string::npos) << heading;
+    EXPECT_LT(before, at) << heading;
+    before = at;
+  }
+  EXPECT_EQ(page.find("n/a"), std::string::npos);
+  EXPECT_NE(page.find("<b>f1 0.7</b> in epoch 1"), std::string::npos);
+  EXPECT_NE(page.find("http-equiv=\"refresh\" content=\"10\""), std::string::npos);
+  EXPECT_NE(page.find("alt=\"1.jpg: true a, predicted b 9%\""), std::string::npos);
+  EXPECT_NE(page.find("predicted <b class=\"wrong\">b 9%</b> (wrong)"), std::string::npos) << "not by colour alone";
+  EXPECT_NE(page.find("aria-label=\"yaw: predicted over true. samples: 2 points, lowest 0, highest 2."),
+            std::string::npos);
+  EXPECT_NE(page.find("&lt;a&gt;"), std::string::npos);
+  for (const char* const bad : {"[]", "{\"labels\":[{}]}",
+                                "{\"threshold\":null,\"labels\":[{\"label\":\"a\",\"recall\":[1,0],"
+                                "\"precision\":[1,0],\"threshold\":[0],\"f1\":[0]}],\"targets\":[]}"}) {
+    folder_.write("eval/curves.json", bad);
+    EXPECT_TRUE(record().label_curves.empty()) << bad;
+  }
+}
+
+TEST_F(RunRecordTest, ManyRunsShareOneNoteOfEachKindAndTheLaterOnesAColour) {
+  folder_.write("metrics.jsonl", start() + diagnosed("epoch", 10, "input-bound", 30));
+  std::vector<RunRecord> runs;
+  for (int i = 0; i < 9; ++i) {
+    runs.push_back(record());
+    runs.back().path = "r" + std::to_string(i);
+    runs.back().damaged_lines = 2;
+  }
+  const std::string page = report_page(runs, "stoker", "now");
+  const auto count_of = [&](const std::string& part) {
+    size_t count = 0;
+    for (size_t at = page.find(part); at != std::string::npos; at = page.find(part, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(count_of("class=\"verdict\""), 1u);
+  EXPECT_NE(page.find("9 of 9 runs: "), std::string::npos);
+  EXPECT_EQ(count_of("could not be read"), 1u);
+  EXPECT_NE(page.find("3 more</li>"), std::string::npos);
 }
 
 TEST_F(RunRecordTest, NothingInAFileBecomesMarkup) {
@@ -245,7 +324,8 @@ TEST_F(RunRecordTest, NothingInAFileBecomesMarkup) {
   folder_.write("eval/confusion.csv", "t,<i>a\n<i>a,3\n");
   RunRecord run = record();
   run.path = "</title><script>";
-  const std::string page = report_page({run}, "<u>", "<u>");
+  std::string page = report_page({run}, "<u>", "<u>");
+  page += report_page({run, record()}, "<u>", "<u>");
   for (const char* const part : {"<img", "<script", "<i>a", "<u>", "<b>x"}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   }

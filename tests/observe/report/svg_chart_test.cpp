@@ -53,7 +53,28 @@ TEST(SvgChartTest, NamesItsAxesWithUnits) {
 
 TEST(SvgChartTest, LowValuesStandLow) {
   const std::string svg = svg_chart(chart_with({"a", {0, 10}, {100, 0}}));
-  EXPECT_NE(svg.find("M46.0 22.0L388.0 194.0"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("M54.0 28.0L318.0 184.0"), std::string::npos) << svg;
+}
+
+TEST(SvgChartTest, NoAxisGoesBeyondAll) {
+  for (const double value : {100.0, 99.99, 0.0}) {
+    Chart chart = chart_with({"top1", {1, 2}, {value, value}});
+    chart.y_ceiling = 100;
+    const std::string svg = svg_chart(chart);
+    EXPECT_EQ(svg.find(">120<"), std::string::npos) << svg;
+    EXPECT_EQ(svg.find(">100<") == std::string::npos, value == 0) << svg;
+  }
+}
+
+TEST(SvgChartTest, IsReadAloudAndNamesWhatHasNoNumber) {
+  Chart chart = chart_with({"runs", {0, 1}, {3, 4}});
+  chart.lines[0].points_only = true;
+  chart.x_names = {"sgd", "a name that does not fit below an axis"};
+  const std::string svg = svg_chart(chart);
+  EXPECT_NE(svg.find("aria-label=\"Loss: nats over epochs. runs: 2 points, lowest 3, highest 4.\""), std::string::npos)
+      << svg;
+  EXPECT_NE(svg.find("<li>A: sgd</li><li>B: a name that"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("<path d=\"M"), svg.find("<path d=\"M0 4")) << "no line joins them\n" << svg;
 }
 
 TEST(SvgChartTest, OnePointAndNoPoint) {
@@ -82,14 +103,14 @@ TEST(SvgChartTest, ValuesOfSeveralDecadesStandOnALogarithmicAxis) {
   chart.may_be_logarithmic = true;
   const std::string svg = svg_chart(chart);
   EXPECT_NE(svg.find("nats, logarithmic"), std::string::npos) << svg;
-  EXPECT_NE(svg.find("M46.0 22.0L217.0 108.0L388.0 194.0"), std::string::npos) << "equal steps down\n" << svg;
+  EXPECT_NE(svg.find("M54.0 28.0L186.0 106.0L318.0 184.0"), std::string::npos) << "equal steps down\n" << svg;
   for (const char* const tick : {">10<", ">1<", ">0.1<", ">0.01<", ">0.001<"}) {
     EXPECT_NE(svg.find(tick), std::string::npos) << tick;
   }
   chart.lines[0].y[2] = 0;
   EXPECT_EQ(svg_chart(chart).find("logarithmic"), std::string::npos) << "10 and 0.1 are two decades";
   chart.lines = {{"with a zero", {0, 5, 10}, {0, 10, 0.01}, 0, false}};
-  EXPECT_NE(svg_chart(chart).find("M46.0 194.0L217.0 22.0L388.0 194.0"), std::string::npos) << svg_chart(chart);
+  EXPECT_NE(svg_chart(chart).find("M54.0 184.0L186.0 28.0L318.0 184.0"), std::string::npos) << svg_chart(chart);
 }
 
 TEST(SvgChartTest, AFewLowPointsKeepTheAxisLinear) {

@@ -67,6 +67,26 @@ TEST_F(RunListingTest, FindsRunsBelowAFolderThoseThatTrainFirstThenByAge) {
   EXPECT_EQ(runs_json(runs).size(), 3u);
 }
 
+TEST_F(RunListingTest, TheBestComesFirstWithTheOptionsThatDiffer) {
+  for (const auto& [name, lr, top1] :
+       {std::tuple("a", "0.1", "60"), std::tuple("b", "0.2", "80"), std::tuple("c", "0.3", "70")}) {
+    add_run(name, "finished", 10, std::string("1,1.5,1.2,") + top1 + ",20,1\n");
+    folder_.write(std::string(name) + "/config.yaml", std::string("train:\n  epochs: 7   # default\n  lr: ") + lr +
+                                                          "   # --lr\n  run-dir: " + name + "   # --run-dir\n");
+  }
+  add_run("none", "finished", 5);
+  const std::vector<ListedRun> runs = list_runs(folder_.path(), kNow);
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[0].path, folder_ / "b");
+  EXPECT_EQ(runs[1].path, folder_ / "c");
+  EXPECT_EQ(runs[3].path, folder_ / "none") << "without a result last";
+  const std::string table = runs_table(runs);
+  EXPECT_NE(table.find("best (epoch)  lr   images/s"), std::string::npos) << table;
+  EXPECT_NE(table.find("top1 80 (1)   0.2     1,235"), std::string::npos) << table;
+  EXPECT_EQ(table.find("run-dir"), std::string::npos);
+  EXPECT_EQ(runs_json(runs)[0]["differing_options"]["lr"], "0.2");
+}
+
 TEST_F(RunListingTest, DamagedFilesCostOnlyWhatStandsInThem) {
   add_run("a", "finished", 10, "1,1.5,1.2,60.5,20,1\n2,1.1,1.");
   folder_.write("a/status.json", "{\"state\": ");
