@@ -115,7 +115,7 @@ MODULES = {
     "commands/audit": "core* config* data* engine* observe* train* commands commands/eval",
     "commands/inspect": "core* config* data* optim* engine* train* commands",
     "commands/list": "core* model train* commands",
-    "commands": "core* config* train*",
+    "commands": "core* config* model train*",
     "embed": "core* config* data* model* engine* train/setup",
 }
 MODULES = {module: modules.split() for module, modules in MODULES.items()}

@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/system/file.h"
 #include "core/system/stop_signal.h"
+#include "model/names.h"
 #include "train/failure/last_line.h"
 #include "train/failure/result_output.h"
 
@@ -147,7 +148,8 @@ int run(int argc, const char* const* argv, const Program& program) {
   const Outcome outcome = outcome_of(
       [&] {
         chosen = choose_command(commands, argc, argv);
-        context.emplace(Context{argc, argv, {chosen.words, chosen.command, {}}, configuration});
+        context.emplace(Context{
+            argc, argv, {chosen.words, chosen.command, {}, model::model_names(), chosen.mistake}, configuration});
         for (const Command& command : commands) context->line.others.push_back(&command);
         return run_command(*chosen.command, *context, program);
       },

@@ -43,8 +43,10 @@ std::vector<Command> all_commands();
 struct ChosenCommand {
   const Command* command = nullptr;  ///< one of `commands`
   std::vector<std::string> words;    ///< behind its name
+  std::string mistake = "";          ///< what is wrong with the first word: it was not the name; to be reported
 };
-/// Throws Error{usage} for an unknown name, with the nearest one, and for names of older programs, with the new one.
+/// Names of older programs throw Error{usage} with the new one. A word that is no name is taken for the command that
+/// was probably meant; one that is none for a word of training.
 ChosenCommand choose_command(const std::vector<Command>& commands, int argc, const char* const* argv);
 
 }  // namespace stoker::train

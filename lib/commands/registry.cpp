@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every command of the program, and what its names have been.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <map>
+#include <set>
 
 #include "commands/audit/audit.h"
 #include "commands/bench/bench.h"
@@ -19,6 +23,7 @@
 #include "commands/train/train.h"
 #include "config/table/parse_value.h"
 #include "config/table/suggest.h"
+#include "config/table/table.h"
 #include "core/error.h"
 #include "core/format.h"
 
@@ -60,16 +65,83 @@ const Command* find(const std::vector<Command>& commands, const std::string& nam
   return nullptr;
 }
 
-core::Error unknown(const std::vector<Command>& commands, const std::string& name) {
-  const auto former = former_names().find(name);
-  if (former != former_names().end()) {
-    return wrong(core::format("train {} is now train {}", name, former->second),
-                 core::format("train {} --help", former->second.substr(0, former->second.find(" --"))));
+/// Of other programs, with the words that do the same here; "" trains.
+const std::map<std::string, std::string>& names_of_others() {
+  static const std::map<std::string, std::string> names = [] {
+    const std::pair<const char*, const char*> meanings[] = {
+        {"", "fit train training finetune fine-tune learn start run pretrain"},
+        {"--resume", "resume continue restart go-on"},
+        {"--version", "version v ver"},
+        {"--help", "usage man commands"},
+        {"--print-config", "config cfg settings"},
+        {"eval", "val valid validate validation test testing evaluate evaluation score metrics"},
+        {"predict", "pred infer inference detect classify prediction predictions label"},
+        {"export", "convert onnx deploy torchscript"},
+        {"bench", "benchmark speed profile"},
+        {"check", "checks doctor info env"},
+        {"runs", "status history summary logs"},
+        {"preview", "visualize visualise view plot"},
+        {"plan", "estimate"},
+        {"audit", "clean lint dedupe"}};
+    std::map<std::string, std::string> all;
+    for (const auto& [ours, theirs] : meanings) {
+      for (const std::string& name : config::split_words(theirs, ' ')) all[name] = ours;
+    }
+    return all;
+  }();
+  return names;
+}
+
+/// Ultralytics names a task in front, or both as task=classify mode=train: what is left is the mode in front.
+void leave_out_tasks(std::vector<std::string>& words) {
+  static const std::set<std::string> tasks = {"classify", "detect", "segment", "pose", "obb"};
+  words.erase(
+      std::remove_if(words.begin(), words.end(), [](const std::string& word) { return word.rfind("task=", 0) == 0; }),
+      words.end());
+  const auto mode =
+      std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.rfind("mode=", 0) == 0; });
+  if (mode != words.end()) {
+    std::rotate(words.begin(), mode, mode + 1);
+    words[0] = words[0].substr(5);
+  } else if (words.size() > 1 && tasks.count(words[0]) > 0 &&
+             (names_of_others().count(words[1]) > 0 || words[1] == "predict" || words[1] == "export")) {
+    words.erase(words.begin());
   }
-  const std::vector<std::string> names = first_words(commands);
-  const std::string nearest = config::suggestion(name, names);
-  return wrong("unknown command " + config::shown(name) + nearest,
-               "commands: " + core::list_text(names, names.size()) + "; none trains");
+}
+
+/// The command that a first word probably means which is no command.
+ChosenCommand meant(const std::vector<Command>& commands, std::vector<std::string> words) {
+  const std::string written = words[0];
+  const auto former = former_names().find(written);
+  if (former != former_names().end()) {
+    throw wrong(core::format("train {} is now train {}", written, former->second),
+                core::format("train {} --help", former->second.substr(0, former->second.find(" --"))));
+  }
+  leave_out_tasks(words);
+  if (words.empty()) words = {"train"};
+  const std::string unknown = "unknown command " + config::shown(written);
+  std::string plain = config::kebab(words[0]);
+  std::transform(plain.begin(), plain.end(), plain.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto other = names_of_others().find(plain);
+  const std::string ours = other == names_of_others().end() ? plain : other->second;
+  const Command* const command = ours.empty() || ours[0] == '-' ? &commands.front() : find(commands, ours);
+  std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (command != nullptr) {
+    if (ours == "--resume" && (rest.empty() || rest[0][0] == '-')) rest.insert(rest.begin(), "RUN");
+    if (!command->name.empty()) return {command, rest, unknown + "; did you mean " + ours + "?"};
+    if (!ours.empty()) {
+      rest.insert(rest.begin(), ours);
+      return {command, rest, unknown + "; did you mean " + ours + "?"};
+    }
+    return {command, rest, unknown + "; training is train without a command"};
+  }
+  std::error_code ignored;
+  const std::string nearest = config::near_name(words[0], first_words(commands));
+  const bool is_path = words[0].find_first_of("/.=") != std::string::npos;
+  if (!nearest.empty() && !is_path && !std::filesystem::exists(words[0], ignored)) {
+    return {find(commands, nearest), rest, unknown + "; did you mean " + nearest + "?"};
+  }
+  return {&commands.front(), words};
 }
 
 }  // namespace
@@ -93,7 +165,7 @@ ChosenCommand choose_command(const std::vector<Command>& commands, int argc, con
     if (part != nullptr) return {part, {words.begin() + 2, words.end()}};
   }
   const Command* const command = find(commands, words[0]);
-  if (command == nullptr) throw unknown(commands, words[0]);
+  if (command == nullptr) return meant(commands, words);
   return {command, {words.begin() + 1, words.end()}};
 }
 

@@ -29,6 +29,8 @@ struct CommandLine {
   std::vector<std::string> words;
   const Syntax* syntax = nullptr;
   std::vector<const Syntax*> others = {};  ///< for hints: all commands
+  std::vector<std::string> networks = {};  ///< values of --model besides files; empty: not checked here
+  std::string mistake = "";                ///< what was wrong with the first word; `words` are corrected
 };
 
 /// Options as they were given, with the table that is bound to them. Movable only as a whole (held by pointer).

@@ -2,6 +2,8 @@
 // What stands on the command line and cannot be: refused before anything is read or written.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "bad_input.h"
 #include "exit_codes.h"
 
@@ -88,6 +90,35 @@ const std::vector<BadInput>& bad_values() {
   return all;
 }
 
+/// In a folder that has photos.
+std::function<Words(const Workplace&)> beside_photos(const Words& command_line) {
+  return [command_line](const Workplace& work) {
+    std::filesystem::create_directory(work / "photos");
+    return command_line;
+  };
+}
+
+const std::vector<BadInput>& foreign_words() {
+  static const std::vector<BadInput> all = {
+      {"FolderAsFirstWord",
+       beside_photos({"photos", "--epochs", "3"}),
+       kUsage,
+       {"unknown command \"photos\"; write --data-dir photos", "hint: train --data-dir photos --epochs 3\n"}},
+      {"OptionsOfUltralytics",
+       beside_photos({"data=photos", "epochs=3"}),
+       kUsage,
+       {"hint: train --data-dir photos --epochs 3\n"}},
+      {"UnknownNetworkBesideOtherMistakes",
+       words({"--model", "resnet81", "--lr", "abc", "--foo", "3"}),
+       kUsage,
+       {"3 problems", "unknown model \"resnet81\"; did you mean resnet18?", "--foo: unknown flag", "--lr: \"abc\""}},
+      {"PretrainedAlone", words({"--pretrained"}), kUsage, {"--pretrained: no value given; no weights are downloaded"}},
+      {"WeightsThatWouldBeDownloaded", words({"--weights", "IMAGENET1K_V1"}), kUsage, {"no weights are downloaded"}},
+  };
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(ForeignWords, BadCommandLine, ::testing::ValuesIn(foreign_words()), name_of);
 INSTANTIATE_TEST_SUITE_P(Flags, BadCommandLine, ::testing::ValuesIn(bad_flags()), name_of);
 INSTANTIATE_TEST_SUITE_P(Values, BadCommandLine, ::testing::ValuesIn(bad_values()), name_of);
 

@@ -28,13 +28,20 @@ Launch endless_run(const Workplace& work, int columns) {
   return launch;
 }
 
-/// What was drawn while long lines were cut, in order.
+std::string without_colour(std::string text) {
+  for (size_t at = text.find("\x1b["); at != std::string::npos; at = text.find("\x1b[", at)) {
+    text.erase(at, text.find_first_not_of("0123456789;?", at + 2) + 1 - at);
+  }
+  return text;
+}
+
+/// What was drawn while long lines were cut, in order, without colour.
 std::vector<std::string> live_lines(const std::string& out) {
   const std::string begins = "\r\x1b[?7l", ends = "\x1b[?7h\x1b[J\r";
   std::vector<std::string> lines;
   for (size_t end = out.find(ends); end != std::string::npos; end = out.find(ends, end + 1)) {
     const size_t begin = out.rfind(begins, end) + begins.size();
-    lines.push_back(out.substr(begin, end - begin));
+    lines.push_back(without_colour(out.substr(begin, end - begin)));
   }
   return lines;
 }
@@ -85,6 +92,54 @@ TEST(LiveLineTest, FollowsATerminalThatIsResized) {
   for (size_t i = before; i < lines.size(); ++i) EXPECT_LE(lines[i].size(), 39u) << lines[i];
   program.resize(200);
   await_live(program, "RAM:");
+}
+
+/// A whole short run on a terminal of so many columns.
+std::string drawn_run(const Workplace& work, int columns, const Words& more, const std::string& variable = "A=b") {
+  write_idx(work, 40);
+  Launch launch;
+  launch.words = train_words({"--epochs", "3", "--batch-size", "2", "--report-every", "5u"});
+  launch.words.insert(launch.words.end(), more.begin(), more.end());
+  launch.directory = work.path();
+  launch.standard_output = Stream::terminal;
+  launch.variables = {"TERM=xterm", variable};
+  launch.columns = columns;
+  const Ended ended = run(launch);
+  EXPECT_EQ(ended.exit_code, 0) << story_of(launch.words, ended);
+  return ended.out;
+}
+
+TEST(LiveLineTest, HasABarInColourAndARunEndsWithATable) {
+  for (const int columns : {80, 40}) {
+    const Workplace work;
+    const std::string out = drawn_run(work, columns, {}), plain = without_colour(out);
+    EXPECT_NE(out.find("\x1b[32m["), std::string::npos) << out;
+    for (const std::string& drawn : live_lines(out)) EXPECT_LT(static_cast<int>(drawn.size()), columns) << drawn;
+    const size_t table = plain.find("\nbest ");
+    ASSERT_NE(table, std::string::npos) << plain;
+    for (const char* const row : {"\nlast ", "\ntime ", "\nwhere   run"}) {
+      EXPECT_NE(plain.find(row, table), std::string::npos) << row << plain;
+    }
+    for (const std::string& line : lines_of(plain.substr(plain.rfind('\n', table - 1), plain.find("where") - table))) {
+      EXPECT_LE(static_cast<int>(line.size()), columns + 1) << line;  // with the terminal's \r
+    }
+    EXPECT_EQ(plain.find("finished ("), std::string::npos);
+    const std::string log = content_of_file(work / "run/train.log");
+    EXPECT_EQ(log.find('\x1b'), std::string::npos);
+    EXPECT_NE(log.find("finished ("), std::string::npos);
+  }
+}
+
+TEST(LiveLineTest, ColourBarAndLinesCanBeTurnedOff) {
+  const Workplace grey, lines, none;
+  EXPECT_EQ(drawn_run(grey, 80, {}, "NO_COLOR=1").find("\x1b[32m"), std::string::npos);
+  const std::string plain = drawn_run(lines, 80, {"--progress", "plain"});
+  EXPECT_EQ(plain.find('\x1b'), std::string::npos) << plain;
+  EXPECT_NE(plain.find("  update 5/20  "), std::string::npos) << plain;
+  const std::string off = drawn_run(none, 80, {"--progress", "off"});
+  EXPECT_EQ(off.find('\x1b'), std::string::npos) << off;
+  EXPECT_EQ(off.find("  update 5/20  "), std::string::npos) << off;
+  EXPECT_NE(off.find("epoch 3/3 done"), std::string::npos) << off;
 }
 
 TEST(LiveLineTest, DoesNotExistUnderCron) {

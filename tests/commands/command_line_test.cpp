@@ -59,13 +59,41 @@ TEST(CommandNamesTest, UnknownNamesAreErrorsThatNameTheNearest) {
   EXPECT_EQ(failure_of_words({"evl"}).kind, core::ErrorKind::usage);
   const Failure unknown = failure_of_words({"zzzzz"});
   EXPECT_EQ(unknown.message, "unknown command \"zzzzz\"");
-  EXPECT_EQ(
-      unknown.hint,
-      "commands: eval, predict, plan, check, bench, pack, preview, import, export, audit, runs, inspect and list; "
-      "none trains");
+  EXPECT_EQ(unknown.hint,
+            "train --data-dir zzzzz if zzzzz is a folder of images; commands: eval, predict, plan, check, bench, pack, "
+            "preview, import, export, audit, runs, inspect and list; none trains");
   EXPECT_EQ(failure_of_words({"--epochs", "3", "eval"}).message,
             "the command eval must be the first word: train eval ...");
   EXPECT_EQ(failure_of_words({""}).message, "unexpected word \"\"");
+}
+
+TEST(CommandNamesTest, WordsOfOtherProgramsAnswerWithTheWholeCommand) {
+  const std::pair<std::vector<std::string>, const char*> kCases[] = {
+      {{"val", "runs/x"}, "train eval runs/x"},
+      {{"test", "runs/x", "photos", "--split", "test"}, "train eval runs/x photos --split test"},
+      {{"val"}, "train eval RUN_OR_CHECKPOINT"},
+      {{"infer", "runs/x", "a.jpg"}, "train predict runs/x a.jpg"},
+      {{"predict", "model=runs/x", "source=a.jpg"}, "train predict runs/x a.jpg"},
+      {{"fit", "--epochs", "3"}, "train --epochs 3"},
+      {{"train", "--epochs", "3"}, "train --epochs 3"},
+      {{"version"}, "train --version"},
+      {{"resume", "runs/x"}, "train --resume runs/x"},
+      {{"help", "val"}, "train eval --help"},
+      {{"classify", "train", "data=a/b", "epochs=3"}, "train --data-dir a/b --epochs 3"},
+      {{"task=classify", "mode=val", "model=runs/x", "data=photos"}, "train eval runs/x photos"},
+      {{"data=photos", "epochs=3", "lr0=0.1", "optimizer=SGD", "plots=True", "batch=-1", "device=0"},
+       "train --data-dir photos --epochs 3 --lr 0.1 --opt sgd --batch-size auto --device cuda:0"},
+      {{"project=runs", "name=a"}, "train --run-dir runs/a"},
+      {{"trainer.max_epochs=3", "amp=False", "--lr0", "0.1"}, "train --epochs 3 --no-amp --lr 0.1"},
+      {{"--name", "a", "--epochs", "3"}, "train --run-dir runs/a --epochs 3"},
+      {{"a/b", "--foo", "3", "--batchsize", "4"}, "train --data-dir a/b --batch-size 4"},
+      {{"--epochs", "3", "a/b"}, "train --epochs 3 --data-dir a/b"},
+      {{"c.yaml", "--epochs", "3"}, "train --config c.yaml --epochs 3"}};
+  for (const auto& [words, hint] : kCases) {
+    const Failure failure = failure_of_words(words);
+    EXPECT_EQ(failure.kind, core::ErrorKind::usage) << hint;
+    EXPECT_EQ(failure.hint, hint) << failure.message;
+  }
 }
 
 TEST(CommandNamesTest, AFormerNameAnswersWithTheNewOne) {

@@ -79,7 +79,8 @@ void refuse_output_inside(const std::string& output, const std::string& input) {
 /// A live line on a terminal, a plain line now and then elsewhere.
 class PackNews {
  public:
-  explicit PackNews(bool quiet) : console_(quiet), begin_(Clock::now()), last_(begin_) {}
+  explicit PackNews(bool quiet, const std::string& progress = "")
+      : console_(quiet, observe::shown_progress(progress)), begin_(Clock::now()), last_(begin_) {}
 
   void on_progress(const data::PackProgress& progress) {
     const Clock::time_point now = Clock::now();
@@ -88,6 +89,7 @@ class PackNews {
     const double seconds = std::chrono::duration<double>(now - begin_).count();
     const auto done = static_cast<double>(progress.images_done);
     const double left_seconds = seconds / done * static_cast<double>(progress.images_total - progress.images_done);
+    done_ = done / static_cast<double>(progress.images_total);
     show(format("packing {}/{} images  {} images/s  {}/s  {} left", core::count_text(progress.images_done),
                 core::count_text(progress.images_total), core::count_text(static_cast<int64_t>(done / seconds)),
                 core::bytes_text(static_cast<double>(progress.bytes_written) / seconds),
@@ -102,8 +104,8 @@ class PackNews {
  private:
   void show(const std::string& line) {
     if (console_.is_live()) {
-      console_.show_live({{line, 0}});
-    } else {
+      console_.show_live({{"", 1, false, "32", done_}, {line, 0}});
+    } else if (console_.shows_progress()) {
       core::log_info("{}", line);
     }
   }
@@ -111,6 +113,7 @@ class PackNews {
   observe::Console console_;
   const Clock::time_point begin_;
   Clock::time_point last_;
+  double done_ = 0;  ///< 0 to 1
 };
 
 Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
@@ -119,7 +122,7 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
   }
   const data::PackSettings settings = settings_of(resolved.options(), flags, flags.output);
   refuse_output_inside(flags.output, flags.dataset);
-  PackNews news(resolved.options().log.quiet);
+  PackNews news(resolved.options().log.quiet, flags.progress);
   std::vector<std::string> notes;
   std::vector<data::SplitToPack> splits;
   for (auto& [name, source] : data::open_whole_splits(resolved.given_data(), flags.splits, notes)) {

@@ -14,6 +14,7 @@ struct PackFlags {
   std::vector<std::string> splits;
   bool progressive_to_baseline = false;
   bool verify = false, index = false;
+  std::string progress;  ///< bar, plain or off; empty: bar
 };
 
 Command pack_command();

@@ -31,7 +31,11 @@ Command pack_command() {
            flags->progressive_to_baseline),
       flag("verify", "Reads all shards of a folder and compares them with their indexes, without packing.",
            flags->verify),
-      flag("index", "Writes the indexes that the shards of a folder lack, without packing.", flags->index)};
+      flag("index", "Writes the indexes that the shards of a folder lack, without packing.", flags->index),
+      config::choice_flag("progress", {"bar", "plain", "off"},
+                          "Live line with a bar where the output is a terminal (default), a line each half minute, or "
+                          "neither.",
+                          flags->progress)};
   command.takes = [](const config::Row& row) { return row.in_pack; };
   command.reads_files = true;
   attach(command, pack, flags);

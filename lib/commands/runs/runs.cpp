@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -126,7 +127,7 @@ void follow_in_lines(const std::vector<std::string>& paths) {
     }
     if (epochs != before) print_curves(runs, static_cast<int>(runs.size()));
     before = epochs;
-    if (all_ended(runs)) return;
+    if (all_ended(runs) || std::ferror(stdout) != 0) return;  // or the reader has gone: | head
     wait(kPause);
   }
 }
@@ -139,7 +140,7 @@ void follow_on_screen(const std::vector<std::string>& paths) {
     const std::vector<observe::WatchedRun> runs = read_runs(paths);
     const double took = core::seconds_since(begin);
     draw(runs);
-    if (all_ended(runs)) return;
+    if (all_ended(runs) || std::ferror(stdout) != 0) return;
     wait(std::max(kPause, kShareOfReading * took));
   }
 }

@@ -10,6 +10,7 @@ struct TrainFlags {
   bool dry_run = false;
   bool all_files = false;  ///< --dry-run looks at every file
   bool fresh = false;      ///< an older run in the run directory is set aside
+  std::string progress;    ///< bar, plain or off; empty: bar
   std::string on_end;      ///< a command of the shell, run when the run ends; empty: none
 };
 

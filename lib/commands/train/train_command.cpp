@@ -24,6 +24,10 @@ Command train_command() {
                    flags->all_files),
       config::flag("fresh", "Starts over: an older run in the run directory is set aside as DIR.old-1, DIR.old-2, ...",
                    flags->fresh),
+      config::choice_flag("progress", {"bar", "plain", "off"},
+                          "Live line with a bar where the output is a terminal (default); lines, as in a file; or the "
+                          "lines of each epoch alone. NO_COLOR=1 leaves out colour.",
+                          flags->progress),
       config::flag("on-end", "COMMAND",
                    "Runs a shell command when the run ends, however it ends. STOKER_EXIT_CODE, STOKER_REASON, "
                    "STOKER_RUN_DIR, STOKER_BEST, STOKER_METRIC, STOKER_UPDATES and STOKER_CHECKPOINT hold the result.",

@@ -122,7 +122,7 @@ class TrainingRun {
         only_shows_(flags.dry_run || given_.flags.print_config),
         settings_(given_, share_of_machine(ranks.place()), ranks.place().size),
         options_(settings_.options()),
-        console_(options_.log.quiet || !ranks.is_root()),
+        console_(options_.log.quiet || !ranks.is_root(), observe::shown_progress(flags.progress)),
         files_(options_.run.run_dir + "/checkpoints"),
         journal_(ranks, options_.run.run_dir) {}
 
@@ -326,7 +326,7 @@ Outcome TrainingRun::wrap_up(const engine::FinishEvent& finish) {
   core::log_debug("trained for {:.4f} s", finish.elapsed_seconds);
   journal_.end(memory_, prepared_.room, prepared_.learner.device);
   if (ranks_.is_root()) {
-    say_where_it_is(options_, finish, best());
+    say_where_it_is(options_, finish, best(), console_);
     if (options_.run.report) write_report_or_warn(options_.run.run_dir);
   }
   return outcome_of(finish, options_.run, best());

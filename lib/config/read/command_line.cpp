@@ -11,6 +11,7 @@
 #include "config/read/flags.h"
 #include "config/read/syntax.h"
 #include "config/table/parse_value.h"
+#include "config/table/suggest.h"
 #include "config/yaml/foreign_yaml.h"
 #include "config/yaml/yaml_tree.h"
 #include "core/error.h"
@@ -72,7 +73,7 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   }
 }
 
-[[noreturn]] void throw_problems(const Problems& problems, const Syntax& syntax) {
+[[noreturn]] void throw_problems(const Problems& problems, const Syntax& syntax, const std::string& correction) {
   std::vector<std::string> all = problems.flags;
   all.insert(all.end(), problems.missing_files.begin(), problems.missing_files.end());
   all.insert(all.end(), problems.files.begin(), problems.files.end());
@@ -84,7 +85,7 @@ void apply_preset(const std::string& name, const std::string& why, Configuration
   }
   if (!problems.flags.empty()) {
     const std::string help = syntax.shown_name() + (syntax.name.empty() ? " --help-all" : " --help");
-    throw core::Error(core::ErrorKind::usage, message, help + " lists every flag");
+    throw core::Error(core::ErrorKind::usage, message, correction.empty() ? help + " lists every flag" : correction);
   }
   if (!problems.missing_files.empty()) {
     throw core::Error(core::ErrorKind::no_input, message, "check the path given with --config");
@@ -186,11 +187,39 @@ void use_example(const Syntax& syntax, Configuration& out, Problems& problems) {
   }
 }
 
+/// A name that no network has is reported with what else is wrong. timm's resnet18.a1_in1k is resnet18, and the tag its
+/// weights.
+void check_network(const std::vector<std::string>& networks, Configuration& out, Problems& problems) {
+  Row& row = out.table.row_of(out.options.model.model);
+  const auto is_known = [&](const std::string& name) {
+    return std::find(networks.begin(), networks.end(), name) != networks.end();
+  };
+  const std::string given = row.render();
+  if (networks.empty() || row.origin.kind == Origin::Kind::built_in || is_known(given) || core::file_exists(given))
+    return;
+  std::string name = given;
+  for (const std::string hub : {"hf-hub:", "hf_hub:", "timm/"}) {
+    if (name.rfind(hub, 0) == 0) name.erase(0, hub.size());
+  }
+  name.erase(std::min(name.find('.'), name.size()));
+  const std::string ending = given.substr(given.find_last_of('.') + 1);
+  const bool is_file = given.find('/') != std::string::npos || ending == "ts" || ending == "pt" || ending == "pth";
+  if (name != given && is_known(name)) {
+    out.table.set(row, name, row.origin);
+    out.notes.push_back(core::format("model {} is {}: no weights are loaded; --init-from FILE loads some",
+                                     core::printable(given), name));
+  } else if (name == given || (!is_file && !near_name(name, networks).empty())) {
+    problems.files.push_back(core::format("{}: unknown model {}{} (train list models prints all)", row.origin.detail,
+                                          shown(given), suggestion(name, networks)));
+  }
+}
+
 void parse(const CommandLine& line, bool options_alone, Configuration& out) {
   Problems problems;
   CommonFlags& flags = out.flags;
-  const std::vector<FlagValue> values = parse_flags(line, out.table, flags, options_alone, problems.flags);
-  if (flags.help || flags.help_all || flags.version) return;
+  std::string correction;
+  const std::vector<FlagValue> values = parse_flags(line, out.table, flags, options_alone, problems.flags, correction);
+  if ((flags.help || flags.help_all || flags.version) && correction.empty()) return;
 
   if (!flags.preset.empty()) apply_preset(flags.preset, "", out, problems);
   for (const std::string& path : flags.config_files) apply_file(path, out, problems);
@@ -199,9 +228,10 @@ void parse(const CommandLine& line, bool options_alone, Configuration& out) {
 
   flags.names_data = names_data(out);
   follow_dataset(*line.syntax, out);
+  check_network(line.networks, out, problems);
   use_example(*line.syntax, out, problems);
   name_run_dir(out, problems.flags);
-  if (problems.any()) throw_problems(problems, *line.syntax);
+  if (problems.any()) throw_problems(problems, *line.syntax, correction);
   note_what_has_no_effect(out);
 }
 

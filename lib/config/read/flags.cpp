@@ -4,9 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <map>
 
+#include "config/read/presets.h"
 #include "config/read/syntax.h"
+#include "config/table/foreign_words.h"
 #include "config/table/old_names.h"
 #include "config/table/parse_value.h"
 #include "config/table/suggest.h"
@@ -14,6 +17,10 @@
 
 namespace stoker::config {
 namespace {
+
+bool has(const std::vector<std::string>& names, const std::string& word) {
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
 
 /// What a registered name stands for.
 struct FlagTarget {
@@ -27,8 +34,7 @@ struct FlagTarget {
 
   /// Behind a switch these words are its value: `--amp auto`. Others are words of their own.
   bool has_value(const std::string& word) const {
-    return word == "true" || word == "false" || word == "auto" ||
-           std::find(words.begin(), words.end(), word) != words.end();
+    return word == "true" || word == "false" || word == "auto" || has(words, word);
   }
 };
 
@@ -52,7 +58,8 @@ class FlagParser {
   }
 
   std::vector<FlagValue> parse(const std::vector<std::string>& words) {
-    std::vector<std::string> ready = normalized(words);
+    correct(words);
+    std::vector<std::string> ready = normalized(corrected_);
     std::reverse(ready.begin(), ready.end());  // the order in which CLI11 takes a vector
     try {
       app_.parse(std::move(ready));
@@ -64,7 +71,201 @@ class FlagParser {
     return values;
   }
 
+  /// The whole command as it was probably meant; "" where nothing was corrected.
+  std::string correction() const {
+    if (!is_corrected_ && line_.mistake.empty()) return "";
+    std::string text = syntax_.shown_name();
+    std::string before;
+    for (const std::string& word : meant_) {
+      const FlagTarget* const target = target_of(before);
+      const bool is_network = target != nullptr && target->option == "model";
+      const std::string near = is_network ? near_name(word, line_.networks) : "";  // a known one is its own nearest
+      text += " " + core::shell_word(near.empty() || word.find_first_of("./") != std::string::npos ? word : near);
+      before = word;
+    }
+    if (meant_.empty() && syntax_.name.empty()) text += " --data-dir FOLDER";
+    if (unknown_first_.empty()) return text;
+    std::vector<std::string> commands;
+    for (const Syntax* const other : line_.others) {
+      const std::string first = other->first_word();
+      if (!first.empty() && (commands.empty() || commands.back() != first)) commands.push_back(first);
+    }
+    return text + " if " + unknown_first_ +
+           " is a folder of images; commands: " + core::list_text(commands, commands.size()) + "; none trains";
+  }
+
  private:
+  using Options = std::vector<std::pair<std::string, std::string>>;  ///< name and text
+
+  /// Fills corrected_ and meant_: words as other programs take them (photos, epochs=3, --lr0 0.1) become ours, each
+  /// with a problem.
+  void correct(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      const FlagTarget* const target = target_of(with_canonical_dashes(word));
+      if (target != nullptr) given_.push_back(target->flag != nullptr ? target->flag->name : target->option);
+    }
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string word = with_canonical_dashes(words[i]);
+      const FlagTarget* const target = target_of(word);
+      if (words[i] == "--") {
+        for (; i < words.size(); ++i) keep(words[i]);
+      } else if (target != nullptr) {
+        keep(words[i]);
+        if (word.find('=') != std::string::npos || i + 1 == words.size()) continue;
+        const std::string& next = words[i + 1];
+        if (target->is_switch ? target->has_value(next) : !begins_long_flag(next)) keep(words[++i]);
+      } else if (word.size() > 1 && word[0] == '-') {
+        i += correct_flag(word, i + 1 < words.size() ? words[i + 1] : "-");
+      } else if (!correct_pair(words, word, i == 0) && !correct_path(word, i == 0)) {
+        keep(word);
+      }
+    }
+  }
+
+  void keep(const std::string& word) {
+    corrected_.push_back(word);
+    meant_.push_back(word);
+  }
+
+  /// Whether the word behind it belongs to it. What stays unknown is reported later, and left out of what was meant.
+  bool correct_flag(const std::string& word, const std::string& next) {
+    const size_t equals = std::min(word.find('='), word.size());
+    const std::string name = word.substr(std::min(word.find_first_not_of('-'), equals),
+                                         equals - std::min(word.find_first_not_of('-'), equals));
+    const bool has_next = equals == word.size() && (next.empty() || next[0] != '-');
+    const std::string text = equals < word.size() ? word.substr(equals + 1) : has_next ? next : "true";
+    Options options;
+    std::string note;
+    const bool is_ours = !answer_to_old_name(name, true).empty() || !commands_with(kebab(name)).empty();
+    if (!is_ours && syntax_.name.empty() && option_of_others(kebab(name), text, options, note)) {
+      replace(core::printable(word.substr(0, equals)) + ": unknown flag", options, note);
+      return has_next;
+    }
+    corrected_.push_back(word);
+    if (has_next) corrected_.push_back(next);
+    if (word[1] != '-' && by_name_.count(word.substr(1, 1)) > 0) meant_.push_back(word);  // -b64
+    const std::string near = word[1] == '-' && !is_ours ? near_name(kebab(name), long_names()) : "";
+    if (near.empty()) return has_next;
+    meant_.push_back("--" + near);
+    if (text != "true") meant_.push_back(text);
+    return has_next;
+  }
+
+  /// key=value, as Ultralytics and Hydra take options.
+  bool correct_pair(const std::vector<std::string>& words, const std::string& word, bool is_first) {
+    const size_t equals = word.find('=');
+    std::error_code ignored;
+    if (equals == std::string::npos || std::filesystem::exists(word, ignored)) return false;
+    std::string key = kebab(word.substr(0, equals));
+    key = key.substr(key.find_last_of(".+~") + 1);  // trainer.max_epochs, +optim.lr
+    const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '-'; };
+    if (key.empty() || !std::all_of(key.begin(), key.end(), is_of_name)) return false;
+    std::string text = word.substr(equals + 1);
+    if (text == "True" || text == "False") text = text == "True" ? "true" : "false";
+    const std::string problem = not_expected(word, is_first);
+    if (!syntax_.words.empty()) return correct_place(key, text, problem);
+    if (!syntax_.name.empty()) return false;
+    if (key == "name" || key == "project") {  // together they are the folder of a run
+      if (!has(given_, "run-dir")) replace(problem, {{"run-dir", run_dir_of_others(words)}}, "");
+      given_.push_back("run-dir");
+      return true;
+    }
+    Options options;
+    std::string note;
+    if (option_of_others(key, text, options, note)) {
+      replace(problem, options, note);
+    } else if (key.size() > 1 && (table_.find(key) || table_.find_shorthand(key))) {
+      replace(problem, {{table_.find(key) ? table_.find(key)->name : key, text}}, "");
+    } else {
+      is_corrected_ = true;
+      problems_.push_back(problem + suggestion(key, long_names(), "--"));
+      if (const std::string near = near_name(key, long_names()); !near.empty()) {
+        meant_.insert(meant_.end(), {"--" + near, text});
+      }
+    }
+    return true;
+  }
+
+  /// model=best.pt data=photos of commands that take such words by their place.
+  bool correct_place(const std::string& key, const std::string& text, const std::string& problem) {
+    const bool is_run = has({"model", "weights", "checkpoint", "ckpt", "run"}, key);
+    is_corrected_ = true;
+    if (is_run || has({"data", "source", "input", "images"}, key)) {
+      problems_.push_back(problem + "; write " + core::shell_word(text));
+      corrected_.insert(is_run ? corrected_.begin() : corrected_.end(), text);
+      meant_.insert(is_run ? meant_.begin() : meant_.end(), text);
+    } else if (by_name_.count(key) > 0) {
+      replace(problem, {{key, text}}, "");
+    } else {
+      problems_.push_back(problem + suggestion(key, long_names(), "--"));
+    }
+    return true;
+  }
+
+  std::string not_expected(const std::string& word, bool is_first) const {
+    const bool is_command = is_first && line_.mistake.empty() && syntax_.name.empty();
+    return (is_command ? "unknown command " : "unexpected word ") + shown(word);
+  }
+
+  /// A file, a network, or a first word that is no command, where an option should stand.
+  bool correct_path(const std::string& word, bool is_first) {
+    if (!syntax_.name.empty() || word.empty()) return false;
+    std::error_code ignored;
+    const std::string problem = not_expected(word, is_first);
+    std::string option = "data-dir";
+    if (has(line_.networks, word)) {
+      option = "model";
+    } else if (has(preset_names(), word)) {
+      option = "preset";
+    } else if (std::filesystem::exists(word + "/checkpoints", ignored)) {
+      option = "resume";
+    } else if (core::ends_with(word, ".yaml") || core::ends_with(word, ".yml")) {
+      option = "config";
+    } else if (core::ends_with(word, ".pth") || core::ends_with(word, ".safetensors")) {
+      option = "init-from";
+    } else if (!std::filesystem::exists(word, ignored) && word.find('/') == std::string::npos) {
+      const bool is_command = std::any_of(line_.others.begin(), line_.others.end(),
+                                          [&](const Syntax* other) { return other->first_word() == word; });
+      if (!is_first || is_command) return false;
+      if (line_.mistake.empty()) unknown_first_ = core::shell_word(word);
+    }
+    if (has(given_, option) && option != "config") {
+      unknown_first_.clear();
+      return false;
+    }
+    given_.push_back(option);
+    replace(problem, {{option, word}}, "", /*say=*/unknown_first_.empty());
+    return true;
+  }
+
+  void replace(const std::string& problem, const Options& options, const std::string& note, bool say = true) {
+    is_corrected_ = true;
+    std::string ours;
+    for (auto [name, text] : options) {
+      const Row* const row = table_.find(name);
+      std::string small = text;
+      std::transform(text.begin(), text.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
+      if (row != nullptr && has(row->choices, small)) text = small;  // SGD
+      const bool is_plain = row != nullptr && row->is_switch && (text == "true" || text == "false");
+      std::vector<std::string> words = {(is_plain && text == "false" ? "--no-" : "--") + name};
+      if (!is_plain) words.push_back(text);
+      for (const std::string& word : words) {
+        keep(word);
+        ours += (ours.empty() ? "write " : " ") + core::shell_word(word);
+      }
+    }
+    if (ours.empty()) ours = "leave it out" + (note.empty() ? "" : ": " + note);
+    problems_.push_back(problem + (say ? "; " + ours : ""));
+  }
+
+  std::vector<std::string> long_names() const {
+    std::vector<std::string> names;
+    for (const auto& known : by_name_) {
+      if (known.first.size() > 1) names.push_back(known.first);
+    }
+    return names;
+  }
+
   void register_all() {
     for (const std::vector<Flag>* const flags : {&syntax_.flags, &common_}) {
       for (const Flag& flag : *flags) {
@@ -139,7 +340,10 @@ class FlagParser {
       } else if (equals != std::string::npos || target->is_switch) {
         ready.push_back(word);
       } else if (i + 1 == words.size() || begins_long_flag(words[i + 1])) {
-        problems_.push_back(target->written + ": no value given");
+        const bool is_weights = target->option == table_.find("init-from")->name;
+        problems_.push_back(
+            target->written + ": no value given" +
+            (is_weights ? "; no weights are downloaded, name a file of weights: --init-from FILE" : ""));
       } else {
         ready.insert(ready.end(), {word, words[++i]});
       }
@@ -187,7 +391,7 @@ class FlagParser {
       problems_.push_back(target.written + ": takes no value");
     } else if (!target.is_switch && text.empty()) {
       problems_.push_back(target.written + ": no value given");
-    } else if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
+    } else if (!choices.empty() && !has(choices, text)) {
       problems_.push_back(target.written + ": " + shown(text) + " is not accepted; write one of " +
                           core::list_text(choices));
     } else if (!options_alone_ || !target.is_own) {
@@ -221,7 +425,9 @@ class FlagParser {
       after_unknown = is_flag && word.find('=') == std::string::npos;
     }
     if (repeated) ++filled;
-    for (; filled < places.size() && !places[filled].is_optional; ++filled) {
+    const bool asks_for_help = has(meant_, "--help");
+    for (; filled < places.size() && !places[filled].is_optional && !asks_for_help; ++filled) {
+      meant_.push_back(places[filled].name);
       problems_.push_back("missing " + places[filled].name + ": " + syntax_.usage);
     }
   }
@@ -245,11 +451,7 @@ class FlagParser {
       problems_.push_back(written + ": " + elsewhere);
       return;
     }
-    std::vector<std::string> names;
-    for (const auto& known : by_name_) {
-      if (known.first.size() > 1) names.push_back(known.first);
-    }
-    problems_.push_back(written + ": unknown flag" + suggestion(name, names, "--"));
+    problems_.push_back(written + ": unknown flag" + suggestion(name, long_names(), "--"));
   }
 
   /// Where a flag that this command does not take would be accepted.
@@ -261,8 +463,7 @@ class FlagParser {
     const std::string not_here = syntax_.name.empty() ? "" : ", not of " + syntax_.name;
     for (const Syntax* const other : line_.others) {
       for (const Flag& flag : other->flags) {
-        const auto& aliases = flag.aliases;
-        if (flag.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
+        if (flag.name != name && !has(flag.aliases, name)) continue;
         return (other->name.empty() ? "a flag of training" : "a flag of train " + other->name) + not_here;
       }
     }
@@ -279,13 +480,21 @@ class FlagParser {
   std::map<std::string, FlagTarget> by_name_;
   std::map<const CLI::Option*, FlagTarget> by_option_;
   bool only_positionals_ = false;
+  std::vector<std::string> corrected_, meant_;  ///< what is parsed; the same without what nobody knows
+  std::vector<std::string> given_;              ///< options on the command line
+  bool is_corrected_ = false;
+  std::string unknown_first_;  ///< a first word that could be a folder which is not there
 };
 
 }  // namespace
 
 std::vector<FlagValue> parse_flags(const CommandLine& line, const Table& table, CommonFlags& common, bool options_alone,
-                                   std::vector<std::string>& problems) {
-  return FlagParser(line, table, common, options_alone, problems).parse(line.words);
+                                   std::vector<std::string>& problems, std::string& correction) {
+  if (!line.mistake.empty()) problems.push_back(line.mistake);
+  FlagParser parser(line, table, common, options_alone, problems);
+  std::vector<FlagValue> values = parser.parse(line.words);
+  correction = parser.correction();
+  return values;
 }
 
 }  // namespace stoker::config

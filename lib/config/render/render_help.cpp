@@ -82,9 +82,9 @@ std::string usage_of(const Commands& commands, const Syntax& chosen) {
 void append_usual(std::string& out, const Table& table) {
   out += "\nThe usual options (--help-all lists every one):\n";
   for (const char* const name :
-       {"data-dir", "val-fraction", "model",        "init-from", "img-size", "batch-size",  "epochs",
-        "opt",      "lr",           "weight-decay", "sched",     "hflip",    "mixup-alpha", "label-smoothing",
-        "amp",      "device",       "num-workers",  "run-dir",   "resume",   "seed"}) {
+       {"data-dir",        "val-fraction", "model",  "init-from",    "img-size", "batch-size", "accumulation-steps",
+        "epochs",          "opt",          "lr",     "weight-decay", "sched",    "hflip",      "mixup-alpha",
+        "label-smoothing", "amp",          "device", "num-workers",  "run-dir",  "resume",     "seed"}) {
     const Row* const row = table.find(name);
     append_entry(out, flag_text(*row), first_sentence(row->help) + " [" + row->render() + "]");
   }

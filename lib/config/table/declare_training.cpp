@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the groups model, optim, schedule and train. Nothing here knows how options are read or shown.
 #include <limits>
+#include <set>
 
 #include "config/table/declaration.h"
 #include "config/task_facts.h"
@@ -12,6 +13,19 @@ constexpr Bounds kNotNegative{0, std::numeric_limits<double>::infinity()};
 constexpr Bounds kPositive{0, std::numeric_limits<double>::infinity(), true};
 constexpr Bounds kBelowOne{0, 1, false, true};
 
+/// A file, and words of other trainers for weights that they download.
+Codec<std::string> weights_codec() {
+  Codec<std::string> codec = text_codec("FILE", true);
+  codec.parse = [read = codec.parse](const std::string& text, std::string& value) {
+    static const std::set<std::string> kWords = {"true", "True", "yes", "default", "DEFAULT", "imagenet"};
+    if (kWords.count(text) > 0 || text.rfind("IMAGENET1K", 0) == 0 || text.find("_Weights.") != std::string::npos) {
+      return shown(text) + " is no file, and no weights are downloaded; name a file of weights";
+    }
+    return read(text == "false" || text == "False" ? "" : text, value);
+  };
+  return codec;
+}
+
 template <template <typename> class Pick>
 void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
   d.group("model", "Network");
@@ -21,7 +35,7 @@ void declare_model(Declaration& d, ModelOptionsOf<Pick>& o) {
           "Network; a name of `train list models`, or FILE.ts with --trust-model. Where none is given: small_cnn, and "
           "above "
           "64 pixels resnet18, or mobilenet_v3_small on a CPU where resnet18 would take more than an hour.");
-  d.add("init-from", o.init_from, text_codec("FILE", true))
+  d.add("init-from", o.init_from, weights_codec())
       .alias({"pretrained", "weights"})
       .help(
           "Weights to start from; a file (safetensors, or a state dict of torch.save(), .pth), or a run or checkpoint "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/table/foreign_words.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "config/table/parse_value.h"
@@ -30,7 +31,7 @@ const std::vector<ForeignWord>& words_of_others() {
       {"use-specaugment", "true=freq-mask:2,time-mask:2; false=freq-mask:0,time-mask:0"},
       {"lr-warmup-method", "linear="},
       {"compile-model", "true|false=", "networks run as compiled C++, and there is no other compiler"},
-      {"enable-progress-bar", "true|false=", "there is a moving line where the output is a terminal"},
+      {"enable-progress-bar", "true|false=", "--progress off leaves the live line out"},
       {"log-every-n-steps", "I=", "--report-every 50u reports every 50 updates"},
       {"persistent-workers", "true|false=", "workers always live as long as the run"},
       {"print-freq", "I=", "--report-every 10u reports every 10 updates"},
@@ -141,6 +142,105 @@ const std::vector<ForeignWord>& keys_of_lightning() {
                                       "amsgrad dampening differentiable maximize", "-="),
                                  "model.", "model-name backbone name architecture net", "model");
   return keys;
+}
+
+namespace {
+
+/// Options of command lines that are reported and not read, so that one spelling of each remains.
+const std::vector<ForeignWord>& words_of_command_lines() {
+  static const Words explained = {
+      {"batch", "-1=batch-size:auto; *=batch-size"},
+      {"cos-lr", "true=sched:cosine; *="},
+      {"device", "0|N=device:cuda:*; 0,1|0,1,2,3=devices; *=device"},
+      {"distributed", "*=", "processes are started by --devices N or torchrun"},
+      {"gpu", "0|N=device:cuda:*; *=devices"},
+      {"gpu-id", "0|N=device:cuda:*"},
+      {"local-rank", "*=", "torchrun's variables are read"},
+      {"name", "*=run-dir:runs/*"},
+      {"experiment", "*=run-dir:runs/*"},
+      {"no-cuda", "*=device:cpu"},
+      {"cuda", "*=device:cuda"},
+      {"use-gpu", "false=device:cpu; *=device:cuda"},
+      {"pretrained", "true|false|none=; *=init-from", "no weights are downloaded; --init-from FILE reads some"},
+      {"project", "*=run-dir:*/{n}"},
+      {"resume", "true=resume:auto; false=; *=resume"},
+      {"save-period", "-1=; N=save-every:*e"},
+      {"eval-steps", "N=val-every:*u"},
+      {"save-steps", "N=save-every:*u"},
+      {"logging-steps", "N=report-every:*u"},
+      {"wandb", "*=", "--tensorboard and --report write files"},
+      {"log-wandb", "*=", "--tensorboard and --report write files"},
+      {"report-to", "tensorboard=tensorboard:true; *=", "--tensorboard and --report write files"},
+      {"test-only", "*=", "train eval RUN evaluates"},
+      {"evaluate", "*=", "train eval RUN evaluates"},
+      {"do-eval", "*=", "every epoch is validated; train eval RUN evaluates"},
+      {"do-train", "*="},
+      {"do-predict", "*=", "train predict RUN IMAGES predicts"},
+      {"sync-bn", "*=", "each replica has its own statistics"},
+      {"start-epoch", "*=", "the same command resumes"},
+      {"overwrite-output-dir", "*=", "--fresh starts over"},
+      {"exist-ok", "*=", "the same command resumes, --fresh starts over"}};
+  static const std::vector<std::pair<const char*, const char*>> same = {
+      {"data-dir", "train-dir data-root root dataset-path data-folder train-data traindir"},
+      {"epochs", "num-epochs n-epochs num-train-epochs"},
+      {"batch-size", "per-device-train-batch-size train-batch-size bs"},
+      {"val-batch-size", "per-device-eval-batch-size eval-batch-size test-batch-size"},
+      {"num-workers", "dataloader-num-workers num-data-workers"},
+      {"lr", "lr0 base-lr"},
+      {"opt", "optimizer optim"},
+      {"weight-decay", "l2"},
+      {"label-smoothing", "label-smoothing-factor"},
+      {"hflip", "fliplr"},
+      {"rotation", "degrees"},
+      {"random-erasing", "erasing"},
+      {"effective-batch-size", "nbs"},
+      {"model", "model-name-or-path model-name net network"},
+      {"run-dir", "log-dir save-dir out-dir outdir exp-dir results-dir work-dir"},
+      {"init-from", "ckpt checkpoint pretrained-path finetune"},
+      {"eval-metric", "metric-for-best-model"},
+      {"keep-last", "save-total-limit"},
+      {"sched", "lr-scheduler-type"}};
+  static const Words words = [] {
+    Words all =
+        with(explained, "",
+             "plots save val verbose rect show task mode profile-model torchcompile torch-compile compile "
+             "world-size rank dist-url dist-backend dist-eval multiprocessing-distributed apex-amp workers-seed "
+             "channels-first pin-memory-device half int8 save-json save-txt save-conf lrf",
+             "*=");
+    for (const auto& [ours, theirs] : same) all = with(all, "", theirs, ours);
+    return all;
+  }();
+  return words;
+}
+
+}  // namespace
+
+bool option_of_others(const std::string& name, std::string text,
+                      std::vector<std::pair<std::string, std::string>>& options, std::string& note) {
+  if (text == "True" || text == "False" || text == "None") text[0] = static_cast<char>(text[0] + ('a' - 'A'));
+  for (const ForeignWord& word : words_of_command_lines()) {
+    if (word.name != name) continue;
+    const std::string ours = word.ours;
+    note = word.note;
+    if (ours.find('=') == std::string::npos) options.emplace_back(ours, text);
+    for (const ForeignCase& one : ours.find('=') == std::string::npos ? std::vector<ForeignCase>() : cases_of(word)) {
+      const auto fits = [&](const std::string& pattern) { return fits_pattern(pattern, text); };
+      if (std::none_of(one.patterns.begin(), one.patterns.end(), fits)) continue;
+      for (const auto& [option, value] : one.values) options.emplace_back(option, filled_in(value, text));
+      break;
+    }
+    return true;
+  }
+  return false;
+}
+
+std::string run_dir_of_others(const std::vector<std::string>& words) {
+  std::string project = "runs", name = "{n}";
+  for (const std::string& word : words) {
+    if (word.rfind("project=", 0) == 0) project = word.substr(8);
+    if (word.rfind("name=", 0) == 0) name = word.substr(5);
+  }
+  return project + "/" + name;
 }
 
 const std::vector<ForeignDefault>& foreign_defaults() {

@@ -40,6 +40,12 @@ const std::vector<ForeignWord>& words_of_others();
 const std::vector<ForeignWord>& keys_of_timm();
 const std::vector<ForeignWord>& keys_of_lightning();
 const std::vector<ForeignDefault>& foreign_defaults();
+/// What an option of other programs' command lines means, of Ultralytics (lr0=0.01) and Hugging Face (--output_dir);
+/// false where it is unknown. Without options: nothing, and `note` may say why.
+bool option_of_others(const std::string& name, std::string text,
+                      std::vector<std::pair<std::string, std::string>>& options, std::string& note);
+/// Of words such as project=runs/x and name=first.
+std::string run_dir_of_others(const std::vector<std::string>& words);
 
 /// Of a word with cases.
 std::vector<ForeignCase> cases_of(const ForeignWord& word);

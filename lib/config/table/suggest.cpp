@@ -8,12 +8,13 @@
 namespace stoker::config {
 
 std::string near_name(const std::string& word, const std::vector<std::string>& names) {
-  constexpr size_t kShort = 3;
+  constexpr size_t kShort = 4;
   constexpr size_t kLong = 64;
   if (word.empty() || word.size() > kLong) return "";
   std::vector<std::string> candidates;
   for (const std::string& name : names) {
-    if (word.size() > kShort || (name[0] == word[0] && name.size() <= word.size() + 1)) candidates.push_back(name);
+    if (word.size() > kShort || (name[0] == word[0] && name.size() <= word.size() + (word.size() < kShort ? 1 : 2)))
+      candidates.push_back(name);
   }
   // Of equally near names the first is taken: let it be the one of the most similar length.
   const auto difference = [&word](const std::string& name) {

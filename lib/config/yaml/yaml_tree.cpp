@@ -122,6 +122,23 @@ bool check_bytes(const std::string& text, std::vector<YamlProblem>& problems) {
   return false;
 }
 
+/// Tabs that indent lines, which yaml-cpp reports in words of its grammar, or at another line. False: there are none.
+bool explain_tabs(const std::string& text, std::vector<YamlProblem>& problems) {
+  std::vector<YamlProblem> found;
+  int line = 1;
+  for (size_t begin = 0; begin < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const size_t content = std::min(text.find_first_not_of(" \t\r", begin), end);
+    if (content < end && text.find('\t', begin) < content) {
+      found.push_back({line, "not valid YAML: a tab indents this line; write spaces"});
+    }
+    begin = end + 1;
+  }
+  if (found.empty()) return false;
+  problems = std::move(found);
+  return true;
+}
+
 }  // namespace
 
 YamlNode parse_yaml(const std::string& text, std::vector<YamlProblem>& problems) {
@@ -141,6 +158,7 @@ YamlNode parse_yaml(const std::string& text, std::vector<YamlProblem>& problems)
     }
   } catch (const YAML::Exception& error) {
     problems.push_back({line_of(error.mark), "not valid YAML: " + error.msg});
+    if (error.msg.find("tab") == std::string::npos && explain_tabs(text, problems)) return {};
   } catch (const std::exception& error) {
     problems.push_back({1, std::string("not valid YAML: ") + error.what()});
   }

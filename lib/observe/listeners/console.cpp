@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -23,6 +24,11 @@ bool terminal_can_rewrite() {
   return ::isatty(STDOUT_FILENO) && term != nullptr && std::string_view(term) != "dumb" && *term != '\0';
 }
 
+bool takes_colour() {
+  const char* const refused = std::getenv("NO_COLOR");
+  return refused == nullptr || *refused == '\0';
+}
+
 }  // namespace
 
 int terminal_columns() {
@@ -31,7 +37,14 @@ int terminal_columns() {
   return 80;
 }
 
-Console::Console(bool quiet) : live_(!quiet && terminal_can_rewrite()) {
+ShownProgress shown_progress(const std::string& word) {
+  return word == "off" ? ShownProgress::off : word == "plain" ? ShownProgress::plain : ShownProgress::bar;
+}
+
+Console::Console(bool quiet, ShownProgress progress)
+    : progress_(progress),
+      live_(!quiet && progress == ShownProgress::bar && terminal_can_rewrite()),
+      colour_(live_ && takes_colour()) {
   core::set_console_writer([this](core::LogLevel level, std::string_view line) { write_line(level, line); });
 }
 
@@ -47,6 +60,21 @@ void Console::show_live(std::vector<LinePart> line) {
   draw_live_locked();
 }
 
+void Console::log_as(const std::string& line, const std::string& shown) {
+  if (live_) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    logged_ = line;
+    instead_ = shown;
+  }
+  core::log_info("{}", line);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  logged_.clear();
+}
+
+std::string Console::fitted(const std::vector<LinePart>& parts, const std::string& indent, int most_columns) const {
+  return indent + fit_line(parts, std::min(terminal_columns() - 1, most_columns) - character_count(indent), colour_);
+}
+
 void Console::clear_live() {
   const std::lock_guard<std::mutex> lock(mutex_);
   erase_live_locked();
@@ -56,7 +84,7 @@ void Console::clear_live() {
 void Console::draw_live_locked() {
   if (line_.empty()) return;
   // Never into the last column: some terminals then go on in the next row.
-  const std::string text = fit_line(line_, terminal_columns() - 1);
+  const std::string text = fit_line(line_, terminal_columns() - 1, colour_);
   std::printf("%s%s%s%s%s%s", kToLineBegin, kCutLongLines, text.c_str(), kBreakLongLines, kEraseBehind, kToLineBegin);
   std::fflush(stdout);
 }
@@ -69,6 +97,8 @@ void Console::erase_live_locked() {
 
 void Console::write_line(core::LogLevel level, std::string_view line) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!logged_.empty() && line == logged_) line = instead_;
+  if (line.empty() && !logged_.empty()) return;
   erase_live_locked();
   std::FILE* const stream = level >= core::LogLevel::warning ? stderr : stdout;
   const char* const prefix = level == core::LogLevel::warning ? "warning: "

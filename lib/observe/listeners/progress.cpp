@@ -14,8 +14,10 @@
 namespace stoker::observe {
 namespace {
 
-constexpr int kEpochColumns = 77;    // behind two spaces, on a terminal of 80
-constexpr size_t kShownMetrics = 2;  // of an evaluation; the others stand in the files
+constexpr int kEpochColumns = 77;     // behind two spaces, on a terminal of 80
+constexpr size_t kShownMetrics = 2;   // of an evaluation; the others stand in the files
+constexpr double kMuchWaiting = 0.2;  // share of the time; from there on a terminal shows it in colour
+constexpr const char *kBold = "1", *kGreen = "32", *kYellow = "33";
 
 using Clock = std::chrono::steady_clock;
 using core::format;
@@ -34,6 +36,7 @@ enum Rank {
   kEpoch,
   kLoss,
   kSlowed,
+  kBar,
   kRate,
   kEta,
   kUpdate,
@@ -78,6 +81,10 @@ std::vector<LinePart> epoch_parts(const engine::EpochEvent& event, const engine:
   return event.found.resources ? joined(parts, resource_parts(*event.found.resources)) : parts;
 }
 
+LinePart bar_part(int64_t done, int64_t total) {
+  return {"", kBar, false, kGreen, total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0};
+}
+
 std::string verdict_and_advice(const engine::Diagnosis& diagnosis) {
   return std::to_string(static_cast<int>(diagnosis.verdict)) + diagnosis.advice;
 }
@@ -102,7 +109,8 @@ std::vector<LinePart> report_parts(const engine::ReportEvent& event, const std::
       {format("lr {:.4g}", event.at.learning_rate), kLearningRate},
       {core::count_text(static_cast<int64_t>(event.images_per_second)) + " " + items + "/s", kRate},
       {updates_text(event.times), kUpdateRate},
-      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait},
+      {format("data wait {:.0f}%", 100 * event.data_wait_share), kDataWait, false,
+       event.data_wait_share >= kMuchWaiting ? kYellow : ""},
       {step_text(event.times), kStep}};
   if (const std::optional<engine::RankSummary> ranks = engine::rank_summary(event.ranks)) {
     parts.insert(parts.end() - 1, {format("exchange {:.0f}%", 100 * ranks->exchange_share), kExchange});
@@ -124,7 +132,7 @@ std::vector<LinePart> resource_parts(const ResourceReading& reading) {
           {gpu.memory_used_bytes ? texts.vram : "", kVram, true},
           {reading.cpu_percent ? texts.cpu : "", kCpu, true},
           {reading.ram_used_bytes ? texts.ram : "", kRam, true},
-          {texts.slowed, kSlowed, true}};
+          {texts.slowed, kSlowed, true, kYellow}};
 }
 
 Progress::Progress(Console& console, ResourceSampler* resources) : console_(console), resources_(resources) {
@@ -152,7 +160,8 @@ std::vector<LinePart> Progress::position_parts(const engine::UpdateEvent& at) co
   const std::string eta =
       done_here > 0 ? "ETA " + core::duration_text(seconds / static_cast<double>(done_here) * static_cast<double>(left))
                     : "";
-  return {{format("epoch {}/{}", at.epoch + 1, start_.epochs), kEpoch},
+  return {{format("epoch {}/{}", at.epoch + 1, start_.epochs), kEpoch, false, kBold},
+          bar_part(at.update_in_epoch, start_.updates_per_epoch),
           {format("update {}/{}", at.update_in_epoch, start_.updates_per_epoch), kUpdate},
           {eta, kEta}};
 }
@@ -183,6 +192,8 @@ void Progress::on_report(const engine::ReportEvent& event) {
   if (console_.is_live()) {
     show(line);
     core::log_debug("{}", whole_line(line));
+  } else if (!console_.shows_progress()) {
+    core::log_debug("{}", whole_line(line));
   } else {
     const auto& resources = event.found.resources;
     core::log_info("{}", whole_line(resources ? joined(line, resource_parts(*resources)) : line));
@@ -190,24 +201,28 @@ void Progress::on_report(const engine::ReportEvent& event) {
 }
 
 void Progress::on_evaluation(int64_t images_done, int64_t images_total) {
-  if (time_to_redraw()) show({{format("validating  {}/{}", images_done, images_total), kEpoch}});
+  if (!time_to_redraw()) return;
+  show({{"validating", kEpoch, false, kBold},
+        bar_part(images_done, images_total),
+        {format("{}/{}", images_done, images_total), kLoss}});
 }
 
 void Progress::on_epoch(const engine::EpochEvent& event) {
-  std::string line = format("epoch {}/{} ", event.epoch + 1, start_.epochs);
-  line +=
+  const std::string end =
       event.is_cut_short ? format("stopped at update {}/{}", event.update_in_epoch, start_.updates_per_epoch) : "done";
-  line += format("  train loss {:.4f}", event.train_loss);
+  std::vector<LinePart> line = {{format("epoch {}/{} {}", event.epoch + 1, start_.epochs, end), 0},
+                                {format("train loss {:.4f}", event.train_loss), 4}};
   if (event.has_eval) {
-    line += format("  val loss {:.4f}", event.eval_loss);
+    line.push_back({format("val loss {:.4f}", event.eval_loss), 3});
     for (size_t i = 0; i < std::min<size_t>(kShownMetrics, event.metrics.size()); ++i) {
       const engine::Metric& metric = event.metrics[i];
-      if (metric.name != "top5" || metric.value < 100) line += "  " + metric_text(metric, 2);
+      if (metric.name != "top5" || metric.value < 100) line.push_back({metric_text(metric, 2), i == 0 ? 2 : 5});
     }
-    if (event.is_best) line += "  (best)";
+    if (event.is_best) line.push_back({"(best)", 1, false, kGreen});
   }
-  core::log_info("{}", line);
-  core::log_info("  {}", fit_line(epoch_parts(event, start_), kEpochColumns));
+  console_.log_as(whole_line(line), console_.fitted(line));
+  const std::vector<LinePart> figures = epoch_parts(event, start_);
+  console_.log_as("  " + fit_line(figures, kEpochColumns), console_.fitted(figures, "  ", kEpochColumns + 2));
   if (!event.ranks.empty()) core::log_info("  {}", ranks_line(event.ranks));
   if (event.found.resources) core::log_debug("  {}", resource_text(*event.found.resources));
   for (const std::string& times : time_lines(event.times)) core::log_debug("  {}", times);

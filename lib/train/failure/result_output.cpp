@@ -89,8 +89,7 @@ void ResultStream::finish() {
 
 void write_result(const std::string& path, const std::string& content) {
   if (path.empty() || path == "-") {
-    const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
-    return write_stream(stdout, is_terminal ? core::terminal_text(content) : content, "standard output");
+    return write_page(::isatty(STDOUT_FILENO) == 1 ? core::terminal_text(content) : content);
   }
   if (!is_device_or_pipe(path)) {
     core::remove_temporaries_of(path);

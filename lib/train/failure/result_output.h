@@ -16,8 +16,9 @@ void reopen_standard_descriptors();
 /// Writes a page such as --help to standard output. A reader that has seen enough (`| head`) is no error. Throws io.
 void write_page(const std::string& text);
 
-/// Writes to standard output when `path` is empty or "-" (on a terminal as core::terminal_text()), through a device or
-/// pipe of that name when there is one, else replaces the file in one step. Throws io, cannot_create or permission.
+/// Writes to standard output when `path` is empty or "-", as write_page() does (on a terminal as core::terminal_text()),
+/// through a device or pipe of that name when there is one, else replaces the file in one step. Throws io,
+/// cannot_create or permission.
 void write_result(const std::string& path, const std::string& content);
 
 /// What a command writes piece by piece: each piece leaves at once on standard output, a device or a pipe; a file gets

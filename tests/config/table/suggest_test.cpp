@@ -17,11 +17,13 @@ TEST(SuggestTest, FindsTheNameThatWasMeant) {
 TEST(SuggestTest, OfEquallyNearNamesTheOneOfSimilarLengthIsTaken) {
   EXPECT_EQ(near_name("adamv", {"adam", "adamw"}), "adamw");
   EXPECT_EQ(near_name("sede", {"std", "seed"}), "seed");
+  EXPECT_EQ(near_name("resnet81", {"resnet9", "resnet18", "resnet101"}), "resnet18") << "two letters are swapped";
 }
 
 TEST(SuggestTest, ShortWordsOnlyMatchNamesThatBeginAlike) {
   EXPECT_EQ(near_name("lrr", kNames), "lr");
   EXPECT_EQ(near_name("foo", kNames), "");
+  EXPECT_EQ(near_name("name", {"amp", "lr"}), "");
   EXPECT_EQ(near_name("x", kNames), "");
 }
 

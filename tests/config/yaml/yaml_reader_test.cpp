@@ -186,6 +186,7 @@ TEST_F(YamlReaderTest, ASyntaxErrorIsReportedBesideWhatCameBefore) {
   EXPECT_EQ(problems_of("epochs: 0\nlr: {\n").size(), 3u);
   EXPECT_EQ(problems_of("epochs: 3\n\tlr: 1\n"),
             Lines{"a.yaml:2: not valid YAML: illegal tab when looking for indentation"});
+  EXPECT_EQ(problems_of("optim:\n\tlr: 1\n"), Lines{"a.yaml:2: not valid YAML: a tab indents this line; write spaces"});
 }
 
 TEST_F(YamlReaderTest, HostileTextsEndSoonAndWithOneScreenOfProblems) {

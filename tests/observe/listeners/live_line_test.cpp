@@ -25,6 +25,17 @@ TEST(LiveLineTest, OfEquallyImportantPartsTheRightmostGoesFirst) {
   EXPECT_EQ(fit_line({{"a", 1}, {"b", 1}, {"c", 0}}, 4), "a  c");
 }
 
+TEST(LiveLineTest, ABarTakesTheColumnsThatAreLeft) {
+  const std::vector<LinePart> parts = {{"one", 0, false, "1"}, {"", 1, false, "32", 0.5}, {"two", 2}};
+  EXPECT_EQ(whole_line(parts), "one  two");
+  EXPECT_EQ(fit_line(parts, 20), "one  [====>   ]  two");
+  EXPECT_EQ(fit_line(parts, 18), "one  [===>  ]  two");
+  EXPECT_EQ(fit_line(parts, 17), "one  [=====>    ]");
+  EXPECT_EQ(fit_line(parts, 12), "one");
+  EXPECT_EQ(fit_line(parts, 18, /*in_colour=*/true), "\x1b[1mone\x1b[0m  \x1b[32m[===>  ]\x1b[0m  two");
+  EXPECT_EQ(fit_line({{"", 0, false, "", 1.0}}, 8), "[======]");
+}
+
 TEST(LiveLineTest, CutsAtCharactersNotBytes) {
   EXPECT_EQ(cut_to_columns("abcdef", 3), "abc");
   EXPECT_EQ(cut_to_columns("abc", 3), "abc");
