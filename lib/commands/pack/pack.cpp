@@ -79,7 +79,7 @@ void refuse_output_inside(const std::string& output, const std::string& input) {
 /// A live line on a terminal, a plain line now and then elsewhere.
 class PackNews {
  public:
-  explicit PackNews(bool quiet, const std::string& progress = "")
+  PackNews(bool quiet, const std::string& progress)
       : console_(quiet, observe::shown_progress(progress)), begin_(Clock::now()), last_(begin_) {}
 
   void on_progress(const data::PackProgress& progress) {
@@ -104,7 +104,7 @@ class PackNews {
  private:
   void show(const std::string& line) {
     if (console_.is_live()) {
-      console_.show_live({{"", 1, false, "32", done_}, {line, 0}});
+      console_.show_live({{"", 1, false, "32", done_ > 0 ? done_ : -1}, {line, 0}});
     } else if (console_.shows_progress()) {
       core::log_info("{}", line);
     }
@@ -155,8 +155,9 @@ Outcome pack_data_set(const Settings& resolved, const PackFlags& flags) {
   return {core::kExitOk, "packed"};
 }
 
-Outcome verify(const config::ResolvedOptions& options, const std::string& directory) {
-  PackNews news(options.log.quiet);
+Outcome verify(const config::ResolvedOptions& options, const PackFlags& flags) {
+  const std::string& directory = flags.dataset;
+  PackNews news(options.log.quiet, flags.progress);
   const data::VerifyReport report = data::verify_pack(directory, [&](const std::string& path) { news.on_shard(path); });
   news.end();
   for (const std::string& note : report.notes) core::log_info("note      {}", note);
@@ -175,8 +176,9 @@ Outcome verify(const config::ResolvedOptions& options, const std::string& direct
               "get the files again, or remove damaged shards of a pack and run its train pack command again");
 }
 
-Outcome write_indexes(const config::ResolvedOptions& options, const std::string& directory) {
-  PackNews news(options.log.quiet);
+Outcome write_indexes(const config::ResolvedOptions& options, const PackFlags& flags) {
+  const std::string& directory = flags.dataset;
+  PackNews news(options.log.quiet, flags.progress);
   const data::IndexReport report =
       data::write_missing_indexes(directory, [&](const std::string& path) { news.on_shard(path); });
   news.end();
@@ -202,7 +204,7 @@ Outcome pack(const Context& context, const PackFlags& flags) {
     throw Error(ErrorKind::usage, "--verify and --index take one folder of shards and stand alone",
                 "train pack --verify FOLDER, or train pack --index FOLDER");
   }
-  return flags.verify ? verify(options, flags.dataset) : write_indexes(options, flags.dataset);
+  return flags.verify ? verify(options, flags) : write_indexes(options, flags);
 }
 
 }  // namespace stoker::train
